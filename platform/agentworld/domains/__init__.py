@@ -1,0 +1,1 @@
+"""The domains: action and observation grammar, prompts, live environments."""

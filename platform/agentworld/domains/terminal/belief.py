@@ -1,0 +1,80 @@
+"""What an explorer believes of the files it met: enough to name them again, no more.
+
+It chooses actions while data are collected. It rewards nothing and answers nothing.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Folder:
+    """The names in one folder that the explorer has made or was told of."""
+
+    files: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Belief:
+    """Folders by path, the folder the explorer thinks it is in, words and variables."""
+
+    rng: random.Random
+    words: list[str]
+    here: str = ""
+    folders: dict[str, Folder] = field(default_factory=lambda: {"": Folder()})
+    variables: list[str] = field(default_factory=list)
+
+    def word(self) -> str:
+        """Any word of the episode."""
+        return self.rng.choice(self.words)
+
+    def phrase(self) -> str:
+        """One to three words."""
+        return " ".join(self.rng.choices(self.words, k=self.rng.choice((1, 2, 2, 3))))
+
+    def file(self) -> str:
+        """A file believed to be here, mostly; else a name that may not exist."""
+        files = self.folders[self.here].files
+        return self.rng.choice(files) if files and self.rng.random() < 0.9 else self.new_file()
+
+    def folder(self) -> str:
+        """A folder believed to be here, mostly; else a name that may not exist."""
+        folders = self.folders[self.here].folders
+        return self.rng.choice(folders) if folders and self.rng.random() < 0.9 else self.word()
+
+    def new_file(self) -> str:
+        """A file name from the episode's words."""
+        return f"{self.word()}.txt"
+
+    def add_file(self, name: str) -> None:
+        """Remembers a file, here or at `folder/name`."""
+        folder, _, name = name.rpartition("/")
+        files = self._at(folder).files
+        if name not in files:
+            files.append(name)
+
+    def drop_file(self, name: str) -> None:
+        """Forgets a file that is here."""
+        files = self.folders[self.here].files
+        if name in files:
+            files.remove(name)
+
+    def add_folder(self, name: str) -> None:
+        """Remembers a folder here."""
+        self._at(name)
+
+    def enter(self, name: str) -> None:
+        """Follows `cd`, if the folder is believed to be there."""
+        if name == "..":
+            self.here = self.here.rpartition("/")[0]
+        elif name in self.folders[self.here].folders:
+            self.here = self._path(name)
+
+    def _path(self, name: str) -> str:
+        return f"{self.here}/{name}" if name else self.here
+
+    def _at(self, name: str) -> Folder:
+        if name and name not in self.folders[self.here].folders:
+            self.folders[self.here].folders.append(name)
+        return self.folders.setdefault(self._path(name), Folder())

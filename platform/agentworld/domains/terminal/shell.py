@@ -1,0 +1,117 @@
+"""A live bash shell in a sandbox: one command in, what the terminal showed out.
+
+The shell is an interactive bash, so that its messages are those a person sees. Its prompt
+line, `[exit status] folder`, ends every observation and so none is ever empty.
+"""
+
+import os
+import secrets
+import select
+import shlex
+import time
+from types import TracebackType
+from typing import Self
+
+from agentworld.domains.sandbox import HOME, SandboxLimits, open_sandbox, stdin_of, stdout_of
+from agentworld.errors import SandboxBroken
+
+_MAX_OUTPUT_BYTES = 64 << 10
+
+_READY = b"\x1eready\n"
+
+# The outer shell hands its own input to one inner bash per episode and cleans up after it.
+# It says when it is ready, because an inner bash may read ahead of the line that ends it.
+_OUTER = f"""
+while printf '\\036ready\\n' && IFS= read -r prompt; do
+  rm -rf {HOME}; mkdir {HOME}; cd {HOME}
+  PS1="$prompt" PS2= bash --norc --noprofile --noediting -i
+  kill -9 -1 2>/dev/null
+done
+"""
+
+
+class LiveShell:
+    """One sandbox; `reset` begins an episode in an empty home, `step` runs one command in it.
+
+    `num_steps` counts the commands that ran: the evidence that training took none.
+    """
+
+    def __init__(self, limits: SandboxLimits = SandboxLimits(), *, seconds: float = 5.0) -> None:
+        self._limits = limits
+        self._seconds = seconds
+        self._mark = b""  # empty until the first episode
+        self.num_steps = 0
+        self._process = open_sandbox(["/bin/bash", "-c", _OUTER], limits)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def reset(self, files: dict[str, str] | None = None) -> None:
+        """Begins an episode: a new bash in an empty home that holds these files (path: text)."""
+        if self._mark:
+            self._send("exit")
+        # A fresh mark for each episode, so that what an earlier one learned of it is worthless.
+        self._mark = f"\x1e{secrets.token_hex(6)} ".encode()
+        self._read_to(_READY)
+        self._send(f"\\n{self._mark.decode()}[$?] \\w\\n")
+        self._read_to(self._mark)
+        self._run("set +H; unset PS2 OLDPWD; PROMPT_DIRTRIM=0")
+        for path, text in sorted((files or {}).items()):
+            folder, _, name = path.rpartition("/")
+            made = f"mkdir -p {shlex.quote(folder)}; " if folder else ""
+            wrote = f"printf %s {shlex.quote(text)} > {shlex.quote(path)}" if name else ":"
+            self._run(made + wrote)
+
+    def step(self, action: str) -> str:
+        """Runs one command; returns its output and the prompt line after it.
+
+        Raises SandboxBroken when it takes too long, prints too much or ends the shell.
+        """
+        self.num_steps += 1
+        return self._run(action)
+
+    def close(self) -> None:
+        """Ends the sandbox and everything in it."""
+        self._process.kill()
+        self._process.wait()
+        stdin_of(self._process).close()
+        stdout_of(self._process).close()
+
+    def _run(self, command: str) -> str:
+        if "\x00" in command:
+            raise ValueError("a command cannot hold a NUL byte")
+        self._send(f"eval {shlex.quote(command)} </dev/null")
+        output, prompt = self._read_to(self._mark)
+        return f"{output}\n{prompt}" if output else prompt
+
+    def _send(self, line: str) -> None:
+        try:
+            stdin_of(self._process).write(line.encode() + b"\n")
+        except BrokenPipeError as error:
+            raise SandboxBroken("the sandboxed shell is gone; open a new one") from error
+
+    def _read_to(self, mark: bytes) -> tuple[str, str]:
+        """Reads up to a mark and the end of its line; returns what came before and after it."""
+        seen = b""
+        deadline = time.monotonic() + self._seconds
+        pipe = stdout_of(self._process).fileno()
+        while True:
+            output, found, line = seen.partition(mark)
+            if found and (mark.endswith(b"\n") or line.endswith(b"\n")):
+                text = output.decode(errors="replace")
+                return text.removesuffix("\n").removesuffix("\n"), line.decode().rstrip("\n")
+            ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
+            piece = os.read(pipe, 65536) if ready else b""
+            seen += piece
+            if not piece or len(seen) > _MAX_OUTPUT_BYTES:
+                self.close()
+                why = "printed too much" if piece else "exited" if ready else "took too long"
+                raise SandboxBroken(f"the sandboxed command {why}; the episode is over")

@@ -1,0 +1,100 @@
+"""Orders for an agent in a terminal: find, create, edit and report files.
+
+The transcript alone decides: the first action that matches the closing pattern ends the
+episode, and its output is right or wrong.
+"""
+
+import random
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from agentworld.domains.terminal.start import describe_files, make_files
+from agentworld.domains.terminal.words import episode_words
+from agentworld.records.task import Family, SuccessRule, Task
+
+TURN_LIMIT = 6
+_ANSWER = r"echo [a-z. ]+"
+
+
+class Errand(NamedTuple):
+    """A task, the words and files it is made of, and the shortest way to succeed."""
+
+    task: Task
+    words: list[str]
+    files: dict[str, str]
+    steps: tuple[str, ...]
+
+
+class _Order(NamedTuple):
+    instruction: str
+    success: SuccessRule
+    steps: tuple[str, ...]
+
+
+def make_errand(seed: int, *, held_out: bool) -> Errand:
+    """The errand of a seed: always the same."""
+    rng = random.Random(f"errand {seed} {held_out}")
+    words = episode_words(rng, held_out=held_out)
+    files = make_files(rng, words)
+    family = rng.choice(list(_MAKERS))
+    order = _MAKERS[family](rng, words, files)
+    task = Task(
+        id=f"terminal-{family}-{'held-out-' if held_out else ''}{seed}",
+        family=family,
+        instruction=order.instruction,
+        initial_state=describe_files(files),
+        success=order.success,
+        turn_limit=TURN_LIMIT,
+        seed=seed,
+    )
+    return Errand(task, words, files, order.steps)
+
+
+def _create(rng: random.Random, words: list[str], files: dict[str, str]) -> _Order:
+    name, text = _new_name(rng, words, files), " ".join(rng.sample(words, rng.randint(1, 2)))
+    steps = (f"echo {text} > {name}", f"cat {name}")
+    return _Order(f"write {text} to {name}", _shows(name, text), steps)
+
+
+def _edit(rng: random.Random, words: list[str], files: dict[str, str]) -> _Order:
+    name, old, new = _new_name(rng, words, files), rng.choice(words), rng.choice(words)
+    files[name] = f"{old}\n"
+    steps = (f"echo {new} >> {name}", f"cat {name}")
+    return _Order(f"append {new} to {name}", _shows(name, f"{old}\n{new}"), steps)
+
+
+def _find(rng: random.Random, words: list[str], files: dict[str, str]) -> _Order:
+    name, word = _new_name(rng, words, files), rng.choice(words)
+    for path, text in files.items():
+        kept = re.sub(rf"\b{word}\b", next(other for other in words if other != word), text)
+        files[path] = kept
+    files[name] = " ".join(rng.sample([word, rng.choice(words)], 2)) + "\n"
+    return _Order(f"find {word}", _answers(name), (f"grep -l {word} *", f"echo {name}"))
+
+
+def _report(rng: random.Random, words: list[str], files: dict[str, str]) -> _Order:
+    name, text = _new_name(rng, words, files), " ".join(rng.sample(words, rng.randint(1, 2)))
+    files[name] = f"{text}\n"
+    return _Order(f"report {name}", _answers(text), (f"cat {name}", f"echo {text}"))
+
+
+def _new_name(rng: random.Random, words: list[str], files: dict[str, str]) -> str:
+    taken = {path.rpartition("/")[2] for path in files}
+    return rng.choice([f"{word}.txt" for word in words if f"{word}.txt" not in taken])
+
+
+def _shows(name: str, text: str) -> SuccessRule:
+    return SuccessRule(closing=re.escape(f"cat {name}"), output=text)
+
+
+def _answers(text: str) -> SuccessRule:
+    return SuccessRule(closing=_ANSWER, output=text)
+
+
+_MAKERS: dict[Family, Callable[[random.Random, list[str], dict[str, str]], _Order]] = {
+    "create": _create,
+    "edit": _edit,
+    "find": _find,
+    "report": _report,
+}

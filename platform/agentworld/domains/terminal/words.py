@@ -1,0 +1,47 @@
+"""The words that name files, folders and contents: many, made of syllables, so none is learned.
+
+A twentieth of them is kept for held-out episodes alone. A world that predicts an episode with
+such a word has copied it from the history and not from memory.
+"""
+
+import random
+from functools import cache
+
+NUM_WORDS = 2_000
+_HELD_OUT_SHARE = 20  # one word in so many
+_SYLLABLES = [c + v for c in "bdfgjklmnprstvz" for v in "aeiou"]
+
+
+@cache
+def all_words() -> tuple[str, ...]:
+    """The whole vocabulary, always the same and in the same order."""
+    rng = random.Random("agentworld terminal words")
+    words: dict[str, None] = {}
+    while len(words) < NUM_WORDS:
+        words["".join(rng.choices(_SYLLABLES, k=rng.choice((2, 3, 3))))] = None
+    return tuple(words)
+
+
+@cache
+def held_out_words() -> tuple[str, ...]:
+    """The words that no training episode may use."""
+    return all_words()[::_HELD_OUT_SHARE]
+
+
+@cache
+def training_words() -> tuple[str, ...]:
+    """The words of every training episode."""
+    kept = set(held_out_words())
+    return tuple(word for word in all_words() if word not in kept)
+
+
+def episode_words(rng: random.Random, *, held_out: bool, num_words: int = 12) -> list[str]:
+    """The few words of one episode, few enough that they meet again.
+
+    In a held-out episode one word in six, and at least one, is a word kept from training.
+    """
+    num_unseen = max(1, num_words // 6) if held_out else 0
+    words = rng.sample(training_words(), num_words - num_unseen)
+    words += rng.sample(held_out_words(), num_unseen)
+    rng.shuffle(words)
+    return words

@@ -1,0 +1,1 @@
+"""Talking to a model over HTTP; a model runs in a server of its own and is never imported."""

@@ -1,0 +1,44 @@
+"""How episodes are collected and made into a data set."""
+
+from pydantic import Field
+
+from agentworld.records.base import Record
+
+
+class CollectRecipe(Record):
+    """Exploring policies in a live environment."""
+
+    num_transitions: int = Field(200_000, gt=0)
+    """At least so many turns for training; held-out episodes come on top."""
+    num_held_out_episodes: int = Field(400, gt=0)
+    errand_share: float = Field(0.3, ge=0, le=1)
+    """Share of episodes that pursue a task; the others wander."""
+    turns_per_episode: int = Field(16, gt=1)
+    """Of a wandering episode."""
+    num_workers: int = Field(3, gt=0)
+    record_state: bool = False
+    """Also record the true state after each action, which reasoning needs."""
+    seed: int = 0
+
+
+class MaskRecipe(Record):
+    """Share of turns of each class whose loss counts (Qwen-AgentWorld table 3)."""
+
+    retrieval: float = 1.0
+    expansion: float = 1.0
+    action: float = 1.0
+    transform: float = 0.5
+    boilerplate: float = 0.1
+    echo: float = 0.05
+    other: float = 1.0
+
+
+class PrepareRecipe(Record):
+    """Filters, masks and the shares of the pools."""
+
+    cpt_share: float = Field(0.55, gt=0)
+    sft_share: float = Field(0.4, gt=0)
+    """What neither pool takes is for RL."""
+    min_turns: int = Field(2, ge=1)
+    mask: MaskRecipe = MaskRecipe()
+    seed: int = 0

@@ -1,0 +1,28 @@
+"""The recipe of the whole job: a part for each step, in the order of the data."""
+
+from agentworld.recipes.data import CollectRecipe, PrepareRecipe
+from agentworld.recipes.serve import (
+    EngineRecipe,
+    EvaluateRecipe,
+    SimulateRecipe,
+    ValidateRecipe,
+)
+from agentworld.recipes.train import AgentRecipe, ModelRecipe, NextTokenRecipe, WorldRlRecipe
+from agentworld.records.base import Record
+
+
+class Recipe(Record):
+    """Frozen; the resolved parts are written beside what they made."""
+
+    name: str
+    collect: CollectRecipe = CollectRecipe()
+    prepare: PrepareRecipe = PrepareRecipe()
+    model: ModelRecipe = ModelRecipe()
+    cpt: NextTokenRecipe = NextTokenRecipe(stage="cpt")
+    sft: NextTokenRecipe = NextTokenRecipe(stage="sft")
+    rl: WorldRlRecipe = WorldRlRecipe()
+    engine: EngineRecipe = EngineRecipe()
+    evaluate: EvaluateRecipe = EvaluateRecipe()
+    simulate: SimulateRecipe = SimulateRecipe()
+    agent: AgentRecipe = AgentRecipe()
+    validation: ValidateRecipe = ValidateRecipe()

@@ -1,0 +1,1 @@
+"""The nouns: frozen, torch-free, the same shape in memory and on disk."""

@@ -1,0 +1,74 @@
+"""What every record shares: frozen fields, no unknown keys, and a digest of its content.
+
+A digest is sha256 over canonical JSON (RFC 8785), so that equal records have equal
+digests on every machine and in every language.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Self
+
+import rfc8785
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from agentworld.errors import InputError
+
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+"""`sha256:` and 64 hexadecimal digits."""
+
+
+class Record(BaseModel):
+    """A frozen value that serialises to JSON unchanged."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @property
+    def digest(self) -> str:
+        """sha256 over this record's canonical JSON."""
+        return digest_json(self.model_dump(mode="json"))
+
+    def write(self, path: Path) -> None:
+        """Writes the record as JSON, whole or not at all."""
+        write_whole(path, self.model_dump_json(indent=2).encode() + b"\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Reads a record from JSON; raises InputError naming the file and the first wrong field."""
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}; check the path") from error
+        except ValidationError as error:
+            raise InputError(f"{path} is no {cls.__name__}: {first_problem(error)}") from error
+
+
+def digest_bytes(data: bytes) -> str:
+    """The digest of bytes."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def digest_json(value: object) -> str:
+    """The digest of a JSON value, whatever the order of its keys."""
+    return digest_bytes(rfc8785.dumps(json.loads(json.dumps(value))))
+
+
+def digest_file(path: Path) -> str:
+    """The digest of a file, read in pieces."""
+    with path.open("rb") as file:
+        return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes a file so that a reader, or a crash, sees the old content or the new, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".draft")
+    draft.write_bytes(data)
+    draft.replace(path)
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first thing that pydantic found wrong, as words: where, what, which value."""
+    problem = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in problem["loc"]) or "the whole"
+    return f"{where}: {problem['msg']} (got {str(problem['input'])[:80]!r})"

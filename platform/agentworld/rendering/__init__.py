@@ -1,0 +1,1 @@
+"""Turns to chat messages and back: the one renderer for training, evaluation and serving."""

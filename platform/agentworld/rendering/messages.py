@@ -1,0 +1,62 @@
+"""From turns to chat messages, for the world and for the agent in it.
+
+The world answers an action (user) with an observation (assistant): Qwen-AgentWorld section
+3.2. For the agent the roles are the other way round.
+"""
+
+from collections.abc import Iterable
+from typing import Literal, TypedDict
+
+from agentworld.records.trajectory import PromptParts, Turn
+
+RENDERER = "chat-v1"
+"""Named in every simulator manifest; changes whenever a byte of what is rendered does."""
+
+
+class Message(TypedDict):
+    """One chat message, as an OpenAI-compatible engine takes it."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+def system_text(prompt: PromptParts) -> str:
+    """The parts of a system prompt that are there, in the paper's order (section 2.2)."""
+    parts = (
+        prompt.task_description,
+        prompt.action_space,
+        prompt.demonstrations,
+        prompt.initial_state,
+        prompt.simulation_instruction,
+    )
+    return "\n".join(part for part in parts if part)
+
+
+def world_messages(prompt: PromptParts, turns: Iterable[Turn], action: str) -> list[Message]:
+    """What a world model reads before it predicts the observation of `action`.
+
+    Thoughts of earlier turns are left out, in training as in serving.
+    """
+    messages: list[Message] = [{"role": "system", "content": system_text(prompt)}]
+    for turn in turns:
+        messages += exchange(turn.action, turn.observation)
+    return [*messages, {"role": "user", "content": action}]
+
+
+def agent_messages(instruction: str, turns: Iterable[Turn]) -> list[Message]:
+    """What an agent reads before it chooses the next action."""
+    messages: list[Message] = [{"role": "user", "content": instruction}]
+    for turn in turns:
+        messages.append({"role": "assistant", "content": turn.action})
+        messages.append({"role": "user", "content": turn.observation})
+    return messages
+
+
+def exchange(user: str, assistant: str) -> list[Message]:
+    """A question and its answer."""
+    return [{"role": "user", "content": user}, {"role": "assistant", "content": assistant}]
+
+
+def with_thought(thought: str, answer: str) -> str:
+    """An assistant's text: its thought, if there is one, and its answer."""
+    return f"<think>{thought}</think>{answer}" if thought else answer

@@ -1,0 +1,27 @@
+"""From a model's text to an observation, or to none (Qwen-AgentWorld, evaluation output parser)."""
+
+import re
+
+PARSER = "observation-v1"
+"""Named in every simulator manifest; changes whenever a byte of what is parsed does."""
+
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
+_ORPHAN_CLOSE = re.compile(r"^.*</think>", re.DOTALL | re.IGNORECASE)
+_ORPHAN_OPEN = re.compile(r"<think>.*?(?=<predicted_observation>|\Z)", re.DOTALL | re.IGNORECASE)
+_ANSWER = re.compile(r".*<predicted_observation>(.*)", re.DOTALL | re.IGNORECASE)
+_ANSWER_CLOSE = re.compile(r"</predicted_observation>.*", re.DOTALL | re.IGNORECASE)
+
+
+def parse_observation(text: str) -> str | None:
+    """The observation in a model's text, without thoughts; null where there is none.
+
+    The last `predicted_observation` block wins, its closing tag may be missing, and
+    without a block the whole text is the observation. An empty answer is no observation.
+    """
+    text = _THOUGHT.sub("", text)
+    text = _ORPHAN_CLOSE.sub("", text)
+    text = _ORPHAN_OPEN.sub("", text)
+    answer = _ANSWER.match(text)
+    if answer:
+        text = _ANSWER_CLOSE.sub("", answer[1])
+    return text.strip("\n") or None
