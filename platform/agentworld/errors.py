@@ -2,6 +2,8 @@
 
     AgentworldError
     |-- InputError          the user gave us something wrong; a retry cannot help
+    |   |-- NotFound             what was named is not there
+    |   `-- Conflict             it is there, in a state that refuses this
     |-- SandboxError        the live environment
     |   |-- SandboxUnavailable   no sandbox can be had here; nothing may run
     |   `-- SandboxBroken        this session is over (timeout, flood, exit)
@@ -24,6 +26,14 @@ class InputError(AgentworldError):
     """The user gave us something wrong: a path, a key, a version, a record."""
 
 
+class NotFound(InputError):
+    """What was named is not there: a run, an episode."""
+
+
+class Conflict(InputError):
+    """It is there, in a state that refuses this: a closed run, a step out of turn."""
+
+
 class SandboxError(AgentworldError):
     """The live environment failed."""
 
@@ -39,9 +49,16 @@ class SandboxBroken(SandboxError):
 
 
 class EngineError(AgentworldError):
-    """The process that runs a model failed; there is no observation."""
+    """The process that runs a model failed; there is no observation.
 
-    retryable = True
+    `kind` is one of `engine` (gone, or not ready), `refused`, `context` (too long),
+    `cut-off`, `unparsable`.
+    """
+
+    def __init__(self, message: str, *, kind: str = "engine", retryable: bool = True) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retryable = retryable
 
 
 class JudgeError(AgentworldError):

@@ -1,10 +1,13 @@
 """What an engine is: chat messages in, text out, or a typed error."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
+from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
-from agentworld.rendering.messages import Message
+
+EngineKind = Literal["transformers-serve", "vllm", "openai"]
+"""Programs with an OpenAI-compatible API; `openai` is one that somebody else runs."""
 
 
 class Completion(NamedTuple):
@@ -14,13 +17,15 @@ class Completion(NamedTuple):
     num_prompt_tokens: int
     num_tokens: int
     finish_reason: str
-    """`stop`, or `length` where it was cut off."""
+    """`stop`: an answer that was cut off is an error."""
 
 
 class Engine(Protocol):
     """Raises EngineError where it cannot answer; never makes an answer up."""
 
-    async def complete(self, messages: Sequence[Message], sampling: Sampling) -> Completion:
+    async def complete(
+        self, messages: Sequence[Message], sampling: Sampling, seed: int | None = None
+    ) -> Completion:
         """The text that follows these messages."""
         ...
 

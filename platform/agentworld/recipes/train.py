@@ -12,31 +12,45 @@ class ModelRecipe(Record):
 
     base: str | None = None
     """A folder with weights, tokenizer and chat template; then the fields below are unused."""
-    vocabulary_size: int = 512
+    vocabulary_size: int = 640
     hidden_size: int = 128
     intermediate_size: int = 384
     num_layers: int = 5
     num_heads: int = 4
     num_key_value_heads: int = 2
+    head_size: int = 32
     context_tokens: int = 1024
     seed: int = 0
 
 
-class NextTokenRecipe(Record):
-    """Next-token loss on the observations that a data set marks as targets: CPT and SFT."""
+class EndpointRecipe(Record):
+    """An OpenAI-compatible server that somebody else runs."""
 
-    stage: Literal["cpt", "sft"]
+    url: str = "http://127.0.0.1:8000"
+    model: str = "default"
+    timeout_seconds: float = 60.0
+
+
+class NextTokenRecipe(Record):
+    """Next-token loss: CPT and SFT of a world, imitation by an agent."""
+
+    stage: Literal["cpt", "sft", "imitation"]
+    loss: Literal["targets", "every-token"] = "targets"
+    """`targets` counts the turns that the data set marks. `every-token` teaches a model that
+    starts from nothing to copy and to act, as other pre-training would have."""
     learning_rate: float = 3e-3
     """Of AdamW: embeddings and norms, or all weights without Muon."""
     muon_learning_rate: float | None = 0.02
     """Of Muon for the matrices inside the layers; null uses AdamW for everything."""
-    tokens_per_batch: int = 4096
+    tokens_per_batch: int = 3072
     epochs: float = 1.0
     warmup_share: float = 0.02
     decay_share: float = 0.3
-    """Last share of the steps, in which the learning rate falls to a tenth."""
+    """Last share of the steps, in which the learning rate falls to a twentieth."""
     reasoning: Literal["off", "recorded-state", "endpoint"] = "off"
     """What stands before an observation: nothing, the recorded state, or an endpoint's thoughts."""
+    endpoint: EndpointRecipe = EndpointRecipe()
+    """Where `reasoning: endpoint` asks."""
     checkpoint_every: int = 200
     """Steps between checkpoints that a killed run resumes from."""
     seed: int = 0
@@ -47,6 +61,8 @@ class RewardRecipe(Record):
 
     rubric: Literal["rules", "endpoint"] = "rules"
     """A rule scorer, or a judge behind an OpenAI-compatible endpoint."""
+    endpoint: EndpointRecipe = EndpointRecipe()
+    """Where `rubric: endpoint` asks."""
     rubric_weight: float = 0.9
     rule_weight: float = 0.1
     embedding_weight: float = 0.0
@@ -57,35 +73,51 @@ class RewardRecipe(Record):
     """RWML's tau_d: nearer than this is a hit."""
 
 
-class WorldRlRecipe(Record):
-    """GRPO or GSPO on one turn per trajectory (Qwen-AgentWorld section 3.4)."""
+class GroupRlRecipe(Record):
+    """What both kinds of RL share: groups of attempts at the same prompt."""
+
+    algorithm: Literal["grpo", "gspo"] = "gspo"
+    """Importance ratios by token, or by sequence."""
+    learning_rate: float
+    num_steps: int
+    prompts_per_step: int
+    group_size: int
+    temperature: float = 1.0
+    max_tokens: int
+    """Of one answer."""
+    checkpoint_every: int = 10
+    seed: int = 0
+
+
+class WorldRlRecipe(GroupRlRecipe):
+    """RL of a world on one turn per trajectory (Qwen-AgentWorld section 3.4)."""
 
     stage: Literal["rl"] = "rl"
-    algorithm: Literal["grpo", "gspo"] = "gspo"
     learning_rate: float = 1e-4
     num_steps: int = 20
     prompts_per_step: int = 16
     group_size: int = 8
-    temperature: float = 1.0
     max_tokens: int = 64
     reward: RewardRecipe = RewardRecipe()
-    checkpoint_every: int = 20
-    seed: int = 0
+
+
+class AgentRlRecipe(GroupRlRecipe):
+    """RL of an agent in the pinned simulator and nowhere else."""
+
+    learning_rate: float = 3e-4
+    num_steps: int = 24
+    prompts_per_step: int = 12
+    group_size: int = 6
+    max_tokens: int = 24
 
 
 class AgentRecipe(Record):
-    """Imitation of exploring episodes, then RL in the pinned simulator and nowhere else."""
+    """A policy from the world model's weights: imitation of explorers, then RL."""
 
     stage: Literal["agent"] = "agent"
     name: str = "terminal-agent"
-    imitation_learning_rate: float = 1e-3
-    imitation_epochs: float = 1.0
-    imitation_episodes: int = 2_000
-    learning_rate: float = 3e-4
-    num_steps: int = 24
-    tasks_per_step: int = 12
-    group_size: int = 6
-    temperature: float = 1.0
-    max_action_tokens: int = 24
-    checkpoint_every: int = 8
-    seed: int = 0
+    imitation: NextTokenRecipe = NextTokenRecipe(
+        stage="imitation", learning_rate=1e-3, muon_learning_rate=None
+    )
+    imitation_episodes: int = Field(3_000, gt=0)
+    rl: AgentRlRecipe = AgentRlRecipe()

@@ -21,7 +21,7 @@ Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 class Record(BaseModel):
     """A frozen value that serialises to JSON unchanged."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
     @property
     def digest(self) -> str:

@@ -19,6 +19,8 @@ class PoolFile(Record):
     """Share of turns that depend on earlier turns of their episode."""
     unseen_share: float
     """Share of turns that hold a word no training episode holds."""
+    classes: dict[str, int] = {}
+    """How many turns there are of each command class."""
 
 
 class DataSet(Record):

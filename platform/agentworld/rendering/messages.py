@@ -5,19 +5,12 @@ The world answers an action (user) with an observation (assistant): Qwen-AgentWo
 """
 
 from collections.abc import Iterable
-from typing import Literal, TypedDict
 
+from agentworld.records.message import Message
 from agentworld.records.trajectory import PromptParts, Turn
 
 RENDERER = "chat-v1"
 """Named in every simulator manifest; changes whenever a byte of what is rendered does."""
-
-
-class Message(TypedDict):
-    """One chat message, as an OpenAI-compatible engine takes it."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
 
 
 def system_text(prompt: PromptParts) -> str:

@@ -21,13 +21,43 @@ _READY = b"\x1eready\n"
 
 # The outer shell hands its own input to one inner bash per episode and cleans up after it.
 # It says when it is ready, because an inner bash may read ahead of the line that ends it.
+# It leaves where it cannot clean up: no episode begins with what another one left behind.
 _OUTER = f"""
+shopt -s dotglob nullglob extglob
+mkdir {HOME}
 while printf '\\036ready\\n' && IFS= read -r prompt; do
-  rm -rf {HOME}; mkdir {HOME}; cd {HOME}
+  left=(/home/!(agent) {HOME}/*)
+  (( ! ${{#left[@]}} )) || rm -rf -- "${{left[@]}}"
+  left=(/home/!(agent) {HOME}/*)
+  (( ! ${{#left[@]}} )) && [[ -w {HOME} ]] && cd {HOME} || exit
   PS1="$prompt" PS2= bash --norc --noprofile --noediting -i
   kill -9 -1 2>/dev/null
 done
 """
+
+# Builtins only, so that nothing forks. The last line gives the next command the `$?` and `$_`
+# that it would have seen, and takes the function away.
+_STATE = r"""{
+__status=$? __last=$_
+__seen() {
+  local path lines line text
+  for path in "$1"*; do
+    if [[ -f $path && -r $path ]]; then
+      text=
+      mapfile -t lines < "$path"
+      for line in "${lines[@]}"; do text+=" / $line"; done
+      printf '%s: %s\n' "$path" "${text:3}"
+    elif [[ -d $path && ! -L $path ]]; then
+      lines=("$path"/*)
+      [[ -e ${lines[0]} ]] || printf '%s/: \n' "$path"
+      __seen "$path/"
+    fi
+  done
+}
+__seen ''
+__seen() { unset -f __seen; unset __status __last; return $1; }
+__seen "$__status" "$__last"
+}"""
 
 
 class LiveShell:
@@ -63,12 +93,10 @@ class LiveShell:
         self._read_to(_READY)
         self._send(f"\\n{self._mark.decode()}[$?] \\w\\n")
         self._read_to(self._mark)
-        self._run("set +H; unset PS2 OLDPWD; PROMPT_DIRTRIM=0")
-        for path, text in sorted((files or {}).items()):
-            folder, _, name = path.rpartition("/")
-            made = f"mkdir -p {shlex.quote(folder)}; " if folder else ""
-            wrote = f"printf %s {shlex.quote(text)} > {shlex.quote(path)}" if name else ":"
-            self._run(made + wrote)
+        started = self._run(_start_commands(files or {}))
+        if started != "[0] ~":
+            self.close()
+            raise SandboxBroken(f"the episode's files could not be written: {started[:200]!r}")
 
     def step(self, action: str) -> str:
         """Runs one command; returns its output and the prompt line after it.
@@ -77,6 +105,15 @@ class LiveShell:
         """
         self.num_steps += 1
         return self._run(action)
+
+    def state(self) -> str:
+        """The files of the current folder, in the form of `describe_files`; it is no step.
+
+        An empty folder is told as `name/: `. Files whose names begin with a dot are left out.
+        """
+        self._send(_STATE)
+        files, _ = self._read_to(self._mark)
+        return "\n".join(sorted(files.splitlines(), key=_path_of)) or "empty"
 
     def close(self) -> None:
         """Ends the sandbox and everything in it."""
@@ -115,3 +152,19 @@ class LiveShell:
                 self.close()
                 why = "printed too much" if piece else "exited" if ready else "took too long"
                 raise SandboxBroken(f"the sandboxed command {why}; the episode is over")
+
+
+def _start_commands(files: dict[str, str]) -> str:
+    """One line for the whole start of an episode, because each line is a round trip."""
+    folders = sorted({path.rpartition("/")[0] for path in files} - {""})
+    commands = ["set +H +o history", "unset PS2 OLDPWD", "PROMPT_DIRTRIM=0", "history -c"]
+    if folders:
+        commands.append("mkdir -p " + shlex.join(folders))
+    for path, text in files.items():
+        if not path.endswith("/"):
+            commands.append(f"printf %s {shlex.quote(text)} > {shlex.quote(path)}")
+    return " && ".join(commands)
+
+
+def _path_of(line: str) -> str:
+    return line.partition(": ")[0]

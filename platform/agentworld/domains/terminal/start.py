@@ -11,7 +11,10 @@ def make_files(rng: random.Random, words: list[str]) -> dict[str, str]:
     folder = rng.choice(words)
     for word in rng.sample(words, rng.randint(0, MAX_FILES)):
         inside = f"{folder}/" if word != folder and rng.random() < 0.25 else ""
-        lines = (" ".join(rng.choices(words, k=rng.randint(1, 3))) for _ in range(rng.choice((1, 1, 2, 3))))
+        lines = (
+            " ".join(rng.choices(words, k=rng.randint(1, 3)))
+            for _ in range(rng.choice((1, 1, 2, 3)))
+        )
         files[f"{inside}{word}.txt"] = "".join(f"{line}\n" for line in lines)
     return files
 

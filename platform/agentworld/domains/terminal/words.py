@@ -1,4 +1,5 @@
-"""The words that name files, folders and contents: many, made of syllables, so none is learned.
+"""The words that name files, folders and contents: many, made of two syllables, so that
+none is learned by heart.
 
 A twentieth of them is kept for held-out episodes alone. A world that predicts an episode with
 such a word has copied it from the history and not from memory.
@@ -9,17 +10,18 @@ from functools import cache
 
 NUM_WORDS = 2_000
 _HELD_OUT_SHARE = 20  # one word in so many
-_SYLLABLES = [c + v for c in "bdfgjklmnprstvz" for v in "aeiou"]
+_NUM_HALVES = 64
+_CONSONANTS = "bdfgjklmnprstvz"
 
 
 @cache
 def all_words() -> tuple[str, ...]:
-    """The whole vocabulary, always the same and in the same order."""
+    """The whole vocabulary, always the same and in the same order: `kolmir`, `tanbes`, ..."""
     rng = random.Random("agentworld terminal words")
-    words: dict[str, None] = {}
-    while len(words) < NUM_WORDS:
-        words["".join(rng.choices(_SYLLABLES, k=rng.choice((2, 3, 3))))] = None
-    return tuple(words)
+    syllables = [a + vowel + b for a in _CONSONANTS for vowel in "aeiou" for b in _CONSONANTS]
+    halves = rng.sample(syllables, 2 * _NUM_HALVES)
+    words = [first + last for first in halves[:_NUM_HALVES] for last in halves[_NUM_HALVES:]]
+    return tuple(rng.sample(words, NUM_WORDS))
 
 
 @cache

@@ -1,0 +1,84 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+PIP := $(PYTHON) -m pip --disable-pip-version-check --no-input
+PROFILE ?= demo
+
+# A stamp is named after the content that it stands for, so that a changed pin, and nothing
+# else, installs anew.
+stamp = $(VENV)/.$(1)-$(shell cat $(2) | sha256sum | cut -c1-16)
+PACKAGES := $(call stamp,packages,constraints.txt)
+PROJECT := $(call stamp,project,constraints.txt pyproject.toml)
+TEST_PACKAGES := $(call stamp,test-packages,constraints-test.txt constraints-vllm.txt)
+
+# Nothing here reaches for a model hub or reports its use.
+export HF_HUB_OFFLINE := 1
+export MLFLOW_DISABLE_TELEMETRY := true
+export VLLM_NO_USAGE_STATS := 1
+export DO_NOT_TRACK := 1
+
+.PHONY: help setup setup-test demo check test-fast test bench bench-demo clean sandbox browser
+.NOTPARALLEL:
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: sandbox $(PACKAGES) $(PROJECT) ## what the demo needs: a sandbox, a virtual environment
+
+setup-test: setup $(TEST_PACKAGES) ## what the tests need on top: test tools, vLLM
+
+demo: setup ## the whole loop on this machine; PROFILE=long for the long one
+	$(VENV)/bin/agentworld demo --profile $(PROFILE)
+
+check: setup-test ## linters, formatter, types, the layers of the house
+	$(PYTHON) -m ruff check
+	$(PYTHON) -m ruff format --check
+	$(PYTHON) -m mypy
+	$(VENV)/bin/lint-imports --no-logo
+
+# Many small processes on few cores: one thread each is faster than all of them everywhere.
+test test-fast: export OMP_NUM_THREADS := 1
+
+test-fast: setup-test ## the tests that need no engine and no browser
+	$(PYTHON) -m pytest -m "not slow"
+
+test: browser setup-test check ## everything
+	$(PYTHON) -m pytest
+
+bench: bench-demo ## every benchmark
+
+bench-demo: setup ## the demo against its targets
+	$(PYTHON) tests/benchmarks/bench_demo.py
+
+clean: ## remove what the demo, the tests and the linters wrote
+	rm -rf demo-output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find platform pipelines tests -name __pycache__ -prune -exec rm -rf {} +
+
+sandbox:
+	@tools/system_packages.sh bwrap:bubblewrap prlimit:util-linux
+
+browser:
+	@tools/system_packages.sh chromium:chromium
+
+# pip, not python: a python is there even where the venv could not be finished.
+$(VENV)/bin/pip:
+	tools/system_packages.sh venv:python3-venv
+	"$$(tools/find_python.sh)" -m venv --clear $(VENV)
+
+# --no-deps: the file is the whole list, and vLLM's wheel asks for more than it uses.
+$(PACKAGES): | $(VENV)/bin/pip
+	$(PIP) install -q --no-deps -r constraints.txt
+	rm -f $(VENV)/.packages-* && touch $@
+
+# With dependencies: a torch for GPUs brings libraries that a torch for CPUs does not name.
+$(PROJECT): $(PACKAGES)
+	$(PIP) install -q --no-build-isolation -c constraints.txt -e .
+	rm -f $(VENV)/.project-* && touch $@
+
+$(TEST_PACKAGES): | $(PACKAGES)
+	$(PIP) install -q --no-deps -r constraints-test.txt
+	$(PIP) install -q --no-deps -r constraints-vllm.txt
+	rm -f $(VENV)/.test-packages-* && touch $@

@@ -1,0 +1,145 @@
+"""The chain of an agent: its weights, its run, the simulator, the world model, the data.
+
+Every link is read from where it was written first: the registry, the ledger that answered
+the steps, the store. Links that should agree are compared, and what does not is said.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from agentworld.audit.receipts import step_that_read
+from agentworld.audit.sources import Sources, manifest_of
+from agentworld.lineage.base import Agent, VersionRef, WorldModel
+from agentworld.records.base import Digest, Record, digest_json
+from agentworld.records.checkpoint import Checkpoint, Stage
+from agentworld.records.report import AgentReport, Estimate
+from agentworld.records.run import AgentRun
+from agentworld.records.simulator import SimulatorManifest
+
+
+class StageLink(Record):
+    """A training stage of the world model."""
+
+    stage: Stage
+    artifact: Digest
+    parents: tuple[Digest, ...]
+    recipe: Digest
+    data: Digest | None
+
+    @classmethod
+    def of(cls, made: Checkpoint) -> "StageLink":
+        """The link that a checkpoint is."""
+        return cls(
+            stage=made.stage,
+            artifact=made.artifact,
+            parents=made.parents,
+            recipe=digest_json(made.recipe),
+            data=made.data,
+        )
+
+
+class LiveLink(Record):
+    """What the agent did in the live shell, before and after its training."""
+
+    report: Digest
+    episodes: int
+    successes_before: int
+    successes_after: int
+    commands: int
+
+
+class AgentChain(Record):
+    """The answer to: which simulator, made of which data, trained this agent?"""
+
+    agent: str
+    artifact: Digest
+    run: AgentRun
+    simulator: Digest
+    world_model: str | None
+    world_model_artifact: Digest | None
+    stages: tuple[StageLink, ...]
+    data: Digest | None
+    live: LiveLink | None
+    breaks: tuple[str, ...]
+    """Links that do not agree, or are missing; none in a whole chain."""
+
+
+def audit_agent(ref: VersionRef, sources: Sources) -> AgentChain:
+    """The chain of a registered agent; raises NotFound for one that is not registered."""
+    agent = sources.registry.agent(ref)
+    run = sources.ledger.run(agent.run)
+    manifest = manifest_of(run.simulator, sources.store)
+    version, world_model = _world_model(manifest, sources)
+    stages = world_model.stages if world_model else ()
+    live = _live(agent.artifact, run.simulator, sources)
+    breaks = (*_breaks_of_run(agent, run), *_breaks_of_stages(stages))
+    return AgentChain(
+        agent=str(ref),
+        artifact=agent.artifact,
+        run=run,
+        simulator=run.simulator,
+        world_model=str(version) if version else None,
+        world_model_artifact=manifest.artifact if manifest else None,
+        stages=tuple(StageLink.of(stage) for stage in stages),
+        data=stages[-1].data if stages else None,
+        live=live,
+        breaks=(*breaks, *_missing(manifest, world_model, live)),
+    )
+
+
+def _world_model(
+    manifest: SimulatorManifest | None, sources: Sources
+) -> tuple[VersionRef | None, WorldModel | None]:
+    versions = sources.registry.world_models_of(manifest.artifact) if manifest else []
+    if not versions:
+        return None, None
+    return versions[0], sources.registry.world_model(versions[0])
+
+
+def _live(artifact: Digest, simulator: Digest, sources: Sources) -> LiveLink | None:
+    step = step_that_read(sources.store, "validate", agent=artifact, simulator=simulator)
+    if step is None:
+        return None
+    report = AgentReport.read(step.folder / "report.json")
+    before, after = report.untrained.live, report.trained.live
+    return LiveLink(
+        report=report.digest,
+        episodes=before.num + after.num,
+        successes_before=_successes(before),
+        successes_after=_successes(after),
+        commands=report.live_steps,
+    )
+
+
+def _successes(estimate: Estimate) -> int:
+    return round(estimate.mean * estimate.num)
+
+
+def _breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
+    made = agent.checkpoint
+    if run.simulator != made.simulator:
+        yield f"the run was served by {run.simulator}, the checkpoint names {made.simulator}"
+    if run.final_weights != agent.artifact:
+        yield f"the run ended with {run.final_weights}, the version stands for {agent.artifact}"
+    if made.parents != (run.opening.starting_weights,):
+        started = run.opening.starting_weights
+        yield f"the run began with {started}, the checkpoint names {', '.join(made.parents)}"
+
+
+def _breaks_of_stages(stages: tuple[Checkpoint, ...]) -> Iterator[str]:
+    for before, after in pairwise(stages):
+        if before.artifact not in after.parents:
+            yield f"{after.stage} does not start from {before.stage} ({before.artifact})"
+        if before.data != after.data:
+            yield f"{after.stage} read the data {after.data}, {before.stage} {before.data}"
+
+
+def _missing(
+    manifest: SimulatorManifest | None, world_model: WorldModel | None, live: LiveLink | None
+) -> Iterator[str]:
+    if manifest is None:
+        yield "the simulator's manifest is not in the store"
+    elif world_model is None:
+        yield f"no registered world model stands for {manifest.artifact}"
+    if live is None:
+        yield "the agent was not validated in the live shell"

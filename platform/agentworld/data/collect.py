@@ -1,0 +1,150 @@
+"""Exploring policies act in live shells, and what they saw is written down.
+
+The work is parted into chunks of a fixed number of episodes, each written whole: a killed
+run continues with the chunks that are there. What an episode does depends on its number
+and the recipe's seed, and never on how many workers there are or how fast they are.
+"""
+
+import multiprocessing
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.data.explore import explore
+from agentworld.domains.sandbox import check_sandbox
+from agentworld.errors import InputError
+from agentworld.recipes.data import CollectRecipe
+from agentworld.records.base import Digest, digest_file
+from agentworld.records.collected import Collected
+from agentworld.records.progress import Tick
+from agentworld.storage.trajectories import MANIFEST, read_trajectories, write_trajectories
+
+EPISODES_PER_CHUNK = 50
+_RECIPE = "recipe.json"
+
+
+class _Chunk(NamedTuple):
+    """Episodes that are written into one file."""
+
+    held_out: bool
+    episodes: range
+
+    @property
+    def name(self) -> str:
+        number = self.episodes.start // EPISODES_PER_CHUNK
+        return f"{'held-out' if self.held_out else 'episodes'}-{number:05d}.jsonl"
+
+
+class _Made(NamedTuple):
+    """A chunk that is on disk."""
+
+    chunk: _Chunk
+    digest: Digest
+    num_trajectories: int
+    num_transitions: int
+
+
+def collect(recipe: CollectRecipe, out: Path, tick: Tick) -> Digest:
+    """Fills a folder with trajectories; returns the digest of their manifest."""
+    check_sandbox()
+    _claim(recipe, out)
+    workers = ProcessPoolExecutor(
+        recipe.num_workers,
+        # Not fork: the caller may run threads, whose locks a forked worker would inherit.
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_leave_with_parent,
+    )
+    try:
+        made = list(_make_all(recipe, out, workers, tick))
+    finally:
+        workers.shutdown(cancel_futures=True)
+    collected = _manifest(made)
+    for path in out.glob("*.jsonl"):
+        if path.name not in collected.chunks:  # begun before it was known that it is not needed
+            path.unlink()
+    collected.write(out / MANIFEST)
+    return collected.digest
+
+
+def _claim(recipe: CollectRecipe, out: Path) -> None:
+    """Raises InputError where the folder's chunks are those of another recipe."""
+    shaping = recipe.model_copy(update={"num_workers": 1})
+    if (out / _RECIPE).is_file() and CollectRecipe.read(out / _RECIPE) != shaping:
+        raise InputError(f"{out} holds episodes of another recipe; give an empty folder")
+    shaping.write(out / _RECIPE)
+
+
+def _make_all(
+    recipe: CollectRecipe, out: Path, workers: ProcessPoolExecutor, tick: Tick
+) -> Iterator[_Made]:
+    yield from _make(recipe, out, workers, _held_out_chunks(recipe.num_held_out_episodes))
+    num_transitions = 0
+    for made in _make(recipe, out, workers, _training_chunks()):
+        yield made
+        num_transitions += made.num_transitions
+        tick(min(num_transitions, recipe.num_transitions), recipe.num_transitions)
+        if num_transitions >= recipe.num_transitions:
+            return
+
+
+def _held_out_chunks(num_episodes: int) -> Iterator[_Chunk]:
+    for first in range(0, num_episodes, EPISODES_PER_CHUNK):
+        yield _Chunk(True, range(first, min(first + EPISODES_PER_CHUNK, num_episodes)))
+
+
+def _training_chunks() -> Iterator[_Chunk]:
+    """Without an end: the caller takes what it needs."""
+    for first in count(0, EPISODES_PER_CHUNK):
+        yield _Chunk(False, range(first, first + EPISODES_PER_CHUNK))
+
+
+def _make(
+    recipe: CollectRecipe, out: Path, workers: ProcessPoolExecutor, chunks: Iterator[_Chunk]
+) -> Iterator[_Made]:
+    """The chunks in their order, with as many begun as there are workers."""
+    begun: deque[Future[_Made]] = deque()
+    for chunk in chunks:
+        begun.append(workers.submit(_make_chunk, recipe, out, chunk))
+        if len(begun) > recipe.num_workers:
+            yield begun.popleft().result()
+    for future in begun:
+        yield future.result()
+
+
+def _make_chunk(recipe: CollectRecipe, out: Path, chunk: _Chunk) -> _Made:
+    path = out / chunk.name
+    if not path.is_file():
+        episodes = explore(recipe, chunk.episodes, held_out=chunk.held_out)
+        write_trajectories(path, episodes)
+    lengths = [len(trajectory.turns) for trajectory in read_trajectories(path)]
+    return _Made(chunk, digest_file(path), len(lengths), sum(lengths))
+
+
+def _manifest(made: list[_Made]) -> Collected:
+    training = [each for each in made if not each.chunk.held_out]
+    held_out = [each for each in made if each.chunk.held_out]
+    return Collected(
+        chunks={each.chunk.name: each.digest for each in made},
+        num_trajectories=sum(each.num_trajectories for each in training),
+        num_transitions=sum(each.num_transitions for each in training),
+        num_held_out_trajectories=sum(each.num_trajectories for each in held_out),
+        num_held_out_transitions=sum(each.num_transitions for each in held_out),
+        num_broken=sum(len(each.chunk.episodes) - each.num_trajectories for each in made),
+    )
+
+
+def _leave_with_parent() -> None:
+    """A worker ends when the process that wants its work was killed; it would wait for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_leave_after, args=(parent,), daemon=True).start()
+
+
+def _leave_after(parent: multiprocessing.process.BaseProcess) -> None:
+    parent.join()
+    os._exit(1)

@@ -1,0 +1,67 @@
+"""Turn-level loss masking: turns that teach little are masked, mostly (Qwen-AgentWorld table 3).
+
+The paper's rules overlap and it gives no order. Here what is masked comes first: echo,
+boilerplate, transform, and then the classes whose turns are all kept. A masked turn stays
+in the history of later ones.
+"""
+
+import re
+from typing import Literal, NamedTuple
+
+from agentworld.data.chance import chance
+from agentworld.recipes.data import MaskRecipe
+
+TurnClass = Literal[
+    "echo", "boilerplate", "transform", "retrieval", "expansion", "action", "other"
+]
+
+_WORD = re.compile(r"\w+")
+_SHORT_WORDS = 8  # the paper's rule for `action` says "short" and no number
+
+
+class Overlap(NamedTuple):
+    """How an observation relates to its action, over sets of lower-cased words."""
+
+    overlap: float
+    """Share of the action's words that the observation holds."""
+    novelty: float
+    """Share of the observation's words that the action does not hold."""
+    ratio: float
+    """Characters of the observation for each of the action."""
+    is_short: bool
+
+
+def measure(action: str, observation: str) -> Overlap:
+    """The quantities of the paper's table 3; its Jaccard index stands in no rule."""
+    asked = set(_WORD.findall(action.lower()))
+    shown = set(_WORD.findall(observation.lower()))
+    return Overlap(
+        overlap=len(asked & shown) / max(1, len(asked)),
+        novelty=len(shown - asked) / max(1, len(shown)),
+        ratio=len(observation) / max(1, len(action)),
+        is_short=len(shown) <= _SHORT_WORDS,
+    )
+
+
+def turn_class(action: str, observation: str) -> TurnClass:
+    """The first class of table 3 whose rule holds."""
+    overlap, novelty, ratio, is_short = measure(action, observation)
+    if overlap >= 0.7 and novelty < 0.3:
+        return "echo"
+    if overlap >= 0.5 and novelty < 0.5:
+        return "boilerplate"
+    if novelty < 0.5 and ratio < 1:
+        return "transform"
+    if novelty >= 0.6 and ratio > 1:
+        return "retrieval"
+    if overlap >= 0.5 and novelty >= 0.5 and ratio > 1.5:
+        return "expansion"
+    if novelty >= 0.5 and (ratio <= 1 or is_short):
+        return "action"
+    return "other"
+
+
+def is_kept(recipe: MaskRecipe, kind: TurnClass, seed: int, trajectory: str, turn: int) -> bool:
+    """Whether the loss counts a turn of this class: one throw for each turn of a trajectory."""
+    share: float = getattr(recipe, kind)
+    return share >= 1 or chance(seed, "mask", trajectory, turn) < share

@@ -1,0 +1,133 @@
+"""What the earlier turns of an episode changed, as far as their commands and results tell.
+
+Paths are absolute. Only commands that ended well change anything here.
+"""
+
+import posixpath
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agentworld.domains.sandbox import HOME
+from agentworld.domains.terminal.grammar import Command, operands_of
+from agentworld.domains.terminal.start import parse_files
+
+
+@dataclass
+class Past:
+    """What there is, and what of it an earlier turn made, changed or removed."""
+
+    paths: set[str]
+    """Files and folders that are there."""
+    folders: set[str]
+    here: str = HOME
+    """The current folder."""
+    num_turns: int = 0
+    contents: set[str] = field(default_factory=set)
+    """Files that hold something else than at the start."""
+    presences: set[str] = field(default_factory=set)
+    """Paths that came or went."""
+    listings: set[str] = field(default_factory=set)
+    """Folders in which something came or went."""
+    variables: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, initial_state: str) -> "Past":
+        """The past before the first turn."""
+        past = cls(paths={HOME}, folders={HOME})
+        for path in map(past.path, parse_files(initial_state)):
+            past.paths.update(_parents(path), [path])
+            past.folders.update(_parents(path))
+        return past
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether an earlier turn entered another folder than that of the start."""
+        return self.here != HOME
+
+    def path(self, name: str) -> str:
+        """An operand as an absolute path."""
+        if name.startswith("~"):
+            name = HOME + name[1:]
+        elif "/" not in name and not name.startswith("."):
+            return f"{self.here}/{name}"
+        return posixpath.normpath(posixpath.join(self.here, name))
+
+    def enter(self, folder: str) -> None:
+        """Takes the current folder from a prompt line."""
+        self.here = self.path(folder)
+
+    def apply(self, command: Command) -> None:
+        """Adds what a command changed that ended well."""
+        if command.target:
+            self._write(self.path(command.target))
+        change = _CHANGES.get(command.words[0])
+        if change:
+            change(self, operands_of(command))
+
+    def _write(self, path: str) -> None:
+        self.contents.add(path)
+        if path not in self.paths:
+            self.paths.add(path)
+            self._come_or_go(path)
+
+    def _come_or_go(self, path: str) -> None:
+        self.contents.add(path)
+        self.presences.add(path)
+        self.listings.add(posixpath.dirname(path))
+
+    def _make_files(self, names: list[str]) -> None:
+        for path in map(self.path, names):
+            if path not in self.paths:
+                self._write(path)
+
+    def _make_folders(self, names: list[str]) -> None:
+        for path in map(self.path, names):
+            for folder in [*_parents(path), path]:
+                if folder not in self.paths:
+                    self._write(folder)
+                    self.folders.add(folder)
+
+    def _remove(self, names: list[str]) -> None:
+        for path in map(self.path, names):
+            for gone in self._with_all_below(path):
+                self._come_or_go(gone)
+                self.paths.discard(gone)
+                self.folders.discard(gone)
+
+    def _copy(self, names: list[str]) -> None:
+        if len(names) < 2:
+            return
+        *olds, new = map(self.path, names)
+        for old in olds:
+            top = f"{new}/{posixpath.basename(old)}" if new in self.folders else new
+            for path in self._with_all_below(old):
+                self._write(top + path.removeprefix(old))
+                if path in self.folders:
+                    self.folders.add(top + path.removeprefix(old))
+
+    def _move(self, names: list[str]) -> None:
+        self._copy(names)
+        self._remove(names[:-1])
+
+    def _set(self, assignments: list[str]) -> None:
+        self.variables.update(text.partition("=")[0] for text in assignments)
+
+    def _with_all_below(self, path: str) -> list[str]:
+        return [known for known in self.paths if known == path or known.startswith(f"{path}/")]
+
+
+def _parents(path: str) -> list[str]:
+    """The folders above a path, below the home."""
+    parts = path.removeprefix(f"{HOME}/").split("/")
+    return [f"{HOME}/" + "/".join(parts[:end]) for end in range(1, len(parts))]
+
+
+_CHANGES: dict[str, Callable[[Past, list[str]], None]] = {
+    "touch": Past._make_files,
+    "mkdir": Past._make_folders,
+    "rm": Past._remove,
+    "rmdir": Past._remove,
+    "cp": Past._copy,
+    "mv": Past._move,
+    "export": Past._set,
+}

@@ -1,0 +1,121 @@
+"""A server process of our own: started, waited for, and ended with everything it started."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+
+from agentworld.errors import EngineError
+
+LOOPBACK = "127.0.0.1"
+_GRACE_SECONDS = 10.0
+_TAIL_BYTES = 2_000
+
+
+class Server(NamedTuple):
+    """A running server process and the file that its output goes to."""
+
+    name: str
+    url: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def check(self) -> None:
+        """Raises EngineError with the end of the log when the process is gone."""
+        status = self.process.poll()
+        if status is not None:
+            raise EngineError(f"{self.name} ended with status {status}; {self._tail()}")
+
+    def wait_until_ready(self, path: str, seconds: float) -> None:
+        """Returns when `path` answers 200; raises EngineError when that takes too long."""
+        deadline = time.monotonic() + seconds
+        while not _answers(self.url + path):
+            self.check()
+            if time.monotonic() > deadline:
+                raise EngineError(f"{self.name} was not ready in {seconds:.0f} s; {self._tail()}")
+            time.sleep(0.1)
+
+    def _tail(self) -> str:
+        with self.log.open("rb") as file:
+            file.seek(max(0, self.log.stat().st_size - _TAIL_BYTES))
+            end = file.read().decode(errors="replace")
+        return f"the end of {self.log} says:\n{end.strip()}"
+
+
+@contextmanager
+def running(
+    name: str, command: Sequence[str], environment: Mapping[str, str], port: int, log: Path
+) -> Iterator[Server]:
+    """Starts a server in a process group of its own and ends the group when the block ends.
+
+    `environment` comes on top of this process's own. Raises EngineError when the server
+    ended by itself while the block ran. The calling thread must outlive the block: the
+    server ends with the thread that started it.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [*_dies_with_us(), *_with_environment(environment), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    server = Server(name, f"http://{LOOPBACK}:{port}", process, log)
+    try:
+        yield server
+        server.check()
+    except Exception:
+        # What failed may only be what a dead server looks like from outside.
+        server.check()
+        raise
+    finally:
+        _end(process)
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _dies_with_us() -> list[str]:
+    # We may end by SIGKILL ourselves, after which no code of ours ends the group.
+    return ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
+
+
+def _with_environment(environment: Mapping[str, str]) -> list[str]:
+    return ["env", *(f"{name}={value}" for name, value in environment.items())]
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=5.0, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    _signal_group(process, signal.SIGTERM)
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_SECONDS)
+    finally:
+        # Whatever the server started and left behind.
+        _signal_group(process, signal.SIGKILL)
+        process.wait()
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

@@ -1,0 +1,94 @@
+"""The programs that can serve a checkpoint: how each is started, with what, and its version."""
+
+import importlib.metadata
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.engine.base import EngineKind
+from agentworld.errors import InputError
+from agentworld.recipes.serve import EngineRecipe
+
+_PAGE_TOKENS = 32
+
+
+class Program(NamedTuple):
+    """A server with an OpenAI-compatible API that can be started here."""
+
+    distributions: tuple[str, ...]
+    """Names that it is installed under."""
+    command: tuple[str, ...]
+    """Up to the model's folder."""
+    arguments: Callable[[EngineRecipe, int], tuple[str, ...]]
+    """From the recipe and the context's length: what shapes its answers, hence pinned."""
+    environment: Callable[[], dict[str, str]]
+
+
+def engine_version(kind: EngineKind) -> str:
+    """The installed version of the program; raises InputError where it is not installed."""
+    for distribution in program(kind).distributions:
+        try:
+            return f"{distribution} {importlib.metadata.version(distribution)}"
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    raise InputError(f"the engine {kind} is not installed here; install it or name another kind")
+
+
+def engine_arguments(recipe: EngineRecipe, context_tokens: int) -> tuple[str, ...]:
+    """What shapes the engine's answers, as it is started with and as it is pinned."""
+    return program(recipe.kind).arguments(recipe, context_tokens)
+
+
+def program(kind: EngineKind) -> Program:
+    """The program of a kind; raises InputError for one that somebody else runs."""
+    if kind not in _PROGRAMS:
+        raise InputError(f"an engine of kind {kind} is not started here; give its url")
+    return _PROGRAMS[kind]
+
+
+def _transformers_arguments(recipe: EngineRecipe) -> tuple[str, ...]:
+    return (
+        "--continuous-batching",
+        *("--cb-num-blocks", str(recipe.cache_blocks)),
+        *("--cb-max-batch-tokens", str(recipe.batch_tokens)),
+        # Pages about as long as a turn, so that the steps of an episode share what they hold.
+        *("--cb-block-size", str(_PAGE_TOKENS)),
+        *("--device", "auto" if _has_gpu() else "cpu"),
+        *("--dtype", "float32"),
+    )
+
+
+def _vllm_arguments(context_tokens: int) -> tuple[str, ...]:
+    eager = () if _has_gpu() else ("--enforce-eager",)
+    return ("--dtype", "float32", "--max-model-len", str(context_tokens), *eager)
+
+
+def _vllm_environment() -> dict[str, str]:
+    if _has_gpu():
+        return {}
+    environment = {"VLLM_TARGET_DEVICE": "cpu", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    openmp = Path(sys.prefix) / "lib" / "libiomp5.so"
+    # Without it the first request takes 13 s.
+    return environment | ({"LD_PRELOAD": str(openmp)} if openmp.exists() else {})
+
+
+def _has_gpu() -> bool:
+    return Path("/dev/nvidia0").exists()
+
+
+_PROGRAMS: dict[EngineKind, Program] = {
+    "transformers-serve": Program(
+        distributions=("transformers",),
+        command=("-m", "transformers.cli.transformers", "serve"),
+        arguments=lambda recipe, context_tokens: _transformers_arguments(recipe),
+        environment=dict,
+    ),
+    # Not `vllm serve`, which fails where the distribution is vllm-cpu.
+    "vllm": Program(
+        distributions=("vllm", "vllm-cpu"),
+        command=("-m", "vllm.entrypoints.openai.api_server", "--model"),
+        arguments=lambda recipe, context_tokens: _vllm_arguments(context_tokens),
+        environment=_vllm_environment,
+    ),
+}

@@ -1,0 +1,98 @@
+"""Starting an engine for a checkpoint: a server process on the loopback, ended with the block."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+
+from agentworld.engine.base import EngineKind
+from agentworld.engine.openai import CHAT_PATH, Fields, OpenAIEngine, request_body
+from agentworld.engine.process import LOOPBACK, Server, free_port, running
+from agentworld.engine.programs import engine_arguments, engine_version, program
+from agentworld.errors import EngineError
+from agentworld.recipes.serve import EngineRecipe
+from agentworld.records.simulator import Sampling
+
+_READY_SECONDS = 600.0
+_QUIET = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+}
+
+
+class ServedEngine(NamedTuple):
+    """An engine that runs and has answered once."""
+
+    url: str
+    model: str
+    kind: EngineKind
+    version: str
+    sampling: Sampling
+    concurrency: int
+    server: Server
+
+    def connect(self) -> OpenAIEngine:
+        """An engine for code in this process."""
+        return OpenAIEngine(
+            self.url,
+            self.model,
+            kind=self.kind,
+            fixed=self.sampling if self.kind == "transformers-serve" else None,
+            concurrency=self.concurrency,
+        )
+
+
+@contextmanager
+def serve(
+    model_folder: Path,
+    recipe: EngineRecipe,
+    *,
+    sampling: Sampling,
+    context_tokens: int,
+    log: Path,
+) -> Iterator[ServedEngine]:
+    """Serves a folder with weights, tokenizer and chat template on a free port of the loopback.
+
+    Raises EngineError with the end of the log when the engine does not start, or dies.
+    """
+    kind, version = recipe.kind, engine_version(recipe.kind)
+    port, model = free_port(), str(model_folder)
+    command = [
+        *(sys.executable, *program(kind).command, model),
+        *engine_arguments(recipe, context_tokens),
+        *("--host", LOOPBACK, "--port", str(port)),
+    ]
+    environment = _QUIET | program(kind).environment()
+    with running(f"the engine {kind}", command, environment, port, log) as server:
+        server.wait_until_ready("/health", _READY_SECONDS)
+        _ask_once(server, kind, model_folder, sampling)
+        yield ServedEngine(server.url, model, kind, version, sampling, recipe.concurrency, server)
+
+
+def _ask_once(server: Server, kind: EngineKind, model_folder: Path, sampling: Sampling) -> None:
+    """Fixes how `transformers serve` draws every later answer, and proves that it answers."""
+    body = request_body(kind, str(model_folder), [{"role": "user", "content": "hi"}], sampling)
+    body["max_tokens"] = 1
+    if kind == "transformers-serve" and sampling.temperature > 0:
+        body["generation_config"] = json.dumps(_drawing_config(model_folder, sampling))
+    try:
+        answer = httpx.post(
+            server.url + CHAT_PATH, json=body, timeout=_READY_SECONDS, trust_env=False
+        )
+        answer.raise_for_status()
+    except httpx.HTTPError as error:
+        server.check()
+        raise EngineError(f"{server.name} cannot answer: {error}; read {server.log}") from error
+
+
+def _drawing_config(model_folder: Path, sampling: Sampling) -> Fields:
+    """The model's generation defaults, drawing: the server takes no top_k in another way."""
+    file = model_folder / "generation_config.json"
+    defaults: Fields = json.loads(file.read_text()) if file.is_file() else {}
+    return defaults | {"do_sample": True, "top_k": sampling.top_k}

@@ -1,0 +1,5 @@
+"""Runs, episodes and steps in a database: append-only, and durable once it says so."""
+
+from agentworld.ledger.ledger import Ledger
+
+__all__ = ["Ledger"]

@@ -1,0 +1,101 @@
+"""What a registry is: versions by name, each bound to an artifact and to where it came from.
+
+A name and a number are labels for people. What is stored elsewhere holds digests.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated, Protocol, Self
+
+from pydantic import StringConstraints
+
+from agentworld.errors import InputError, NotFound
+from agentworld.records.base import Digest, Record
+from agentworld.records.checkpoint import Checkpoint
+
+_NAME = r"[A-Za-z0-9_-]+"
+
+
+class VersionRef(Record):
+    """A registered version, written `name@version`."""
+
+    name: Annotated[str, StringConstraints(pattern=f"^{_NAME}$")]
+    version: int
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The inverse of `str`; raises InputError."""
+        parts = re.fullmatch(rf"({_NAME})@(\d{{1,9}})", text)
+        if parts is None:
+            raise InputError(f"{text!r} is no NAME@VERSION; write it like terminal-agent@1")
+        return cls(name=parts[1], version=int(parts[2]))
+
+
+class WorldModel(Record):
+    """A world model to be registered: its stages, from the first to the one that is served."""
+
+    stages: tuple[Checkpoint, ...]
+    report: Digest
+    """The evaluation of all stages."""
+    metrics: dict[str, float] = {}
+
+    @property
+    def artifact(self) -> Digest:
+        """What a name and a version stand for."""
+        return self.stages[-1].artifact
+
+
+class Agent(Record):
+    """An agent to be registered: its weights, and the run that made them."""
+
+    checkpoint: Checkpoint
+    run: str
+
+    @property
+    def artifact(self) -> Digest:
+        """What a name and a version stand for."""
+        return self.checkpoint.artifact
+
+
+class Registry(Protocol):
+    """Raises InputError for a version that is not there, StoreError where it cannot answer."""
+
+    def register_world_model(self, name: str, what: WorldModel, model: Path) -> VersionRef:
+        """A new version, or the one that this artifact has already."""
+        ...
+
+    def register_agent(self, name: str, what: Agent, model: Path) -> VersionRef:
+        """A new version, or the one that this artifact of this run has already."""
+        ...
+
+    def world_model(self, ref: VersionRef) -> WorldModel:
+        """What was registered under a name and a version."""
+        ...
+
+    def agent(self, ref: VersionRef) -> Agent:
+        """What was registered under a name and a version."""
+        ...
+
+    def world_models_of(self, artifact: Digest) -> list[VersionRef]:
+        """The versions that stand for an artifact."""
+        ...
+
+    def agents_of(self, run: str) -> list[VersionRef]:
+        """The versions that a run made."""
+        ...
+
+    def fetch(self, ref: VersionRef, out: Path) -> None:
+        """Copies the files of a version into a folder."""
+        ...
+
+
+def absent(ref: VersionRef, versions: list[int], names: list[str]) -> NotFound:
+    """The sentence for a version that is not there."""
+    if versions:
+        there = ", ".join(str(version) for version in sorted(versions))
+        return NotFound(f"there is no version {ref.version} of {ref.name}; versions are {there}")
+    there = ", ".join(sorted(names)) or "none yet; run `agentworld demo`"
+    return NotFound(f"nothing is registered as {ref.name!r}; registered are {there}")

@@ -1,0 +1,17 @@
+"""The manifest of collected trajectories: the files of a folder, and what is in them."""
+
+from agentworld.records.base import Digest, Record
+
+
+class Collected(Record):
+    """What `collect` made, or a folder of logs; its digest names the trajectories."""
+
+    chunks: dict[str, Digest]
+    """Files of JSON lines, by name."""
+    num_trajectories: int = 0
+    """For training; 0 where the chunks are logs that nobody counted."""
+    num_transitions: int = 0
+    num_held_out_trajectories: int = 0
+    num_held_out_transitions: int = 0
+    num_broken: int = 0
+    """Episodes that were dropped because they broke their sandbox."""

@@ -1,0 +1,1 @@
+"""How an observation or an episode is judged: the code that rewards is the code that reports."""

@@ -1,0 +1,42 @@
+"""RWML's reward: is the prediction near the truth in meaning (section 2.2)."""
+
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from torch.nn.functional import normalize
+from transformers import AutoModel, AutoTokenizer
+
+from agentworld.errors import InputError
+
+
+class EmbeddingReward:
+    """Mean-pooled token vectors of an encoder in a folder; safetensors, and no remote code."""
+
+    def __init__(self, folder: Path, max_distance: float) -> None:
+        self._max_distance = max_distance
+        try:
+            self._tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            self._model = AutoModel.from_pretrained(
+                folder, local_files_only=True, use_safetensors=True
+            ).eval()
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{folder} holds no embedding model: {str(error).splitlines()[0][:200]}"
+            ) from error
+        # The truth of a group of attempts is the same text for each of them.
+        self._embed_again = lru_cache(maxsize=1024)(self._embed)
+
+    def distance(self, predicted: str, truth: str) -> float:
+        """1 - cosine: 0 for equal texts, at most 2."""
+        return 1.0 - float(self._embed_again(predicted) @ self._embed_again(truth))
+
+    def is_hit(self, predicted: str, truth: str) -> bool:
+        """Nearer than tau_d."""
+        return self.distance(predicted, truth) < self._max_distance
+
+    @torch.inference_mode()
+    def _embed(self, text: str) -> torch.Tensor:
+        tokens = self._tokenizer(text, return_tensors="pt", truncation=True)
+        vectors = self._model(**tokens).last_hidden_state  # (1, T, D)
+        return normalize(vectors[0].mean(dim=0), dim=0)  # (D,)

@@ -1,0 +1,97 @@
+"""A judge behind an OpenAI-compatible endpoint: it sees the truth and scores five dimensions.
+
+What it cannot give is a hole in the sample and never a zero. It is told to see through
+praise, and a prediction cannot leave the fence that it is shown in.
+"""
+
+import re
+import time
+from collections.abc import Sequence
+from importlib import resources
+
+import httpx
+
+from agentworld.errors import InputError, JudgeError
+from agentworld.recipes.train import EndpointRecipe
+from agentworld.records.message import Message
+from agentworld.scoring.rubric import RubricScore
+from agentworld.scoring.verdict import parse_verdict
+
+_ATTEMPTS = 3
+_MAX_TOKENS = 4096
+_MISCONFIGURED = {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.NOT_FOUND}
+
+
+class EndpointJudge:
+    """Asks up to three times, with a pause after each failure."""
+
+    def __init__(self, endpoint: EndpointRecipe, *, pause_seconds: float = 2.0) -> None:
+        self._endpoint = endpoint
+        self._pause_seconds = pause_seconds
+        self._instruction = resources.files(__package__).joinpath("judge_prompt.txt").read_text()
+        self._client = httpx.Client(
+            timeout=endpoint.timeout_seconds,
+            # A proxy of the machine cannot reach a server on this machine's loopback.
+            trust_env="://127.0.0.1" not in endpoint.url,
+        )
+
+    def score(self, predicted: str, truth: str, messages: Sequence[Message] = ()) -> RubricScore:
+        """The judge's scores of what followed these messages; raises JudgeError without any."""
+        question: list[Message] = [
+            {"role": "system", "content": self._instruction},
+            {"role": "user", "content": _question(predicted, truth, messages)},
+        ]
+        problem = ""
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                time.sleep(self._pause_seconds)
+            try:
+                answer = self._ask(question)
+            except (httpx.HTTPError, LookupError, TypeError, ValueError) as error:
+                problem = f"{type(error).__name__}: {error}"
+                continue
+            score = parse_verdict(answer)
+            if score:
+                return score
+            problem = f"no scores in {answer[:100]!r}"
+        raise JudgeError(
+            f"the judge at {self._endpoint.url} gave no verdict in {_ATTEMPTS} attempts: {problem}"
+        )
+
+    def close(self) -> None:
+        """Lets go of connections."""
+        self._client.close()
+
+    def _ask(self, question: Sequence[Message]) -> str:
+        body = {
+            "model": self._endpoint.model,
+            "messages": question,
+            "temperature": 0.0,
+            "max_tokens": _MAX_TOKENS,
+        }
+        response = self._client.post(f"{self._endpoint.url}/v1/chat/completions", json=body)
+        if response.status_code in _MISCONFIGURED:
+            raise InputError(
+                f"the judge at {self._endpoint.url} refuses: status {response.status_code},"
+                f" {response.text[:100]!r}; correct the recipe's endpoint"
+            )
+        response.raise_for_status()
+        return str(response.json()["choices"][0]["message"]["content"])
+
+
+def _question(predicted: str, truth: str, messages: Sequence[Message]) -> str:
+    *history, action = [f"{message['role']}: {message['content']}" for message in messages] or [""]
+    parts = {
+        "History": "\n".join(history),
+        "Action": action.removeprefix("user: "),
+        "Prediction": predicted,
+        "Truth": truth,
+    }
+    return "\n\n".join(f"## {name}\n{_fenced(text)}" for name, text in parts.items())
+
+
+def _fenced(text: str) -> str:
+    """In a fence longer than any that the text holds."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"

@@ -1,0 +1,96 @@
+"""The reward of a world model's answer: rubric, rule and embedding, mixed by a recipe's weights.
+
+The code that rewards here is the code that reports in an evaluation. The scale is the
+paper's, 0 to 25 (Qwen-AgentWorld section 3.4.1).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.errors import InputError, JudgeError
+from agentworld.recipes.train import RewardRecipe
+from agentworld.records.message import Message
+from agentworld.rendering.parse import parse_observation
+from agentworld.scoring.embedding import EmbeddingReward
+from agentworld.scoring.judge import EndpointJudge
+from agentworld.scoring.rubric import RubricScore, score_by_rules
+from agentworld.scoring.rules import verify
+
+FULL = 25.0
+
+Rubric = Callable[[str, str, Sequence[Message]], RubricScore]
+"""Scores a prediction against the truth, after these messages; may raise JudgeError."""
+
+
+class _Part(NamedTuple):
+    """One kind of reward and what it weighs."""
+
+    reward: float
+    weight: float
+
+
+class Rewarder:
+    """Rewards what a model said; `rubric` stands in for the recipe's own where it is given."""
+
+    def __init__(self, recipe: RewardRecipe, rubric: Rubric | None = None) -> None:
+        _check_weights(recipe)
+        self._recipe = recipe
+        self._rubric = rubric or _RUBRICS[recipe.rubric](recipe)
+        self._embedding = _load_embedding(recipe)
+
+    def score(self, text: str, truth: str, messages: Sequence[Message] = ()) -> float | None:
+        """0 to 25, or null where a judge gave no verdict.
+
+        An answer without an observation is the model's own failure and is worth 0. A judge
+        that fails is ours: the sample is a hole and must not count.
+        """
+        predicted = parse_observation(text)
+        if predicted is None:
+            return 0.0
+        try:
+            parts = list(self._parts(predicted, truth, messages))
+        except JudgeError:
+            return None
+        weight = sum(part.weight for part in parts)
+        return sum(part.reward * part.weight for part in parts) / weight if weight else None
+
+    def _parts(self, predicted: str, truth: str, messages: Sequence[Message]) -> Iterator[_Part]:
+        recipe = self._recipe
+        if recipe.rubric_weight:
+            scored = self._rubric(predicted, truth, messages)
+            yield _Part(scored.reward, recipe.rubric_weight)
+        # Without a verdict of the rule the other parts take its weight.
+        verdict = verify(predicted, truth)
+        if recipe.rule_weight and verdict is not None:
+            yield _Part(FULL * verdict, recipe.rule_weight)
+        if self._embedding:
+            hit = self._embedding.is_hit(predicted, truth)
+            yield _Part(FULL * hit, recipe.embedding_weight)
+
+
+def _rules(_recipe: RewardRecipe) -> Rubric:
+    return lambda predicted, truth, _messages: score_by_rules(predicted, truth)
+
+
+def _endpoint(recipe: RewardRecipe) -> Rubric:
+    return EndpointJudge(recipe.endpoint).score
+
+
+_RUBRICS: dict[str, Callable[[RewardRecipe], Rubric]] = {"rules": _rules, "endpoint": _endpoint}
+
+
+def _load_embedding(recipe: RewardRecipe) -> EmbeddingReward | None:
+    if not recipe.embedding_weight:
+        return None
+    if recipe.embedding_model is None:
+        raise InputError(
+            f"embedding_weight is {recipe.embedding_weight} but embedding_model names no folder"
+        )
+    return EmbeddingReward(Path(recipe.embedding_model), recipe.embedding_distance)
+
+
+def _check_weights(recipe: RewardRecipe) -> None:
+    weights = (recipe.rubric_weight, recipe.rule_weight, recipe.embedding_weight)
+    if min(weights) < 0 or not any(weights):
+        raise InputError(f"the reward's weights {weights} must not be negative, and not all be 0")

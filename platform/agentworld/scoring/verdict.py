@@ -1,0 +1,83 @@
+"""Scores out of a judge's prose: the JSON that was asked for, or what can be saved of it.
+
+The order of what is tried is that of the Qwen-AgentWorld evaluation's parser.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+
+from agentworld.scoring.rubric import BEST, RubricScore
+
+_THOUGHT = re.compile(r"^.*</think>", re.DOTALL | re.IGNORECASE)
+_FENCED = re.compile(r"```[a-z]*\s*(.*?)```", re.DOTALL)
+_TRAILING_COMMA = re.compile(r",\s*([}\]])")
+_SINGLE_QUOTED = re.compile(r"'([^'\n]*)'(?=\s*[:,}\]])")
+_BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*)(\s*:)")
+_ANY_SCORE = re.compile(
+    rf"\b({'|'.join(RubricScore._fields)})\b['\"]?\s*[:=]\s*['\"]?(\d+(?:\.\d+)?)", re.IGNORECASE
+)
+
+
+def parse_verdict(text: str) -> RubricScore | None:
+    """The scores in a judge's answer, clamped to 1..5; null where none can be read."""
+    text = _THOUGHT.sub("", text)
+    for candidate in _candidates(text):
+        score = _score_of(_load(candidate))
+        if score:
+            return score
+    return _score_of({name.lower(): value for name, value in _ANY_SCORE.findall(text)})
+
+
+def _candidates(text: str) -> Iterator[str]:
+    blocks = _FENCED.findall(text)
+    objects = list(_objects(text))
+    yield from (block for block in reversed(blocks) if "scores" in block)
+    yield from sorted((found for found in objects if "scores" in found), key=len, reverse=True)
+    yield from reversed(objects)
+
+
+def _objects(text: str) -> Iterator[str]:
+    """Every stretch between braces that match, whatever stands in strings."""
+    open_places: list[int] = []
+    for place, character in enumerate(text):
+        if character == "{":
+            open_places.append(place)
+        elif character == "}" and open_places:
+            yield text[open_places.pop() : place + 1]
+
+
+def _load(text: str) -> object:
+    for attempt in (text, _repair(text)):
+        try:
+            return json.loads(attempt)
+        except json.JSONDecodeError:
+            continue
+    return None
+
+
+def _repair(text: str) -> str:
+    text = _SINGLE_QUOTED.sub(r'"\1"', text)
+    text = _BARE_KEY.sub(r'\1"\2"\3', text)
+    return _TRAILING_COMMA.sub(r"\1", text)
+
+
+def _score_of(value: object) -> RubricScore | None:
+    if not isinstance(value, dict):
+        return None
+    scores = value.get("scores", value)
+    if not isinstance(scores, dict):
+        return None
+    score = RubricScore(*(_number(scores.get(name)) for name in RubricScore._fields))
+    return score if any(score) else None
+
+
+def _number(value: object) -> int:
+    """A score as a whole number from 1 to 5; 0 where it cannot be read. `4/5` is 4."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return 0
+    try:
+        number = float(value.partition("/")[0] if isinstance(value, str) else value)
+        return max(1, min(BEST, round(number)))
+    except (ValueError, OverflowError):
+        return 0

@@ -1,0 +1,88 @@
+"""Step 9: a policy imitates explorers, then learns by RL in the pinned simulator alone."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from agentworld.client.simulator import SimulatorClient
+from agentworld.lineage.base import Agent
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.recipes.train import AgentRecipe
+from agentworld.records.base import Digest, Record
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.progress import Tick
+from agentworld.records.run import AgentRun, RunOpening
+from agentworld.steps.addresses import open_registry, registry_digest
+from agentworld.steps.base import output_of, run_step
+from agentworld.steps.folders import (
+    CHECKPOINT,
+    RUN,
+    TRAINED,
+    UNTRAINED,
+    TrainedAgent,
+    checkpoint_of,
+    model_of,
+)
+from agentworld.steps.guard import no_live_shell
+from agentworld.steps.progress import share_of
+from agentworld.steps.serving import served
+from agentworld.train import agent_rl, imitation
+
+_OPENED = "opened.json"
+_IMITATION_SHARE = 0.25
+
+
+class _Opened(Record):
+    """The run that a killed step continues."""
+
+    run: str
+
+
+def agent(recipe: str, store: str, collected: str, simulator: str) -> str:
+    """The folder of the agent: `untrained` and `trained` checkpoints, and its run."""
+    chosen = load_recipe(recipe_path(recipe))
+    part, world = chosen.agent, Path(simulator)
+
+    def work(out: Path, tick: Tick) -> Digest:
+        before, after = out / UNTRAINED, out / TRAINED
+        learn, practise = share_of(tick, 0, _IMITATION_SHARE), share_of(tick, _IMITATION_SHARE, 1)
+        with no_live_shell() as guard:
+            untrained = _once(
+                before,
+                lambda: imitation.run(part, Path(collected), model_of(world), before, learn),
+            )
+            with served(world, chosen.engine, Path(store), out / "logs") as client:
+                run = asyncio.run(_open_run(client, part, untrained, out))
+                trained = _once(
+                    after,
+                    lambda: agent_rl.run(
+                        part, model_of(before), client, run.simulator, after, practise
+                    ),
+                )
+                run = asyncio.run(client.close_run(trained.artifact))
+        made = Agent(checkpoint=trained, run=run.id)
+        version = open_registry(Path(store)).register_agent(part.name, made, model_of(after))
+        result = TrainedAgent(version=version, run=run, live_steps=guard.num_refused)
+        result.write(out / RUN)
+        return trained.artifact
+
+    inputs = {"collected": output_of(collected), "simulator": output_of(simulator)}
+    inputs["registry"] = registry_digest()
+    return str(run_step(Path(store), "agent", [part, chosen.engine], inputs, work))
+
+
+def _once(folder: Path, make: Callable[[], Checkpoint]) -> Checkpoint:
+    """A training's result; a killed step does not repeat a training that was finished."""
+    return checkpoint_of(folder) if (folder / CHECKPOINT).is_file() else make()
+
+
+async def _open_run(
+    client: SimulatorClient, recipe: AgentRecipe, untrained: Checkpoint, out: Path
+) -> AgentRun:
+    """A run that starts from the untrained weights, or the one that a killed step left open."""
+    if (out / _OPENED).is_file():
+        return await client.resume_run(_Opened.read(out / _OPENED).run)
+    opening = RunOpening(agent=recipe.name, starting_weights=untrained.artifact)
+    run = await client.open_run(opening)
+    _Opened(run=run.id).write(out / _OPENED)
+    return run

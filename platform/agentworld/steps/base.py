@@ -1,0 +1,76 @@
+"""A step runs once for its recipe, its inputs and the code; after that its folder is used again.
+
+The receipt is written last. A folder without one is what a killed run left behind, and the
+work continues in it from its own checkpoints.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentworld.audit.receipts import RECEIPT, read_receipt
+from agentworld.records.base import Digest, Record, digest_json
+from agentworld.records.progress import Tick
+from agentworld.records.step import StepReceipt
+from agentworld.steps.code import code_digest
+from agentworld.steps.failure import sentence_of
+from agentworld.steps.lock import hold
+from agentworld.steps.progress import ProgressFile
+from agentworld.steps.watch import Watch
+
+DRIVER_LOCK = "driver.lock"
+_FOLDER_DIGITS = 16
+
+Work = Callable[[Path, Tick], Digest]
+"""Fills a folder and names what it made."""
+
+
+def run_step(
+    store: Path, step: str, recipe: Sequence[Record], inputs: dict[str, Digest], work: Work
+) -> Path:
+    """The folder of the finished step, made now or before."""
+    recipe_digest = digest_json([part.model_dump(mode="json") for part in recipe])
+    covered = {"step": step, "recipe": recipe_digest, "inputs": inputs, "code": code_digest(step)}
+    key = digest_json(covered)
+    folder = store / "steps" / step / key.removeprefix("sha256:")[:_FOLDER_DIGITS]
+    progress = ProgressFile(store, step)
+    with _failure_told(progress, store):
+        if (folder / RECEIPT).exists():
+            progress.finish("reused", folder, read_receipt(folder).seconds)
+            return folder
+        started = time.monotonic()
+        with _alone(folder, step), Watch(store / DRIVER_LOCK) as watch:
+            output = work(folder, progress.tick)
+        seconds = time.monotonic() - started
+        StepReceipt(
+            **covered,
+            key=key,
+            output=output,
+            seconds=seconds,
+            peak_memory_gib=watch.peak_memory_gib,
+        ).write(folder / RECEIPT)
+        progress.finish("finished", folder, seconds)
+    return folder
+
+
+def output_of(folder: str) -> Digest:
+    """What a finished step made; raises InputError where it is not finished."""
+    return read_receipt(Path(folder)).output
+
+
+@contextmanager
+def _alone(folder: Path, step: str) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    busy = f"another process works on {step} in {folder}; wait for it, or end it"
+    with hold(folder.with_name(folder.name + ".lock"), busy):
+        yield
+
+
+@contextmanager
+def _failure_told(progress: ProgressFile, store: Path) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        progress.fail(type(error).__name__, sentence_of(error, store))
+        raise

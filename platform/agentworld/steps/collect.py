@@ -1,0 +1,19 @@
+"""Step 1: exploring policies act in a live shell."""
+
+from pathlib import Path
+
+from agentworld.data import collect as collecting
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.records.base import Digest
+from agentworld.records.progress import Tick
+from agentworld.steps.base import run_step
+
+
+def collect(recipe: str, store: str) -> str:
+    """The folder of the trajectories."""
+    part = load_recipe(recipe_path(recipe)).collect
+
+    def work(out: Path, tick: Tick) -> Digest:
+        return collecting.collect(part, out, tick)
+
+    return str(run_step(Path(store), "collect", [part], {}, work))

@@ -1,0 +1,42 @@
+"""From any error to one sentence: what is wrong, which value, what to do."""
+
+import errno
+import shutil
+from pathlib import Path
+
+from agentworld.errors import AgentworldError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FREE_BYTES = 64 << 10  # less than this holds no result of any step
+
+
+def sentence_of(error: BaseException, store: Path) -> str:
+    """The sentence for a user; an error that nobody foresaw keeps its type's name."""
+    if isinstance(error, AgentworldError) and not is_full(store):
+        return str(error)
+    if _says_full(error) or is_full(store):
+        return full_sentence(store)
+    words = " ".join(str(error).split())[:300] or "no words"
+    return f"{type(error).__name__}: {words}"
+
+
+def full_sentence(store: Path) -> str:
+    """For a disk that takes no more."""
+    return f"the disk that holds {store} is full; free space and run it again, what is done is kept"
+
+
+def is_full(store: Path) -> bool:
+    """Whether the disk of a folder takes no more, or nearly so."""
+    nearest = next((path for path in (store, *store.absolute().parents) if path.exists()), store)
+    return shutil.disk_usage(nearest).free < _FREE_BYTES
+
+
+def _says_full(error: BaseException | None) -> bool:
+    """Libraries in other languages report a full disk in words alone."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return True
+        if "No space left on device" in str(error) or "disk is full" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -1,0 +1,20 @@
+"""Step 2: trajectories become samples in disjoint pools."""
+
+from pathlib import Path
+
+from agentworld.data import prepare as preparing
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.records.base import Digest
+from agentworld.records.progress import Tick
+from agentworld.steps.base import output_of, run_step
+
+
+def prepare(recipe: str, store: str, collected: str) -> str:
+    """The folder of the data set."""
+    part = load_recipe(recipe_path(recipe)).prepare
+
+    def work(out: Path, tick: Tick) -> Digest:
+        return preparing.prepare(part, Path(collected), out, tick).digest
+
+    inputs = {"collected": output_of(collected)}
+    return str(run_step(Path(store), "prepare", [part], inputs, work))

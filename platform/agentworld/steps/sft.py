@@ -1,0 +1,22 @@
+"""Step 4: supervised fine-tuning of the CPT checkpoint."""
+
+from pathlib import Path
+
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.records.base import Digest
+from agentworld.records.progress import Tick
+from agentworld.steps.base import output_of, run_step
+from agentworld.steps.folders import model_of
+from agentworld.train import next_token
+
+
+def sft(recipe: str, store: str, data: str, parent: str) -> str:
+    """The folder of the checkpoint."""
+    chosen = load_recipe(recipe_path(recipe))
+
+    def work(out: Path, tick: Tick) -> Digest:
+        first = model_of(Path(parent))
+        return next_token.run(chosen.sft, chosen.model, Path(data), first, out, tick).artifact
+
+    inputs = {"data": output_of(data), "parent": output_of(parent)}
+    return str(run_step(Path(store), "sft", [chosen.model, chosen.sft], inputs, work))

@@ -1,0 +1,102 @@
+"""Every figure of a finished job in one record, under the names that benchmarks look for."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from agentworld.audit.receipts import read_receipt
+from agentworld.records.base import Record
+from agentworld.records.report import AgentReport, AgentScore, WorldModelReport, WorldModelScore
+from agentworld.steps.code import commit
+from agentworld.steps.folders import REPORT, RUN, TrainedAgent
+
+
+class ExactMatch(Record):
+    """Shares of turns: all, those that need memory, those that hold an unseen word."""
+
+    exact_match: float
+    exact_match_state: float
+    exact_match_unseen: float
+
+    @classmethod
+    def of(cls, score: WorldModelScore) -> "ExactMatch":
+        """The means of a score."""
+        return cls(
+            exact_match=score.exact_match.mean,
+            exact_match_state=score.exact_match_state.mean,
+            exact_match_unseen=score.exact_match_unseen.mean,
+        )
+
+
+class WorldModelFigures(Record):
+    """The stages, and what is there without training."""
+
+    cpt: ExactMatch
+    sft: ExactMatch
+    rl: ExactMatch
+    baseline: dict[str, ExactMatch]
+
+
+class Success(Record):
+    """Shares of tasks."""
+
+    simulated_success: float
+    live_success: float
+
+    @classmethod
+    def of(cls, score: AgentScore) -> "Success":
+        """The means of a score."""
+        return cls(simulated_success=score.simulated.mean, live_success=score.live.mean)
+
+
+class AgentFigures(Record):
+    """The agent before and after its training in the simulator."""
+
+    untrained: Success
+    trained: Success
+    live_gain_interval: tuple[float, float]
+    live_steps_in_training: int
+
+
+class Summary(Record):
+    """What `summary.json` holds."""
+
+    commit: str
+    world_model: WorldModelFigures
+    agent: AgentFigures
+    simulator: dict[str, str]
+    seconds: dict[str, float]
+    """Of each step, when it ran; a step that was used again took that long before."""
+    peak_memory_gib: float
+    """Of all processes together."""
+
+
+def summarise(folders: Mapping[str, Path], peak_memory_gib: float) -> Summary:
+    """The figures of a job from the folders of its finished steps."""
+    receipts = {step: read_receipt(folder) for step, folder in folders.items()}
+    peaks = (receipt.peak_memory_gib for receipt in receipts.values())
+    return Summary(
+        commit=commit(),
+        world_model=_world_model(WorldModelReport.read(folders["evaluate"] / REPORT)),
+        agent=_agent(
+            AgentReport.read(folders["validate"] / REPORT),
+            TrainedAgent.read(folders["agent"] / RUN),
+        ),
+        simulator={"digest": receipts["simulate"].output},
+        seconds={step: receipt.seconds for step, receipt in receipts.items()},
+        peak_memory_gib=max(peak_memory_gib, *peaks),
+    )
+
+
+def _world_model(report: WorldModelReport) -> WorldModelFigures:
+    baselines = {name: ExactMatch.of(score) for name, score in report.baselines.items()}
+    stages = {name: ExactMatch.of(score) for name, score in report.stages.items()}
+    return WorldModelFigures(**stages, baseline=baselines)
+
+
+def _agent(report: AgentReport, made: TrainedAgent) -> AgentFigures:
+    return AgentFigures(
+        untrained=Success.of(report.untrained),
+        trained=Success.of(report.trained),
+        live_gain_interval=(report.live_gain.low, report.live_gain.high),
+        live_steps_in_training=made.live_steps,
+    )

@@ -1,0 +1,154 @@
+"""A data set's pools: one Parquet file each, its samples nested as they are in memory.
+
+A pool's digest is over the samples and not over the file, so that another version of
+Parquet or another compression gives the same data the same name.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agentworld.errors import InputError
+from agentworld.records.dataset import DataSet, PoolFile
+from agentworld.records.sample import Pool, Sample, SampleTurn
+from agentworld.records.trajectory import PromptParts
+
+MANIFEST = "dataset.json"
+_ROWS_PER_GROUP = 1_000
+
+Row = dict[str, object]
+"""A sample as plain JSON values."""
+
+_ARROW: dict[object, pa.DataType] = {str: pa.string(), bool: pa.bool_()}
+_PROMPT = pa.struct([(name, pa.string()) for name in PromptParts.model_fields])
+_TURN = pa.struct(
+    [(name, _ARROW[field.annotation]) for name, field in SampleTurn.model_fields.items()]
+)
+_SCHEMA = pa.schema(
+    {"trajectory": pa.string(), "domain": pa.string(), "prompt": _PROMPT, "turns": pa.list_(_TURN)}
+)
+
+
+class PoolWriter:
+    """Takes samples one by one; the file appears when the `with` block ends well."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._draft = path.with_name(path.name + ".draft")
+        self._file = pq.ParquetWriter(self._draft, _SCHEMA, compression="zstd")
+        self._rows: list[Row] = []
+        self._content = hashlib.sha256()
+        self._counts: Counter[str] = Counter()
+        self._classes: Counter[str] = Counter()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._flush()
+        self._file.close()
+        if kind is None:
+            self._draft.replace(self._path)
+        else:
+            self._draft.unlink()
+
+    def add(self, sample: Sample) -> None:
+        """Appends a sample."""
+        row = sample.model_dump()
+        self._content.update(canonical(row))
+        self._count(sample)
+        self._rows.append(row)
+        if len(self._rows) == _ROWS_PER_GROUP:
+            self._flush()
+
+    def summary(self) -> PoolFile:
+        """What was added so far."""
+        num_turns = self._counts["turns"]
+        share = {name: count / max(1, num_turns) for name, count in self._counts.items()}
+        return PoolFile(
+            file=self._path.name,
+            content="sha256:" + self._content.hexdigest(),
+            num_samples=self._counts["samples"],
+            num_turns=num_turns,
+            num_targets=self._counts["target"],
+            output_share=share.get("has_output", 0.0),
+            history_share=share.get("depends_on_history", 0.0),
+            unseen_share=share.get("has_unseen_word", 0.0),
+            classes=dict(sorted(self._classes.items())),
+        )
+
+    def _count(self, sample: Sample) -> None:
+        self._counts["samples"] += 1
+        self._counts["turns"] += len(sample.turns)
+        for turn in sample.turns:
+            self._classes[turn.command_class] += 1
+            self._counts["target"] += turn.target
+            self._counts["has_output"] += turn.has_output
+            self._counts["depends_on_history"] += turn.depends_on_history
+            self._counts["has_unseen_word"] += turn.has_unseen_word
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._file.write_table(pa.Table.from_pylist(self._rows, schema=_SCHEMA))
+            self._rows.clear()
+
+
+def write_pool(path: Path, samples: Iterable[Sample]) -> PoolFile:
+    """Writes a pool, whole or not at all."""
+    with PoolWriter(path) as pool:
+        for sample in samples:
+            pool.add(sample)
+    return pool.summary()
+
+
+def read_dataset(folder: Path) -> DataSet:
+    """The manifest of the data set in a folder."""
+    return DataSet.read(folder / MANIFEST)
+
+
+def read_pool(folder: Path, dataset: DataSet, pool: Pool) -> Iterator[Sample]:
+    """A pool's samples, in their order.
+
+    Raises InputError where the file is not the manifest's; a changed sample is noticed
+    after the last one, when the digest is complete.
+    """
+    if pool not in dataset.pools:
+        raise InputError(f"the data set in {folder} has no pool {pool!r}; prepare it again")
+    path = folder / dataset.pools[pool].file
+    content = hashlib.sha256()
+    for row in _read_rows(path):
+        content.update(canonical(row))
+        yield Sample.model_validate(row)
+    if "sha256:" + content.hexdigest() != dataset.pools[pool].content:
+        raise InputError(f"{path} holds other samples than its {MANIFEST} says; prepare it again")
+
+
+def canonical(row: Row) -> bytes:
+    """RFC 8785 for rows, which hold neither numbers nor exotic keys; five times as fast."""
+    text = json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode() + b"\n"
+
+
+def _read_rows(path: Path) -> Iterator[Row]:
+    try:
+        with pq.ParquetFile(path) as file:
+            if not file.schema_arrow.equals(_SCHEMA):
+                raise InputError(f"{path} has other columns than a pool; prepare it again")
+            for batch in file.iter_batches(_ROWS_PER_GROUP):
+                yield from batch.to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        problem = str(error).splitlines()[0][:200]
+        raise InputError(f"cannot read the pool {path}: {problem}; prepare it again") from error

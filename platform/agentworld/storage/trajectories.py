@@ -1,0 +1,67 @@
+"""Trajectories as JSON lines: one file for each chunk of episodes, or for a log.
+
+A folder that `collect` filled holds the manifest of its chunks; any other folder of JSON
+lines gets one here, so that a log from elsewhere enters the same way.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from agentworld.errors import InputError
+from agentworld.records.base import digest_file, first_problem, write_whole
+from agentworld.records.collected import Collected
+from agentworld.records.trajectory import Trajectory
+
+MANIFEST = "collected.json"
+
+
+def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> None:
+    """Writes one file, whole or not at all."""
+    lines = [trajectory.model_dump_json() + "\n" for trajectory in trajectories]
+    write_whole(path, "".join(lines).encode())
+
+
+def read_trajectories(path: Path) -> Iterator[Trajectory]:
+    """One trajectory after the other, of a file or of all the files of a folder.
+
+    Raises InputError naming file, line and field.
+    """
+    files = [path / name for name in read_collected(path).chunks] if path.is_dir() else [path]
+    for file in files:
+        yield from _read_file(file)
+
+
+def read_collected(folder: Path) -> Collected:
+    """The manifest of a folder of trajectories; raises InputError where a file differs from it."""
+    if not (folder / MANIFEST).is_file():
+        return _manifest_of(folder)
+    collected = Collected.read(folder / MANIFEST)
+    for name, digest in collected.chunks.items():
+        if not (folder / name).is_file() or digest_file(folder / name) != digest:
+            raise InputError(f"{folder / name} is not the file of {MANIFEST}; collect it again")
+    return collected
+
+
+def _manifest_of(folder: Path) -> Collected:
+    names = sorted(path.name for path in folder.glob("*.jsonl"))
+    if not names:
+        raise InputError(f"{folder} holds no trajectories (*.jsonl); run `agentworld data collect`")
+    return Collected(chunks={name: digest_file(folder / name) for name in names})
+
+
+def _read_file(path: Path) -> Iterator[Trajectory]:
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                yield _parse(line, f"{path} line {number}")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; check the path") from error
+
+
+def _parse(line: bytes, where: str) -> Trajectory:
+    try:
+        return Trajectory.model_validate_json(line)
+    except ValidationError as error:
+        raise InputError(f"{where} is no trajectory: {first_problem(error)}") from error

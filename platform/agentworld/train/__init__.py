@@ -1,0 +1,1 @@
+"""The training stages: next-token loss, world-model RL, imitation, agent RL."""

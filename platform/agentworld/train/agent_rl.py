@@ -1,0 +1,91 @@
+"""RL of an agent in a pinned simulator; no shell and no state tracker runs beside it."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from datasets import Dataset
+from trl import GRPOTrainer
+
+from agentworld.client.base import World
+from agentworld.domains.terminal.tasks import TURN_LIMIT, make_errand
+from agentworld.recipes.train import AgentRecipe, AgentRlRecipe
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.message import Message
+from agentworld.records.progress import Tick
+from agentworld.records.task import Task
+from agentworld.train.group_rl import group_config, mean_reward
+from agentworld.train.model import load_model
+from agentworld.train.resume import newest_checkpoint
+from agentworld.train.rollout import Attempt, Policy, roll_out
+from agentworld.train.save import save_checkpoint
+from agentworld.train.trainer import CHECKPOINTS, Ticking
+
+_MAX_OBSERVATION_TOKENS = 64
+_SEEDS_PER_RUN = 1_000_000  # far from the seeds of validation's tasks
+
+
+def run(
+    recipe: AgentRecipe, parent: Path, world: World, simulator: str, out: Path, tick: Tick
+) -> Checkpoint:
+    """Trains from `parent` in `world`, which is `simulator` (a digest); writes `out/model`."""
+    language_model = load_model(parent)
+    policy = Policy(*language_model, recipe.rl.temperature, recipe.rl.max_tokens)
+    tasks = _tasks(recipe.rl)
+    with asyncio.Runner() as runner:
+
+        def play(prompts: Sequence[Sequence[Message]], _: GRPOTrainer) -> dict[str, object]:
+            asked = [tasks[prompt[0]["content"]] for prompt in prompts]
+            return _columns(runner.run(roll_out(policy, world, asked)))
+
+        trainer = GRPOTrainer(
+            model=language_model.model,
+            processing_class=language_model.tokenizer,
+            reward_funcs=_reward,
+            rollout_func=play,
+            args=group_config(recipe.rl, out, max_completion_tokens=_longest(recipe.rl)),
+            train_dataset=Dataset.from_list([{"prompt": _prompt(words)} for words in tasks]),
+            callbacks=[Ticking(tick)],
+        )
+        trainer.train(resume_from_checkpoint=newest_checkpoint(out / CHECKPOINTS))
+    return save_checkpoint(
+        language_model,
+        out,
+        stage="agent",
+        recipe=recipe,
+        parent=parent,
+        simulator=simulator,
+        metrics=mean_reward(trainer),
+    )
+
+
+def _tasks(recipe: AgentRlRecipe) -> dict[str, Task]:
+    """Tasks by their words, which are all that a prompt holds."""
+    first = (recipe.seed + 1) * _SEEDS_PER_RUN
+    wanted = recipe.num_steps * recipe.prompts_per_step
+    made = (make_errand(first + n, held_out=False).task for n in range(2 * wanted))
+    tasks = {task.instruction: task for task in made}
+    return dict(list(tasks.items())[:wanted])
+
+
+def _prompt(instruction: str) -> list[Message]:
+    return [{"role": "user", "content": instruction}]
+
+
+def _longest(recipe: AgentRlRecipe) -> int:
+    return TURN_LIMIT * (recipe.max_tokens + _MAX_OBSERVATION_TOKENS)
+
+
+def _columns(attempts: Sequence[Attempt]) -> dict[str, object]:
+    return {
+        "prompt_ids": [attempt.prompt_ids for attempt in attempts],
+        "completion_ids": [attempt.completion_ids for attempt in attempts],
+        "logprobs": None,
+        "env_mask": [attempt.is_action for attempt in attempts],
+        "episode_reward": [attempt.reward for attempt in attempts],
+    }
+
+
+def _reward(episode_reward: Sequence[float | None], **_: object) -> list[float | None]:
+    """What the simulator gave at the end of each episode; null is a hole."""
+    return list(episode_reward)

@@ -1,0 +1,81 @@
+"""Batches of rows of nearly equal length, so that little of a batch is padding."""
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch.utils.data import Dataset, Sampler
+
+from agentworld.train.encode import Row
+
+_SORTED_TOGETHER = 512
+_ROUND_TO = 32  # fewer shapes, fewer allocations
+
+
+class Rows(Dataset[Row]):
+    """Rows in memory."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Row:
+        return self.rows[index]
+
+
+class TokenBatches(Sampler[list[int]]):
+    """Batches of at most so many tokens, for all epochs one after the other.
+
+    The order is the seed's alone, so that a resumed run skips what it has seen.
+    """
+
+    def __init__(
+        self, lengths: Sequence[int], tokens_per_batch: int, epochs: float, seed: int
+    ) -> None:
+        self._lengths = lengths
+        self._tokens = tokens_per_batch
+        rng = random.Random(seed)
+        passes = [self._one_epoch(rng) for _ in range(math.ceil(epochs))]
+        num_batches = max(1, round(len(passes[0]) * epochs))
+        self._batches = [batch for one in passes for batch in one][:num_batches]
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self._batches)
+
+    def _one_epoch(self, rng: random.Random) -> list[list[int]]:
+        order = rng.sample(range(len(self._lengths)), len(self._lengths))
+        batches: list[list[int]] = []
+        for start in range(0, len(order), _SORTED_TOGETHER):
+            together = order[start : start + _SORTED_TOGETHER]
+            batches += self._cut(sorted(together, key=self._lengths.__getitem__))
+        rng.shuffle(batches)
+        return batches
+
+    def _cut(self, ascending: list[int]) -> Iterator[list[int]]:
+        batch: list[int] = []
+        for index in ascending:
+            if batch and (len(batch) + 1) * self._lengths[index] > self._tokens:
+                yield batch
+                batch = []
+            batch.append(index)
+        if batch:
+            yield batch
+
+
+def collate(rows: list[Row]) -> dict[str, torch.Tensor]:
+    """Right-padded `input_ids` (B, T) and `is_target` (B, T)."""
+    longest = max(len(row.input_ids) for row in rows)
+    width = -(-longest // _ROUND_TO) * _ROUND_TO
+    input_ids = torch.zeros(len(rows), width, dtype=torch.long)
+    is_target = torch.zeros(len(rows), width, dtype=torch.bool)
+    for place, row in enumerate(rows):
+        length = len(row.input_ids)
+        input_ids[place, :length] = torch.from_numpy(row.input_ids)
+        is_target[place, :length] = torch.from_numpy(row.is_target)
+    return {"input_ids": input_ids, "is_target": is_target}

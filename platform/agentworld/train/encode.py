@@ -1,0 +1,82 @@
+"""From samples to token rows: which tokens a model reads, and which it must predict."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from transformers import PreTrainedTokenizerFast
+
+from agentworld.records.message import Message
+from agentworld.records.sample import Sample
+from agentworld.rendering.messages import with_thought, world_messages
+
+_ROWS_AT_ONCE = 1_000
+
+
+class Row(NamedTuple):
+    """One sequence: its tokens, and which of them the loss counts."""
+
+    input_ids: npt.NDArray[np.int32]
+    is_target: npt.NDArray[np.bool_]
+
+
+class Conversation(NamedTuple):
+    """Chat messages, and which of the assistant's (by their order) must be predicted."""
+
+    messages: list[Message]
+    targets: tuple[int, ...]
+
+
+def whole_episode(sample: Sample) -> Conversation:
+    """All turns of a sample at once; its target turns must be predicted."""
+    *earlier, last = sample.turns
+    messages = world_messages(sample.prompt, earlier, last.action)
+    messages.append({"role": "assistant", "content": last.observation})
+    return Conversation(messages, sample.targets)
+
+
+def one_turn_each(sample: Sample, thoughts: Sequence[str]) -> Iterator[Conversation]:
+    """A conversation for each target turn, whose answer begins with a thought."""
+    for target in sample.targets:
+        turn = sample.turns[target]
+        messages = world_messages(sample.prompt, sample.turns[:target], turn.action)
+        answer = with_thought(thoughts[target], turn.observation)
+        messages.append({"role": "assistant", "content": answer})
+        yield Conversation(messages, (target,))
+
+
+def encode(
+    tokenizer: PreTrainedTokenizerFast,
+    conversations: Iterable[Conversation],
+    *,
+    every_token: bool = False,
+) -> Iterator[Row]:
+    """Rows for training; the assistant's end token belongs to its turn.
+
+    `every_token` counts the loss of all tokens but the first, whoever wrote them.
+    """
+    remaining = iter(conversations)
+    while piece := list(islice(remaining, _ROWS_AT_ONCE)):
+        encoded = tokenizer.apply_chat_template(
+            [conversation.messages for conversation in piece],
+            return_assistant_tokens_mask=True,
+            return_dict=True,
+        )
+        columns = zip(piece, encoded["input_ids"], encoded["assistant_masks"], strict=True)
+        for conversation, ids, mask in columns:
+            kept = _keep_turns(np.array(mask, dtype=np.bool_), conversation.targets)
+            if every_token:
+                kept = np.arange(len(ids)) > 0
+            yield Row(np.array(ids, dtype=np.int32), kept)
+
+
+def _keep_turns(
+    is_assistant: npt.NDArray[np.bool_], targets: tuple[int, ...]
+) -> npt.NDArray[np.bool_]:
+    """Of the assistant's tokens, only those of these turns; a turn is one run of the mask."""
+    starts = is_assistant & ~np.concatenate(([False], is_assistant[:-1]))
+    turn = np.cumsum(starts) - 1
+    kept: npt.NDArray[np.bool_] = is_assistant & np.isin(turn, targets)
+    return kept

@@ -1,0 +1,55 @@
+"""What both kinds of RL share: TRL's GRPO trainer, set up from a recipe."""
+
+from pathlib import Path
+
+import torch
+from trl import GRPOConfig, GRPOTrainer
+
+from agentworld.recipes.train import GroupRlRecipe
+from agentworld.train.trainer import CHECKPOINTS
+
+# GSPO clips the ratio of whole sequences, which is near 1; GRPO that of tokens.
+_CLIP = {"grpo": (0.2, 0.28), "gspo": (3e-3, 4e-3)}
+_LEVEL = {"grpo": "token", "gspo": "sequence"}
+
+
+def group_config(recipe: GroupRlRecipe, out: Path, *, max_completion_tokens: int) -> GRPOConfig:
+    """One optimizer step per batch of groups, on policy."""
+    low, high = _CLIP[recipe.algorithm]
+    return GRPOConfig(
+        output_dir=str(out / CHECKPOINTS),
+        max_steps=recipe.num_steps,
+        learning_rate=recipe.learning_rate,
+        lr_scheduler_type="constant_with_warmup",
+        warmup_steps=2,
+        per_device_train_batch_size=recipe.prompts_per_step * recipe.group_size,
+        num_generations=recipe.group_size,
+        max_completion_length=max_completion_tokens,
+        temperature=recipe.temperature,
+        importance_sampling_level=_LEVEL[recipe.algorithm],
+        epsilon=low,
+        epsilon_high=high,
+        beta=0.0,
+        loss_type="grpo",
+        use_cpu=not torch.cuda.is_available(),
+        bf16=False,
+        save_steps=recipe.checkpoint_every,
+        save_total_limit=2,
+        logging_steps=1,
+        seed=recipe.seed,
+        report_to=[],
+        disable_tqdm=True,
+        gradient_checkpointing=False,
+    )
+
+
+def mean_reward(trainer: GRPOTrainer) -> dict[str, float]:
+    """The mean reward of the first and of the last tenth of the steps."""
+    rewards = [float(entry["reward"]) for entry in trainer.state.log_history if "reward" in entry]
+    some = max(1, len(rewards) // 10)
+    if not rewards:
+        return {}
+    return {
+        "first_reward": sum(rewards[:some]) / some,
+        "last_reward": sum(rewards[-some:]) / some,
+    }

@@ -1,0 +1,47 @@
+"""A policy from a world model's weights: it learns to act as the explorers on errands did."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from agentworld.recipes.train import AgentRecipe
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.progress import Tick
+from agentworld.records.trajectory import Trajectory
+from agentworld.rendering.messages import agent_messages
+from agentworld.storage.trajectories import read_trajectories
+from agentworld.train.encode import Conversation, encode
+from agentworld.train.model import load_model
+from agentworld.train.save import save_checkpoint
+from agentworld.train.trainer import train_rows
+
+
+def run(recipe: AgentRecipe, trajectories: Path, parent: Path, out: Path, tick: Tick) -> Checkpoint:
+    """Trains from `parent`, a world model; writes `out/model`."""
+    language_model = load_model(parent)
+    conversations = _errands(read_trajectories(trajectories), recipe.imitation_episodes)
+    rows = list(encode(language_model.tokenizer, conversations))
+    metrics = train_rows(language_model, recipe.imitation, rows, out, tick)
+    return save_checkpoint(
+        language_model,
+        out,
+        stage="imitation",
+        recipe=recipe,
+        parent=parent,
+        metrics=metrics,
+    )
+
+
+def _errands(trajectories: Iterable[Trajectory], num_episodes: int) -> Iterator[Conversation]:
+    """Episodes with a task, good or bad, that a policy for training may see."""
+    errands = (each for each in trajectories if each.task is not None and not each.held_out)
+    for errand in islice(errands, num_episodes):
+        yield _actions_of(errand)
+
+
+def _actions_of(errand: Trajectory) -> Conversation:
+    assert errand.task is not None
+    *_, last = errand.turns
+    messages = agent_messages(errand.task.instruction, errand.turns[:-1])
+    messages.append({"role": "assistant", "content": last.action})
+    return Conversation(messages, tuple(range(len(errand.turns))))

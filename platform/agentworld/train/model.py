@@ -1,0 +1,86 @@
+"""A causal LM and its tokenizer: a new one from a recipe, or any folder that holds one."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+from trl.chat_template_utils import get_training_chat_template
+
+from agentworld.errors import InputError
+from agentworld.recipes.train import ModelRecipe
+
+_SHARP = 1.5
+# Qwen3 normalises queries and keys, which bounds how sharply a new model can look at one
+# token among hundreds. Starting above 1 lets copying emerge some hundred steps earlier.
+
+
+class LanguageModel(NamedTuple):
+    """What every stage starts from and saves."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+
+    @property
+    def num_parameters(self) -> int:
+        """Shared weights counted once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    def save(self, folder: Path) -> None:
+        """Writes safetensors weights, tokenizer, chat template and generation defaults."""
+        self.model.save_pretrained(folder, safe_serialization=True)
+        self.tokenizer.save_pretrained(folder)
+
+
+def new_model(recipe: ModelRecipe, tokenizer: PreTrainedTokenizerFast) -> LanguageModel:
+    """A Qwen3 with random weights."""
+    torch.manual_seed(recipe.seed)
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=recipe.hidden_size,
+        intermediate_size=recipe.intermediate_size,
+        num_hidden_layers=recipe.num_layers,
+        num_attention_heads=recipe.num_heads,
+        num_key_value_heads=recipe.num_key_value_heads,
+        head_dim=recipe.head_size,
+        max_position_embeddings=recipe.context_tokens,
+        tie_word_embeddings=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    model = Qwen3ForCausalLM(config)
+    for name, weight in model.named_parameters():
+        if name.endswith(("q_norm.weight", "k_norm.weight")):
+            weight.data.fill_(_SHARP)
+    model.generation_config = GenerationConfig(
+        do_sample=False, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
+    )
+    return LanguageModel(model, tokenizer)
+
+
+def load_model(folder: Path) -> LanguageModel:
+    """Reads a folder with safetensors weights; no code of the folder's is run."""
+    if not any(folder.glob("*.safetensors")):
+        raise InputError(f"{folder} holds no safetensors weights; name the folder of a causal LM")
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder} holds no causal LM that can be loaded: {error}") from error
+    if "{% generation %}" not in (tokenizer.chat_template or ""):
+        # The loss needs to know which tokens the assistant wrote; TRL knows how to mark them
+        # in the templates of the known families.
+        tokenizer.chat_template = get_training_chat_template(tokenizer) or tokenizer.chat_template
+    return LanguageModel(model, tokenizer)

@@ -1,0 +1,68 @@
+"""CPT and SFT of a world model: next-token loss on the observations of a data set's pool."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from agentworld.domains.terminal.pieces import pieces
+from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.progress import Tick
+from agentworld.records.sample import Sample
+from agentworld.rendering.messages import system_text
+from agentworld.storage.pools import read_dataset, read_pool
+from agentworld.train.encode import Conversation, encode, one_turn_each, whole_episode
+from agentworld.train.model import LanguageModel, load_model, new_model
+from agentworld.train.reasoner import REASONERS
+from agentworld.train.save import save_checkpoint
+from agentworld.train.tokenizer import train_tokenizer
+from agentworld.train.trainer import train_rows
+
+_TOKENIZER_SAMPLES = 3_000
+
+
+def run(
+    recipe: NextTokenRecipe,
+    model: ModelRecipe,
+    data: Path,
+    parent: Path | None,
+    out: Path,
+    tick: Tick,
+) -> Checkpoint:
+    """Trains from `parent`, or from the model recipe where there is none; writes `out/model`."""
+    dataset = read_dataset(data)
+    samples = list(read_pool(data, dataset, "cpt" if recipe.stage == "cpt" else "sft"))
+    language_model = load_model(parent) if parent else _first_model(model, samples)
+    conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
+    every_token = recipe.loss == "every-token"
+    rows = list(encode(language_model.tokenizer, conversations, every_token=every_token))
+    metrics = train_rows(language_model, recipe, rows, out, tick)
+    return save_checkpoint(
+        language_model,
+        out,
+        stage=recipe.stage,
+        recipe=recipe,
+        parent=parent,
+        data=dataset.digest,
+        metrics=metrics,
+    )
+
+
+def _first_model(recipe: ModelRecipe, samples: list[Sample]) -> LanguageModel:
+    if recipe.base is not None:
+        return load_model(Path(recipe.base))
+    texts = chain.from_iterable(_texts(sample) for sample in samples[:_TOKENIZER_SAMPLES])
+    return new_model(recipe, train_tokenizer(texts, pieces(), recipe.vocabulary_size))
+
+
+def _texts(sample: Sample) -> Iterator[str]:
+    yield system_text(sample.prompt)
+    for turn in sample.turns:
+        yield turn.action
+        yield turn.observation
+
+
+def _conversations(recipe: NextTokenRecipe, sample: Sample) -> Iterable[Conversation]:
+    if recipe.reasoning == "off":
+        return [whole_episode(sample)]
+    return one_turn_each(sample, REASONERS[recipe.reasoning](recipe, sample))

@@ -1,0 +1,58 @@
+"""Muon for the matrices inside the layers and AdamW for the rest, as one optimizer.
+
+Muon: Jordan et al. 2024, https://kellerjordan.github.io/posts/muon.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.optim import AdamW, Muon, Optimizer
+from transformers import PreTrainedModel
+
+_ADAM_BETAS = (0.9, 0.95)
+
+
+class MuonAndAdamW(Optimizer):
+    """Two optimizers whose parameter groups a scheduler sees as one list."""
+
+    def __init__(self, muon: Muon, adamw: AdamW) -> None:
+        self._parts: tuple[Optimizer, ...] = (muon, adamw)
+        super().__init__([p for part in self._parts for p in _weights(part)], defaults={})
+        # The very same dictionaries, so that a scheduler's new rate reaches the parts.
+        self.param_groups = [group for part in self._parts for group in part.param_groups]
+
+    def step(self, _closure: Callable[[], float] | None = None) -> None:
+        """One step of each part."""
+        for part in self._parts:
+            part.step()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Both parts' states."""
+        return {"parts": [part.state_dict() for part in self._parts]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Both parts' states."""
+        for part, state in zip(self._parts, state_dict["parts"], strict=True):
+            part.load_state_dict(state)
+        self.param_groups = [group for part in self._parts for group in part.param_groups]
+
+
+def make_optimizer(
+    model: PreTrainedModel, learning_rate: float, muon_learning_rate: float | None
+) -> Optimizer:
+    """AdamW alone where there is no rate for Muon."""
+    if muon_learning_rate is None:
+        return AdamW(model.parameters(), lr=learning_rate, betas=_ADAM_BETAS, weight_decay=0.01)
+    parts: tuple[list[torch.Tensor], list[torch.Tensor]] = ([], [])
+    for name, weight in model.named_parameters():
+        parts[".layers." in name and weight.ndim == 2].append(weight)
+    rest, inside = parts
+    return MuonAndAdamW(
+        Muon(inside, lr=muon_learning_rate, weight_decay=0.0),
+        AdamW(rest, lr=learning_rate, betas=_ADAM_BETAS, weight_decay=0.0),
+    )
+
+
+def _weights(optimizer: Optimizer) -> list[torch.Tensor]:
+    return [weight for group in optimizer.param_groups for weight in group["params"]]

@@ -1,0 +1,55 @@
+"""Where the thoughts before an observation come from: the recorded state, or an endpoint."""
+
+from collections.abc import Callable, Sequence
+
+import httpx
+
+from agentworld.domains.terminal.thought import recorded_thought
+from agentworld.errors import EngineError
+from agentworld.recipes.train import NextTokenRecipe
+from agentworld.records.sample import Sample
+from agentworld.rendering.messages import world_messages
+
+_ASK = (
+    "Think aloud, in one short line, about what this command will show, and then stop."
+    " It will in truth show:\n"
+)
+
+
+def _from_recorded_state(_recipe: NextTokenRecipe, sample: Sample) -> Sequence[str]:
+    start = sample.prompt.initial_state
+    return [recorded_thought(start, sample.turns, target) for target in range(len(sample.turns))]
+
+
+def _from_endpoint(recipe: NextTokenRecipe, sample: Sample) -> Sequence[str]:
+    thoughts = [""] * len(sample.turns)
+    with httpx.Client(timeout=recipe.endpoint.timeout_seconds) as client:
+        for target in sample.targets:
+            thoughts[target] = _ask(client, recipe, sample, target)
+    return thoughts
+
+
+def _ask(client: httpx.Client, recipe: NextTokenRecipe, sample: Sample, target: int) -> str:
+    """One thought; the endpoint knows the truth, as the paper's teacher does not, and must not
+    end with another.
+    """
+    turn = sample.turns[target]
+    messages = world_messages(sample.prompt, sample.turns[:target], turn.action)
+    messages.append({"role": "user", "content": _ASK + turn.observation})
+    body = {"model": recipe.endpoint.model, "messages": messages}
+    try:
+        answer = client.post(f"{recipe.endpoint.url}/v1/chat/completions", json=body)
+        answer.raise_for_status()
+        text = answer.json()["choices"][0]["message"]["content"]
+    except (httpx.HTTPError, LookupError, TypeError, ValueError) as error:
+        raise EngineError(
+            f"the reasoner at {recipe.endpoint.url} gave no thought ({error}); start it, or set"
+            " `reasoning: recorded-state`"
+        ) from error
+    return str(text).replace("<think>", "").replace("</think>", "").strip()
+
+
+REASONERS: dict[str, Callable[[NextTokenRecipe, Sample], Sequence[str]]] = {
+    "recorded-state": _from_recorded_state,
+    "endpoint": _from_endpoint,
+}

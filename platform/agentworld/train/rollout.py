@@ -1,0 +1,135 @@
+"""Many episodes at once: the policy acts in a batch, the simulator answers each by itself.
+
+An episode becomes one token row: the policy's own tokens carry the loss, the observations'
+do not. An episode that the simulator fails is a hole: it has no reward, and never 0.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from agentworld.client.base import World
+from agentworld.errors import SimulatorError
+from agentworld.records.message import Message
+from agentworld.records.task import Task
+from agentworld.records.trajectory import Turn
+from agentworld.rendering.messages import agent_messages
+
+
+@dataclass
+class Attempt:
+    """One episode as the trainer needs it."""
+
+    task: Task
+    episode: str = ""
+    turns: list[Turn] = field(default_factory=list)
+    prompt_ids: list[int] = field(default_factory=list)
+    completion_ids: list[int] = field(default_factory=list)
+    is_action: list[int] = field(default_factory=list)
+    """1 for each completion token that the policy wrote."""
+    reward: float | None = None
+    done: bool = False
+
+    @property
+    def token_ids(self) -> list[int]:
+        """Everything so far."""
+        return self.prompt_ids + self.completion_ids
+
+    def add(self, token_ids: Sequence[int], *, is_action: bool) -> None:
+        """Appends what the policy or the world wrote."""
+        self.completion_ids += token_ids
+        self.is_action += [int(is_action)] * len(token_ids)
+
+
+@dataclass
+class Policy:
+    """A model that writes the next action for a batch of attempts."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+    temperature: float
+    max_tokens: int
+
+    def begin(self, attempt: Attempt) -> None:
+        """The prompt of an episode: the task's words."""
+        text = self._text(agent_messages(attempt.task.instruction, ()), prompted=True)
+        attempt.prompt_ids = self.tokenizer.encode(text, add_special_tokens=False)
+
+    def act(self, attempts: Sequence[Attempt]) -> list[str]:
+        """Samples an action for each; its tokens are appended, the end token among them."""
+        batch = self.tokenizer.pad(
+            {"input_ids": [attempt.token_ids for attempt in attempts]},
+            padding_side="left",
+            return_tensors="pt",
+        )
+        with torch.no_grad():
+            written = self.model.generate(
+                **batch,
+                do_sample=True,
+                temperature=self.temperature,
+                top_k=0,
+                max_new_tokens=self.max_tokens,
+            )[:, batch["input_ids"].shape[1] :]
+        return [self._take(attempt, row) for attempt, row in zip(attempts, written, strict=True)]
+
+    def hear(self, attempt: Attempt) -> None:
+        """Appends the last observation as the chat template renders it.
+
+        Only what is new is tokenized: the policy's own tokens stay those that it sampled.
+        """
+        messages = agent_messages(attempt.task.instruction, attempt.turns)
+        new = self._text(messages, prompted=True).removeprefix(self._text(messages[:-1]))
+        attempt.add(self.tokenizer.encode(new, add_special_tokens=False), is_action=False)
+
+    def _take(self, attempt: Attempt, row: torch.Tensor) -> str:
+        end = self.tokenizer.eos_token_id
+        ids = row.tolist()
+        ids = ids[: ids.index(end) + 1] if end in ids else ids
+        attempt.add(ids, is_action=True)
+        return str(self.tokenizer.decode(ids, skip_special_tokens=True))
+
+    def _text(self, messages: list[Message], *, prompted: bool = False) -> str:
+        text = self.tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=prompted
+        )
+        return str(text)
+
+
+async def roll_out(policy: Policy, world: World, tasks: Sequence[Task]) -> list[Attempt]:
+    """Plays every task to its end; raises SimulatorError when half of them got no answer."""
+    attempts = [Attempt(task) for task in tasks]
+    await asyncio.gather(*(_begin(policy, world, attempt) for attempt in attempts))
+    while going := [attempt for attempt in attempts if not attempt.done]:
+        actions = policy.act(going)
+        pairs = zip(going, actions, strict=True)
+        await asyncio.gather(*(_step(policy, world, attempt, action) for attempt, action in pairs))
+    num_holes = sum(attempt.reward is None for attempt in attempts)
+    if num_holes * 2 >= len(attempts):
+        raise SimulatorError(
+            f"{num_holes} of {len(attempts)} episodes got no answer from the simulator; the"
+            " training stops here and continues from its last checkpoint"
+        )
+    return attempts
+
+
+async def _begin(policy: Policy, world: World, attempt: Attempt) -> None:
+    policy.begin(attempt)
+    try:
+        attempt.episode = await world.reset(attempt.task)
+    except SimulatorError:
+        attempt.done = True
+
+
+async def _step(policy: Policy, world: World, attempt: Attempt, action: str) -> None:
+    try:
+        result = await world.step(attempt.episode, action)
+    except SimulatorError:
+        attempt.done = True
+        return
+    attempt.turns.append(Turn(action=action, observation=result.observation))
+    attempt.reward, attempt.done = result.reward, result.done
+    if not attempt.done:
+        policy.hear(attempt)

@@ -1,0 +1,117 @@
+"""One trainer for everything that learns by next-token loss: CPT, SFT and imitation."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader
+from transformers import (
+    PreTrainedModel,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+from agentworld.recipes.train import NextTokenRecipe
+from agentworld.records.progress import Tick
+from agentworld.train.batches import Rows, TokenBatches, collate
+from agentworld.train.encode import Row
+from agentworld.train.model import LanguageModel
+from agentworld.train.optimizer import make_optimizer
+from agentworld.train.resume import newest_checkpoint
+
+CHECKPOINTS = "checkpoints"
+
+
+class Ticking(TrainerCallback):
+    """Tells how far the training is."""
+
+    def __init__(self, tick: Tick) -> None:
+        self._tick = tick
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """After each optimizer step."""
+        self._tick(state.global_step, state.max_steps)
+
+
+class NextTokenTrainer(Trainer):
+    """Batches by tokens, and a loss over the target tokens alone."""
+
+    def __init__(
+        self,
+        language_model: LanguageModel,
+        recipe: NextTokenRecipe,
+        rows: Sequence[Row],
+        out: Path,
+        tick: Tick,
+    ) -> None:
+        lengths = [len(row.input_ids) for row in rows]
+        self._batches = TokenBatches(lengths, recipe.tokens_per_batch, recipe.epochs, recipe.seed)
+        self._rates = (recipe.learning_rate, recipe.muon_learning_rate)
+        super().__init__(
+            model=language_model.model,
+            args=_arguments(recipe, len(self._batches), out / CHECKPOINTS),
+            train_dataset=Rows(rows),
+            callbacks=[Ticking(tick)],
+        )
+
+    def get_train_dataloader(self) -> DataLoader[Row]:
+        """Batches by tokens instead of by rows."""
+        return DataLoader(self.train_dataset, batch_sampler=self._batches, collate_fn=collate)
+
+    def create_optimizer(self, model: PreTrainedModel | None = None) -> torch.optim.Optimizer:
+        """Muon and AdamW."""
+        self.optimizer = make_optimizer(self.model, *self._rates)
+        return self.optimizer
+
+    def compute_loss(
+        self, model: PreTrainedModel, inputs: dict[str, torch.Tensor], **_: object
+    ) -> torch.Tensor:
+        """Mean cross-entropy over target tokens; only these pass the output layer."""
+        wanted = inputs["is_target"][:, 1:]  # (B, T-1)
+        hidden = model.model(input_ids=inputs["input_ids"]).last_hidden_state[:, :-1][wanted]
+        logits = model.lm_head(hidden)  # (targets, V)
+        return cross_entropy(logits.float(), inputs["input_ids"][:, 1:][wanted])
+
+
+def train_rows(
+    language_model: LanguageModel,
+    recipe: NextTokenRecipe,
+    rows: Sequence[Row],
+    out: Path,
+    tick: Tick,
+) -> dict[str, float]:
+    """Trains in place, from the newest whole checkpoint in `out` if there is one."""
+    trainer = NextTokenTrainer(language_model, recipe, rows, out, tick)
+    trainer.train(resume_from_checkpoint=newest_checkpoint(out / CHECKPOINTS))
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    return {"steps": float(trainer.state.global_step), "loss": losses[-1] if losses else 0.0}
+
+
+def _arguments(recipe: NextTokenRecipe, steps: int, out: Path) -> TrainingArguments:
+    return TrainingArguments(
+        output_dir=str(out),
+        max_steps=steps,
+        warmup_steps=round(steps * recipe.warmup_share),
+        lr_scheduler_type="warmup_stable_decay",
+        lr_scheduler_kwargs={
+            "num_decay_steps": round(steps * recipe.decay_share),
+            "min_lr_ratio": 0.05,
+            "decay_type": "linear",
+        },
+        use_cpu=not torch.cuda.is_available(),
+        bf16=True,
+        save_steps=recipe.checkpoint_every,
+        save_total_limit=2,
+        logging_steps=20,
+        seed=recipe.seed,
+        report_to=[],
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        label_names=[],
+    )

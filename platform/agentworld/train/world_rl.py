@@ -1,0 +1,71 @@
+"""RL of a world model on one turn per trajectory (Qwen-AgentWorld section 3.4).
+
+Several samples of one trajectory share a prefix and collapse the variance of rewards; the RL
+pool therefore holds exactly one target per trajectory.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+
+from datasets import Dataset
+from trl import GRPOTrainer
+
+from agentworld.recipes.train import WorldRlRecipe
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.message import Message
+from agentworld.records.progress import Tick
+from agentworld.records.sample import Sample
+from agentworld.rendering.messages import world_messages
+from agentworld.scoring.reward import Rewarder
+from agentworld.storage.pools import read_dataset, read_pool
+from agentworld.train.group_rl import group_config, mean_reward
+from agentworld.train.model import load_model
+from agentworld.train.resume import newest_checkpoint
+from agentworld.train.save import save_checkpoint
+from agentworld.train.trainer import CHECKPOINTS, Ticking
+
+
+def run(recipe: WorldRlRecipe, data: Path, parent: Path, out: Path, tick: Tick) -> Checkpoint:
+    """Trains from `parent`; writes `out/model`. A missing verdict is a hole in its group."""
+    dataset = read_dataset(data)
+    language_model = load_model(parent)
+    wanted = recipe.num_steps * recipe.prompts_per_step
+    samples = list(islice(read_pool(data, dataset, "rl"), wanted))
+    trainer = GRPOTrainer(
+        model=language_model.model,
+        processing_class=language_model.tokenizer,
+        reward_funcs=_reward_function(Rewarder(recipe.reward)),
+        args=group_config(recipe, out, max_completion_tokens=recipe.max_tokens),
+        train_dataset=Dataset.from_list([_question(sample) for sample in samples]),
+        callbacks=[Ticking(tick)],
+    )
+    trainer.train(resume_from_checkpoint=newest_checkpoint(out / CHECKPOINTS))
+    return save_checkpoint(
+        language_model,
+        out,
+        stage="rl",
+        recipe=recipe,
+        parent=parent,
+        data=dataset.digest,
+        metrics=mean_reward(trainer),
+    )
+
+
+def _question(sample: Sample) -> dict[str, object]:
+    (target,) = sample.targets
+    turn = sample.turns[target]
+    return {
+        "prompt": world_messages(sample.prompt, sample.turns[:target], turn.action),
+        "truth": turn.observation,
+    }
+
+
+def _reward_function(rewarder: Rewarder) -> Callable[..., list[float | None]]:
+    def reward(
+        completions: Sequence[Sequence[Message]], truth: Sequence[str], **_: object
+    ) -> list[float | None]:
+        texts = [completion[0]["content"] for completion in completions]
+        return [rewarder.score(text, true) for text, true in zip(texts, truth, strict=True)]
+
+    return reward

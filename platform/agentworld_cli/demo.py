@@ -1,0 +1,70 @@
+"""The whole loop on this machine: one command, a bar for each step, a table, a report."""
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+
+from agentworld_cli.show import JSON, console
+
+_INTERRUPTED = 130
+
+
+class Job(NamedTuple):
+    """A finished job: where its steps are, and the most memory that all processes took."""
+
+    store: Path
+    folders: dict[str, Path]
+    peak_memory_gib: float
+
+
+def demo(
+    profile: str = typer.Option("demo", help="A shipped recipe (demo, long), or a recipe's file."),
+    store: Path | None = typer.Option(None, help="Folder for results [demo-output/PROFILE]."),
+    as_json: bool = JSON,
+) -> None:
+    """Run the whole loop, from a live terminal to an audited agent."""
+    from agentworld.steps.page import write_page
+
+    from agentworld.steps.summary import summarise
+    from agentworld_cli.tables import show_summary
+
+    job = run_job(profile, store)
+    summary = summarise(job.folders, job.peak_memory_gib)
+    summary.write(job.store / "summary.json")
+    page = write_page(job.store / "report.html", job.folders, summary)
+    if as_json:
+        print(summary.model_dump_json(indent=2))
+    else:
+        show_summary(job.folders, summary)
+        console.print(f"figures: {job.store / 'summary.json'}\nreport: {page}", soft_wrap=True)
+
+
+def run_job(profile: str, store: Path | None) -> Job:
+    """Runs every step; what is finished is used again."""
+    from agentworld.domains.sandbox import check_sandbox
+    from agentworld.recipes import load_recipe, recipe_path
+    from agentworld.steps.base import DRIVER_LOCK
+    from agentworld.steps.lock import hold
+    from agentworld.steps.progress import forget_progress
+    from agentworld_cli.follow import follow
+    from agentworld_pipelines.local import start
+
+    path = recipe_path(profile).resolve()
+    recipe = load_recipe(path)
+    check_sandbox()
+    place = (store or Path("demo-output") / recipe.name).resolve()
+    busy = f"another run is using {place}; wait for it, end it, or name another --store"
+    with hold(place / DRIVER_LOCK, busy):
+        forget_progress(place)
+        job = start(str(path), place)
+        try:
+            return Job(place, *follow(job, place))
+        except KeyboardInterrupt:
+            sys.stderr.write("interrupted; the next run continues from what is finished\n")
+            raise typer.Exit(_INTERRUPTED) from None
+        finally:
+            # Ended, interrupted or failed: nothing works on after we let go of the lock.
+            job.terminate()
+            job.wait()

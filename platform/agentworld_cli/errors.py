@@ -1,0 +1,68 @@
+"""From an error to one sentence on stderr and an exit code; once, for every command."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from agentworld import errors
+from agentworld.errors import AgentworldError
+
+_EXIT_CODES: tuple[tuple[type[AgentworldError], int], ...] = (
+    (errors.InputError, 2),
+    (errors.SandboxError, 3),
+    (errors.EngineError, 4),
+    (errors.JudgeError, 5),
+    (errors.SimulatorError, 6),
+    (errors.StoreError, 7),
+    (AgentworldError, 1),
+)
+_DEFECT = 1
+_DISK = 7
+
+
+class StepFailed(Exception):
+    """A step in another process failed; `kind` is the name of its error's class."""
+
+    def __init__(self, step: str, kind: str, sentence: str) -> None:
+        super().__init__(f"{step} stopped: {sentence}" if step else sentence)
+        self.kind = kind
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Ends the program with a sentence for every error that has one; a defect keeps its trace."""
+    try:
+        yield
+    except StepFailed as error:
+        _end(str(error), _code_of_name(error.kind))
+    except AgentworldError as error:
+        _end(str(error), _code_of(type(error)))
+    except OSError as error:
+        _end(_of_the_system(error), _DISK)
+
+
+def _end(sentence: str, code: int) -> None:
+    sys.stderr.write(f"error: {one_line(sentence)}\n")
+    sys.exit(code)
+
+
+def one_line(text: str) -> str:
+    """The first line, and the last where there are more: what a log's end is quoted for."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ".join(dict.fromkeys((lines[0], lines[-1]))) if lines else ""
+
+
+def _of_the_system(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}; check the path, its owner and the free space"
+
+
+def _code_of(kind: type[BaseException]) -> int:
+    return next((code for error, code in _EXIT_CODES if issubclass(kind, error)), _DEFECT)
+
+
+def _code_of_name(name: str) -> int:
+    kind = getattr(errors, name, None)
+    if isinstance(kind, type) and issubclass(kind, AgentworldError):
+        return _code_of(kind)
+    return _DISK if name == "OSError" else _DEFECT

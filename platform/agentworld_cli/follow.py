@@ -1,0 +1,65 @@
+"""Watching a job that runs in other processes: its steps' progress, its memory, its end."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.steps import STEPS
+from agentworld.steps.failure import full_sentence, is_full
+from agentworld.steps.progress import StepProgress, read_progress
+from agentworld.steps.watch import tree_memory_gib
+from agentworld_cli.errors import StepFailed
+from agentworld_cli.views import BarView, LineView, View
+from agentworld_pipelines.local import LOG
+
+_SECONDS_BETWEEN_LOOKS = 0.25
+
+
+class Followed(NamedTuple):
+    """What is known of a job that ended well."""
+
+    folders: dict[str, Path]
+    peak_memory_gib: float
+
+
+def follow(job: subprocess.Popen[bytes], store: Path) -> Followed:
+    """Shows a job until it ends; raises StepFailed with the failing step's own sentence."""
+    view: View = BarView(STEPS) if sys.stderr.isatty() else LineView()
+    peak_memory_gib = 0.0
+    with view:
+        while True:
+            ended = job.poll() is not None
+            view.show(_progress(store))
+            if ended:
+                break
+            peak_memory_gib = max(peak_memory_gib, tree_memory_gib())
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+    seen = _progress(store)
+    if job.returncode != 0 or len(seen) < len(STEPS):
+        raise _failure(seen, store)
+    return Followed({progress.step: Path(progress.folder) for progress in seen}, peak_memory_gib)
+
+
+def _progress(store: Path) -> list[StepProgress]:
+    return [progress for step in STEPS if (progress := read_progress(store, step))]
+
+
+def _failure(seen: list[StepProgress], store: Path) -> StepFailed:
+    for progress in seen:
+        if progress.state == "failed":
+            return StepFailed(progress.step, progress.failure, progress.sentence)
+    if is_full(store):  # too full even to say so
+        return StepFailed("", "StoreError", full_sentence(store))
+    last = seen[-1].step if seen else ""
+    log = store / LOG
+    return StepFailed(last, "", f"its process ended without a word ({_last_line(log)}); read {log}")
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").split("\n")
+    except OSError:
+        return "no log"
+    return next((line.strip() for line in reversed(lines) if line.strip()), "an empty log")

@@ -1,0 +1,45 @@
+"""The table of contents: one file for each noun."""
+
+import os
+import sys
+
+import typer
+
+from agentworld_cli import agent, audit, data, demo, evaluate, pipeline, simulator, train
+from agentworld_cli.errors import told
+
+# Nothing here reaches for a model hub, reports its use, or talks of its own tables.
+_QUIET = {
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_OFFLINE": "1",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
+    "VLLM_NO_USAGE_STATS": "1",
+}
+
+app = typer.Typer(
+    help="Trains language models to be worlds, and agents in them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo.demo)
+app.add_typer(data.app, name="data")
+app.add_typer(train.app, name="train")
+app.command()(evaluate.evaluate)
+app.add_typer(simulator.app, name="simulator")
+app.add_typer(agent.app, name="agent")
+app.add_typer(audit.app, name="audit")
+app.add_typer(pipeline.app, name="pipeline")
+
+
+def main() -> None:
+    """The program `agentworld`."""
+    os.environ.update(_QUIET | os.environ)
+    with told():
+        app()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

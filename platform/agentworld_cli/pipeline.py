@@ -1,0 +1,29 @@
+"""The main job as a Kubeflow pipeline."""
+
+from pathlib import Path
+
+import typer
+
+from agentworld_cli.demo import run_job
+from agentworld_cli.show import RECIPE, STORE
+
+app = typer.Typer(help="The main job as a Kubeflow pipeline.", no_args_is_help=True)
+
+
+@app.command("compile")
+def write(
+    output: Path = typer.Option(..., "--output", "-o", help="The YAML file to write."),
+    image: str = typer.Option("", help="The image that the cluster pulls."),
+) -> None:
+    """Write the pipeline for a cluster."""
+    from agentworld_pipelines.compile import compile_pipeline
+    from agentworld_pipelines.components import IMAGE
+
+    compile_pipeline(output, image or IMAGE)
+    print(output)
+
+
+@app.command()
+def run(recipe: str = RECIPE, store: str = STORE) -> None:
+    """Run every step here; what is finished is used again."""
+    run_job(recipe, Path(store))

@@ -1,0 +1,75 @@
+"""The demo's figures as tables."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.table import Table
+
+from agentworld.records.report import AgentReport, Estimate, WorldModelReport, WorldModelScore
+from agentworld.steps.folders import REPORT, RUN, TrainedAgent
+from agentworld.steps.summary import Summary
+from agentworld.steps.targets import Figure, figures_of
+from agentworld_cli.show import console
+
+
+def show_summary(folders: Mapping[str, Path], summary: Summary) -> None:
+    """What was made and how good it is."""
+    console.print(_world_model(WorldModelReport.read(folders["evaluate"] / REPORT)))
+    console.print(_agent(AgentReport.read(folders["validate"] / REPORT)))
+    console.print(_figures(figures_of(summary)))
+    made = TrainedAgent.read(folders["agent"] / RUN)
+    console.print(f"simulator: {summary.simulator['digest']}", soft_wrap=True)
+    console.print(
+        f"agent: {made.version}, {made.run.num_steps} simulated steps,"
+        f" {made.live_steps} live steps in training",
+        soft_wrap=True,
+    )
+
+
+def _world_model(report: WorldModelReport) -> Table:
+    table = Table("predictor", title="World model: exact match on held-out live episodes")
+    for heading in ("all turns", "need memory", "unseen word", "by rule", "free-running"):
+        table.add_column(heading, justify="right")
+    for name, score in {**report.baselines, **report.stages}.items():
+        table.add_row(name, *(_interval(each) for each in _columns(score)))
+    return table
+
+
+def _columns(score: WorldModelScore) -> list[Estimate | None]:
+    exact = [score.exact_match, score.exact_match_state, score.exact_match_unseen]
+    return [*exact, score.rule, score.free_running]
+
+
+def _agent(report: AgentReport) -> Table:
+    table = Table("agent", title="Agent: success on held-out tasks")
+    for heading in ("simulated", "live", "gap"):
+        table.add_column(heading, justify="right")
+    for name, score in (("untrained", report.untrained), ("trained", report.trained)):
+        gap = score.simulated.mean - score.live.mean
+        table.add_row(name, _interval(score.simulated), _interval(score.live), f"{gap:+.2f}")
+    table.add_row("gain", "", _interval(report.live_gain), "")
+    return table
+
+
+def _figures(figures: list[Figure]) -> Table:
+    table = Table("figure", title="Figures")
+    for heading in ("value", "must", "goal"):
+        table.add_column(heading, justify="right")
+    for figure in figures:
+        value = f"{figure.value:.3g} {figure.unit}".strip()
+        table.add_row(figure.name, value, _bound(figure, figure.must), _bound(figure, figure.goal))
+    return table
+
+
+def _bound(figure: Figure, bound: float | None) -> str:
+    if bound is None:
+        return ""
+    relation = "<=" if figure.at_most else ">" if bound < 1e-6 else ">="
+    colour, word = ("green", "yes") if figure.keeps(bound) else ("red", "no")
+    return f"{relation} {bound:.3g} [{colour}]{word}[/]"
+
+
+def _interval(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    return f"{estimate.mean:.3f} [dim]{estimate.low:.2f} to {estimate.high:.2f}[/]"

@@ -1,0 +1,135 @@
+"""A job's steps as a person sees them: bars in a terminal, lines everywhere else."""
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from agentworld.steps.progress import StepProgress
+
+_SECONDS_BETWEEN_LINES = 30.0
+
+
+class View(Protocol):
+    """Shows what the steps say of themselves."""
+
+    def __enter__(self) -> Self:
+        """Begins."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends, and leaves the last state to be read."""
+        ...
+
+    def show(self, seen: Sequence[StepProgress]) -> None:
+        """The steps that have begun, in their order."""
+        ...
+
+
+class BarView:
+    """A bar for each step, with the time it takes yet."""
+
+    def __init__(self, steps: Sequence[str]) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description:<9}"),
+            BarColumn(bar_width=30),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[state]}"),
+            console=Console(stderr=True),
+        )
+        self._tasks = {
+            step: self._progress.add_task(step, start=False, total=None, state="", visible=False)
+            for step in steps
+        }
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def show(self, seen: Sequence[StepProgress]) -> None:
+        """Moves the bars."""
+        for step in seen:
+            self._move(self._tasks[step.step], step)
+
+    def _move(self, task: TaskID, step: StepProgress) -> None:
+        if not self._progress.tasks[task].started:
+            self._progress.start_task(task)
+        if step.state in ("finished", "reused"):
+            self._progress.update(task, total=1, completed=1, state=_ending(step), visible=True)
+            self._progress.stop_task(task)
+        else:
+            total = step.total or None
+            state = step.state if step.state == "failed" else ""
+            self._progress.update(task, total=total, completed=step.done, state=state, visible=True)
+
+
+class LineView:
+    """A line when a step begins and ends, and every half a minute between."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, str] = {}
+        self._last_line = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Lines stay where they are."""
+
+    def show(self, seen: Sequence[StepProgress]) -> None:
+        """Writes what is new."""
+        for step in seen:
+            is_new = self._told.get(step.step) != step.state
+            is_due = time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES
+            if is_new or (is_due and step.state == "running"):
+                self._tell(step)
+
+    def _tell(self, step: StepProgress) -> None:
+        self._told[step.step] = step.state
+        self._last_line = time.monotonic()
+        ended = step.state in ("finished", "reused")
+        sys.stderr.write(f"{step.step:<9} {_ending(step) if ended else _middle(step)}\n")
+
+
+def _ending(step: StepProgress) -> str:
+    return "reused" if step.state == "reused" else f"finished in {step.seconds:.0f} s"
+
+
+def _middle(step: StepProgress) -> str:
+    if step.state == "failed" or not step.done:
+        return step.state
+    elapsed = time.time() - step.started
+    left = elapsed * (step.total - step.done) / step.done
+    return f"{step.done / step.total:.0%}, {left:.0f} s to go"

@@ -1,0 +1,177 @@
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import make
+from agentworld.audit.chain import audit_agent
+from agentworld.audit.sources import Sources
+from agentworld.audit.touched import audit_simulator
+from agentworld.errors import InputError, NotFound
+from agentworld.ledger import Ledger
+from agentworld.lineage.base import Agent, VersionRef, WorldModel
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.base import Digest
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.run import AgentRun, EpisodeOpening, EpisodeStep, RunOpening
+
+SIMULATOR = make.manifest().digest
+STARTED, MADE = make.digest("untrained"), make.digest("trained")
+
+
+class Story(NamedTuple):
+    """What happened, as the three sources tell it."""
+
+    sources: Sources
+    agent: VersionRef
+    run: AgentRun
+
+
+def stages(**sft: object) -> tuple[Checkpoint, ...]:
+    data = make.digest("data")
+    cpt = make.checkpoint("cpt", data=data)
+    middle = make.checkpoint("sft", **{"data": data, "parents": [cpt.artifact], **sft})
+    return cpt, middle, make.checkpoint("rl", data=data, parents=[middle.artifact])
+
+
+def play(ledger: Ledger, run: AgentRun) -> None:
+    episode = ledger.open_episode(EpisodeOpening(run=run.id))
+    for number in (1, 2):
+        step = EpisodeStep(
+            episode=episode.id, number=number, action="ls", observation="[0] ~", head=episode.head
+        )
+        ledger.append_steps([step])
+
+
+def story(
+    store: Path,
+    *,
+    served: Digest = SIMULATOR,
+    claimed: Digest = SIMULATOR,
+    made: Digest = MADE,
+    world_model: WorldModel | None = None,
+) -> Story:
+    """A simulator trains an agent; `claimed` and `made` let the trainer's word differ."""
+    registry, ledger = MemoryRegistry(), Ledger(f"sqlite:///{store}/ledger.db")
+    what = world_model or WorldModel(stages=stages(), report=make.digest("report"))
+    registry.register_world_model("agentworld-terminal", what, store)
+    make.manifest().write(make.finished_step(store, "simulate", SIMULATOR) / "manifest.json")
+    run = ledger.open_run(RunOpening(agent="terminal-agent", starting_weights=STARTED), served)
+    play(ledger, run)
+    run = ledger.close_run(run.id, MADE)
+    trained = make.checkpoint("agent", artifact=made, parents=[STARTED], simulator=claimed)
+    ref = registry.register_agent("terminal-agent", Agent(checkpoint=trained, run=run.id), store)
+    read = {"agent": made, "simulator": served}
+    validated = make.finished_step(store, "validate", make.agent_report().digest, **read)
+    make.agent_report().write(validated / "report.json")
+    return Story(Sources(registry, ledger, store), ref, run)
+
+
+def test_the_chain_of_an_agent_leads_to_its_data(tmp_path):
+    told = story(tmp_path)
+    chain = audit_agent(told.agent, told.sources)
+    assert chain.breaks == ()
+    assert (chain.agent, chain.artifact) == ("terminal-agent@1", MADE)
+    assert (chain.simulator, chain.world_model) == (SIMULATOR, "agentworld-terminal@1")
+    assert [link.stage for link in chain.stages] == ["cpt", "sft", "rl"]
+    assert chain.data == make.digest("data")
+
+
+def test_the_episodes_of_a_run_are_counted_by_the_ledger(tmp_path):
+    told = story(tmp_path)
+    run = audit_agent(told.agent, told.sources).run
+    assert (run.num_episodes, run.num_steps) == (1, 2)
+
+
+def test_live_successes_come_from_the_validation_of_these_weights(tmp_path):
+    told = story(tmp_path)
+    live = audit_agent(told.agent, told.sources).live
+    assert live
+    assert (live.episodes, live.successes_before, live.successes_after) == (200, 10, 50)
+
+
+OTHER = make.digest("other")
+
+
+@pytest.mark.parametrize(
+    ("lie", "words"),
+    [
+        ({"claimed": OTHER}, f"the run was served by {SIMULATOR}, the checkpoint names {OTHER}"),
+        ({"made": OTHER}, f"the run ended with {MADE}, the version stands for {OTHER}"),
+        ({"served": OTHER}, "the simulator's manifest is not in the store"),
+        (
+            {"world_model": WorldModel(stages=stages(parents=[]), report=OTHER)},
+            "sft does not start from cpt",
+        ),
+        (
+            {"world_model": WorldModel(stages=stages(data=OTHER), report=OTHER)},
+            f"sft read the data {OTHER}",
+        ),
+    ],
+    ids=["another simulator", "other weights", "unknown simulator", "no parent", "other data"],
+)
+def test_a_link_that_does_not_agree_is_said(tmp_path, lie, words):
+    told = story(tmp_path, **lie)
+    breaks = audit_agent(told.agent, told.sources).breaks
+    assert [each for each in breaks if words in each]
+
+
+def test_a_manifest_that_was_changed_proves_nothing(tmp_path):
+    told = story(tmp_path)
+    (path,) = tmp_path.glob("steps/simulate/*/manifest.json")
+    make.manifest(context_tokens=2048).write(path)
+    chain = audit_agent(told.agent, told.sources)
+    assert chain.world_model is None
+    assert "the simulator's manifest is not in the store" in chain.breaks
+
+
+def test_an_agent_that_nobody_validated_is_said(tmp_path):
+    told = story(tmp_path)
+    (receipt,) = tmp_path.glob("steps/validate/*/receipt.json")
+    receipt.unlink()
+    chain = audit_agent(told.agent, told.sources)
+    assert chain.breaks == ("the agent was not validated in the live shell",)
+
+
+def test_an_agent_that_is_not_registered_has_no_chain(tmp_path):
+    told = story(tmp_path)
+    with pytest.raises(NotFound, match="no version 9 of terminal-agent"):
+        audit_agent(VersionRef(name="terminal-agent", version=9), told.sources)
+
+
+@pytest.mark.parametrize("start", [SIMULATOR, SIMULATOR[:15], SIMULATOR[7:15]])
+def test_a_simulator_leads_to_the_agents_that_it_trained(tmp_path, start):
+    told = story(tmp_path)
+    audit = audit_simulator(start, told.sources)
+    assert audit.world_model == "agentworld-terminal@1"
+    assert [(agent.agent, agent.run.id) for agent in audit.agents] == [
+        ("terminal-agent@1", told.run.id)
+    ]
+
+
+def test_what_a_trainer_claims_makes_no_agent_of_a_simulator(tmp_path):
+    told = story(tmp_path, served=OTHER, claimed=SIMULATOR)
+    assert audit_simulator(SIMULATOR, told.sources).agents == ()
+    assert [agent.agent for agent in audit_simulator(OTHER, told.sources).agents] == [
+        "terminal-agent@1"
+    ]
+
+
+def test_a_run_that_made_no_agent_is_told_apart(tmp_path):
+    told = story(tmp_path)
+    opening = RunOpening(agent="terminal-agent", starting_weights=STARTED, purpose="evaluation")
+    assert isinstance(told.sources.ledger, Ledger)
+    other = told.sources.ledger.open_run(opening, SIMULATOR)
+    assert [run.id for run in audit_simulator(SIMULATOR, told.sources).other_runs] == [other.id]
+
+
+def test_an_unknown_simulator_is_answered_with_those_that_are_there(tmp_path):
+    with pytest.raises(NotFound, match=f"no simulator sha256:00; simulators are {SIMULATOR}"):
+        audit_simulator("00", story(tmp_path).sources)
+
+
+def test_the_start_of_two_digests_is_refused(tmp_path):
+    told = story(tmp_path)
+    make.finished_step(tmp_path, "simulate", OTHER)
+    with pytest.raises(InputError, match="is the start of"):
+        audit_simulator("sha256:", told.sources)

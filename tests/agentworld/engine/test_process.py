@@ -1,0 +1,126 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from agentworld.engine.process import free_port, running
+from agentworld.errors import EngineError
+
+HOLD = "import time; time.sleep(60)"
+SPAWN = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {HOLD!r}]).pid, "
+SPAWN += f"flush=True); {HOLD}"
+
+
+def start(tmp_path, *arguments, port=1, **environment):
+    command = [sys.executable, *arguments]
+    return running("the server", command, environment, port, tmp_path / "logs" / "server.log")
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def kill(server):
+    os.kill(server.process.pid, signal.SIGKILL)
+    server.process.wait()
+
+
+def wait_for(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_server_answers_while_the_block_runs_and_is_gone_after_it(tmp_path):
+    port = free_port()
+    listen = ("-m", "http.server", str(port), "--bind", "127.0.0.1")
+    with start(tmp_path, *listen, port=port) as server:
+        server.wait_until_ready("/", 30)
+        assert httpx.get(server.url).is_success
+    assert not is_alive(server.process.pid)
+
+
+def test_a_server_ends_when_the_block_fails(tmp_path):
+    with pytest.raises(KeyError), start(tmp_path, "-c", HOLD) as server:
+        raise KeyError("ours")
+    assert not is_alive(server.process.pid)
+
+
+def test_what_a_server_started_ends_with_it(tmp_path):
+    with start(tmp_path, "-c", SPAWN) as server:
+        wait_for(lambda: server.log.read_text().strip())
+        child = int(server.log.read_text())
+        assert is_alive(child)
+    wait_for(lambda: not is_alive(child))
+
+
+def test_a_server_that_does_not_start_is_an_error_with_the_end_of_its_log(tmp_path):
+    with (
+        pytest.raises(EngineError, match=r"status 3; the end of .*server.log says:\nno such model"),
+        start(tmp_path, "-c", "import sys; print('no such model'); sys.exit(3)") as server,
+    ):
+        server.wait_until_ready("/", 30)
+
+
+def test_a_server_that_dies_meanwhile_is_named_in_place_of_what_failed_by_it(tmp_path):
+    def work():
+        with start(tmp_path, "-c", HOLD) as server:
+            kill(server)
+            raise KeyError("what its death looks like")
+
+    with pytest.raises(EngineError, match="status -9") as caught:
+        work()
+    assert isinstance(caught.value.__context__, KeyError)
+
+
+def test_a_server_that_died_unnoticed_is_noticed_at_the_end(tmp_path):
+    def work():
+        with start(tmp_path, "-c", HOLD) as server:
+            kill(server)
+
+    with pytest.raises(EngineError, match="status -9"):
+        work()
+
+
+def test_a_server_that_is_never_ready_is_an_error(tmp_path):
+    with (
+        pytest.raises(EngineError, match="was not ready in 0 s"),
+        start(tmp_path, "-c", HOLD, port=free_port()) as server,
+    ):
+        server.wait_until_ready("/", 0)
+
+
+def test_the_environment_is_the_callers_and_what_comes_on_top(tmp_path):
+    show = "import os; print(os.environ['ON_TOP'], 'PATH' in os.environ, flush=True); "
+    with start(tmp_path, "-c", show + HOLD, ON_TOP="yes") as server:
+        wait_for(lambda: server.log.read_text().strip())
+    assert server.log.read_text().strip() == "yes True"
+
+
+def test_a_server_ends_even_where_its_starter_was_killed(tmp_path):
+    log = tmp_path / "server.log"
+    code = f"""
+import pathlib, sys, time
+from agentworld.engine.process import running
+with running("it", [sys.executable, "-c", {HOLD!r}], {{}}, 1, pathlib.Path({str(log)!r})) as server:
+    print(server.process.pid, flush=True)
+    time.sleep(60)
+"""
+    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env=path, stdout=subprocess.PIPE
+    ) as starter:
+        child = int(starter.stdout.readline())
+        wait_for(lambda: b"sleep" in Path(f"/proc/{child}/cmdline").read_bytes())
+        starter.kill()
+    wait_for(lambda: not is_alive(child))

@@ -1,0 +1,150 @@
+from pathlib import Path
+
+import pytest
+
+import make
+from agentworld.errors import InputError, StoreError
+from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.base import digest_bytes
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("registry")
+
+
+@pytest.fixture(params=["memory", pytest.param("mlflow", marks=pytest.mark.slow)])
+def registry(request, database) -> Registry:
+    if request.param == "memory":
+        return MemoryRegistry()
+    from agentworld.lineage.mlflow import MlflowRegistry
+
+    return MlflowRegistry(f"sqlite:///{database}/mlflow.db", database / "artifacts")
+
+
+@pytest.fixture
+def model(tmp_path) -> Path:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "weights").write_bytes(b"weights")
+    (folder / "nested").mkdir()
+    (folder / "nested/config").write_text("{}")
+    return folder
+
+
+def world_model(seed: str, **metrics: float) -> WorldModel:
+    stages = ("cpt", "sft", "rl")
+    made = tuple(
+        make.checkpoint(stage, artifact=digest_bytes(f"{seed} {stage}".encode()))
+        for stage in stages
+    )
+    return WorldModel(stages=made, report=digest_bytes(b"report"), metrics=metrics)
+
+
+def agent(seed: str, run: str, simulator: str = "a simulator") -> Agent:
+    made = make.checkpoint(
+        "agent", artifact=digest_bytes(seed.encode()), simulator=digest_bytes(simulator.encode())
+    )
+    return Agent(checkpoint=made, run=run)
+
+
+def test_a_version_leads_back_to_what_was_registered(registry, model):
+    what = world_model("leads back", exact_match=0.8)
+    assert registry.world_model(registry.register_world_model("worlds", what, model)) == what
+
+
+def test_registering_the_same_artifact_again_makes_no_new_version(registry, model):
+    first = registry.register_world_model("retried", world_model("retried"), model)
+    assert registry.register_world_model("retried", world_model("retried"), model) == first
+
+
+def test_another_artifact_is_the_next_version(registry, model):
+    refs = [
+        registry.register_world_model("counted", world_model(f"counted {n}"), model) for n in (1, 2)
+    ]
+    assert [ref.version for ref in refs] == [1, 2]
+
+
+def test_the_same_weights_from_another_run_are_another_version(registry, model):
+    refs = [
+        registry.register_agent("twice", agent("twice", run), model) for run in ("r1", "r2", "r1")
+    ]
+    assert [ref.version for ref in refs] == [1, 2, 1]
+
+
+def test_an_agent_leads_back_to_its_run_and_simulator(registry, model):
+    what = agent("leads back", "run-7")
+    assert registry.agent(registry.register_agent("agents", what, model)) == what
+
+
+def test_the_agents_of_a_run_are_found(registry, model):
+    ref = registry.register_agent("found", agent("found", "a run of its own"), model)
+    registry.register_agent("found", agent("other", "another run"), model)
+    assert registry.agents_of("a run of its own") == [ref]
+
+
+def test_the_versions_of_an_artifact_are_found(registry, model):
+    what = world_model("to be found")
+    ref = registry.register_world_model("found-world", what, model)
+    assert registry.world_models_of(what.artifact) == [ref]
+
+
+def test_fetching_a_version_copies_every_file(registry, model, tmp_path):
+    ref = registry.register_world_model("fetched", world_model("fetched"), model)
+    registry.fetch(ref, tmp_path / "copy")
+    assert (tmp_path / "copy/weights").read_bytes() == b"weights"
+    assert (tmp_path / "copy/nested/config").read_text() == "{}"
+
+
+def test_an_absent_version_is_answered_with_those_that_are_there(registry, model):
+    registry.register_agent("known", agent("known", "r"), model)
+    with pytest.raises(InputError, match=r"no version 7 of known; versions are 1$"):
+        registry.agent(VersionRef(name="known", version=7))
+
+
+def test_an_absent_name_is_answered_with_those_that_are_there(registry, model):
+    registry.register_agent("known", agent("known", "r"), model)
+    with pytest.raises(InputError, match=r"registered as 'unknown'; registered are .*known"):
+        registry.agent(VersionRef(name="unknown", version=1))
+
+
+def test_an_agent_is_no_world_model(registry, model):
+    ref = registry.register_agent("agents", agent("no world", "r"), model)
+    with pytest.raises(InputError, match=f"{ref} is no world model"):
+        registry.world_model(ref)
+
+
+@pytest.mark.slow
+def test_a_broken_database_is_a_store_error_that_names_it(tmp_path):
+    from agentworld.lineage.mlflow import MlflowRegistry
+
+    (tmp_path / "broken.db").write_text("no database")
+    with pytest.raises(StoreError, match=r"the registry sqlite:.*broken\.db failed"):
+        MlflowRegistry(f"sqlite:///{tmp_path}/broken.db").agents_of("run")
+
+
+@pytest.mark.slow
+def test_the_tags_of_a_version_hold_the_digests_of_every_stage(model, database):
+    from mlflow import MlflowClient
+
+    from agentworld.lineage.mlflow import MlflowRegistry
+
+    what = world_model("tagged")
+    registry = MlflowRegistry(f"sqlite:///{database}/mlflow.db", database / "artifacts")
+    ref = registry.register_world_model("tagged", what, model)
+    tags = MlflowClient().get_model_version(ref.name, str(ref.version)).tags
+    assert tags["agentworld.artifact"] == what.artifact
+    assert [tags[f"agentworld.{made.stage}.artifact"] for made in what.stages] == [
+        made.artifact for made in what.stages
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "agent", "agent@", "@1", "a@b", "a'b@1", "a@1@2"])
+def test_a_reference_without_name_or_version_is_refused(text):
+    with pytest.raises(InputError, match="is no NAME@VERSION"):
+        VersionRef.parse(text)
+
+
+def test_a_reference_is_written_as_it_is_read():
+    assert str(VersionRef.parse("terminal-agent@12")) == "terminal-agent@12"

@@ -1,0 +1,55 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.rendering.messages import with_thought
+from agentworld.rendering.parse import parse_observation
+
+PLAIN = st.text(alphabet="ab \n[0]~/$.", max_size=60)
+TAGS = st.sampled_from(
+    ["<think>", "</think>", "<predicted_observation>", "</predicted_observation>", "a", "\n", " "]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "observation"),
+    [
+        ("besa\n[0] ~", "besa\n[0] ~"),
+        ("<think>hm</think>besa", "besa"),
+        ("hm</think>besa", "besa"),
+        ("<think>hm", None),
+        ("<think>a</think><think>b</think>", None),
+        ("<predicted_observation>besa</predicted_observation>", "besa"),
+        ("so:\n<predicted_observation>\nbesa\n", "besa"),
+        (
+            "<predicted_observation>a</predicted_observation>"
+            "<predicted_observation>b</predicted_observation>",
+            "b",
+        ),
+        ("<THINK>hm</THINK>besa", "besa"),
+        ("", None),
+        ("\n\n", None),
+        ("  besa ", "  besa "),
+    ],
+)
+def test_an_observation_is_what_is_left_without_thoughts(text, observation):
+    assert parse_observation(text) == observation
+
+
+@given(PLAIN)
+def test_a_text_without_tags_is_an_observation_but_for_outer_line_breaks(text):
+    assert parse_observation(text) == (text.strip("\n") or None)
+
+
+@given(PLAIN, PLAIN)
+def test_a_thought_before_an_observation_changes_nothing(thought, text):
+    assert parse_observation(with_thought(thought, text)) == parse_observation(text)
+
+
+@given(st.lists(TAGS, max_size=12).map("".join))
+def test_no_observation_holds_a_closed_thought_or_is_empty(text):
+    observation = parse_observation(text)
+    assert observation != ""
+    if observation is not None:
+        assert "</think>" not in observation
+        assert parse_observation(observation) in (observation, None)

@@ -1,0 +1,66 @@
+"""A service on a real ledger with an engine of no model, reached as its clients reach it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+import httpx
+import make
+import pytest
+
+from agentworld.client.simulator import SimulatorClient
+from agentworld.engine.fake import FakeEngine
+from agentworld.ledger import Ledger
+from agentworld.records.run import RunOpening
+from agentworld.simulate.app import create_app
+
+OPENING = RunOpening(agent="terminal-agent", starting_weights=make.digest("starting"))
+
+
+def shell(messages):
+    """Knows `echo`; shows nothing for everything else."""
+    action = messages[-1]["content"]
+    return f"{action.removeprefix('echo ')}\n[0] ~" if action.startswith("echo ") else "[0] ~"
+
+
+class Served(NamedTuple):
+    engine: FakeEngine
+    ledger: Ledger
+    transport: httpx.AsyncBaseTransport
+
+    def client(self) -> SimulatorClient:
+        return SimulatorClient("http://simulator", transport=self.transport)
+
+    def http(self, method, path, body=None) -> httpx.Response:
+        """One request of somebody else's client."""
+
+        async def send():
+            async with httpx.AsyncClient(
+                transport=self.transport, base_url="http://simulator"
+            ) as client:
+                return await client.request(method, path, json=body)
+
+        return asyncio.run(send())
+
+    def run(self) -> str:
+        body = OPENING.model_dump(mode="json")
+        return self.http("POST", "/runs", body).json()["id"]
+
+    def reset(self, run=None, **opening) -> str:
+        body = {"run": run or self.run(), **opening}
+        return self.http("POST", "/reset", body).json()["episode"]
+
+    def step(self, episode, action, step) -> httpx.Response:
+        return self.http("POST", "/step", {"episode": episode, "action": action, "step": step})
+
+
+@pytest.fixture
+def serve(tmp_path) -> Callable[..., Served]:
+    """Serves with an answer and a manifest of the test's own; all share one ledger."""
+
+    def start(answer=shell, **manifest):
+        engine, ledger = FakeEngine(answer), Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        app = create_app(make.manifest(**manifest), engine, ledger)
+        return Served(engine, ledger, httpx.ASGITransport(app))
+
+    return start

@@ -1,0 +1,342 @@
+import asyncio
+
+import make
+import pytest
+
+from agentworld.errors import EngineError, InputError, StoreError
+from agentworld.records.run import Episode, StepResult
+
+SIMULATOR = make.manifest().digest
+TASK = make.task().model_dump(mode="json")
+
+
+def problem(response):
+    return response.status_code, response.json()["error"]["kind"]
+
+
+def test_a_run_is_opened_counted_and_closed(serve):
+    served = serve()
+    run = served.run()
+    served.step(served.reset(run), "ls", 1)
+    found = served.http("GET", f"/runs/{run}").json()
+    assert (found["simulator"], found["num_episodes"], found["num_steps"]) == (SIMULATOR, 1, 1)
+    final = {"final_weights": make.digest("final")}
+    assert served.http("POST", f"/runs/{run}/close", final).json()["final_weights"]
+    assert served.http("POST", f"/runs/{run}/close", final).status_code == 200
+
+
+def test_a_reset_gives_the_instruction_and_no_observation(serve):
+    served = serve()
+    answer = served.http("POST", "/reset", {"run": served.run(), "task": TASK}).json()
+    assert (answer["instruction"], answer["step"]) == ("report rimo.txt", 0)
+    assert "observation" not in answer
+    assert served.engine.asked == []
+
+
+def test_a_step_shows_what_the_engine_said(serve):
+    served = serve(lambda messages: "<think>easy</think>besa\n[0] ~")
+    answer = StepResult.model_validate(served.step(served.reset(), "cat rimo.txt", 1).json())
+    assert (answer.observation, answer.step, answer.reward, answer.done) == (
+        "besa\n[0] ~",
+        1,
+        None,
+        False,
+    )
+
+
+def test_the_engine_reads_the_start_and_every_earlier_turn(serve):
+    served = serve()
+    episode = served.reset(initial_state="rimo.txt: besa", simulation_instruction="be slow")
+    served.step(episode, "echo a", 1)
+    served.step(episode, "echo b", 2)
+    system, *turns = (message["content"] for message in served.engine.asked[-1].messages)
+    assert system.endswith("rimo.txt: besa\nbe slow")
+    assert turns == ["echo a", "a\n[0] ~", "echo b"]
+
+
+def test_a_simulators_control_text_holds_where_an_episode_has_none(serve):
+    served = serve(control_text="fail twice")
+    served.step(served.reset(), "ls", 1)
+    served.step(served.reset(simulation_instruction="be slow"), "ls", 1)
+    first, second = (asked.messages[0]["content"] for asked in served.engine.asked)
+    assert first.endswith("fail twice")
+    assert second.endswith("be slow")
+
+
+def test_a_task_ends_with_its_closing_action(serve):
+    served = serve()
+    episode = served.reset(task=TASK)
+    assert served.step(episode, "ls", 1).json()["reward"] is None
+    answer = served.step(episode, "echo besa", 2).json()
+    assert (answer["reward"], answer["done"], answer["truncated"]) == (1.0, True, False)
+
+
+def test_a_task_ends_at_its_turn_limit_with_reward_0(serve):
+    served = serve()
+    episode = served.reset(task=TASK)
+    answers = [served.step(episode, "ls", number).json() for number in (1, 2, 3)]
+    assert [answer["done"] for answer in answers] == [False, False, True]
+    assert (answers[-1]["reward"], answers[-1]["truncated"]) == (0.0, True)
+
+
+def test_without_a_task_there_is_no_reward_and_the_limit_is_the_openings(serve):
+    served = serve()
+    answer = served.step(served.reset(turn_limit=1), "echo besa", 1).json()
+    assert (answer["reward"], answer["done"], answer["truncated"]) == (None, True, True)
+
+
+def test_a_repeated_step_gets_the_recorded_answer(serve):
+    served = serve()
+    episode = served.reset()
+    first, again = served.step(episode, "echo a", 1), served.step(episode, "echo a", 1)
+    assert first.content == again.content
+    assert len(served.engine.asked) == 1
+
+
+def test_the_last_step_of_a_finished_episode_can_be_repeated_and_none_follows(serve):
+    served = serve()
+    episode = served.reset(task=TASK)
+    closing = served.step(episode, "echo besa", 1)
+    assert served.step(episode, "echo besa", 1).content == closing.content
+    assert problem(served.step(episode, "ls", 2)) == (409, "conflict")
+
+
+@pytest.mark.parametrize(
+    ("action", "step", "message"),
+    [("ls", 3, "is 2, not 3"), ("pwd", 1, "with another action")],
+    ids=["a gap", "another action"],
+)
+def test_a_step_out_of_turn_is_refused(serve, action, step, message):
+    served = serve()
+    episode = served.reset()
+    served.step(episode, "ls", 1)
+    answer = served.step(episode, action, step)
+    assert problem(answer) == (409, "conflict")
+    assert message in answer.json()["error"]["message"]
+    assert len(served.ledger.episode(episode).steps) == 1
+
+
+def test_the_same_step_asked_for_by_many_at_once_has_one_answer(serve):
+    served = serve()
+    episode = served.reset()
+
+    async def all_at_once():
+        clients = [served.client() for _ in range(8)]
+        return await asyncio.gather(*(client.step(episode, "echo a") for client in clients))
+
+    assert len(set(asyncio.run(all_at_once()))) == 1
+    assert len(served.ledger.episode(episode).steps) == 1
+
+
+def test_many_episodes_at_once_are_each_written_once(serve):
+    served = serve()
+    run = served.run()
+
+    async def play(client, episode):
+        for _ in range(5):
+            await client.step(episode, "echo a")
+
+    async def all_at_once():
+        client = served.client()
+        await client.resume_run(run)
+        episodes = await asyncio.gather(*(client.reset(make.task(turn_limit=9)) for _ in range(20)))
+        await asyncio.gather(*(play(client, episode) for episode in episodes[:10]))
+
+    with pytest.raises(Exception, match="ended with step 1"):
+        asyncio.run(all_at_once())
+    assert served.ledger.run(run).num_episodes == 20
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind", "retryable"),
+    [
+        (EngineError("gone"), 503, "engine", True),
+        (EngineError("cut", kind="cut-off", retryable=False), 502, "cut-off", False),
+        (EngineError("long", kind="context", retryable=False), 422, "context", False),
+        (EngineError("no", kind="refused", retryable=False), 503, "refused", False),
+    ],
+)
+def test_a_failing_engine_is_a_typed_failure_and_no_step(serve, error, status, kind, retryable):
+    served = serve(lambda messages: error)
+    episode = served.reset()
+    answer = served.step(episode, "ls", 1)
+    assert problem(answer) == (status, kind)
+    assert answer.json()["error"]["retryable"] is retryable
+    assert served.ledger.episode(episode).steps == ()
+
+
+@pytest.mark.parametrize("text", ["", "<think>no end", "\n"])
+def test_an_answer_without_an_observation_is_a_typed_failure_and_no_step(serve, text):
+    served = serve(lambda messages: text)
+    episode = served.reset()
+    assert problem(served.step(episode, "ls", 1)) == (502, "unparsable")
+    assert served.ledger.episode(episode).steps == ()
+
+
+def test_a_failed_step_may_be_tried_again(serve):
+    answers = iter([EngineError("gone"), "[0] ~"])
+    served = serve(lambda messages: next(answers))
+    episode = served.reset()
+    assert served.step(episode, "ls", 1).status_code == 503
+    assert served.step(episode, "ls", 1).json()["observation"] == "[0] ~"
+
+
+@pytest.mark.parametrize(
+    ("retry_on", "status", "asked"), [(["engine"], 200, 2), (["unparsable"], 503, 1), ([], 503, 1)]
+)
+def test_the_engine_is_asked_again_only_as_the_manifest_says(serve, retry_on, status, asked):
+    answers = iter([EngineError("gone"), "[0] ~"])
+    retry = {"attempts": 2, "retry_on": retry_on}
+    served = serve(lambda messages: next(answers), retry=retry)
+    assert served.step(served.reset(), "ls", 1).status_code == status
+    assert len(served.engine.asked) == asked
+
+
+def test_an_error_that_a_retry_cannot_help_is_not_retried(serve):
+    served = serve(lambda messages: "", retry={"attempts": 3, "retry_on": ["unparsable"]})
+    assert served.step(served.reset(), "ls", 1).status_code == 502
+    assert len(served.engine.asked) == 1
+
+
+def test_an_episode_too_long_for_the_context_is_a_typed_failure(serve):
+    served = serve(context_tokens=300, sampling={"max_tokens": 200})
+    episode = served.reset()
+    assert served.step(episode, "ls", 1).status_code == 200
+    assert problem(served.step(episode, "echo " + "a" * 200, 2)) == (422, "context")
+    assert len(served.ledger.episode(episode).steps) == 1
+
+
+def test_a_seeded_simulator_asks_equal_episodes_with_equal_seeds(serve):
+    served = serve(sampling={"seed_policy": "seeded", "temperature": 1.0})
+    for _ in range(2):
+        episode = served.reset(task=TASK)
+        served.step(episode, "ls", 1)
+        served.step(episode, "ls", 2)
+    first, second, third, fourth = (asked.seed for asked in served.engine.asked)
+    assert (first, second) == (third, fourth)
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/runs/nobody", None),
+        ("GET", "/state/nobody", None),
+        ("POST", "/reset", {"run": "nobody"}),
+        ("POST", "/step", {"episode": "nobody", "action": "ls", "step": 1}),
+        ("POST", "/runs/nobody/close", {"final_weights": make.digest("final")}),
+        ("GET", "/nowhere", None),
+    ],
+)
+def test_what_is_not_there_is_404(serve, method, path, body):
+    assert problem(serve().http(method, path, body)) == (404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/runs", {}),
+        ("/runs", {"agent": "a", "starting_weights": "latest"}),
+        ("/reset", {"run": "r", "unknown": 1}),
+        ("/step", {"episode": "e", "action": "ls", "step": 0}),
+        ("/step", {"episode": "e", "action": "ls"}),
+    ],
+)
+def test_a_wrong_request_is_422(serve, path, body):
+    assert problem(serve().http("POST", path, body)) == (422, "input")
+
+
+def test_a_task_with_a_broken_rule_is_refused_before_it_begins(serve):
+    served = serve()
+    task = {**TASK, "success": {"closing": "echo (", "output": ""}}
+    answer = served.http("POST", "/reset", {"run": served.run(), "task": task})
+    assert problem(answer) == (422, "input")
+
+
+def test_a_closed_run_is_409(serve):
+    served = serve()
+    run = served.run()
+    episode = served.reset(run)
+    served.http("POST", f"/runs/{run}/close", {"final_weights": make.digest("final")})
+    assert problem(served.step(episode, "ls", 1)) == (409, "conflict")
+    assert problem(served.http("POST", "/reset", {"run": run})) == (409, "conflict")
+    other = {"final_weights": make.digest("other")}
+    assert problem(served.http("POST", f"/runs/{run}/close", other)) == (409, "conflict")
+
+
+def test_a_run_and_its_episodes_never_move_to_another_simulator(serve):
+    served = serve()
+    run = served.run()
+    episode = served.reset(run)
+    other = serve(control_text="another version")
+    assert problem(other.http("GET", f"/runs/{run}")) == (409, "conflict")
+    assert problem(other.http("POST", "/reset", {"run": run})) == (409, "conflict")
+    assert problem(other.step(episode, "ls", 1)) == (409, "conflict")
+
+
+def test_a_second_service_on_the_same_ledger_goes_on_with_an_episode(serve):
+    first = serve()
+    episode = first.reset()
+    first.step(episode, "echo a", 1)
+    second = serve()
+    assert second.step(episode, "echo b", 2).json()["step"] == 2
+    assert second.engine.asked[-1].messages[-2]["content"] == "a\n[0] ~"
+
+
+def test_the_state_of_an_episode_is_all_that_was_answered(serve):
+    served = serve()
+    episode = served.reset(task=TASK)
+    served.step(episode, "echo besa", 1)
+    state = Episode.model_validate(served.http("GET", f"/state/{episode}").json())
+    assert [step.observation for step in state.steps] == ["besa\n[0] ~"]
+    assert state.done
+    assert state.intact
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/health"), ("GET", "/manifest"), ("GET", "/runs/nobody")]
+)
+def test_every_response_names_the_simulator(serve, method, path):
+    assert serve().http(method, path).headers["x-agentworld-simulator"] == SIMULATOR
+
+
+def test_every_record_that_answers_holds_the_simulator(serve):
+    served = serve()
+    run = served.run()
+    episode = served.reset(run)
+    answers = [
+        served.http("GET", f"/runs/{run}"),
+        served.http("POST", "/reset", {"run": run}),
+        served.step(episode, "ls", 1),
+        served.http("GET", f"/state/{episode}"),
+        served.http("GET", "/health"),
+    ]
+    assert {answer.json()["simulator"] for answer in answers} == {SIMULATOR}
+
+
+def test_the_manifest_is_served_as_it_was_pinned(serve):
+    assert serve().http("GET", "/manifest").json() == make.manifest().model_dump(mode="json")
+
+
+def test_a_ledger_that_fails_is_a_typed_failure(serve):
+    served = serve()
+    episode = served.reset()
+    served.ledger.append_steps = fail
+    # The writer took the method when the service was made: only a new service sees the change.
+    assert served.step(episode, "ls", 1).status_code == 200
+
+
+def fail(steps):
+    raise StoreError("the disk is full")
+
+
+def test_a_manifest_of_other_code_is_not_served(serve):
+    with pytest.raises(InputError, match="pins renderer 'another'"):
+        serve(renderer="another")
+
+
+def test_every_failure_is_declared(serve):
+    declared = serve().http("GET", "/openapi.json").json()["paths"]["/step"]["post"]["responses"]
+    assert declared.keys() == {"200", "404", "409", "422", "502", "503"}
+    schema = declared["503"]["content"]["application/json"]["schema"]
+    assert schema == {"$ref": "#/components/schemas/Failure"}

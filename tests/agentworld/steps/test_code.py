@@ -1,0 +1,32 @@
+import ast
+from pathlib import Path
+
+from agentworld.steps import STEPS
+from agentworld.steps.code import code_digest, commit, lock_digest
+
+
+def test_every_step_has_code_of_its_own():
+    assert len({code_digest(step) for step in STEPS}) == len(STEPS)
+
+
+def test_a_step_reaches_the_code_that_it_calls_and_the_texts_beside_it():
+    from agentworld.steps import code
+
+    reached = code._reached_from("agentworld.steps.prepare")
+    names = {path.relative_to(code._PACKAGE).as_posix() for path in reached}
+    assert {"steps/prepare.py", "records/sample.py", "errors.py"} <= names
+    assert "steps/cpt.py" not in names
+
+
+def test_every_step_is_a_function_of_strings_that_returns_a_string():
+    steps = Path(__file__).parents[3] / "platform/agentworld/steps"
+    for step in STEPS:
+        tree = ast.parse((steps / f"{step}.py").read_text())
+        (function,) = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == step]
+        kinds = [*(argument.annotation for argument in function.args.args), function.returns]
+        assert [ast.unparse(kind) for kind in kinds if kind] == ["str"] * len(kinds)
+
+
+def test_the_lock_is_a_digest_and_the_commit_is_said():
+    assert lock_digest().startswith("sha256:")
+    assert commit()

@@ -1,0 +1,27 @@
+"""A small world: a tokenizer that was trained on a few turns, and a model of one layer."""
+
+import pytest
+
+import make
+from agentworld.domains.terminal.pieces import pieces
+from agentworld.recipes.train import ModelRecipe
+from agentworld.records.sample import Sample
+from agentworld.train.model import LanguageModel, new_model
+from agentworld.train.tokenizer import train_tokenizer
+
+
+@pytest.fixture
+def samples() -> list[Sample]:
+    return [make.sample(seed, num_turns=3 + seed % 3) for seed in range(12)]
+
+
+@pytest.fixture
+def language_model(samples: list[Sample]) -> LanguageModel:
+    texts = [
+        text
+        for sample in samples
+        for turn in sample.turns
+        for text in turn.model_dump(include={"action", "observation"}).values()
+    ]
+    recipe = ModelRecipe(hidden_size=32, intermediate_size=64, num_layers=1, head_size=8)
+    return new_model(recipe, train_tokenizer(texts, pieces(), 400))

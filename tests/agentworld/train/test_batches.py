@@ -1,0 +1,37 @@
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis import given
+
+from agentworld.train.batches import TokenBatches, collate
+from agentworld.train.encode import Row
+
+lengths = st.lists(st.integers(1, 300), min_size=1, max_size=100)
+
+
+@given(lengths, st.integers(1, 2_000))
+def test_an_epoch_holds_every_row_once(lengths: list[int], tokens: int) -> None:
+    seen = [index for batch in TokenBatches(lengths, tokens, 1, seed=0) for index in batch]
+    assert sorted(seen) == list(range(len(lengths)))
+
+
+@given(lengths, st.integers(1, 2_000))
+def test_a_batch_of_several_rows_keeps_within_its_tokens(lengths: list[int], tokens: int) -> None:
+    for batch in TokenBatches(lengths, tokens, 1, seed=0):
+        assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= tokens
+
+
+def test_the_next_epoch_has_another_order() -> None:
+    batches = list(TokenBatches([10] * 200, 100, 2, seed=0))
+    assert batches[: len(batches) // 2] != batches[len(batches) // 2 :]
+
+
+def test_half_an_epoch_is_half_the_batches() -> None:
+    whole = list(TokenBatches([10] * 200, 100, 1, seed=0))
+    assert list(TokenBatches([10] * 200, 100, 0.5, seed=0)) == whole[:10]
+
+
+def test_padding_is_never_a_target() -> None:
+    rows = [Row(np.arange(n, dtype=np.int32), np.ones(n, dtype=np.bool_)) for n in (3, 5)]
+    batch = collate(rows)
+    assert batch["is_target"].sum(dim=1).tolist() == [3, 5]
+    assert batch["input_ids"].shape == batch["is_target"].shape

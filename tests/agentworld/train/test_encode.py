@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+
+from agentworld.records.sample import Sample
+from agentworld.rendering.messages import world_messages
+from agentworld.train.encode import encode, one_turn_each, whole_episode
+from agentworld.train.model import LanguageModel
+
+
+def targets_as_text(language_model: LanguageModel, sample: Sample) -> str:
+    (row,) = encode(language_model.tokenizer, [whole_episode(sample)])
+    return str(language_model.tokenizer.decode(row.input_ids[row.is_target]))
+
+
+def test_what_is_trained_is_what_an_engine_is_asked(
+    language_model: LanguageModel, samples: list[Sample]
+) -> None:
+    sample = samples[2]
+    (row,) = encode(language_model.tokenizer, [whole_episode(sample)])
+    for target, turn in enumerate(sample.turns):
+        messages = world_messages(sample.prompt, sample.turns[:target], turn.action)
+        asked = language_model.tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_dict=True
+        )["input_ids"]
+        assert row.input_ids[: len(asked)].tolist() == asked
+
+
+def test_the_loss_counts_every_observation_and_its_end(
+    language_model: LanguageModel, samples: list[Sample]
+) -> None:
+    expected = "".join(f"{turn.observation}<|end|>" for turn in samples[0].turns)
+    assert targets_as_text(language_model, samples[0]) == expected
+
+
+def test_a_masked_turn_stays_as_context(
+    language_model: LanguageModel, samples: list[Sample]
+) -> None:
+    turns = list(samples[0].turns)
+    turns[1] = turns[1].model_copy(update={"target": False})
+    masked = samples[0].model_copy(update={"turns": tuple(turns)})
+    expected = f"{turns[0].observation}<|end|>{turns[2].observation}<|end|>"
+    assert targets_as_text(language_model, masked) == expected
+
+
+def test_every_token_but_the_first_can_be_counted(
+    language_model: LanguageModel, samples: list[Sample]
+) -> None:
+    (row,) = encode(language_model.tokenizer, [whole_episode(samples[0])], every_token=True)
+    assert not row.is_target[0]
+    assert row.is_target[1:].all()
+
+
+def test_a_thought_stands_before_its_own_turn_alone(
+    language_model: LanguageModel, samples: list[Sample]
+) -> None:
+    thoughts = [f"thought {turn}" for turn in range(len(samples[0].turns))]
+    rows = list(encode(language_model.tokenizer, one_turn_each(samples[0], thoughts)))
+    text = language_model.tokenizer.decode(rows[-1].input_ids)
+    assert len(rows) == len(samples[0].turns)
+    assert text.count("<think>") == 1
+    assert f"<think>{thoughts[-1]}</think>{samples[0].turns[-1].observation}" in text
+
+
+@pytest.mark.parametrize("text", ["kolmir tanbes", "\x00\u2028é漢", "a\r\n\tb  c", "<think>"])
+def test_any_text_survives_the_tokenizer(language_model: LanguageModel, text: str) -> None:
+    tokenizer = language_model.tokenizer
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@pytest.mark.parametrize("context", ["cat {}.txt", "{}", "a {} b", "x/{}", "\n{}\n[0] ~/{}"])
+def test_a_word_is_the_same_tokens_wherever_it_stands(
+    language_model: LanguageModel, context: str
+) -> None:
+    tokenizer = language_model.tokenizer
+    word = tokenizer.encode("zugvak")
+    tokens = tokenizer.encode(context.replace("{}", "zugvak"))
+    windows = np.lib.stride_tricks.sliding_window_view(tokens, len(word))
+    assert (windows == word).all(axis=1).sum() == context.count("{}")

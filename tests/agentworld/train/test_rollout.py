@@ -1,0 +1,71 @@
+import asyncio
+from typing import NamedTuple
+
+import pytest
+
+from agentworld.domains.terminal.tasks import make_errand
+from agentworld.errors import SimulatorError
+from agentworld.records.task import Task
+from agentworld.train.model import LanguageModel
+from agentworld.train.rollout import Attempt, Policy, roll_out
+
+
+class Shown(NamedTuple):
+    """What the scripted world answers."""
+
+    observation: str = "kolmir\n[0] ~"
+    reward: float | None = None
+    done: bool = False
+    truncated: bool = False
+
+
+class ScriptedWorld:
+    """Ends every episode at its third step with reward 1; fails the episodes that it is told to."""
+
+    def __init__(self, failing: frozenset[str] = frozenset()) -> None:
+        self.failing = failing
+        self.steps: dict[str, int] = {}
+
+    async def reset(self, task: Task) -> str:
+        self.steps[task.id] = 0
+        return task.id
+
+    async def step(self, episode: str, action: str) -> Shown:
+        self.steps[episode] += 1
+        if episode in self.failing:
+            raise SimulatorError(f"no answer to {action!r}")
+        done = self.steps[episode] == 3
+        return Shown(reward=1.0 if done else None, done=done)
+
+
+def play(language_model: LanguageModel, world: ScriptedWorld, num_tasks: int) -> list[Attempt]:
+    tasks = [make_errand(seed, held_out=False).task for seed in range(num_tasks)]
+    policy = Policy(*language_model, temperature=1.0, max_tokens=8)
+    return asyncio.run(roll_out(policy, world, tasks))
+
+
+def test_an_episode_is_one_row_whose_actions_alone_carry_loss(
+    language_model: LanguageModel,
+) -> None:
+    (attempt,) = play(language_model, ScriptedWorld(), 1)
+    heard = [
+        token
+        for token, is_action in zip(attempt.completion_ids, attempt.is_action, strict=True)
+        if not is_action
+    ]
+    shown = "<|user|>kolmir\n[0] ~<|assistant|>"
+    assert attempt.reward == 1.0
+    assert len(attempt.turns) == 3
+    assert language_model.tokenizer.decode(heard) == shown * 2
+
+
+def test_an_episode_that_the_simulator_fails_is_a_hole(language_model: LanguageModel) -> None:
+    failing = make_errand(1, held_out=False).task.id
+    attempts = play(language_model, ScriptedWorld(frozenset({failing})), 4)
+    assert [attempt.reward for attempt in attempts] == [1.0, None, 1.0, 1.0]
+
+
+def test_a_simulator_that_is_gone_stops_the_training(language_model: LanguageModel) -> None:
+    gone = frozenset(make_errand(seed, held_out=False).task.id for seed in range(2))
+    with pytest.raises(SimulatorError, match="2 of 4 episodes"):
+        play(language_model, ScriptedWorld(gone), 4)

@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from agentworld.recipes.train import NextTokenRecipe
+from agentworld.records.progress import no_tick
+from agentworld.records.sample import Sample
+from agentworld.train.encode import Row, encode, whole_episode
+from agentworld.train.model import LanguageModel, load_model
+from agentworld.train.resume import newest_checkpoint
+from agentworld.train.trainer import CHECKPOINTS, train_rows
+
+RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=256, epochs=4, checkpoint_every=2)
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+def rows_of(language_model: LanguageModel, samples: list[Sample]) -> list[Row]:
+    return list(encode(language_model.tokenizer, map(whole_episode, samples)))
+
+
+def copy_of(language_model: LanguageModel, folder: Path) -> LanguageModel:
+    language_model.save(folder)
+    return load_model(folder)
+
+
+def test_training_lowers_the_loss(
+    language_model: LanguageModel, samples: list[Sample], tmp_path: Path
+) -> None:
+    rows = rows_of(language_model, samples)
+    first = train_rows(language_model, RECIPE, rows, tmp_path / "a", no_tick)["loss"]
+    longer = RECIPE.model_copy(update={"epochs": 12.0})
+    assert train_rows(language_model, longer, rows, tmp_path / "b", no_tick)["loss"] < first
+
+
+def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(
+    language_model: LanguageModel, samples: list[Sample], tmp_path: Path
+) -> None:
+    rows = rows_of(language_model, samples)
+    whole, killed = (copy_of(language_model, tmp_path / name) for name in ("whole", "killed"))
+    train_rows(whole, RECIPE, rows, tmp_path / "a", no_tick)
+
+    def kill(done: int, _total: int) -> None:
+        if done == 5:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train_rows(killed, RECIPE, rows, tmp_path / "b", kill)
+    resumed = copy_of(language_model, tmp_path / "resumed")
+    train_rows(resumed, RECIPE, rows, tmp_path / "b", no_tick)
+    for name, weight in whole.model.state_dict().items():
+        assert torch.equal(weight, resumed.model.state_dict()[name]), name
+
+
+def test_a_checkpoint_that_was_not_written_to_its_end_is_passed_over(tmp_path: Path) -> None:
+    for step, state in ((2, "{}"), (10, '{"global_'), (4, "{}")):
+        folder = tmp_path / CHECKPOINTS / f"checkpoint-{step}"
+        folder.mkdir(parents=True)
+        (folder / "trainer_state.json").write_text(state)
+    assert newest_checkpoint(tmp_path / CHECKPOINTS) == str(tmp_path / CHECKPOINTS / "checkpoint-4")

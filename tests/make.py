@@ -1,0 +1,150 @@
+"""Builders: a valid record of each noun, with what a test cares about given by name."""
+
+from pathlib import Path
+
+from agentworld.domains.terminal.prompts import prompt_parts
+from agentworld.domains.terminal.words import all_words
+from agentworld.records.base import Digest, digest_bytes
+from agentworld.records.checkpoint import Checkpoint, Stage
+from agentworld.records.report import (
+    AgentReport,
+    AgentScore,
+    Estimate,
+    WorldModelReport,
+    WorldModelScore,
+)
+from agentworld.records.sample import Sample, SampleTurn
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.step import StepReceipt
+from agentworld.records.task import Task
+from agentworld.rendering.messages import RENDERER, system_text
+from agentworld.rendering.parse import PARSER
+
+
+def digest(seed: str) -> Digest:
+    return digest_bytes(seed.encode())
+
+
+def checkpoint(stage: Stage = "cpt", **fields: object) -> Checkpoint:
+    known = {
+        "artifact": digest(f"artifact of {stage}"),
+        "num_parameters": 1_000,
+        "recipe": {"stage": stage},
+    }
+    return Checkpoint.model_validate({"stage": stage, **known, **fields})
+
+
+def sample(seed: int = 0, *, num_turns: int = 3, pool_target: bool = True) -> Sample:
+    """An episode that writes and reads files whose names depend on the seed."""
+    words = all_words()[seed * 7 :]
+    turns = [
+        _turn(words[2 * turn], words[2 * turn + 1], turn, pool_target) for turn in range(num_turns)
+    ]
+    return Sample(
+        trajectory=digest(f"trajectory {seed}"),
+        domain="terminal",
+        prompt=prompt_parts("empty"),
+        turns=tuple(turns),
+    )
+
+
+def _turn(name: str, word: str, place: int, target: bool) -> SampleTurn:
+    reads = place % 2 == 1
+    return SampleTurn(
+        action=f"cat {name}.txt" if reads else f"echo {word} > {name}.txt",
+        observation=f"{word}\n[0] ~" if reads else "[0] ~",
+        command_class="cat" if reads else "write",
+        has_output=reads,
+        depends_on_history=reads,
+        has_unseen_word=False,
+        target=target,
+    )
+
+
+def manifest(**fields: object) -> SimulatorManifest:
+    known = {
+        "artifact": digest("artifact of rl"),
+        "files": {"model.safetensors": digest("weights")},
+        "system_prompt": system_text(prompt_parts("")),
+        "sampling": {},
+        "context_tokens": 1024,
+        "engine": {"kind": "transformers-serve", "version": "5.19.0", "lock": digest("lock")},
+        "renderer": RENDERER,
+        "parser": PARSER,
+        "domains": ["terminal"],
+    }
+    return SimulatorManifest.model_validate({**known, **fields})
+
+
+def task(**fields: object) -> Task:
+    """Report a file: `echo` closes it, rightly with `besa`."""
+    known = {
+        "id": "terminal-report-1",
+        "family": "report",
+        "instruction": "report rimo.txt",
+        "initial_state": "rimo.txt: besa",
+        "success": {"closing": "echo .+", "output": "besa"},
+        "turn_limit": 3,
+        "seed": 1,
+    }
+    return Task.model_validate({**known, **fields})
+
+
+def estimate(mean: float = 0.5, num: int = 100) -> Estimate:
+    return Estimate(mean=mean, low=max(0.0, mean - 0.1), high=min(1.0, mean + 0.1), num=num)
+
+
+def world_score(mean: float = 0.8) -> WorldModelScore:
+    return WorldModelScore(
+        exact_match=estimate(mean),
+        exact_match_state=estimate(mean - 0.05),
+        exact_match_unseen=estimate(mean - 0.1),
+        rule=estimate(mean + 0.05),
+        by_class={"cat": estimate(mean), "ls": estimate(mean - 0.1)},
+    )
+
+
+def world_report() -> WorldModelReport:
+    return WorldModelReport(
+        data=digest("data"),
+        stages={"cpt": world_score(0.7), "sft": world_score(0.8), "rl": world_score(0.82)},
+        baselines={"copy": world_score(0.2), "nearest": world_score(0.3)},
+    )
+
+
+def agent_score(live: float) -> AgentScore:
+    return AgentScore(
+        simulated=estimate(live + 0.05), live=estimate(live), by_family={"find": estimate(live)}
+    )
+
+
+def agent_report(**fields: object) -> AgentReport:
+    known = {
+        "simulator": manifest().digest,
+        "untrained": agent_score(0.1),
+        "trained": agent_score(0.5),
+        "live_gain": estimate(0.4),
+        "live_steps": 700,
+    }
+    return AgentReport.model_validate({**known, **fields})
+
+
+def receipt(step: str, output: Digest, **inputs: Digest) -> StepReceipt:
+    return StepReceipt(
+        step=step,
+        key=digest(f"{step} {output} {sorted(inputs.items())}"),
+        recipe=digest("recipe"),
+        inputs=inputs,
+        code=digest("code"),
+        output=output,
+        seconds=12.5,
+        peak_memory_gib=1.25,
+    )
+
+
+def finished_step(store: Path, step: str, output: Digest, **inputs: Digest) -> Path:
+    """The folder of a step that is finished; it holds nothing but its receipt."""
+    made = receipt(step, output, **inputs)
+    folder = store / "steps" / step / made.key.removeprefix("sha256:")[:16]
+    made.write(folder / "receipt.json")
+    return folder

@@ -1,0 +1,78 @@
+"""A tiny random Qwen3 with a tokenizer and a chat template, for tests of real engines."""
+
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+SPECIAL_TOKENS = ["<|pad|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]
+CHAT_TEMPLATE = (
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
+    "{% if m.role == 'assistant' %}<|end|>{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+# Without it `transformers serve` takes Qwen3's own, does not find its anchor and answers with the
+# prompt and the special tokens.
+RESPONSE_TEMPLATE = {
+    "start_anchor": "<|assistant|>",
+    "fields": {"content": {"close": "<|end|>", "content_args": {"strip": False}}},
+}
+_CORPUS = ["echo kolu tane > rimo.txt", "cat rimo.txt", "kolu tane", "[0] ~", "ls", "pwd", "grep"]
+
+
+def tiny_model(
+    folder: Path, *, num_layers: int = 2, hidden_size: int = 64, vocabulary_size: int = 384
+) -> Path:
+    """Writes the model's files into a folder; the same arguments write the same weights."""
+    tokenizer = _tokenizer(vocabulary_size)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    model = Qwen3ForCausalLM(_config(tokenizer, num_layers, hidden_size))
+    # Ends an answer now and then; a random model alone hardly ever would.
+    with torch.no_grad():
+        model.get_output_embeddings().weight[tokenizer.eos_token_id] *= 3
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    model.save_pretrained(folder)
+    return folder
+
+
+def _config(tokenizer: PreTrainedTokenizerFast, num_layers: int, hidden_size: int) -> Qwen3Config:
+    return Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden_size,
+        intermediate_size=3 * hidden_size,
+        num_hidden_layers=num_layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=hidden_size // 4,
+        max_position_embeddings=1024,
+        tie_word_embeddings=False,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=None,
+        # A wide spread parts the likeliest token from the next, whatever order sums are taken in.
+        initializer_range=0.3,
+    )
+
+
+def _tokenizer(vocabulary_size: int) -> PreTrainedTokenizerFast:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary_size,
+        special_tokens=SPECIAL_TOKENS,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_CORPUS, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<|pad|>",
+        eos_token="<|end|>",
+        chat_template=CHAT_TEMPLATE,
+        response_template=RESPONSE_TEMPLATE,
+        additional_special_tokens=SPECIAL_TOKENS[1:4],
+    )

@@ -1,0 +1,150 @@
+"""The house tests itself: where a thing is, how large it is, and that what the docs say works."""
+
+import ast
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+TOP_FOLDERS = ("platform", "pipelines")
+RECIPES = sorted((ROOT / "platform/agentworld/recipes").glob("*.yaml"))
+ATTIC = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "managers"}
+
+
+def python_files(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def named(paths: list[Path]) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in paths]
+
+
+def run_python(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """A fresh interpreter with an empty environment: pytest's own has imported platform already."""
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=cwd, env={}, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("folder", [".", *TOP_FOLDERS, "tests"])
+def test_the_folder_platform_never_shadows_the_standard_library(folder):
+    done = run_python("-c", "import platform; print(platform.__file__)", cwd=ROOT / folder)
+    assert done.stdout.strip() == str(Path(sysconfig.get_path("stdlib")) / "platform.py")
+
+
+def test_pytest_starts_as_a_module_from_the_root():
+    assert run_python("-m", "pytest", "--version").returncode == 0
+
+
+@pytest.mark.parametrize("folder", TOP_FOLDERS)
+def test_a_top_folder_holds_import_packages_only(folder):
+    inside = [path for path in (ROOT / folder).iterdir() if path.name[0] not in "._"]
+    assert inside
+    assert named([path for path in inside if not (path / "__init__.py").is_file()]) == []
+    assert not (ROOT / folder / "__init__.py").exists()
+
+
+def test_every_package_says_that_it_is_typed():
+    packages = [path.parent for top in TOP_FOLDERS for path in (ROOT / top).glob("*/__init__.py")]
+    assert packages
+    assert named([path for path in packages if not (path / "py.typed").is_file()]) == []
+
+
+def test_no_folder_of_tests_is_a_package():
+    assert named(list((ROOT / "tests").rglob("__init__.py"))) == []
+
+
+@pytest.mark.parametrize(("folder", "cap"), [("platform", 300), ("pipelines", 300), ("tests", 400)])
+def test_no_file_is_longer_than_its_cap(folder, cap):
+    files = python_files(folder)
+    assert files
+    assert named([path for path in files if len(path.read_text().splitlines()) > cap]) == []
+
+
+def test_no_function_is_longer_than_60_lines():
+    long = []
+    for path in python_files(*TOP_FOLDERS, "tests"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno is not None
+                if node.end_lineno - node.lineno >= 60:
+                    long.append(f"{path.relative_to(ROOT)}: {node.name}")
+    assert long == []
+
+
+def test_no_import_is_relative():
+    relative = []
+    for path in python_files(*TOP_FOLDERS, "tests"):
+        nodes = ast.walk(ast.parse(path.read_text()))
+        if any(isinstance(node, ast.ImportFrom) and node.level for node in nodes):
+            relative.append(path)
+    assert named(relative) == []
+
+
+def test_the_house_has_no_attic():
+    paths = [path for folder in (*TOP_FOLDERS, "tests") for path in (ROOT / folder).rglob("*")]
+    assert named([path for path in paths if ATTIC & set(re.split(r"[_.\W]", path.name))]) == []
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_a_shipped_recipe_loads_and_bears_the_name_of_its_file(path):
+    from agentworld.recipes import load_recipe
+
+    assert load_recipe(path).name == path.stem
+
+
+def pins(file: str) -> dict[str, str]:
+    lines = (ROOT / file).read_text().replace("\\\n", "").splitlines()
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+
+def test_every_declared_dependency_is_pinned_to_a_version_that_it_allows():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    for declared, files in [
+        (project["dependencies"], ["constraints.txt"]),
+        (extras["dev"], ["constraints-test.txt"]),
+        (extras["serve-cpu"], ["constraints-vllm.txt"]),
+    ]:
+        pinned = {name: version for file in files for name, version in pins(file).items()}
+        for requirement in map(Requirement, declared):
+            version = pinned.get(canonicalize_name(requirement.name), "0").split()[0]
+            assert version in requirement.specifier, str(requirement)
+
+
+def test_a_pin_is_a_name_and_a_version_and_no_address():
+    for file in ("constraints.txt", "constraints-test.txt"):
+        lines = [line for line in (ROOT / file).read_text().splitlines() if line[:1] != "#"]
+        assert lines
+        assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[0-9a-z.]+", line)] == []
+
+
+def readme_commands(program: str) -> list[list[str]]:
+    """The arguments of every call of a program in the README's code blocks."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    call = re.compile(rf"(?:\$ )?(?:\.venv/bin/)?{program}\b(?![/.])(.*?)(?: (?:[|>;#]|&&).*)?")
+    found = [shlex.split(match[1]) for match in map(call.fullmatch, lines) if match]
+    assert found, f"the README shows no call of {program}"
+    return found
+
+
+def test_every_make_target_that_the_readme_names_exists():
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
+    named_there = {word for call in readme_commands("make") for word in call if "=" not in word}
+    assert named_there - set(targets) == set()
+
+
+def test_every_agentworld_command_that_the_readme_shows_is_one_with_these_options():
+    sources = [str(ROOT / folder) for folder in TOP_FOLDERS]
+    start = f"import sys; sys.path[:0] = {sources}; from agentworld_cli.main import main; main()"
+    for call in readme_commands("agentworld"):
+        done = run_python("-c", start, *call, "--help")
+        assert done.returncode == 0, f"agentworld {shlex.join(call)}: {done.stderr}"

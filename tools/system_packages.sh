@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Installs Debian packages whose command is missing; where it may not, says how and stops.
+# Arguments: COMMAND:PACKAGE ...
+set -euo pipefail
+
+present() {
+  # Debian's python3 has a venv module that fails for want of ensurepip.
+  if [ "$1" = venv ]; then
+    "$(tools/find_python.sh)" -c 'import ensurepip, venv' 2>/dev/null
+  else
+    command -v "$1" >/dev/null
+  fi
+}
+
+missing=()
+for need in "$@"; do
+  present "${need%%:*}" || missing+=("${need##*:}")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+  echo "missing: ${missing[*]}; run \`sudo apt-get install ${missing[*]}\` (or your system's like) and then make again" >&2
+  exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
