@@ -6,6 +6,7 @@ from agentworld.domains.terminal.prompts import prompt_parts
 from agentworld.domains.terminal.words import all_words
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.checkpoint import Checkpoint, Stage
+from agentworld.records.dataset import DataSet, PoolFile
 from agentworld.records.report import (
     AgentReport,
     AgentScore,
@@ -17,6 +18,7 @@ from agentworld.records.sample import Sample, SampleTurn
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.step import StepReceipt
 from agentworld.records.task import Task
+from agentworld.records.trajectory import Trajectory, Turn
 from agentworld.rendering.messages import RENDERER, system_text
 from agentworld.rendering.parse import PARSER
 
@@ -59,6 +61,19 @@ def _turn(name: str, word: str, place: int, target: bool) -> SampleTurn:
         has_unseen_word=False,
         target=target,
     )
+
+
+def trajectory(*turns: tuple[str, str], **fields: object) -> Trajectory:
+    """An episode of these actions and observations, of two where none are given."""
+    shown = turns or (("echo kolu > rimo.txt", "[0] ~"), ("cat rimo.txt", "kolu\n[0] ~"))
+    known = {
+        "domain": "terminal",
+        "source": "wanderer",
+        "seed": 0,
+        "initial_state": "empty",
+        "turns": [Turn(action=action, observation=shows) for action, shows in shown],
+    }
+    return Trajectory.model_validate({**known, **fields})
 
 
 def manifest(**fields: object) -> SimulatorManifest:
@@ -148,3 +163,14 @@ def finished_step(store: Path, step: str, output: Digest, **inputs: Digest) -> P
     folder = store / "steps" / step / made.key.removeprefix("sha256:")[:16]
     made.write(folder / "receipt.json")
     return folder
+
+
+def dataset(**pools: PoolFile) -> DataSet:
+    """A data set of these pools."""
+    return DataSet(
+        domain="terminal",
+        trajectories=digest("trajectories"),
+        recipe=digest("recipe"),
+        pools=pools,
+        filtered={},
+    )

@@ -29,13 +29,21 @@ def tiny_model(
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
     model = Qwen3ForCausalLM(_config(tokenizer, num_layers, hidden_size))
-    # Ends an answer now and then; a random model alone hardly ever would.
-    with torch.no_grad():
-        model.get_output_embeddings().weight[tokenizer.eos_token_id] *= 3
+    _shape_answers(model, tokenizer)
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     model.save_pretrained(folder)
     return folder
+
+
+def _shape_answers(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Lets a random model write ASCII and end its answers, which alone it hardly would."""
+    weight = model.get_output_embeddings().weight
+    texts = tokenizer.batch_decode([[token] for token in range(len(tokenizer))])
+    with torch.no_grad():
+        for token, text in enumerate(texts):
+            if text in SPECIAL_TOKENS or not text.isprintable() or not text.isascii():
+                weight[token] *= 1.5 if token == tokenizer.eos_token_id else 0
 
 
 def _config(tokenizer: PreTrainedTokenizerFast, num_layers: int, hidden_size: int) -> Qwen3Config:
@@ -46,7 +54,7 @@ def _config(tokenizer: PreTrainedTokenizerFast, num_layers: int, hidden_size: in
         num_hidden_layers=num_layers,
         num_attention_heads=4,
         num_key_value_heads=2,
-        head_dim=hidden_size // 4,
+        head_dim=32,  # the least that vLLM's attention on a CPU takes
         max_position_embeddings=1024,
         tie_word_embeddings=False,
         eos_token_id=tokenizer.eos_token_id,

@@ -4,6 +4,8 @@ A component hands on the folder of its step by name. The receipt in that folder,
 Kubeflow's cache, says whether the step has to run.
 """
 
+# mypy: disable-error-code="untyped-decorator"
+
 from kfp import dsl
 
 IMAGE = "agentworld:0.1.0"
@@ -13,86 +15,86 @@ IMAGE = "agentworld:0.1.0"
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def collect(recipe: str, store: str) -> str:
     """Live episodes."""
-    from agentworld.steps import collect
+    from agentworld.steps.collect import collect
 
-    return collect.collect(recipe, store)
+    return collect(recipe, store)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def prepare(recipe: str, store: str, collected: str) -> str:
     """Pools of samples."""
-    from agentworld.steps import prepare
+    from agentworld.steps.prepare import prepare
 
-    return prepare.prepare(recipe, store, collected)
+    return prepare(recipe, store, collected)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def cpt(recipe: str, store: str, data: str) -> str:
     """Continual pre-training."""
-    from agentworld.steps import cpt
+    from agentworld.steps.cpt import cpt
 
-    return cpt.cpt(recipe, store, data)
+    return cpt(recipe, store, data)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def sft(recipe: str, store: str, data: str, parent: str) -> str:
     """Supervised fine-tuning."""
-    from agentworld.steps import sft
+    from agentworld.steps.sft import sft
 
-    return sft.sft(recipe, store, data, parent)
+    return sft(recipe, store, data, parent)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def rl(recipe: str, store: str, data: str, parent: str) -> str:
     """RL of the world model."""
-    from agentworld.steps import rl
+    from agentworld.steps.rl import rl
 
-    return rl.rl(recipe, store, data, parent)
+    return rl(recipe, store, data, parent)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) -> str:
     """The stages and two baselines on held-out live episodes."""
-    from agentworld.steps import evaluate
+    from agentworld.steps.evaluate import evaluate
 
-    return evaluate.evaluate(recipe, store, data, cpt, sft, rl)
+    return evaluate(recipe, store, data, cpt, sft, rl)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
-def register(recipe: str, store: str, cpt: str, sft: str, rl: str, report: str) -> str:
+def register(store: str, cpt: str, sft: str, rl: str, report: str) -> str:
     """A version of the world model."""
-    from agentworld.steps import register
+    from agentworld.steps.register import register
 
-    return register.register(recipe, store, cpt, sft, rl, report)
+    return register(store, cpt, sft, rl, report)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def simulate(recipe: str, store: str, version: str) -> str:
     """A pinned simulator."""
-    from agentworld.steps import simulate
+    from agentworld.steps.simulate import simulate
 
-    return simulate.simulate(recipe, store, version)
+    return simulate(recipe, store, version)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def agent(recipe: str, store: str, collected: str, simulator: str) -> str:
     """An agent, trained in the simulator alone."""
-    from agentworld.steps import agent
+    from agentworld.steps.agent import agent
 
-    return agent.agent(recipe, store, collected, simulator)
+    return agent(recipe, store, collected, simulator)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def validate(recipe: str, store: str, simulator: str, agent: str) -> str:
     """The agent before and after, simulated and live."""
-    from agentworld.steps import validate
+    from agentworld.steps.validate import validate
 
-    return validate.validate(recipe, store, simulator, agent)
+    return validate(recipe, store, simulator, agent)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
-def audit(recipe: str, store: str, agent: str, validation: str) -> str:
+def audit(store: str, agent: str, validation: str) -> str:
     """The chain from the agent back to its data."""
-    from agentworld.steps import audit
+    from agentworld.steps.audit import audit
 
-    return audit.audit(recipe, store, agent, validation)
+    return audit(store, agent, validation)

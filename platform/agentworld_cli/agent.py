@@ -1,8 +1,10 @@
 """Agents: what they can do in the live shell."""
 
+from typing import Annotated
+
 import typer
 
-from agentworld_cli.show import JSON, RECIPE, STORE, show_folder
+from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_folder
 
 app = typer.Typer(help="Agents.", no_args_is_help=True)
 
@@ -14,11 +16,11 @@ def agents() -> None:
 
 @app.command()
 def validate(
-    agent: str = typer.Option(help="The folder of a finished `train agent`."),
-    simulator: str = typer.Option(help="The folder of a finished `simulator pin`."),
-    recipe: str = RECIPE,
-    store: str = STORE,
-    as_json: bool = JSON,
+    agent: Annotated[str, typer.Option(help="The folder of a finished `train agent`.")],
+    simulator: Annotated[str, typer.Option(help="The folder of a finished `simulator pin`.")],
+    recipe: RecipeName = DEFAULT_RECIPE,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
 ) -> None:
     """Try an agent before and after its training, simulated and live."""
     from agentworld.steps.validate import validate

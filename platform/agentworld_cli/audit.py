@@ -1,21 +1,22 @@
 """The auditor's questions."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 from rich.tree import Tree
 
-from agentworld_cli.show import JSON, STORE, brief, console
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, console
 
 app = typer.Typer(help="Which simulator trained which agent.", no_args_is_help=True)
 
 
 @app.command()
 def agent(
-    version: str = typer.Argument(metavar="NAME@VERSION", help="A registered agent."),
-    store: str = STORE,
-    as_json: bool = JSON,
+    version: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="A registered agent.")],
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
 ) -> None:
     """Print the chain from an agent back to its data."""
     from agentworld.audit.chain import audit_agent
@@ -44,9 +45,11 @@ def agent(
 
 @app.command()
 def simulator(
-    digest: str = typer.Argument(metavar="DIGEST", help="A simulator's digest, or its start."),
-    store: str = STORE,
-    as_json: bool = JSON,
+    digest: Annotated[
+        str, typer.Argument(metavar="DIGEST", help="A simulator's digest, or its start.")
+    ],
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
 ) -> None:
     """Print the agents that a simulator trained."""
     from agentworld.audit.touched import audit_simulator

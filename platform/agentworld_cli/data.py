@@ -1,16 +1,27 @@
 """Live episodes, and the data sets that are made of them."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from agentworld_cli.show import JSON, RECIPE, STORE, show_folder, show_record
+from agentworld_cli.show import (
+    DEFAULT_RECIPE,
+    DEFAULT_STORE,
+    Json,
+    RecipeName,
+    Store,
+    show_folder,
+    show_record,
+)
 
 app = typer.Typer(help="Live episodes and data sets.", no_args_is_help=True)
 
 
 @app.command()
-def collect(recipe: str = RECIPE, store: str = STORE, as_json: bool = JSON) -> None:
+def collect(
+    recipe: RecipeName = DEFAULT_RECIPE, store: Store = DEFAULT_STORE, as_json: Json = False
+) -> None:
     """Let exploring policies act in a live shell."""
     from agentworld.steps.collect import collect
 
@@ -19,10 +30,10 @@ def collect(recipe: str = RECIPE, store: str = STORE, as_json: bool = JSON) -> N
 
 @app.command()
 def prepare(
-    collected: str = typer.Option(help="The folder of a finished `data collect`."),
-    recipe: str = RECIPE,
-    store: str = STORE,
-    as_json: bool = JSON,
+    collected: Annotated[str, typer.Option(help="The folder of a finished `data collect`.")],
+    recipe: RecipeName = DEFAULT_RECIPE,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
 ) -> None:
     """Make trajectories into samples."""
     from agentworld.steps.prepare import prepare
@@ -31,7 +42,7 @@ def prepare(
 
 
 @app.command()
-def show(folder: Path, as_json: bool = JSON) -> None:
+def show(folder: Path, as_json: Json = False) -> None:
     """Say what a data set holds."""
     from agentworld.storage.pools import read_dataset
 

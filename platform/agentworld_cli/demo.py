@@ -2,11 +2,11 @@
 
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
-from agentworld_cli.show import JSON, console
+from agentworld_cli.show import Json, console
 
 _INTERRUPTED = 130
 
@@ -20,13 +20,16 @@ class Job(NamedTuple):
 
 
 def demo(
-    profile: str = typer.Option("demo", help="A shipped recipe (demo, long), or a recipe's file."),
-    store: Path | None = typer.Option(None, help="Folder for results [demo-output/PROFILE]."),
-    as_json: bool = JSON,
+    profile: Annotated[
+        str, typer.Option(help="A shipped recipe (demo, long), or a recipe's file.")
+    ] = "demo",
+    store: Annotated[
+        Path | None, typer.Option(help="Folder for results [demo-output/PROFILE].")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Run the whole loop, from a live terminal to an audited agent."""
     from agentworld.steps.page import write_page
-
     from agentworld.steps.summary import summarise
     from agentworld_cli.tables import show_summary
 

@@ -1,20 +1,22 @@
 """Held-out live episodes for the stages' checkpoints."""
 
+from typing import Annotated
+
 import typer
 
-from agentworld_cli.show import JSON, RECIPE, STORE, show_folder
+from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_folder
 
-_STAGE = typer.Option(help="The folder of the finished stage.")
+_Stage = Annotated[str, typer.Option(help="The folder of the finished stage.")]
 
 
 def evaluate(
-    data: str = typer.Option(help="The folder of a finished `data prepare`."),
-    cpt: str = _STAGE,
-    sft: str = _STAGE,
-    rl: str = _STAGE,
-    recipe: str = RECIPE,
-    store: str = STORE,
-    as_json: bool = JSON,
+    data: Annotated[str, typer.Option(help="The folder of a finished `data prepare`.")],
+    cpt: _Stage,
+    sft: _Stage,
+    rl: _Stage,
+    recipe: RecipeName = DEFAULT_RECIPE,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
 ) -> None:
     """Score the stages and two baselines on held-out live episodes."""
     from agentworld.steps.evaluate import evaluate

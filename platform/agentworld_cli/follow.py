@@ -52,14 +52,7 @@ def _failure(seen: list[StepProgress], store: Path) -> StepFailed:
             return StepFailed(progress.step, progress.failure, progress.sentence)
     if is_full(store):  # too full even to say so
         return StepFailed("", "StoreError", full_sentence(store))
-    last = seen[-1].step if seen else ""
-    log = store / LOG
-    return StepFailed(last, "", f"its process ended without a word ({_last_line(log)}); read {log}")
-
-
-def _last_line(log: Path) -> str:
-    try:
-        lines = log.read_text(errors="replace").split("\n")
-    except OSError:
-        return "no log"
-    return next((line.strip() for line in reversed(lines) if line.strip()), "an empty log")
+    # A step that cannot even be imported, or that the system killed, has no last words.
+    running = [progress.step for progress in seen if progress.state == "running"]
+    step = running[0] if running else STEPS[min(len(seen), len(STEPS) - 1)]
+    return StepFailed(step, "", f"its process ended without a word; read {store / LOG}")

@@ -1,7 +1,6 @@
 """The table of contents: one file for each noun."""
 
 import os
-import sys
 
 import typer
 
@@ -42,4 +41,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

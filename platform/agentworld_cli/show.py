@@ -1,13 +1,18 @@
 """Printing a result: as JSON for machines, as a table or a tree for people."""
 
+from typing import Annotated
+
 import typer
 from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
-JSON = typer.Option(False, "--json", help="Print JSON.")
-RECIPE = typer.Option("demo", help="A recipe's file, or the name of a shipped one.")
-STORE = typer.Option("demo-output/demo", help="The folder that steps, registry and ledger live in.")
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+RecipeName = Annotated[str, typer.Option(help="A recipe's file, or the name of a shipped one.")]
+Store = Annotated[str, typer.Option(help="The folder of steps, registry and ledger.")]
+
+DEFAULT_RECIPE = "demo"
+DEFAULT_STORE = "demo-output/demo"
 
 console = Console()
 

@@ -2,22 +2,36 @@
 
 import time
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from agentworld_cli.show import JSON, RECIPE, STORE, console, show_folder, show_record
+from agentworld_cli.show import (
+    DEFAULT_RECIPE,
+    DEFAULT_STORE,
+    Json,
+    RecipeName,
+    Store,
+    console,
+    show_folder,
+    show_record,
+)
 
 app = typer.Typer(help="Pinned simulators.", no_args_is_help=True)
 
-_WHICH = typer.Argument(metavar="DIGEST", help="The digest of a pinned simulator, or its start.")
+_Which = Annotated[
+    str, typer.Argument(metavar="DIGEST", help="The digest of a pinned simulator, or its start.")
+]
 
 
 @app.command()
 def pin(
-    version: str = typer.Argument(metavar="NAME@VERSION", help="A registered world model."),
-    recipe: str = RECIPE,
-    store: str = STORE,
-    as_json: bool = JSON,
+    version: Annotated[
+        str, typer.Argument(metavar="NAME@VERSION", help="A registered world model.")
+    ],
+    recipe: RecipeName = DEFAULT_RECIPE,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
 ) -> None:
     """Freeze a world model with all that shapes its observations."""
     from agentworld.lineage.base import VersionRef
@@ -30,7 +44,9 @@ def pin(
 
 
 @app.command()
-def serve(simulator: str = _WHICH, recipe: str = RECIPE, store: str = STORE) -> None:
+def serve(
+    simulator: _Which, recipe: RecipeName = DEFAULT_RECIPE, store: Store = DEFAULT_STORE
+) -> None:
     """Answer agents until interrupted."""
     from agentworld.audit.sources import simulator_folder
     from agentworld.recipes import load_recipe, recipe_path
@@ -45,7 +61,7 @@ def serve(simulator: str = _WHICH, recipe: str = RECIPE, store: str = STORE) -> 
 
 
 @app.command()
-def show(simulator: str = _WHICH, store: str = STORE, as_json: bool = JSON) -> None:
+def show(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Print a simulator's manifest."""
     from agentworld.audit.sources import simulator_folder
     from agentworld.records.simulator import SimulatorManifest

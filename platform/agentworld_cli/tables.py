@@ -64,9 +64,8 @@ def _figures(figures: list[Figure]) -> Table:
 def _bound(figure: Figure, bound: float | None) -> str:
     if bound is None:
         return ""
-    relation = "<=" if figure.at_most else ">" if bound < 1e-6 else ">="
     colour, word = ("green", "yes") if figure.keeps(bound) else ("red", "no")
-    return f"{relation} {bound:.3g} [{colour}]{word}[/]"
+    return f"{figure.wants(bound)} [{colour}]{word}[/]"
 
 
 def _interval(estimate: Estimate | None) -> str:

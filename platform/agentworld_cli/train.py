@@ -1,17 +1,24 @@
 """Training: the stages of a world model, and an agent."""
 
+from typing import Annotated
+
 import typer
 
-from agentworld_cli.show import JSON, RECIPE, STORE, show_folder
+from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_folder
 
 app = typer.Typer(help="Training stages.", no_args_is_help=True)
 
-_DATA = typer.Option(help="The folder of a finished `data prepare`.")
-_PARENT = typer.Option(help="The folder of the stage to start from.")
+_Data = Annotated[str, typer.Option(help="The folder of a finished `data prepare`.")]
+_Parent = Annotated[str, typer.Option(help="The folder of the stage to start from.")]
 
 
 @app.command()
-def cpt(data: str = _DATA, recipe: str = RECIPE, store: str = STORE, as_json: bool = JSON) -> None:
+def cpt(
+    data: _Data,
+    recipe: RecipeName = DEFAULT_RECIPE,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
     """Continual pre-training."""
     from agentworld.steps.cpt import cpt
 
@@ -20,11 +27,11 @@ def cpt(data: str = _DATA, recipe: str = RECIPE, store: str = STORE, as_json: bo
 
 @app.command()
 def sft(
-    data: str = _DATA,
-    parent: str = _PARENT,
-    recipe: str = RECIPE,
-    store: str = STORE,
-    as_json: bool = JSON,
+    data: _Data,
+    parent: _Parent,
+    recipe: RecipeName = DEFAULT_RECIPE,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
 ) -> None:
     """Supervised fine-tuning."""
     from agentworld.steps.sft import sft
@@ -34,11 +41,11 @@ def sft(
 
 @app.command()
 def rl(
-    data: str = _DATA,
-    parent: str = _PARENT,
-    recipe: str = RECIPE,
-    store: str = STORE,
-    as_json: bool = JSON,
+    data: _Data,
+    parent: _Parent,
+    recipe: RecipeName = DEFAULT_RECIPE,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
 ) -> None:
     """RL of the world model."""
     from agentworld.steps.rl import rl
@@ -48,11 +55,11 @@ def rl(
 
 @app.command()
 def agent(
-    collected: str = typer.Option(help="The folder of a finished `data collect`."),
-    simulator: str = typer.Option(help="The folder of a finished `simulator pin`."),
-    recipe: str = RECIPE,
-    store: str = STORE,
-    as_json: bool = JSON,
+    collected: Annotated[str, typer.Option(help="The folder of a finished `data collect`.")],
+    simulator: Annotated[str, typer.Option(help="The folder of a finished `simulator pin`.")],
+    recipe: RecipeName = DEFAULT_RECIPE,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
 ) -> None:
     """Imitation, then RL in the simulator alone."""
     from agentworld.steps.agent import agent

@@ -171,5 +171,9 @@ def _failure(response: httpx.Response) -> SimulatorError:
         problem = _Failure.model_validate_json(response.content).error
     except ValidationError:
         said = " ".join(response.text.split())[:200]
-        return SimulatorError(f"status {response.status_code}: {said!r}", kind="protocol")
+        return SimulatorError(
+            f"the simulator answered with status {response.status_code}: {said!r}",
+            kind="protocol",
+            retryable=response.is_server_error,
+        )
     return SimulatorError(problem.message, kind=problem.kind, retryable=problem.retryable)

@@ -11,9 +11,7 @@ from typing import Literal, NamedTuple
 from agentworld.data.chance import chance
 from agentworld.recipes.data import MaskRecipe
 
-TurnClass = Literal[
-    "echo", "boilerplate", "transform", "retrieval", "expansion", "action", "other"
-]
+TurnClass = Literal["echo", "boilerplate", "transform", "retrieval", "expansion", "action", "other"]
 
 _WORD = re.compile(r"\w+")
 _SHORT_WORDS = 8  # the paper's rule for `action` says "short" and no number

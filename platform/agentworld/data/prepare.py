@@ -4,6 +4,7 @@ Every trajectory goes to one pool whole. A training pool never holds a word that
 for held-out episodes, and what is held out must be worth predicting.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -94,14 +95,19 @@ def _check_pools(dataset: DataSet) -> None:
 
 
 def _check_held_out(file: PoolFile) -> None:
-    if file.output_share < _MIN_OUTPUT_SHARE:
+    if _is_below(file.output_share, _MIN_OUTPUT_SHARE, file.num_turns):
         raise InputError(
             f"only {file.output_share:.0%} of the held-out turns show output, and half of them"
             " should: collect more held-out episodes, or explorers with more commands that show"
         )
-    if file.history_share < _MIN_HISTORY_SHARE:
+    if _is_below(file.history_share, _MIN_HISTORY_SHARE, file.num_turns):
         raise InputError(
             f"only {file.history_share:.0%} of the held-out turns depend on earlier turns, and a"
             " third should: collect more held-out episodes, longer ones (turns_per_episode), or"
             " fewer errands (errand_share)"
         )
+
+
+def _is_below(share: float, wanted: float, num_turns: int) -> bool:
+    """By more than the two standard errors that so few turns are off by chance."""
+    return share < wanted - 2 * math.sqrt(wanted * (1 - wanted) / num_turns)

@@ -88,9 +88,7 @@ class MlflowRegistry:
         tags: dict[str, str],
         metrics: dict[str, float],
     ) -> VersionRef:
-        same = [
-            _where(tag, tags[_tag(tag)]) for tag in ("artifact", "run") if _tag(tag) in tags
-        ]
+        same = [_where(tag, tags[_tag(tag)]) for tag in ("artifact", "run") if _tag(tag) in tags]
         known = self._search(f"name = '{name}'", *same)
         if known:
             return known[0]

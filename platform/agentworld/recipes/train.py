@@ -20,6 +20,8 @@ class ModelRecipe(Record):
     num_key_value_heads: int = 2
     head_size: int = 32
     context_tokens: int = 1024
+    num_drills: int = 12_000
+    """Lists of words that a new model learns to copy from before it sees an episode."""
     seed: int = 0
 
 
@@ -35,14 +37,11 @@ class NextTokenRecipe(Record):
     """Next-token loss: CPT and SFT of a world, imitation by an agent."""
 
     stage: Literal["cpt", "sft", "imitation"]
-    loss: Literal["targets", "every-token"] = "targets"
-    """`targets` counts the turns that the data set marks. `every-token` teaches a model that
-    starts from nothing to copy and to act, as other pre-training would have."""
     learning_rate: float = 3e-3
     """Of AdamW: embeddings and norms, or all weights without Muon."""
     muon_learning_rate: float | None = 0.02
     """Of Muon for the matrices inside the layers; null uses AdamW for everything."""
-    tokens_per_batch: int = 3072
+    tokens_per_batch: int = 1536
     epochs: float = 1.0
     warmup_share: float = 0.02
     decay_share: float = 0.3

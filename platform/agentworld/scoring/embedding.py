@@ -35,8 +35,8 @@ class EmbeddingReward:
         """Nearer than tau_d."""
         return self.distance(predicted, truth) < self._max_distance
 
-    @torch.inference_mode()
     def _embed(self, text: str) -> torch.Tensor:
         tokens = self._tokenizer(text, return_tensors="pt", truncation=True)
-        vectors = self._model(**tokens).last_hidden_state  # (1, T, D)
+        with torch.inference_mode():
+            vectors = self._model(**tokens).last_hidden_state  # (1, T, D)
         return normalize(vectors[0].mean(dim=0), dim=0)  # (D,)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from agentworld.client.simulator import SimulatorClient
 from agentworld.lineage.base import Agent
-from agentworld.recipes import load_recipe, recipe_path
-from agentworld.recipes.train import AgentRecipe
+from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import Tick
@@ -41,48 +40,56 @@ class _Opened(Record):
 def agent(recipe: str, store: str, collected: str, simulator: str) -> str:
     """The folder of the agent: `untrained` and `trained` checkpoints, and its run."""
     chosen = load_recipe(recipe_path(recipe))
-    part, world = chosen.agent, Path(simulator)
 
     def work(out: Path, tick: Tick) -> Digest:
-        before, after = out / UNTRAINED, out / TRAINED
-        learn, practise = share_of(tick, 0, _IMITATION_SHARE), share_of(tick, _IMITATION_SHARE, 1)
         with no_live_shell() as guard:
-            untrained = _once(
-                before,
-                lambda: imitation.run(part, Path(collected), model_of(world), before, learn),
-            )
-            with served(world, chosen.engine, Path(store), out / "logs") as client:
-                run = asyncio.run(_open_run(client, part, untrained, out))
-                trained = _once(
-                    after,
-                    lambda: agent_rl.run(
-                        part, model_of(before), client, run.simulator, after, practise
-                    ),
-                )
-                run = asyncio.run(client.close_run(trained.artifact))
+            learning = share_of(tick, 0, _IMITATION_SHARE)
+            untrained = _imitate(chosen, Path(collected), Path(simulator), out, learning)
+            with served(Path(simulator), chosen.engine, Path(store), out / "logs") as client:
+                practising = share_of(tick, _IMITATION_SHARE, 1)
+                trained, run = _practise(chosen, untrained, client, out, practising)
         made = Agent(checkpoint=trained, run=run.id)
-        version = open_registry(Path(store)).register_agent(part.name, made, model_of(after))
+        registry = open_registry(Path(store))
+        version = registry.register_agent(chosen.agent.name, made, model_of(out / TRAINED))
         result = TrainedAgent(version=version, run=run, live_steps=guard.num_refused)
         result.write(out / RUN)
         return trained.artifact
 
     inputs = {"collected": output_of(collected), "simulator": output_of(simulator)}
     inputs["registry"] = registry_digest()
-    return str(run_step(Path(store), "agent", [part, chosen.engine], inputs, work))
+    return str(run_step(Path(store), "agent", [chosen.agent, chosen.engine], inputs, work))
+
+
+def _imitate(chosen: Recipe, collected: Path, simulator: Path, out: Path, tick: Tick) -> Checkpoint:
+    """The untrained agent: a world model that has seen how explorers act."""
+    parent, before = model_of(simulator), out / UNTRAINED
+    return _once(before, lambda: imitation.run(chosen.agent, collected, parent, before, tick))
+
+
+def _practise(
+    chosen: Recipe, untrained: Checkpoint, client: SimulatorClient, out: Path, tick: Tick
+) -> tuple[Checkpoint, AgentRun]:
+    """The trained agent and its run, closed with the weights that it made."""
+    parent, after = model_of(out / UNTRAINED), out / TRAINED
+    run = asyncio.run(_open_run(client, chosen.agent.name, untrained, out))
+    trained = _once(
+        after,
+        lambda: agent_rl.run(chosen.agent, parent, client, run.simulator, after, tick),
+    )
+    return trained, asyncio.run(client.close_run(trained.artifact))
+
+
+async def _open_run(
+    client: SimulatorClient, name: str, untrained: Checkpoint, out: Path
+) -> AgentRun:
+    """A run that starts from the untrained weights, or the one that a killed step left open."""
+    if (out / _OPENED).is_file():
+        return await client.resume_run(_Opened.read(out / _OPENED).run)
+    run = await client.open_run(RunOpening(agent=name, starting_weights=untrained.artifact))
+    _Opened(run=run.id).write(out / _OPENED)
+    return run
 
 
 def _once(folder: Path, make: Callable[[], Checkpoint]) -> Checkpoint:
     """A training's result; a killed step does not repeat a training that was finished."""
     return checkpoint_of(folder) if (folder / CHECKPOINT).is_file() else make()
-
-
-async def _open_run(
-    client: SimulatorClient, recipe: AgentRecipe, untrained: Checkpoint, out: Path
-) -> AgentRun:
-    """A run that starts from the untrained weights, or the one that a killed step left open."""
-    if (out / _OPENED).is_file():
-        return await client.resume_run(_Opened.read(out / _OPENED).run)
-    opening = RunOpening(agent=recipe.name, starting_weights=untrained.artifact)
-    run = await client.open_run(opening)
-    _Opened(run=run.id).write(out / _OPENED)
-    return run

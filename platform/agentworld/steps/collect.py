@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agentworld.data import collect as collecting
+from agentworld.data.collect import collect as collect_trajectories
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
@@ -14,6 +14,6 @@ def collect(recipe: str, store: str) -> str:
     part = load_recipe(recipe_path(recipe)).collect
 
     def work(out: Path, tick: Tick) -> Digest:
-        return collecting.collect(part, out, tick)
+        return collect_trajectories(part, out, tick)
 
     return str(run_step(Path(store), "collect", [part], {}, work))

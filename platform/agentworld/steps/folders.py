@@ -1,5 +1,6 @@
 """What lies where in a step's folder."""
 
+import json
 from pathlib import Path
 
 from agentworld.lineage.base import VersionRef
@@ -35,3 +36,9 @@ def model_of(folder: Path) -> Path:
 def checkpoint_of(folder: Path) -> Checkpoint:
     """The record of a training stage."""
     return Checkpoint.read(folder / CHECKPOINT)
+
+
+def context_tokens_of(folder: Path) -> int:
+    """How many tokens the model of a folder takes, prompt and answer together."""
+    config = json.loads((model_of(folder) / "config.json").read_text())
+    return int(config["max_position_embeddings"])

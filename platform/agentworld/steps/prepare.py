@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agentworld.data import prepare as preparing
+from agentworld.data.prepare import prepare as prepare_dataset
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
@@ -14,7 +14,7 @@ def prepare(recipe: str, store: str, collected: str) -> str:
     part = load_recipe(recipe_path(recipe)).prepare
 
     def work(out: Path, tick: Tick) -> Digest:
-        return preparing.prepare(part, Path(collected), out, tick).digest
+        return prepare_dataset(part, Path(collected), out, tick).digest
 
     inputs = {"collected": output_of(collected)}
     return str(run_step(Path(store), "prepare", [part], inputs, work))

@@ -1,7 +1,6 @@
 """Step 8: a version of the world model becomes a pinned simulator that has answered once."""
 
 import asyncio
-import json
 from pathlib import Path
 
 from agentworld.client.simulator import SimulatorClient
@@ -17,7 +16,7 @@ from agentworld.simulate.manifest import pin
 from agentworld.steps.addresses import open_registry
 from agentworld.steps.base import run_step
 from agentworld.steps.code import lock_digest
-from agentworld.steps.folders import MANIFEST, VERSION, model_of
+from agentworld.steps.folders import MANIFEST, VERSION, context_tokens_of, model_of
 from agentworld.steps.serving import served
 
 _NO_OBSERVATION = ("cut-off", "unparsable")
@@ -44,7 +43,7 @@ def pin_version(recipe: str, store: str, ref: VersionRef) -> str:
             chosen.simulate,
             chosen.engine,
             lock=lock_digest(),
-            context_tokens=_context_tokens(model_of(out)),
+            context_tokens=context_tokens_of(out),
         )
         manifest.write(out / MANIFEST)
         with served(out, chosen.engine, Path(store), out / "logs") as client:
@@ -54,11 +53,6 @@ def pin_version(recipe: str, store: str, ref: VersionRef) -> str:
     inputs = {"version": artifact, "lock": lock_digest()}
     parts = [chosen.simulate, chosen.engine]
     return str(run_step(Path(store), "simulate", parts, inputs, work))
-
-
-def _context_tokens(model: Path) -> int:
-    config = json.loads((model / "config.json").read_text())
-    return int(config["max_position_embeddings"])
 
 
 async def _probe(client: SimulatorClient, manifest: SimulatorManifest) -> None:

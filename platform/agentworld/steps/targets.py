@@ -30,6 +30,12 @@ class Figure(NamedTuple):
         """Whether the value is on the right side of a bound."""
         return self.value <= bound if self.at_most else self.value >= bound
 
+    def wants(self, bound: float) -> str:
+        """A bound in words."""
+        if self.at_most:
+            return f"at most {bound:.3g}"
+        return "above 0" if bound == _ABOVE_ZERO else f"at least {bound:.3g}"
+
 
 def figures_of(summary: Summary) -> list[Figure]:
     """Every figure that has a bound."""

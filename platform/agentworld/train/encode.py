@@ -47,16 +47,16 @@ def one_turn_each(sample: Sample, thoughts: Sequence[str]) -> Iterator[Conversat
         yield Conversation(messages, (target,))
 
 
-def encode(
-    tokenizer: PreTrainedTokenizerFast,
-    conversations: Iterable[Conversation],
-    *,
-    every_token: bool = False,
-) -> Iterator[Row]:
-    """Rows for training; the assistant's end token belongs to its turn.
+def encode_texts(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> Iterator[Row]:
+    """Rows of plain text, in which every token must be predicted."""
+    for ids in tokenizer(list(texts), add_special_tokens=False)["input_ids"]:
+        yield Row(np.array(ids, dtype=np.int32), np.ones(len(ids), dtype=np.bool_))
 
-    `every_token` counts the loss of all tokens but the first, whoever wrote them.
-    """
+
+def encode(
+    tokenizer: PreTrainedTokenizerFast, conversations: Iterable[Conversation]
+) -> Iterator[Row]:
+    """Rows for training; the assistant's end token belongs to its turn."""
     remaining = iter(conversations)
     while piece := list(islice(remaining, _ROWS_AT_ONCE)):
         encoded = tokenizer.apply_chat_template(
@@ -67,8 +67,6 @@ def encode(
         columns = zip(piece, encoded["input_ids"], encoded["assistant_masks"], strict=True)
         for conversation, ids, mask in columns:
             kept = _keep_turns(np.array(mask, dtype=np.bool_), conversation.targets)
-            if every_token:
-                kept = np.arange(len(ids)) > 0
             yield Row(np.array(ids, dtype=np.int32), kept)
 
 

@@ -18,6 +18,8 @@ from trl.chat_template_utils import get_training_chat_template
 from agentworld.errors import InputError
 from agentworld.recipes.train import ModelRecipe
 
+_ROPE_THETA = 1_000.0  # enough for a thousand tokens, and sharper for the token before
+_EMBEDDING_SCALE = 0.1  # loud enough to be heard beside what random layers add
 _SHARP = 1.5
 # Qwen3 normalises queries and keys, which bounds how sharply a new model can look at one
 # token among hundreds. Starting above 1 lets copying emerge some hundred steps earlier.
@@ -53,12 +55,13 @@ def new_model(recipe: ModelRecipe, tokenizer: PreTrainedTokenizerFast) -> Langua
         head_dim=recipe.head_size,
         max_position_embeddings=recipe.context_tokens,
         tie_word_embeddings=True,
-        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+        rope_parameters={"rope_type": "default", "rope_theta": _ROPE_THETA},
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
     model = Qwen3ForCausalLM(config)
+    model.model.embed_tokens.weight.data.normal_(0.0, _EMBEDDING_SCALE)
     for name, weight in model.named_parameters():
         if name.endswith(("q_norm.weight", "k_norm.weight")):
             weight.data.fill_(_SHARP)

@@ -4,19 +4,27 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
+from agentworld.domains.terminal.drills import drills
 from agentworld.domains.terminal.pieces import pieces
 from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.progress import Tick
+from agentworld.records.progress import Tick, no_tick
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import system_text
 from agentworld.storage.pools import read_dataset, read_pool
-from agentworld.train.encode import Conversation, encode, one_turn_each, whole_episode
+from agentworld.train.encode import (
+    Conversation,
+    encode,
+    encode_texts,
+    one_turn_each,
+    whole_episode,
+)
 from agentworld.train.model import LanguageModel, load_model, new_model
 from agentworld.train.reasoner import REASONERS
+from agentworld.train.resume import newest_checkpoint
 from agentworld.train.save import save_checkpoint
 from agentworld.train.tokenizer import train_tokenizer
-from agentworld.train.trainer import train_rows
+from agentworld.train.trainer import CHECKPOINTS, train_rows
 
 _TOKENIZER_SAMPLES = 3_000
 
@@ -32,10 +40,9 @@ def run(
     """Trains from `parent`, or from the model recipe where there is none; writes `out/model`."""
     dataset = read_dataset(data)
     samples = list(read_pool(data, dataset, "cpt" if recipe.stage == "cpt" else "sft"))
-    language_model = load_model(parent) if parent else _first_model(model, samples)
+    language_model = load_model(parent) if parent else _first_model(recipe, model, samples, out)
     conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
-    every_token = recipe.loss == "every-token"
-    rows = list(encode(language_model.tokenizer, conversations, every_token=every_token))
+    rows = list(encode(language_model.tokenizer, conversations))
     metrics = train_rows(language_model, recipe, rows, out, tick)
     return save_checkpoint(
         language_model,
@@ -48,11 +55,29 @@ def run(
     )
 
 
-def _first_model(recipe: ModelRecipe, samples: list[Sample]) -> LanguageModel:
-    if recipe.base is not None:
-        return load_model(Path(recipe.base))
+def _first_model(
+    recipe: NextTokenRecipe, model: ModelRecipe, samples: list[Sample], out: Path
+) -> LanguageModel:
+    if model.base is not None:
+        return load_model(Path(model.base))
     texts = chain.from_iterable(_texts(sample) for sample in samples[:_TOKENIZER_SAMPLES])
-    return new_model(recipe, train_tokenizer(texts, pieces(), recipe.vocabulary_size))
+    language_model = new_model(model, train_tokenizer(texts, pieces(), model.vocabulary_size))
+    _teach_to_copy(language_model, recipe, model, out / "drills")
+    return language_model
+
+
+def _teach_to_copy(
+    language_model: LanguageModel, recipe: NextTokenRecipe, model: ModelRecipe, out: Path
+) -> None:
+    texts = list(drills(model.num_drills, model.seed))
+    if texts and newest_checkpoint(out.parent / CHECKPOINTS) is None:
+        train_rows(
+            language_model,
+            recipe.model_copy(update={"epochs": 1.0}),
+            list(encode_texts(language_model.tokenizer, texts)),
+            out,
+            no_tick,
+        )
 
 
 def _texts(sample: Sample) -> Iterator[str]:

@@ -63,9 +63,13 @@ def _question(sample: Sample) -> dict[str, object]:
 
 def _reward_function(rewarder: Rewarder) -> Callable[..., list[float | None]]:
     def reward(
-        completions: Sequence[Sequence[Message]], truth: Sequence[str], **_: object
+        prompts: Sequence[Sequence[Message]],
+        completions: Sequence[Sequence[Message]],
+        truth: Sequence[str],
+        **_: object,
     ) -> list[float | None]:
-        texts = [completion[0]["content"] for completion in completions]
-        return [rewarder.score(text, true) for text, true in zip(texts, truth, strict=True)]
+        said = (completion[0]["content"] for completion in completions)
+        asked = zip(said, truth, prompts, strict=True)
+        return [rewarder.score(text, true, messages) for text, true, messages in asked]
 
     return reward

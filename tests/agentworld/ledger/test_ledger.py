@@ -1,8 +1,8 @@
 import threading
 
-import make
 import pytest
 
+import make
 from agentworld.errors import Conflict, InputError, NotFound, StoreError
 from agentworld.ledger import Ledger
 from agentworld.records.run import EpisodeOpening, EpisodeStep, RunOpening

@@ -1,7 +1,7 @@
-import make
 from hypothesis import given
 from hypothesis import strategies as st
 
+import make
 from agentworld.records.run import Episode, EpisodeOpening, EpisodeStep
 
 

@@ -1,8 +1,8 @@
 import json
 
-import make
 import pytest
 
+import make
 from agentworld.errors import InputError
 from agentworld.records.simulator import SimulatorManifest
 

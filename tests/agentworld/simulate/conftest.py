@@ -1,13 +1,13 @@
 """A service on a real ledger with an engine of no model, reached as its clients reach it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import httpx
-import make
 import pytest
 
+import make
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.fake import FakeEngine
 from agentworld.ledger import Ledger
@@ -55,12 +55,16 @@ class Served(NamedTuple):
 
 
 @pytest.fixture
-def serve(tmp_path) -> Callable[..., Served]:
+def serve(tmp_path) -> Iterator[Callable[..., Served]]:
     """Serves with an answer and a manifest of the test's own; all share one ledger."""
 
-    def start(answer=shell, **manifest):
-        engine, ledger = FakeEngine(answer), Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
-        app = create_app(make.manifest(**manifest), engine, ledger)
-        return Served(engine, ledger, httpx.ASGITransport(app))
+    def start(answer=shell, ledger=Ledger, **manifest):
+        engine, opened = FakeEngine(answer), ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        ledgers.append(opened)
+        app = create_app(make.manifest(**manifest), engine, opened)
+        return Served(engine, opened, httpx.ASGITransport(app))
 
-    return start
+    ledgers: list[Ledger] = []
+    yield start
+    for ledger in ledgers:
+        ledger.close()

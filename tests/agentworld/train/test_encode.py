@@ -42,14 +42,6 @@ def test_a_masked_turn_stays_as_context(
     assert targets_as_text(language_model, masked) == expected
 
 
-def test_every_token_but_the_first_can_be_counted(
-    language_model: LanguageModel, samples: list[Sample]
-) -> None:
-    (row,) = encode(language_model.tokenizer, [whole_episode(samples[0])], every_token=True)
-    assert not row.is_target[0]
-    assert row.is_target[1:].all()
-
-
 def test_a_thought_stands_before_its_own_turn_alone(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:

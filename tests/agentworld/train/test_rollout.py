@@ -1,41 +1,12 @@
 import asyncio
-from typing import NamedTuple
 
 import pytest
 
 from agentworld.domains.terminal.tasks import make_errand
 from agentworld.errors import SimulatorError
-from agentworld.records.task import Task
 from agentworld.train.model import LanguageModel
 from agentworld.train.rollout import Attempt, Policy, roll_out
-
-
-class Shown(NamedTuple):
-    """What the scripted world answers."""
-
-    observation: str = "kolmir\n[0] ~"
-    reward: float | None = None
-    done: bool = False
-    truncated: bool = False
-
-
-class ScriptedWorld:
-    """Ends every episode at its third step with reward 1; fails the episodes that it is told to."""
-
-    def __init__(self, failing: frozenset[str] = frozenset()) -> None:
-        self.failing = failing
-        self.steps: dict[str, int] = {}
-
-    async def reset(self, task: Task) -> str:
-        self.steps[task.id] = 0
-        return task.id
-
-    async def step(self, episode: str, action: str) -> Shown:
-        self.steps[episode] += 1
-        if episode in self.failing:
-            raise SimulatorError(f"no answer to {action!r}")
-        done = self.steps[episode] == 3
-        return Shown(reward=1.0 if done else None, done=done)
+from worlds import ScriptedWorld
 
 
 def play(language_model: LanguageModel, world: ScriptedWorld, num_tasks: int) -> list[Attempt]:

@@ -6,6 +6,8 @@ It chooses actions while data are collected. It rewards nothing and answers noth
 import random
 from dataclasses import dataclass, field
 
+from agentworld.domains.terminal.words import EpisodeWords
+
 
 @dataclass
 class Folder:
@@ -20,18 +22,27 @@ class Belief:
     """Folders by path, the folder the explorer thinks it is in, words and variables."""
 
     rng: random.Random
-    words: list[str]
+    words: EpisodeWords
     here: str = ""
     folders: dict[str, Folder] = field(default_factory=lambda: {"": Folder()})
     variables: list[str] = field(default_factory=list)
+    met: list[str] = field(default_factory=list)
+    """Words that files were seen to hold."""
 
     def word(self) -> str:
-        """Any word of the episode."""
-        return self.rng.choice(self.words)
+        """A word that some file holds, mostly; else any."""
+        known = self.met and self.rng.random() < 0.75
+        return self.rng.choice(self.met if known else self.words.contents)
+
+    def name(self) -> str:
+        """A word for a file or a folder."""
+        return self.rng.choice(self.words.names)
 
     def phrase(self) -> str:
-        """One to three words."""
-        return " ".join(self.rng.choices(self.words, k=self.rng.choice((1, 2, 2, 3))))
+        """One to three words, mostly new ones."""
+        words = self.rng.choices(self.words.contents, k=self.rng.choice((1, 1, 2, 2, 3)))
+        self.met += words
+        return " ".join(words)
 
     def file(self) -> str:
         """A file believed to be here, mostly; else a name that may not exist."""
@@ -41,11 +52,11 @@ class Belief:
     def folder(self) -> str:
         """A folder believed to be here, mostly; else a name that may not exist."""
         folders = self.folders[self.here].folders
-        return self.rng.choice(folders) if folders and self.rng.random() < 0.9 else self.word()
+        return self.rng.choice(folders) if folders and self.rng.random() < 0.9 else self.name()
 
     def new_file(self) -> str:
-        """A file name from the episode's words."""
-        return f"{self.word()}.txt"
+        """A file name from the episode's names."""
+        return f"{self.name()}.txt"
 
     def add_file(self, name: str) -> None:
         """Remembers a file, here or at `folder/name`."""

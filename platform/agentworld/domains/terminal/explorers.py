@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 
 from agentworld.domains.terminal.belief import Belief
+from agentworld.domains.terminal.words import EpisodeWords
 
 Move = Callable[[Belief], str]
 
@@ -32,8 +33,8 @@ def _slip(belief: Belief, step: str) -> str:
     parts = step.split(" ")
     place = belief.rng.randrange(1, len(parts))
     if parts[place].isalpha() or "." in parts[place]:
-        ending = ".txt" if parts[place].endswith(".txt") else ""
-        parts[place] = belief.word() + ending
+        is_file = parts[place].endswith(".txt")
+        parts[place] = belief.new_file() if is_file else belief.word()
     return " ".join(parts)
 
 
@@ -64,7 +65,7 @@ def _touch(belief: Belief) -> str:
 
 
 def _make_folder(belief: Belief) -> str:
-    name = belief.folder() if belief.rng.random() < 0.1 else belief.word()
+    name = belief.folder() if belief.rng.random() < 0.1 else belief.name()
     belief.add_folder(name)
     return f"mkdir {name}"
 
@@ -145,9 +146,10 @@ _MOVES: dict[Move, float] = {
 }
 
 
-def new_belief(rng: random.Random, words: list[str], files: dict[str, str]) -> Belief:
+def new_belief(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> Belief:
     """A belief that knows the files an episode starts with."""
     belief = Belief(rng, words)
-    for path in files:
+    for path, text in files.items():
         belief.add_file(path)
+        belief.met += text.split()
     return belief

@@ -2,21 +2,24 @@
 
 import random
 
-MAX_FILES = 4
+from agentworld.domains.terminal.words import EpisodeWords
+
+MAX_FILES = 3
 
 
-def make_files(rng: random.Random, words: list[str]) -> dict[str, str]:
-    """A few files, some in a folder, of one to three short lines."""
+def make_files(rng: random.Random, words: EpisodeWords) -> dict[str, str]:
+    """A few files, some in a folder, of one or two short lines."""
+    folder, *names = words.names
     files = {}
-    folder = rng.choice(words)
-    for word in rng.sample(words, rng.randint(0, MAX_FILES)):
-        inside = f"{folder}/" if word != folder and rng.random() < 0.25 else ""
-        lines = (
-            " ".join(rng.choices(words, k=rng.randint(1, 3)))
-            for _ in range(rng.choice((1, 1, 2, 3)))
-        )
-        files[f"{inside}{word}.txt"] = "".join(f"{line}\n" for line in lines)
+    for name in rng.sample(names, rng.randint(0, MAX_FILES)):
+        inside = f"{folder}/" if rng.random() < 0.2 else ""
+        lines = (_line(rng, words) for _ in range(rng.choice((1, 1, 2))))
+        files[f"{inside}{name}.txt"] = "".join(f"{line}\n" for line in lines)
     return files
+
+
+def _line(rng: random.Random, words: EpisodeWords) -> str:
+    return " ".join(rng.choices(words.contents, k=rng.choice((1, 2, 2, 3))))
 
 
 def describe_files(files: dict[str, str]) -> str:

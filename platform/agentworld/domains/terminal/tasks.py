@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from agentworld.domains.terminal.start import describe_files, make_files
-from agentworld.domains.terminal.words import episode_words
+from agentworld.domains.terminal.words import EpisodeWords, episode_words
 from agentworld.records.task import Family, SuccessRule, Task
 
 TURN_LIMIT = 6
@@ -21,7 +21,7 @@ class Errand(NamedTuple):
     """A task, the words and files it is made of, and the shortest way to succeed."""
 
     task: Task
-    words: list[str]
+    words: EpisodeWords
     files: dict[str, str]
     steps: tuple[str, ...]
 
@@ -51,37 +51,40 @@ def make_errand(seed: int, *, held_out: bool) -> Errand:
     return Errand(task, words, files, order.steps)
 
 
-def _create(rng: random.Random, words: list[str], files: dict[str, str]) -> _Order:
-    name, text = _new_name(rng, words, files), " ".join(rng.sample(words, rng.randint(1, 2)))
+def _create(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Order:
+    name, text = _new_name(rng, words, files), _phrase(rng, words)
     steps = (f"echo {text} > {name}", f"cat {name}")
     return _Order(f"write {text} to {name}", _shows(name, text), steps)
 
 
-def _edit(rng: random.Random, words: list[str], files: dict[str, str]) -> _Order:
-    name, old, new = _new_name(rng, words, files), rng.choice(words), rng.choice(words)
+def _edit(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Order:
+    name, (old, new) = _new_name(rng, words, files), rng.sample(words.contents, 2)
     files[name] = f"{old}\n"
     steps = (f"echo {new} >> {name}", f"cat {name}")
     return _Order(f"append {new} to {name}", _shows(name, f"{old}\n{new}"), steps)
 
 
-def _find(rng: random.Random, words: list[str], files: dict[str, str]) -> _Order:
-    name, word = _new_name(rng, words, files), rng.choice(words)
+def _find(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Order:
+    name, (word, other) = _new_name(rng, words, files), rng.sample(words.contents, 2)
     for path, text in files.items():
-        kept = re.sub(rf"\b{word}\b", next(other for other in words if other != word), text)
-        files[path] = kept
-    files[name] = " ".join(rng.sample([word, rng.choice(words)], 2)) + "\n"
+        files[path] = re.sub(rf"\b{word}\b", other, text)
+    files[name] = " ".join(rng.sample([word, rng.choice(words.contents)], 2)) + "\n"
     return _Order(f"find {word}", _answers(name), (f"grep -l {word} *", f"echo {name}"))
 
 
-def _report(rng: random.Random, words: list[str], files: dict[str, str]) -> _Order:
-    name, text = _new_name(rng, words, files), " ".join(rng.sample(words, rng.randint(1, 2)))
+def _report(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Order:
+    name, text = _new_name(rng, words, files), _phrase(rng, words)
     files[name] = f"{text}\n"
     return _Order(f"report {name}", _answers(text), (f"cat {name}", f"echo {text}"))
 
 
-def _new_name(rng: random.Random, words: list[str], files: dict[str, str]) -> str:
+def _phrase(rng: random.Random, words: EpisodeWords) -> str:
+    return " ".join(rng.sample(words.contents, rng.randint(1, 2)))
+
+
+def _new_name(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> str:
     taken = {path.rpartition("/")[2] for path in files}
-    return rng.choice([f"{word}.txt" for word in words if f"{word}.txt" not in taken])
+    return rng.choice([f"{word}.txt" for word in words.names if f"{word}.txt" not in taken])
 
 
 def _shows(name: str, text: str) -> SuccessRule:
@@ -92,7 +95,7 @@ def _answers(text: str) -> SuccessRule:
     return SuccessRule(closing=_ANSWER, output=text)
 
 
-_MAKERS: dict[Family, Callable[[random.Random, list[str], dict[str, str]], _Order]] = {
+_MAKERS: dict[Family, Callable[[random.Random, EpisodeWords, dict[str, str]], _Order]] = {
     "create": _create,
     "edit": _edit,
     "find": _find,

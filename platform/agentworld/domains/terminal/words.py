@@ -7,9 +7,13 @@ such a word has copied it from the history and not from memory.
 
 import random
 from functools import cache
+from typing import NamedTuple
 
 NUM_WORDS = 2_000
 _HELD_OUT_SHARE = 20  # one word in so many
+_NUM_NAMES = 6
+_NUM_CONTENTS = 40
+_UNSEEN_IN = 6
 _NUM_HALVES = 64
 _CONSONANTS = "bdfgjklmnprstvz"
 
@@ -37,12 +41,26 @@ def training_words() -> tuple[str, ...]:
     return tuple(word for word in all_words() if word not in kept)
 
 
-def episode_words(rng: random.Random, *, held_out: bool, num_words: int = 12) -> list[str]:
-    """The few words of one episode, few enough that they meet again.
+class EpisodeWords(NamedTuple):
+    """The words of one episode."""
 
-    In a held-out episode one word in six, and at least one, is a word kept from training.
+    names: list[str]
+    """Of files and folders; few, so that they meet again."""
+    contents: list[str]
+    """Of what is written into files; many, so that two files seldom hold the same."""
+
+
+def episode_words(rng: random.Random, *, held_out: bool) -> EpisodeWords:
+    """Words from the training vocabulary.
+
+    In a held-out episode one word in six of either kind is a word kept from training.
     """
-    num_unseen = max(1, num_words // 6) if held_out else 0
+    names = _draw(rng, _NUM_NAMES, held_out=held_out)
+    return EpisodeWords(names, _draw(rng, _NUM_CONTENTS, held_out=held_out))
+
+
+def _draw(rng: random.Random, num_words: int, *, held_out: bool) -> list[str]:
+    num_unseen = round(num_words / _UNSEEN_IN) if held_out else 0
     words = rng.sample(training_words(), num_words - num_unseen)
     words += rng.sample(held_out_words(), num_unseen)
     rng.shuffle(words)

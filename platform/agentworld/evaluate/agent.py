@@ -1,0 +1,130 @@
+"""How often an agent's episodes end in success, in any world: a simulator or the live shell."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agentworld.client.base import World
+from agentworld.domains.terminal.tasks import make_errand
+from agentworld.engine.base import Engine
+from agentworld.errors import EngineError, SandboxBroken, SimulatorError
+from agentworld.evaluate.bootstrap import estimate, estimate_difference
+from agentworld.evaluate.predict import OWN_FAILURES
+from agentworld.recipes.serve import ValidateRecipe
+from agentworld.records.progress import Tick
+from agentworld.records.report import AgentScore, Estimate
+from agentworld.records.simulator import Sampling
+from agentworld.records.task import Task
+from agentworld.records.trajectory import Turn
+from agentworld.rendering.messages import agent_messages
+
+_SEEDS_PER_RECIPE = 1_000_000
+
+
+class Played(NamedTuple):
+    """An episode of an agent."""
+
+    task: Task
+    turns: tuple[Turn, ...]
+    success: bool | None
+    """Null is a hole: the episode could not be played to its end, by no fault of the agent."""
+    problem: str = ""
+    """Why it ended before the task did."""
+
+
+def held_out_tasks(recipe: ValidateRecipe) -> list[Task]:
+    """The tasks that every agent of a validation is asked, in the same order."""
+    first = recipe.seed * _SEEDS_PER_RECIPE
+    return [make_errand(first + n, held_out=True).task for n in range(recipe.num_tasks)]
+
+
+async def play(policy: Engine, world: World, task: Task, sampling: Sampling) -> Played:
+    """One episode; an action is the first line of what the policy says.
+
+    A policy that says nothing, or is cut off, has failed the task. An engine, a simulator or
+    a sandbox that fails leaves a hole.
+    """
+    turns: list[Turn] = []
+    try:
+        episode = await world.reset(task)
+        for _ in range(task.turn_limit):
+            action = await _act(policy, task, turns, sampling)
+            if not action:
+                return Played(task, tuple(turns), False, "the policy chose no action")
+            seen = await world.step(episode, action)
+            turns.append(Turn(action=action, observation=seen.observation))
+            if seen.done:
+                return Played(task, tuple(turns), bool(seen.reward))
+    except (EngineError, SimulatorError, SandboxBroken) as error:
+        return Played(task, tuple(turns), None, str(error))
+    return Played(task, tuple(turns), False, "the turn limit")
+
+
+async def play_all(
+    policy: Engine,
+    world: World,
+    tasks: Sequence[Task],
+    tick: Tick,
+    *,
+    sampling: Sampling,
+    concurrency: int = 16,
+) -> list[Played]:
+    """An episode for each task, so many at once; raises EngineError if all of them are holes."""
+    turnstile = asyncio.Semaphore(concurrency)
+    done = 0
+
+    async def one(task: Task) -> Played:
+        nonlocal done
+        async with turnstile:
+            played = await play(policy, world, task, sampling)
+        done += 1
+        tick(done, len(tasks))
+        return played
+
+    played = await asyncio.gather(*map(one, tasks))
+    if all(each.success is None for each in played):
+        raise EngineError(f"none of {len(tasks)} episodes could be played: {played[0].problem}")
+    return played
+
+
+def agent_score(
+    simulated: Sequence[Played], live: Sequence[Played], recipe: ValidateRecipe
+) -> AgentScore:
+    """Success in the simulator and live, and live by family of tasks."""
+    families = {each.task.family for each in live if each.success is not None}
+    return AgentScore(
+        simulated=_rate(simulated, recipe),
+        live=_rate(live, recipe),
+        by_family={
+            family: _rate([each for each in live if each.task.family == family], recipe)
+            for family in sorted(families)
+        },
+    )
+
+
+def gain(after: Sequence[Played], before: Sequence[Played], recipe: ValidateRecipe) -> Estimate:
+    """What training changed, task by task; both played the same tasks in the same order."""
+    if [each.task for each in after] != [each.task for each in before]:
+        raise ValueError("the two agents were asked different tasks")
+    return estimate_difference(
+        [each.success for each in after],
+        [each.success for each in before],
+        recipe.num_resamples,
+        recipe.seed,
+    )
+
+
+async def _act(policy: Engine, task: Task, turns: Sequence[Turn], sampling: Sampling) -> str:
+    """The next action; empty where the policy failed by itself."""
+    try:
+        said = await policy.complete(agent_messages(task.instruction, turns), sampling)
+    except EngineError as error:
+        if error.kind in OWN_FAILURES:
+            return ""
+        raise
+    first, *_ = said.text.strip().splitlines() or [""]
+    return first.strip()
+
+
+def _rate(played: Sequence[Played], recipe: ValidateRecipe) -> Estimate:
+    return estimate([[each.success] for each in played], recipe.num_resamples, recipe.seed)

@@ -1,0 +1,58 @@
+"""Means with intervals, for values that depend on each other within an episode.
+
+Whole episodes are drawn anew: turns of one episode are no independent witnesses.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentworld.records.report import Estimate
+
+_COVERAGE = (2.5, 97.5)
+_DRAWS_AT_ONCE = 1 << 20
+
+Values = Sequence[Sequence[float | None]]
+"""By episode, its values; null is a hole."""
+
+
+def estimate(values: Values, num_resamples: int, seed: int) -> Estimate:
+    """The mean over all values with its 95 % interval; raises ValueError without any."""
+    given = [[value for value in episode if value is not None] for episode in values]
+    sums = np.array([sum(episode) for episode in given], dtype=float)
+    counts = np.array([len(episode) for episode in given], dtype=float)
+    num = int(counts.sum())
+    if num == 0:
+        raise ValueError("there is no value to estimate a mean from")
+    low, high = np.percentile(_resample(sums, counts, num_resamples, seed), _COVERAGE)
+    return Estimate(
+        mean=float(sums.sum() / num),
+        low=float(low),
+        high=float(high),
+        num=num,
+        holes=sum(map(len, values)) - num,
+    )
+
+
+def estimate_difference(
+    after: Sequence[float | None], before: Sequence[float | None], num_resamples: int, seed: int
+) -> Estimate:
+    """The mean of `after - before`, task by task; a hole in either is a hole."""
+    pairs = zip(after, before, strict=True)
+    gains = [None if a is None or b is None else a - b for a, b in pairs]
+    return estimate([[gain] for gain in gains], num_resamples, seed)
+
+
+def _resample(
+    sums: NDArray[np.float64], counts: NDArray[np.float64], num_resamples: int, seed: int
+) -> NDArray[np.float64]:
+    """The mean in each of so many draws of episodes."""
+    rng = np.random.default_rng(seed)
+    rows = max(1, _DRAWS_AT_ONCE // len(sums))
+    means = []
+    for first in range(0, num_resamples, rows):
+        drawn = rng.integers(len(sums), size=(min(rows, num_resamples - first), len(sums)))
+        num = counts[drawn].sum(axis=1)
+        means.append(sums[drawn].sum(axis=1)[num > 0] / num[num > 0])
+    return np.concatenate(means)

@@ -1,0 +1,99 @@
+"""The live shell as a world: what an agent is validated against, and never trained in."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from agentworld.domains.sandbox import SandboxLimits
+from agentworld.domains.terminal.shell import LiveShell
+from agentworld.domains.terminal.start import parse_files
+from agentworld.errors import NotFound, SandboxBroken
+from agentworld.records.task import Task
+from agentworld.scoring.success import outcome
+
+_Result = TypeVar("_Result")
+
+
+class LiveStep(NamedTuple):
+    """What the live shell showed; the fields are those of a simulator's step."""
+
+    observation: str
+    reward: float | None
+    done: bool
+    truncated: bool
+
+
+@dataclass
+class _Episode:
+    task: Task
+    shell: LiveShell
+    num_steps: int = 0
+
+
+class LiveWorld:
+    """A fresh sandbox for each episode; `num_steps` counts every command that was tried.
+
+    A command that breaks its sandbox, by taking too long, flooding or leaving the shell,
+    ends the episode with reward 0: it is the agent's own act. A sandbox that cannot be
+    opened is no act of the agent, and the error flies.
+    """
+
+    def __init__(
+        self, limits: SandboxLimits = SandboxLimits(), *, seconds: float = 5.0, num_threads: int = 8
+    ) -> None:
+        self.num_steps = 0
+        self._limits = limits
+        self._seconds = seconds
+        self._episodes: dict[str, _Episode] = {}
+        # Threads of its own: a sandbox dies with the very thread that opened it.
+        self._threads = ThreadPoolExecutor(num_threads)
+
+    async def reset(self, task: Task) -> str:
+        """Opens a sandbox that holds the task's files."""
+        shell = await self._in_thread(lambda: self._open(task))
+        episode = secrets.token_hex(8)
+        self._episodes[episode] = _Episode(task, shell)
+        return episode
+
+    async def step(self, episode: str, action: str) -> LiveStep:
+        """Runs one command; raises NotFound where the episode is over or was never begun."""
+        if episode not in self._episodes:
+            raise NotFound(f"no live episode {episode} is open; reset begins one")
+        current = self._episodes[episode]
+        current.num_steps += 1
+        self.num_steps += 1
+        try:
+            observation = await self._in_thread(lambda: current.shell.step(action))
+        # ValueError: what is no text for a shell, such as a NUL byte.
+        except (SandboxBroken, ValueError) as error:
+            seen = LiveStep(str(error), 0.0, done=True, truncated=False)
+        else:
+            seen = _seen(current, action, observation)
+        if seen.done:
+            current.shell.close()
+            del self._episodes[episode]
+        return seen
+
+    async def close(self) -> None:
+        """Ends every sandbox."""
+        for episode in self._episodes.values():
+            episode.shell.close()
+        self._episodes.clear()
+        self._threads.shutdown()
+
+    def _open(self, task: Task) -> LiveShell:
+        shell = LiveShell(self._limits, seconds=self._seconds)
+        shell.reset(parse_files(task.initial_state))
+        return shell
+
+    async def _in_thread(self, work: Callable[[], _Result]) -> _Result:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _seen(episode: _Episode, action: str, observation: str) -> LiveStep:
+    task = episode.task
+    ended = outcome(task, task.turn_limit, episode.num_steps, action, observation)
+    return LiveStep(observation, ended.reward, ended.done, ended.truncated)

@@ -1,0 +1,47 @@
+"""What a model predicts, or a hole: where its failures are parted from ours."""
+
+from collections.abc import Iterable, Sequence
+
+from agentworld.engine.base import Engine
+from agentworld.errors import EngineError
+from agentworld.records.message import Message
+from agentworld.records.progress import Tick
+from agentworld.records.simulator import Sampling
+from agentworld.records.trajectory import PromptParts, Turn
+from agentworld.rendering.messages import world_messages
+from agentworld.rendering.parse import parse_observation
+
+OWN_FAILURES = {"cut-off", "unparsable"}
+"""Kinds of EngineError that the model brought about itself."""
+
+NOTHING = ""
+"""What a model predicts that fails by itself: no observation is empty, so it is wrong."""
+
+
+class Predictor:
+    """Asks an engine for observations; `problem` is the last failure of the engine's own."""
+
+    def __init__(self, engine: Engine, sampling: Sampling, tick: Tick, total: int) -> None:
+        self.problem = ""
+        self._engine = engine
+        self._sampling = sampling
+        self._tick = tick
+        self._done = 0
+        self._total = total
+
+    async def predict(self, prompt: PromptParts, turns: Iterable[Turn], action: str) -> str | None:
+        """The observation; null where the engine failed, which is no fault of the model."""
+        text = await self._ask(world_messages(prompt, turns, action))
+        self._done += 1
+        self._tick(self._done, self._total)
+        return text
+
+    async def _ask(self, messages: Sequence[Message]) -> str | None:
+        try:
+            completion = await self._engine.complete(messages, self._sampling)
+        except EngineError as error:
+            if error.kind in OWN_FAILURES:
+                return NOTHING
+            self.problem = str(error)
+            return None
+        return parse_observation(completion.text) or NOTHING

@@ -1,0 +1,26 @@
+"""Step 11: the chain from the agent back to its data, whole or the job stops."""
+
+from pathlib import Path
+
+from agentworld.audit.chain import audit_agent
+from agentworld.errors import StoreError
+from agentworld.records.base import Digest
+from agentworld.records.progress import Tick
+from agentworld.steps.addresses import open_sources
+from agentworld.steps.base import output_of, run_step
+from agentworld.steps.folders import CHAIN, RUN, TrainedAgent
+
+
+def audit(store: str, agent: str, validation: str) -> str:
+    """The folder of the chain."""
+    version = TrainedAgent.read(Path(agent) / RUN).version
+
+    def work(out: Path, _: Tick) -> Digest:
+        chain = audit_agent(version, open_sources(Path(store)))
+        if chain.breaks:
+            raise StoreError(f"the chain of {version} is broken: {'; '.join(chain.breaks)}")
+        chain.write(out / CHAIN)
+        return chain.digest
+
+    inputs = {"agent": output_of(agent), "validation": output_of(validation)}
+    return str(run_step(Path(store), "audit", [version], inputs, work))

@@ -1,0 +1,112 @@
+"""Step 6: each stage's checkpoint and two baselines on the same held-out live episodes."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from agentworld.engine.base import Engine
+from agentworld.engine.server import serve
+from agentworld.evaluate.baselines import CopyPrevious
+from agentworld.evaluate.nearest import NearestTransition
+from agentworld.evaluate.world import evaluate_world
+from agentworld.recipes import Recipe, load_recipe, recipe_path
+from agentworld.records.base import Digest
+from agentworld.records.progress import Tick
+from agentworld.records.report import WorldModelReport, WorldModelScore
+from agentworld.records.sample import Pool, Sample
+from agentworld.steps.base import output_of, run_step
+from agentworld.steps.folders import REPORT, context_tokens_of, model_of
+from agentworld.steps.progress import share_of
+from agentworld.storage.pools import read_dataset, read_pool
+
+_TRAINING: tuple[Pool, ...] = ("cpt", "sft", "rl")
+_LAST = "rl"
+
+
+def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) -> str:
+    """The folder of the report."""
+    chosen = load_recipe(recipe_path(recipe))
+    stages = {"cpt": Path(cpt), "sft": Path(sft), "rl": Path(rl)}
+
+    def work(out: Path, tick: Tick) -> Digest:
+        samples = list(_samples(Path(data), "held_out"))
+        scorers: dict[str, _Scorer] = {
+            "copy": lambda part: _score(CopyPrevious(), samples, chosen, part),
+            "nearest": lambda part: _score(_nearest(Path(data)), samples, chosen, part),
+        }
+        for stage, folder in stages.items():
+            scorers[stage] = _stage_scorer(stage, folder, samples, chosen, out)
+        scores = _run_all(scorers, out, tick)
+        report = WorldModelReport(
+            data=output_of(data),
+            stages={name: scores[name] for name in stages},
+            baselines={name: score for name, score in scores.items() if name not in stages},
+        )
+        report.write(out / REPORT)
+        return report.digest
+
+    folders = {"data": data, "cpt": cpt, "sft": sft, "rl": rl}
+    inputs = {name: output_of(folder) for name, folder in folders.items()}
+    parts = [chosen.evaluate, chosen.engine, chosen.simulate.sampling]
+    return str(run_step(Path(store), "evaluate", parts, inputs, work))
+
+
+_Scorer = Callable[[Tick], WorldModelScore]
+
+
+def _run_all(scorers: dict[str, _Scorer], out: Path, tick: Tick) -> dict[str, WorldModelScore]:
+    """Every score; those that a killed step had finished are read."""
+    scores = {}
+    for number, (name, scorer) in enumerate(scorers.items()):
+        kept = out / f"{name}.json"
+        if not kept.is_file():
+            scorer(share_of(tick, number / len(scorers), (number + 1) / len(scorers))).write(kept)
+        scores[name] = WorldModelScore.read(kept)
+    return scores
+
+
+def _stage_scorer(
+    stage: str, folder: Path, samples: Sequence[Sample], chosen: Recipe, out: Path
+) -> _Scorer:
+    """Serves the stage's model while it is scored, as the simulator will serve the last one."""
+
+    def score(tick: Tick) -> WorldModelScore:
+        with serve(
+            model_of(folder).resolve(),
+            chosen.engine,
+            sampling=chosen.simulate.sampling,
+            context_tokens=context_tokens_of(folder),
+            log=out / "logs" / f"{stage}.log",
+        ) as served:
+            return _score(served.connect(), samples, chosen, tick, free_running=stage == _LAST)
+
+    return score
+
+
+def _score(
+    engine: Engine,
+    samples: Sequence[Sample],
+    chosen: Recipe,
+    tick: Tick,
+    *,
+    free_running: bool = False,
+) -> WorldModelScore:
+    rolled = {} if free_running else {"num_free_running": 0}
+    part = chosen.evaluate.model_copy(update=rolled)
+
+    async def ask() -> WorldModelScore:
+        try:
+            return await evaluate_world(engine, samples, part, tick, chosen.simulate.sampling)
+        finally:
+            await engine.close()
+
+    return asyncio.run(ask())
+
+
+def _nearest(data: Path) -> NearestTransition:
+    return NearestTransition(chain.from_iterable(_samples(data, pool) for pool in _TRAINING))
+
+
+def _samples(data: Path, pool: Pool) -> Iterator[Sample]:
+    return read_pool(data, read_dataset(data), pool)

@@ -1,0 +1,128 @@
+"""The report of a job: one HTML file with its plots in it, for light and for dark screens.
+
+Everything that a model or a recipe wrote is escaped by the template.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from agentworld.audit.chain import AgentChain
+from agentworld.records.base import write_whole
+from agentworld.records.report import AgentReport, Estimate, WorldModelReport, WorldModelScore
+from agentworld.steps.folders import CHAIN, REPORT
+from agentworld.steps.summary import Summary
+from agentworld.steps.targets import figures_of
+
+
+class Bar(NamedTuple):
+    """One bar of a plot: its share of the width, and what is written behind it."""
+
+    label: str
+    share: float
+    text: str
+    kind: str
+    """Which colour it has."""
+    interval: tuple[float, float] | None = None
+
+
+class Plot(NamedTuple):
+    """Bars below each other on one scale."""
+
+    title: str
+    bars: list[Bar]
+
+
+_Column = Callable[[WorldModelScore], Estimate | None]
+
+
+def write_page(path: Path, folders: Mapping[str, Path], summary: Summary) -> Path:
+    """Writes the report of a finished job."""
+    page = render_page(
+        summary,
+        WorldModelReport.read(folders["evaluate"] / REPORT),
+        AgentReport.read(folders["validate"] / REPORT),
+        AgentChain.read(folders["audit"] / CHAIN),
+    )
+    write_whole(path, page.encode())
+    return path
+
+
+def render_page(
+    summary: Summary, world: WorldModelReport, agent: AgentReport, chain: AgentChain
+) -> str:
+    """The page as text."""
+    templates = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return templates.get_template("page.html").render(
+        summary=summary,
+        figures=figures_of(summary),
+        world_plots=_world_plots(world),
+        classes=_classes(world),
+        stages=list(world.stages),
+        agent_plots=_agent_plots(agent),
+        agent=agent,
+        seconds=_seconds(summary),
+        chain=chain,
+    )
+
+
+def _world_plots(report: WorldModelReport) -> list[Plot]:
+    columns: dict[str, _Column] = {
+        "All turns": lambda score: score.exact_match,
+        "Turns that need memory": lambda score: score.exact_match_state,
+        "Turns with an unseen word": lambda score: score.exact_match_unseen,
+        "Free-running": lambda score: score.free_running,
+    }
+    plots = [Plot(title, _scores(report, column)) for title, column in columns.items()]
+    return [plot for plot in plots if plot.bars]
+
+
+def _scores(report: WorldModelReport, column: _Column) -> list[Bar]:
+    baselines = [_bar(name, column(score), "plain") for name, score in report.baselines.items()]
+    stages = [_bar(name, column(score), "made") for name, score in report.stages.items()]
+    return [bar for bar in (*baselines, *stages) if bar is not None]
+
+
+def _agent_plots(report: AgentReport) -> list[Plot]:
+    rows = {"untrained": (report.untrained, "plain"), "trained": (report.trained, "made")}
+    simulated = [_bar(name, score.simulated, kind) for name, (score, kind) in rows.items()]
+    live = [_bar(name, score.live, kind) for name, (score, kind) in rows.items()]
+    return [
+        Plot("In the simulator", [bar for bar in simulated if bar]),
+        Plot("In the live shell", [bar for bar in live if bar]),
+    ]
+
+
+def _bar(name: str, estimate: Estimate | None, kind: str) -> Bar | None:
+    if estimate is None:
+        return None
+    interval = (estimate.low, estimate.high)
+    return Bar(name, estimate.mean, f"{estimate.mean:.3f}", kind, interval)
+
+
+def _seconds(summary: Summary) -> Plot:
+    longest = max(summary.seconds.values())
+    bars = [
+        Bar(step, seconds / longest, f"{seconds:.0f} s", "made")
+        for step, seconds in summary.seconds.items()
+    ]
+    return Plot("Seconds of each step", bars)
+
+
+def _classes(report: WorldModelReport) -> list[tuple[str, int, list[Estimate | None]]]:
+    """Exact match by command class, the most frequent class first: its turns, and each stage."""
+    last = list(report.stages.values())[-1]
+    ordered = sorted(last.by_class, key=lambda name: -last.by_class[name].num)
+    scores: list[WorldModelScore] = list(report.stages.values())
+    return [
+        (name, last.by_class[name].num, [score.by_class.get(name) for score in scores])
+        for name in ordered
+    ]

@@ -1,0 +1,137 @@
+"""Real engines: they take seconds to start, and vLLM is there only where it was installed."""
+
+import asyncio
+import importlib.util
+import os
+import signal
+from pathlib import Path
+
+import httpx
+import pytest
+
+from agentworld.engine.server import serve
+from agentworld.errors import EngineError, InputError
+from agentworld.recipes.serve import EngineRecipe
+from agentworld.records.simulator import Sampling
+
+MAX_TOKENS = 40
+GREEDY = Sampling(max_tokens=MAX_TOKENS)
+DRAWN = Sampling(max_tokens=MAX_TOKENS, temperature=1.0)
+PROMPTS = [f"echo {number} > a{number * 7}" for number in range(16)]
+CUT_OFF, EMPTY = "cut-off", "unparsable"
+
+needs_vllm = pytest.mark.skipif(
+    importlib.util.find_spec("vllm") is None, reason="vLLM is not installed: make setup-test"
+)
+
+
+def asked(prompt):
+    return [{"role": "system", "content": "bash"}, {"role": "user", "content": prompt}]
+
+
+def serving(folder, tmp_path, kind="transformers-serve", sampling=GREEDY):
+    recipe = EngineRecipe(kind=kind, cache_blocks=128, batch_tokens=256)
+    log = tmp_path / "engine.log"
+    return serve(folder, recipe, sampling=sampling, context_tokens=256, log=log)
+
+
+def say_all(served, prompts, sampling=GREEDY):
+    """What the engine says to each, all asked at once, or the kind of its error."""
+
+    async def say(engine, prompt):
+        try:
+            return (await engine.complete(asked(prompt), sampling)).text
+        except EngineError as error:
+            return error.kind
+
+    async def work():
+        engine = served.connect()
+        said = await asyncio.gather(*(say(engine, prompt) for prompt in prompts))
+        await engine.close()
+        return said
+
+    return asyncio.run(work())
+
+
+def generate_all(folder, prompts):
+    """What transformers' own generate says to each, or that it did not end."""
+    from transformers import AutoTokenizer, Qwen3ForCausalLM
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = Qwen3ForCausalLM.from_pretrained(folder)
+    return [_generate(tokenizer, model, prompt) for prompt in prompts]
+
+
+def _generate(tokenizer, model, prompt):
+    read = tokenizer.apply_chat_template(
+        asked(prompt), add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    written = model.generate(**read, do_sample=False, max_new_tokens=MAX_TOKENS)
+    ids = written[0, read["input_ids"].shape[1] :]
+    if ids[-1] != tokenizer.eos_token_id:
+        return CUT_OFF
+    return tokenizer.decode(ids, skip_special_tokens=True) or EMPTY
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["transformers-serve", pytest.param("vllm", marks=needs_vllm)])
+def test_a_greedy_engine_says_what_generate_says(kind, tiny_model, tmp_path):
+    expected = generate_all(tiny_model, PROMPTS)
+    assert len(set(expected) - {CUT_OFF, EMPTY}) > 4
+    with serving(tiny_model, tmp_path, kind) as served:
+        assert say_all(served, PROMPTS) == expected
+        assert say_all(served, PROMPTS[::-1]) == expected[::-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["transformers-serve", pytest.param("vllm", marks=needs_vllm)])
+def test_an_engine_that_draws_says_different_things(kind, tiny_model, tmp_path):
+    with serving(tiny_model, tmp_path, kind, DRAWN) as served:
+        assert len(set(say_all(served, [PROMPTS[0]] * 12, DRAWN))) > 3
+        narrow = DRAWN.model_copy(update={"top_k": 1})
+        if kind == "vllm":
+            assert len(set(say_all(served, [PROMPTS[0]] * 12, narrow))) == 1
+        else:
+            with pytest.raises(InputError, match="start another one"):
+                say_all(served, PROMPTS[:1], narrow)
+
+
+@pytest.mark.slow
+def test_transformers_serve_keeps_to_the_top_k_that_it_was_started_for(tiny_model, tmp_path):
+    narrow = DRAWN.model_copy(update={"top_k": 1})
+    with serving(tiny_model, tmp_path, sampling=narrow) as served:
+        assert say_all(served, PROMPTS, narrow) == generate_all(tiny_model, PROMPTS)
+
+
+@pytest.mark.slow
+def test_an_engine_that_dies_is_a_typed_error_and_is_named(tiny_model, tmp_path):
+    def work():
+        with serving(tiny_model, tmp_path) as served:
+            os.kill(served.server.process.pid, signal.SIGKILL)
+            served.server.process.wait()
+            assert say_all(served, PROMPTS[:1]) == ["engine"]
+
+    with pytest.raises(EngineError, match="transformers-serve ended with status -9; the end of"):
+        work()
+
+
+@pytest.mark.slow
+def test_a_folder_without_a_model_is_an_error_with_the_log(tmp_path):
+    folder = tmp_path / "empty"
+    folder.mkdir()
+
+    def work():
+        with serving(folder, tmp_path):
+            raise AssertionError("an empty folder was served")
+
+    with pytest.raises(EngineError, match=str(tmp_path / "engine.log")):
+        work()
+
+
+@pytest.mark.slow
+def test_nothing_is_left_of_an_engine(tiny_model, tmp_path):
+    with serving(tiny_model, tmp_path) as served:
+        pid, url = served.server.process.pid, served.url
+    assert not Path(f"/proc/{pid}").exists()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{url}/health")

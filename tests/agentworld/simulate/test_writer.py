@@ -1,0 +1,94 @@
+import asyncio
+import threading
+
+import pytest
+
+import make
+from agentworld.errors import Conflict
+from agentworld.records.run import EpisodeStep
+from agentworld.simulate.writer import StepWriter
+
+
+def step(number):
+    return EpisodeStep(
+        episode="e", number=number, action="ls", observation="[0] ~", head=make.digest("head")
+    )
+
+
+def write_all(append, numbers):
+    async def work():
+        writer = StepWriter(append)
+        writes = (writer.write(step(number)) for number in numbers)
+        return await asyncio.gather(*writes, return_exceptions=True)
+
+    return asyncio.run(work())
+
+
+def test_steps_that_come_while_one_is_written_share_the_next_transaction():
+    batches, first_is_in, go_on = [], threading.Event(), threading.Event()
+
+    def append(steps):
+        batches.append([step.number for step in steps])
+        first_is_in.set()
+        go_on.wait(30)
+
+    async def work():
+        writer = StepWriter(append)
+        first = asyncio.create_task(writer.write(step(1)))
+        await asyncio.to_thread(first_is_in.wait, 30)
+        others = [asyncio.create_task(writer.write(step(number))) for number in (2, 3, 4)]
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.gather(first, *others)
+
+    asyncio.run(work())
+    assert batches == [[1], [2, 3, 4]]
+
+
+def test_a_step_is_durable_when_its_writer_returns():
+    stored = []
+
+    async def work():
+        writer = StepWriter(stored.extend)
+        await writer.write(step(1))
+        assert [step.number for step in stored] == [1]
+        await writer.write(step(2))
+        assert [step.number for step in stored] == [1, 2]
+
+    asyncio.run(work())
+
+
+def test_a_step_at_fault_fails_alone():
+    stored = []
+
+    def append(steps):
+        if any(step.number == 2 for step in steps):
+            raise Conflict("step 2 is there already")
+        stored.extend(step.number for step in steps)
+
+    outcomes = write_all(append, [1, 2, 3])
+    assert [type(outcome) for outcome in outcomes] == [type(None), Conflict, type(None)]
+    assert stored == [1, 3]
+
+
+def test_a_mistake_of_ours_reaches_who_waits():
+    def append(steps):
+        raise ZeroDivisionError(len(steps))
+
+    assert {type(outcome) for outcome in write_all(append, [1, 2])} == {ZeroDivisionError}
+
+
+def test_a_writer_that_nobody_waits_for_still_writes():
+    stored = []
+
+    async def work():
+        writer = StepWriter(stored.extend)
+        waiting = asyncio.create_task(writer.write(step(1)))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await writer.write(step(2))
+
+    asyncio.run(work())
+    assert [step.number for step in stored] == [1, 2]

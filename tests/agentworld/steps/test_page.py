@@ -1,0 +1,72 @@
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+import make_job
+from agentworld.steps.page import write_page
+from agentworld.steps.summary import summarise
+
+
+class Outline(HTMLParser):
+    """Headings in their order, and tags that were never closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.headings: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(tag)
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        """Opens nothing."""
+
+
+@pytest.fixture
+def page(tmp_path) -> str:
+    folders = make_job.finished_job(tmp_path)
+    return write_page(tmp_path / "report.html", folders, summarise(folders, 2.5)).read_text()
+
+
+def test_the_page_needs_nothing_but_itself(page):
+    assert re.findall(r"https?://|<link|<script|<img|@import|url\(", page) == []
+
+
+def test_the_page_follows_the_light_of_the_screen(page):
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_headings_go_down_by_one_level_at_a_time(page):
+    outline = Outline()
+    outline.feed(page)
+    assert outline.open == []
+    levels = [int(heading[1]) for heading in outline.headings]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_every_plot_says_its_numbers_in_words(page):
+    labels = re.findall(r'<svg role="img"[^>]*aria-label="([^"]+)"', page)
+    assert len(labels) == page.count('role="img"') == 6
+    assert all(re.search(r"\d", label) for label in labels)
+
+
+def test_every_figure_of_the_table_is_on_the_page(page):
+    for words in ("0.820", "terminal-agent@1", "agentworld-terminal@1", "1728 episodes", "138 s"):
+        assert words in page
+
+
+def test_text_that_a_model_made_stays_text(tmp_path):
+    chain = make_job.chain(breaks=["<script>alert(1)</script>"])
+    folders = make_job.finished_job(tmp_path, agent_chain=chain)
+    page = write_page(tmp_path / "report.html", folders, summarise(folders, 2.5)).read_text()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page

@@ -1,0 +1,76 @@
+import pytest
+
+import make_job
+from agentworld.steps import STEPS
+from agentworld.steps.summary import ExactMatch, Summary, summarise
+from agentworld.steps.targets import figures_of
+
+
+@pytest.fixture
+def summary(tmp_path) -> Summary:
+    return summarise(make_job.finished_job(tmp_path), peak_memory_gib=2.5)
+
+
+def test_a_summary_has_the_keys_that_benchmarks_look_for(summary):
+    exact = {"exact_match", "exact_match_state", "exact_match_unseen"}
+    tree = summary.model_dump(mode="json")
+    assert set(tree) == {
+        *("commit", "world_model", "agent", "simulator", "seconds", "peak_memory_gib"),
+    }
+    assert set(tree["world_model"]) == {"cpt", "sft", "rl", "baseline"}
+    assert set(tree["world_model"]["baseline"]) == {"copy", "nearest"}
+    for stage in ("cpt", "sft", "rl"):
+        assert set(tree["world_model"][stage]) == exact
+    assert set(tree["agent"]["trained"]) == {"simulated_success", "live_success"}
+    assert set(tree["agent"]) == {
+        *("untrained", "trained", "live_gain_interval", "live_steps_in_training"),
+    }
+    assert set(tree["simulator"]) == {"digest"}
+    assert set(tree["seconds"]) == set(STEPS)
+
+
+@pytest.mark.parametrize(("watched", "known"), [(2.5, 2.5), (0.1, 1.25)])
+def test_memory_is_the_most_that_was_seen_even_by_a_step_of_an_earlier_run(
+    tmp_path, watched, known
+):
+    folders = make_job.finished_job(tmp_path)
+    assert summarise(folders, watched).peak_memory_gib == known
+
+
+def test_the_better_of_sft_and_rl_is_held_against_the_targets(summary):
+    figures = {figure.name: figure for figure in figures_of(summary)}
+    assert figures["exact match, all turns"].value == summary.world_model.rl.exact_match
+    assert figures["lead over both baselines"].value == pytest.approx(0.82 - 0.3)
+
+
+def test_a_job_that_keeps_everything_that_must_hold_is_seen_as_such(summary):
+    assert [figure.name for figure in figures_of(summary) if not figure.holds] == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"peak_memory_gib": 6.5}, "memory"),
+        ({"seconds": {"collect": 901.0}}, "time"),
+    ],
+)
+def test_a_figure_that_does_not_hold_is_named(summary, changed, name):
+    changed = summary.model_copy(update=changed)
+    assert [figure.name for figure in figures_of(changed) if not figure.holds] == [name]
+
+
+def test_one_live_step_in_training_is_one_too_many(summary):
+    agent = summary.agent.model_copy(update={"live_steps_in_training": 1})
+    changed = summary.model_copy(update={"agent": agent})
+    assert [figure.name for figure in figures_of(changed) if not figure.holds] == [
+        "live steps in training"
+    ]
+
+
+def test_a_lead_over_one_baseline_alone_is_none(summary):
+    strong = ExactMatch(exact_match=0.81, exact_match_state=0.1, exact_match_unseen=0.1)
+    world = summary.world_model.model_copy(update={"baseline": {"copy": strong}})
+    changed = summary.model_copy(update={"world_model": world})
+    assert "lead over both baselines" in [
+        figure.name for figure in figures_of(changed) if not figure.holds
+    ]

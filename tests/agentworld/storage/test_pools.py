@@ -1,0 +1,137 @@
+import time
+
+import make
+import pyarrow.parquet as pq
+import pytest
+import rfc8785
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.errors import InputError
+from agentworld.records.dataset import DataSet
+from agentworld.storage.pools import PoolWriter, canonical, read_dataset, read_pool, write_pool
+
+
+def dataset_of(**pools):
+    return DataSet(
+        domain="terminal",
+        trajectories=make.digest("trajectories"),
+        recipe=make.digest("recipe"),
+        pools=pools,
+        filtered={},
+    )
+
+
+def written(folder, samples, pool="cpt"):
+    return dataset_of(**{pool: write_pool(folder / f"{pool}.parquet", samples)})
+
+
+def test_samples_come_back_as_they_were_and_in_their_order(tmp_path):
+    samples = [make.sample(seed, num_turns=seed % 5 + 1) for seed in range(30)]
+    assert list(read_pool(tmp_path, written(tmp_path, samples), "cpt")) == samples
+
+
+def test_a_pool_is_counted_while_it_is_written(tmp_path):
+    file = write_pool(tmp_path / "sft.parquet", [make.sample(seed) for seed in range(4)])
+    assert (file.file, file.num_samples, file.num_turns, file.num_targets) == (
+        "sft.parquet",
+        4,
+        12,
+        12,
+    )
+    assert file.classes == {"cat": 4, "write": 8}
+    assert (file.output_share, file.history_share, file.unseen_share) == (1 / 3, 1 / 3, 0)
+
+
+def test_the_digest_is_of_the_samples_and_not_of_the_file(tmp_path, monkeypatch):
+    samples = [make.sample(seed) for seed in range(5)]
+    whole = write_pool(tmp_path / "a.parquet", samples)
+    monkeypatch.setattr("agentworld.storage.pools._ROWS_PER_GROUP", 2)
+    parted = write_pool(tmp_path / "b.parquet", samples)
+    assert (tmp_path / "a.parquet").read_bytes() != (tmp_path / "b.parquet").read_bytes()
+    assert whole.content == parted.content
+
+
+def test_another_order_or_a_changed_letter_is_another_digest(tmp_path):
+    samples = [make.sample(0), make.sample(1)]
+    changed = [samples[0], samples[1].model_copy(update={"domain": "terminaL"})]
+    digests = {
+        write_pool(tmp_path / "a.parquet", each).content
+        for each in (samples, samples[::-1], changed)
+    }
+    assert len(digests) == 3
+
+
+def test_the_columns_are_nested_and_not_text(tmp_path):
+    write_pool(tmp_path / "a.parquet", [make.sample()])
+    paths = pq.ParquetFile(tmp_path / "a.parquet").schema.names
+    assert "initial_state" in paths
+    assert "depends_on_history" in paths
+
+
+def test_a_changed_sample_is_noticed_when_all_are_read(tmp_path):
+    dataset = written(tmp_path, [make.sample(0), make.sample(1)])
+    write_pool(tmp_path / "cpt.parquet", [make.sample(0), make.sample(2)])
+    with pytest.raises(InputError, match="holds other samples"):
+        list(read_pool(tmp_path, dataset, "cpt"))
+
+
+@pytest.mark.parametrize("harm", ["remove", "garble", "empty", "cut", "columns"])
+def test_a_broken_file_is_named_in_one_sentence(tmp_path, harm):
+    dataset = written(tmp_path, [make.sample(seed) for seed in range(50)])
+    path = tmp_path / "cpt.parquet"
+    data = path.read_bytes()
+    match harm:
+        case "remove":
+            path.unlink()
+        case "garble":
+            path.write_bytes(b"PAR1" + b"x" * 400 + b"PAR1")
+        case "empty":
+            path.write_bytes(b"")
+        case "cut":
+            path.write_bytes(data[: len(data) // 2])
+        case "columns":
+            pq.write_table(pq.read_table(path).drop_columns("turns"), path)
+    with pytest.raises(InputError, match=r"cpt\.parquet") as told:
+        list(read_pool(tmp_path, dataset, "cpt"))
+    assert "\n" not in str(told.value)
+
+
+def test_garbled_pages_are_an_input_error(tmp_path):
+    dataset = written(tmp_path, [make.sample(seed) for seed in range(50)])
+    data = bytearray((tmp_path / "cpt.parquet").read_bytes())
+    data[40:400] = b"\x00" * 360
+    (tmp_path / "cpt.parquet").write_bytes(data)
+    with pytest.raises(InputError, match=r"cpt\.parquet"):
+        list(read_pool(tmp_path, dataset, "cpt"))
+
+
+def test_a_pool_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InputError, match="no pool 'rl'"):
+        list(read_pool(tmp_path, dataset_of(), "rl"))
+
+
+def test_a_failed_write_leaves_no_file(tmp_path):
+    with pytest.raises(ZeroDivisionError), PoolWriter(tmp_path / "a.parquet") as pool:
+        pool.add(make.sample())
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_without_a_manifest_is_no_data_set(tmp_path):
+    with pytest.raises(InputError, match=r"dataset\.json"):
+        read_dataset(tmp_path)
+
+
+@given(st.dictionaries(st.text("abc", min_size=1), st.text() | st.booleans()))
+def test_the_fast_canonical_form_is_that_of_rfc_8785(row):
+    assert canonical(row) == rfc8785.dumps(row) + b"\n"
+
+
+@pytest.mark.slow
+def test_twenty_thousand_samples_are_written_and_read_in_seconds(tmp_path):
+    samples = [make.sample(seed % 100, num_turns=13) for seed in range(20_000)]
+    started = time.process_time()
+    dataset = written(tmp_path, samples)
+    assert sum(1 for _ in read_pool(tmp_path, dataset, "cpt")) == 20_000
+    assert time.process_time() - started < 15

@@ -1,0 +1,83 @@
+import json
+
+import make
+import pytest
+
+from agentworld.errors import InputError
+from agentworld.records.base import digest_file
+from agentworld.records.collected import Collected
+from agentworld.storage.trajectories import (
+    MANIFEST,
+    read_collected,
+    read_trajectories,
+    write_trajectories,
+)
+
+
+def test_trajectories_come_back_as_they_were(tmp_path):
+    written = [make.trajectory(seed=1), make.trajectory(("ls", "\u2028 [0] ~"), seed=2)]
+    write_trajectories(tmp_path / "a.jsonl", written)
+    assert list(read_trajectories(tmp_path / "a.jsonl")) == written
+
+
+def test_a_folder_is_read_file_by_file_in_the_order_of_its_names(tmp_path):
+    for name, seed in (("b", 2), ("a", 1)):
+        write_trajectories(tmp_path / f"{name}.jsonl", [make.trajectory(seed=seed)])
+    assert [trajectory.seed for trajectory in read_trajectories(tmp_path)] == [1, 2]
+
+
+def test_only_the_chunks_of_a_manifest_are_read(tmp_path):
+    for name in ("a", "b"):
+        write_trajectories(tmp_path / f"{name}.jsonl", [make.trajectory()])
+    digest = digest_file(tmp_path / "a.jsonl")
+    Collected(chunks={"a.jsonl": digest}).write(tmp_path / MANIFEST)
+    assert len(list(read_trajectories(tmp_path))) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        (b"no json\n", "Invalid JSON"),
+        (b"\xff\xfe\n", "line 2"),
+        (b"\n", "line 2"),
+        (b'{"domain": "terminal", "source": "x", "seed": "no number", "turns": []}\n', "seed"),
+        (b'{"domain": "terminal", "source": "x", "seed": 1}\n', "turns"),
+        (b'{"domain": "t", "source": "x", "seed": 1, "turns": [{"action": "ls"}]}\n', "turns.0"),
+    ],
+    ids=["no JSON", "no text", "empty", "no number", "no turns", "no observation"],
+)
+def test_a_malformed_line_is_named_with_its_file_and_field(tmp_path, line, named):
+    good = make.trajectory().model_dump_json().encode() + b"\n"
+    (tmp_path / "a.jsonl").write_bytes(good + line)
+    with pytest.raises(InputError, match=rf"a\.jsonl line 2.*{named}|{named}"):
+        list(read_trajectories(tmp_path / "a.jsonl"))
+
+
+def test_the_trajectories_before_a_malformed_line_are_read(tmp_path):
+    (tmp_path / "a.jsonl").write_text(make.trajectory().model_dump_json() + "\n{\n")
+    reading = read_trajectories(tmp_path / "a.jsonl")
+    assert next(reading) == make.trajectory()
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read .*a\.jsonl: No such file"):
+        list(read_trajectories(tmp_path / "a.jsonl"))
+
+
+def test_a_folder_without_trajectories_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no trajectories"):
+        read_collected(tmp_path)
+
+
+@pytest.mark.parametrize("harm", ["change", "remove"])
+def test_a_chunk_that_is_not_the_manifests_is_refused(tmp_path, harm):
+    chunk = tmp_path / "a.jsonl"
+    write_trajectories(chunk, [make.trajectory()])
+    Collected(chunks={"a.jsonl": digest_file(chunk)}).write(tmp_path / MANIFEST)
+    read_collected(tmp_path)
+    if harm == "change":
+        chunk.write_text(json.dumps({}))
+    else:
+        chunk.unlink()
+    with pytest.raises(InputError, match=r"a\.jsonl is not the file of collected\.json"):
+        read_collected(tmp_path)

@@ -1,0 +1,51 @@
+"""Both kinds of RL through TRL's own trainer, on a model of one layer."""
+
+from pathlib import Path
+
+import pytest
+
+import make
+from agentworld.recipes.train import AgentRecipe, AgentRlRecipe, WorldRlRecipe
+from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
+from agentworld.records.progress import no_tick
+from agentworld.records.sample import Sample
+from agentworld.storage.pools import write_pool
+from agentworld.train import agent_rl, world_rl
+from agentworld.train.model import LanguageModel
+from worlds import ScriptedWorld
+
+WORLD = WorldRlRecipe(num_steps=2, prompts_per_step=2, group_size=2, max_tokens=4)
+AGENT = AgentRecipe(rl=AgentRlRecipe(num_steps=2, prompts_per_step=2, group_size=2, max_tokens=4))
+
+
+@pytest.fixture
+def parent(language_model: LanguageModel, tmp_path: Path) -> Path:
+    language_model.save(tmp_path / "parent")
+    return tmp_path / "parent"
+
+
+def one_target(sample: Sample) -> Sample:
+    turns = [turn.model_copy(update={"target": False}) for turn in sample.turns]
+    turns[1] = sample.turns[1]
+    return sample.model_copy(update={"turns": tuple(turns)})
+
+
+def test_a_world_is_trained_on_one_turn_of_each_trajectory(
+    parent: Path, samples: list[Sample], tmp_path: Path
+) -> None:
+    pool = write_pool(tmp_path / "rl.parquet", map(one_target, samples))
+    make.dataset(rl=pool).write(tmp_path / "dataset.json")
+    made = world_rl.run(WORLD, tmp_path, parent, tmp_path / "out", no_tick)
+    assert made == Checkpoint.read(tmp_path / "out" / "checkpoint.json")
+    assert made.artifact == ArtifactManifest.of(tmp_path / "out" / "model").digest
+    assert made.parents == (ArtifactManifest.of(parent).digest,)
+    assert 0 <= made.metrics["last_reward"] <= 25
+
+
+def test_an_agent_is_trained_on_the_rewards_of_its_world(parent: Path, tmp_path: Path) -> None:
+    world = ScriptedWorld(reward=lambda action: float(len(action) % 2))
+    simulator = make.digest("simulator")
+    made = agent_rl.run(AGENT, parent, world, simulator, tmp_path / "out", no_tick)
+    assert made.simulator == simulator
+    assert world.num_episodes == 2 * 2 * 2
+    assert made.artifact != ArtifactManifest.of(parent).digest

@@ -1,0 +1,61 @@
+"""A finished job on disk, for tests of what is read from it."""
+
+from pathlib import Path
+
+import make
+from agentworld.audit.chain import AgentChain, LiveLink, StageLink
+from agentworld.lineage.base import VersionRef
+from agentworld.records.run import AgentRun, RunOpening
+from agentworld.steps import STEPS
+from agentworld.steps.folders import CHAIN, REPORT, RUN, TrainedAgent
+
+
+def agent_run() -> AgentRun:
+    return AgentRun(
+        id="a1b2c3",
+        opening=RunOpening(agent="terminal-agent", starting_weights=make.digest("untrained")),
+        simulator=make.manifest().digest,
+        final_weights=make.digest("trained"),
+        num_episodes=1_728,
+        num_steps=6_301,
+    )
+
+
+def chain(**fields: object) -> AgentChain:
+    stages = [make.checkpoint("cpt"), make.checkpoint("sft"), make.checkpoint("rl")]
+    known = {
+        "agent": "terminal-agent@1",
+        "artifact": make.digest("trained"),
+        "run": agent_run(),
+        "simulator": make.manifest().digest,
+        "world_model": "agentworld-terminal@1",
+        "world_model_artifact": make.digest("artifact of rl"),
+        "stages": [StageLink.of(stage) for stage in stages],
+        "data": make.digest("data"),
+        "live": LiveLink(
+            report=make.agent_report().digest,
+            episodes=400,
+            successes_before=20,
+            successes_after=100,
+            commands=1_700,
+        ),
+        "breaks": [],
+    }
+    return AgentChain.model_validate({**known, **fields})
+
+
+def finished_job(store: Path, *, agent_chain: AgentChain | None = None) -> dict[str, Path]:
+    """The folders of all steps, with what is reported of them."""
+    outputs = {"simulate": make.manifest().digest}
+    folders = {
+        step: make.finished_step(store, step, outputs.get(step, make.digest(step)))
+        for step in STEPS
+    }
+    made = TrainedAgent(
+        version=VersionRef(name="terminal-agent", version=1), run=agent_run(), live_steps=0
+    )
+    make.world_report().write(folders["evaluate"] / REPORT)
+    make.agent_report().write(folders["validate"] / REPORT)
+    made.write(folders["agent"] / RUN)
+    (agent_chain or chain()).write(folders["audit"] / CHAIN)
+    return folders

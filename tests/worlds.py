@@ -1,0 +1,43 @@
+"""A world that needs no simulator, for tests of training."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from agentworld.errors import SimulatorError
+from agentworld.records.task import Task
+
+
+class Shown(NamedTuple):
+    """What the scripted world answers."""
+
+    observation: str = "kolmir\n[0] ~"
+    reward: float | None = None
+    done: bool = False
+    truncated: bool = False
+
+
+class ScriptedWorld:
+    """Ends every episode at its third step; fails the episodes that it is told to."""
+
+    def __init__(
+        self,
+        failing: frozenset[str] = frozenset(),
+        reward: Callable[[str], float] = lambda _action: 1.0,
+    ) -> None:
+        self.failing = failing
+        self.reward = reward
+        self.steps: dict[str, int] = {}
+        self.num_episodes = 0
+
+    async def reset(self, task: Task) -> str:
+        self.num_episodes += 1
+        episode = f"{task.id} {self.num_episodes}"
+        self.steps[episode] = 0
+        return episode
+
+    async def step(self, episode: str, action: str) -> Shown:
+        self.steps[episode] += 1
+        if episode.partition(" ")[0] in self.failing:
+            raise SimulatorError(f"no answer to {action!r}")
+        done = self.steps[episode] == 3
+        return Shown(reward=self.reward(action) if done else None, done=done)
