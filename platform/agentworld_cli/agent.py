@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_folder
+from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_step
 
 app = typer.Typer(help="Agents.", no_args_is_help=True)
 
@@ -25,4 +25,4 @@ def validate(
     """Try an agent before and after its training, simulated and live."""
     from agentworld.steps.validate import validate
 
-    show_folder(validate(recipe, store, simulator, agent), as_json=as_json)
+    show_step(validate, recipe, store, simulator, agent, as_json=as_json)

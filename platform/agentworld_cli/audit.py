@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 from rich.tree import Tree
 
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, console
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, trees
 
 app = typer.Typer(help="Which simulator trained which agent.", no_args_is_help=True)
 
@@ -40,7 +40,7 @@ def agent(
         tree.add(f"live: {live.episodes} episodes, {live.commands} commands, {words}")
     for broken in chain.breaks:
         tree.add(f"[red]broken: {escape(broken)}[/]")
-    console.print(tree, soft_wrap=True)
+    trees.print(tree)
 
 
 @app.command()
@@ -67,7 +67,7 @@ def simulator(
     for run in found.other_runs:
         served = _served(run.num_episodes, run.num_steps)
         tree.add(f"{run.opening.purpose} run {run.id} of {run.opening.agent}: {served}")
-    console.print(tree, soft_wrap=True)
+    trees.print(tree)
 
 
 def _served(num_episodes: int, num_steps: int) -> str:

@@ -11,8 +11,8 @@ from agentworld_cli.show import (
     Json,
     RecipeName,
     Store,
-    show_folder,
     show_record,
+    show_step,
 )
 
 app = typer.Typer(help="Live episodes and data sets.", no_args_is_help=True)
@@ -25,7 +25,7 @@ def collect(
     """Let exploring policies act in a live shell."""
     from agentworld.steps.collect import collect
 
-    show_folder(collect(recipe, store), as_json=as_json)
+    show_step(collect, recipe, store, as_json=as_json)
 
 
 @app.command()
@@ -38,7 +38,7 @@ def prepare(
     """Make trajectories into samples."""
     from agentworld.steps.prepare import prepare
 
-    show_folder(prepare(recipe, store, collected), as_json=as_json)
+    show_step(prepare, recipe, store, collected, as_json=as_json)
 
 
 @app.command()

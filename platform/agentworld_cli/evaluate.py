@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_folder
+from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_step
 
 _Stage = Annotated[str, typer.Option(help="The folder of the finished stage.")]
 
@@ -21,4 +21,4 @@ def evaluate(
     """Score the stages and two baselines on held-out live episodes."""
     from agentworld.steps.evaluate import evaluate
 
-    show_folder(evaluate(recipe, store, data, cpt, sft, rl), as_json=as_json)
+    show_step(evaluate, recipe, store, data, cpt, sft, rl, as_json=as_json)

@@ -1,6 +1,8 @@
 """The table of contents: one file for each noun."""
 
 import os
+import sys
+import warnings
 
 import typer
 
@@ -36,6 +38,8 @@ app.add_typer(pipeline.app, name="pipeline")
 def main() -> None:
     """The program `agentworld`."""
     os.environ.update(_QUIET | os.environ)
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # a warning of a library is no sentence for a user
     with told():
         app()
 

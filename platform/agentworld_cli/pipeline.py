@@ -21,7 +21,6 @@ def write(
     from agentworld_pipelines.components import IMAGE
 
     compile_pipeline(output, image or IMAGE)
-    print(output)
 
 
 @app.command()

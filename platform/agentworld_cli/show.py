@@ -1,11 +1,14 @@
 """Printing a result: as JSON for machines, as a table or a tree for people."""
 
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from typing import Annotated
 
 import typer
 from pydantic import BaseModel
 from rich.console import Console
-from rich.table import Table
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RecipeName = Annotated[str, typer.Option(help="A recipe's file, or the name of a shipped one.")]
@@ -15,6 +18,8 @@ DEFAULT_RECIPE = "demo"
 DEFAULT_STORE = "demo-output/demo"
 
 console = Console()
+trees = Console(width=max(console.width, 120))
+"""Never cuts a digest off; a narrower terminal wraps by itself."""
 
 
 def show_record(record: BaseModel, *, as_json: bool) -> None:
@@ -22,18 +27,18 @@ def show_record(record: BaseModel, *, as_json: bool) -> None:
     if as_json:
         print(record.model_dump_json(indent=2))
         return
-    table = Table.grid(padding=(0, 2))
-    for name, value in record.model_dump(mode="json").items():
-        table.add_row(name, _short(value))
-    console.print(table)
+    for name, value in _flat(record.model_dump(mode="json")):
+        print(f"{name:<32} {value!r}" if isinstance(value, str) else f"{name:<32} {value}")
 
 
-def show_folder(folder: str, *, as_json: bool) -> None:
-    """The folder of a finished step, as the next command takes it."""
-    if as_json:
-        console.print_json(data={"folder": folder})
-    else:
-        print(folder)
+def show_step(step: Callable[..., str], *arguments: object, as_json: bool) -> None:
+    """Runs a step and prints its folder, as the next command takes it.
+
+    What libraries print while they work goes to stderr, so that stdout holds the result alone.
+    """
+    with redirect_stdout(sys.stderr):
+        folder = step(*arguments)
+    print(json.dumps({"folder": folder}) if as_json else folder)
 
 
 def brief(digest: str | None) -> str:
@@ -41,6 +46,10 @@ def brief(digest: str | None) -> str:
     return digest[:19] if digest else "-"
 
 
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 200 else text[:197] + "..."
+def _flat(value: object, name: str = "") -> Iterator[tuple[str, object]]:
+    """The leaves of a tree, by their path."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _flat(inner, f"{name}.{key}" if name else str(key))
+    else:
+        yield name, value

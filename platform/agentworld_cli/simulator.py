@@ -13,8 +13,8 @@ from agentworld_cli.show import (
     RecipeName,
     Store,
     console,
-    show_folder,
     show_record,
+    show_step,
 )
 
 app = typer.Typer(help="Pinned simulators.", no_args_is_help=True)
@@ -40,7 +40,7 @@ def pin(
 
     ref = VersionRef.parse(version)
     check_store(Path(store))
-    show_folder(pin_version(recipe, store, ref), as_json=as_json)
+    show_step(pin_version, recipe, store, ref, as_json=as_json)
 
 
 @app.command()

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from rich.table import Table
+from rich.box import SIMPLE_HEAD
+from rich.table import Column, Table
 
 from agentworld.records.report import AgentReport, Estimate, WorldModelReport, WorldModelScore
 from agentworld.steps.folders import REPORT, RUN, TrainedAgent
@@ -14,9 +15,9 @@ from agentworld_cli.show import console
 
 def show_summary(folders: Mapping[str, Path], summary: Summary) -> None:
     """What was made and how good it is."""
-    console.print(_world_model(WorldModelReport.read(folders["evaluate"] / REPORT)))
-    console.print(_agent(AgentReport.read(folders["validate"] / REPORT)))
-    console.print(_figures(figures_of(summary)))
+    console.print(_world_model(WorldModelReport.read(folders["evaluate"] / REPORT)), "")
+    console.print(_agent(AgentReport.read(folders["validate"] / REPORT)), "")
+    console.print(_figures(figures_of(summary)), "")
     made = TrainedAgent.read(folders["agent"] / RUN)
     console.print(f"simulator: {summary.simulator['digest']}", soft_wrap=True)
     console.print(
@@ -27,8 +28,8 @@ def show_summary(folders: Mapping[str, Path], summary: Summary) -> None:
 
 
 def _world_model(report: WorldModelReport) -> Table:
-    table = Table("predictor", title="World model: exact match on held-out live episodes")
-    for heading in ("all turns", "need memory", "unseen word", "by rule", "free-running"):
+    table = _table("World model: exact match on held-out live episodes", "predictor")
+    for heading in ("all turns", "need memory", "unseen word", "free-running"):
         table.add_column(heading, justify="right")
     for name, score in {**report.baselines, **report.stages}.items():
         table.add_row(name, *(_interval(each) for each in _columns(score)))
@@ -37,11 +38,11 @@ def _world_model(report: WorldModelReport) -> Table:
 
 def _columns(score: WorldModelScore) -> list[Estimate | None]:
     exact = [score.exact_match, score.exact_match_state, score.exact_match_unseen]
-    return [*exact, score.rule, score.free_running]
+    return [*exact, score.free_running]
 
 
 def _agent(report: AgentReport) -> Table:
-    table = Table("agent", title="Agent: success on held-out tasks")
+    table = _table("Agent: success on held-out tasks", "agent")
     for heading in ("simulated", "live", "gap"):
         table.add_column(heading, justify="right")
     for name, score in (("untrained", report.untrained), ("trained", report.trained)):
@@ -52,7 +53,7 @@ def _agent(report: AgentReport) -> Table:
 
 
 def _figures(figures: list[Figure]) -> Table:
-    table = Table("figure", title="Figures")
+    table = _table("Figures", "figure")
     for heading in ("value", "must", "goal"):
         table.add_column(heading, justify="right")
     for figure in figures:
@@ -68,7 +69,19 @@ def _bound(figure: Figure, bound: float | None) -> str:
     return f"{figure.wants(bound)} [{colour}]{word}[/]"
 
 
+def _table(title: str, first: str) -> Table:
+    return Table(
+        Column(first, no_wrap=True),
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+    )
+
+
 def _interval(estimate: Estimate | None) -> str:
     if estimate is None:
         return ""
-    return f"{estimate.mean:.3f} [dim]{estimate.low:.2f} to {estimate.high:.2f}[/]"
+    return f"{estimate.mean:.3f} [dim]{estimate.low:.2f}-{estimate.high:.2f}[/]"

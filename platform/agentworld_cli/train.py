@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_folder
+from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_step
 
 app = typer.Typer(help="Training stages.", no_args_is_help=True)
 
@@ -22,7 +22,7 @@ def cpt(
     """Continual pre-training."""
     from agentworld.steps.cpt import cpt
 
-    show_folder(cpt(recipe, store, data), as_json=as_json)
+    show_step(cpt, recipe, store, data, as_json=as_json)
 
 
 @app.command()
@@ -36,7 +36,7 @@ def sft(
     """Supervised fine-tuning."""
     from agentworld.steps.sft import sft
 
-    show_folder(sft(recipe, store, data, parent), as_json=as_json)
+    show_step(sft, recipe, store, data, parent, as_json=as_json)
 
 
 @app.command()
@@ -50,7 +50,7 @@ def rl(
     """RL of the world model."""
     from agentworld.steps.rl import rl
 
-    show_folder(rl(recipe, store, data, parent), as_json=as_json)
+    show_step(rl, recipe, store, data, parent, as_json=as_json)
 
 
 @app.command()
@@ -64,4 +64,4 @@ def agent(
     """Imitation, then RL in the simulator alone."""
     from agentworld.steps.agent import agent
 
-    show_folder(agent(recipe, store, collected, simulator), as_json=as_json)
+    show_step(agent, recipe, store, collected, simulator, as_json=as_json)

@@ -31,13 +31,9 @@ _RECIPE = "recipe.json"
 class _Chunk(NamedTuple):
     """Episodes that are written into one file."""
 
+    name: str
     held_out: bool
     episodes: range
-
-    @property
-    def name(self) -> str:
-        number = self.episodes.start // EPISODES_PER_CHUNK
-        return f"{'held-out' if self.held_out else 'episodes'}-{number:05d}.jsonl"
 
 
 class _Made(NamedTuple):
@@ -49,7 +45,9 @@ class _Made(NamedTuple):
     num_transitions: int
 
 
-def collect(recipe: CollectRecipe, out: Path, tick: Tick) -> Digest:
+def collect(
+    recipe: CollectRecipe, out: Path, tick: Tick, *, episodes_per_chunk: int = EPISODES_PER_CHUNK
+) -> Digest:
     """Fills a folder with trajectories; returns the digest of their manifest."""
     check_sandbox()
     _claim(recipe, out)
@@ -60,7 +58,7 @@ def collect(recipe: CollectRecipe, out: Path, tick: Tick) -> Digest:
         initializer=_leave_with_parent,
     )
     try:
-        made = list(_make_all(recipe, out, workers, tick))
+        made = list(_make_all(recipe, out, episodes_per_chunk, workers, tick))
     finally:
         workers.shutdown(cancel_futures=True)
     collected = _manifest(made)
@@ -80,11 +78,11 @@ def _claim(recipe: CollectRecipe, out: Path) -> None:
 
 
 def _make_all(
-    recipe: CollectRecipe, out: Path, workers: ProcessPoolExecutor, tick: Tick
+    recipe: CollectRecipe, out: Path, size: int, workers: ProcessPoolExecutor, tick: Tick
 ) -> Iterator[_Made]:
-    yield from _make(recipe, out, workers, _held_out_chunks(recipe.num_held_out_episodes))
+    yield from _make(recipe, out, workers, _held_out_chunks(recipe.num_held_out_episodes, size))
     num_transitions = 0
-    for made in _make(recipe, out, workers, _training_chunks()):
+    for made in _make(recipe, out, workers, _training_chunks(size)):
         yield made
         num_transitions += made.num_transitions
         tick(min(num_transitions, recipe.num_transitions), recipe.num_transitions)
@@ -92,15 +90,17 @@ def _make_all(
             return
 
 
-def _held_out_chunks(num_episodes: int) -> Iterator[_Chunk]:
-    for first in range(0, num_episodes, EPISODES_PER_CHUNK):
-        yield _Chunk(True, range(first, min(first + EPISODES_PER_CHUNK, num_episodes)))
+def _held_out_chunks(num_episodes: int, size: int) -> Iterator[_Chunk]:
+    for number, first in enumerate(range(0, num_episodes, size)):
+        episodes = range(first, min(first + size, num_episodes))
+        yield _Chunk(f"held-out-{number:05d}.jsonl", True, episodes)
 
 
-def _training_chunks() -> Iterator[_Chunk]:
+def _training_chunks(size: int) -> Iterator[_Chunk]:
     """Without an end: the caller takes what it needs."""
-    for first in count(0, EPISODES_PER_CHUNK):
-        yield _Chunk(False, range(first, first + EPISODES_PER_CHUNK))
+    for number in count():
+        episodes = range(number * size, (number + 1) * size)
+        yield _Chunk(f"episodes-{number:05d}.jsonl", False, episodes)
 
 
 def _make(

@@ -1,7 +1,7 @@
 """One explorer's episode in a live shell: it wanders, or it runs an errand."""
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from typing import NamedTuple
@@ -32,20 +32,26 @@ class _Plan(NamedTuple):
     task: Task | None = None
 
 
-def explore(recipe: CollectRecipe, episodes: Iterable[int], *, held_out: bool) -> list[Trajectory]:
+def explore(
+    recipe: CollectRecipe,
+    episodes: Iterable[int],
+    *,
+    held_out: bool,
+    open_shell: Callable[[], LiveShell] = LiveShell,
+) -> list[Trajectory]:
     """The trajectories of these episodes; one that broke its sandbox is left out.
 
     Raises SandboxBroken when all of them did: then it is not the episodes that are broken.
     """
     recorded = []
     with ExitStack() as shells:
-        shell = shells.enter_context(LiveShell())
+        shell = shells.enter_context(open_shell())
         for number in episodes:
             plan = _plan(recipe, number, held_out=held_out)
             try:
                 turns = tuple(_act(shell, plan, with_state=recipe.record_state))
             except SandboxBroken:
-                shell = shells.enter_context(LiveShell())
+                shell = shells.enter_context(open_shell())
             else:
                 recorded.append(_trajectory(plan, turns, held_out=held_out))
     if not recorded:

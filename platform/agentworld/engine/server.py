@@ -62,7 +62,7 @@ def serve(
     Raises EngineError with the end of the log when the engine does not start, or dies.
     """
     kind, version = recipe.kind, engine_version(recipe.kind)
-    port, model = free_port(), str(model_folder)
+    port, model = free_port(), str(model_folder.resolve())
     command = [
         *(sys.executable, *program(kind).command, model),
         *engine_arguments(recipe, context_tokens),
@@ -71,16 +71,16 @@ def serve(
     environment = _QUIET | program(kind).environment()
     with running(f"the engine {kind}", command, environment, port, log) as server:
         server.wait_until_ready("/health", _READY_SECONDS)
-        _ask_once(server, kind, model_folder, sampling)
+        _ask_once(server, kind, model, sampling)
         yield ServedEngine(server.url, model, kind, version, sampling, recipe.concurrency, server)
 
 
-def _ask_once(server: Server, kind: EngineKind, model_folder: Path, sampling: Sampling) -> None:
+def _ask_once(server: Server, kind: EngineKind, model: str, sampling: Sampling) -> None:
     """Fixes how `transformers serve` draws every later answer, and proves that it answers."""
-    body = request_body(kind, str(model_folder), [{"role": "user", "content": "hi"}], sampling)
+    body = request_body(kind, model, [{"role": "user", "content": "hi"}], sampling)
     body["max_tokens"] = 1
     if kind == "transformers-serve" and sampling.temperature > 0:
-        body["generation_config"] = json.dumps(_drawing_config(model_folder, sampling))
+        body["generation_config"] = json.dumps(_drawing_config(Path(model), sampling))
     try:
         answer = httpx.post(
             server.url + CHAT_PATH, json=body, timeout=_READY_SECONDS, trust_env=False

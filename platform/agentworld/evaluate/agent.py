@@ -41,22 +41,28 @@ def held_out_tasks(recipe: ValidateRecipe) -> list[Task]:
 async def play(policy: Engine, world: World, task: Task, sampling: Sampling) -> Played:
     """One episode; an action is the first line of what the policy says.
 
-    A policy that says nothing, or is cut off, has failed the task. An engine, a simulator or
-    a sandbox that fails leaves a hole.
+    A policy that says nothing, is cut off, or breaks its sandbox with a command has failed
+    the task. An engine or a simulator that fails, or a sandbox that cannot be had, leaves a
+    hole.
     """
     turns: list[Turn] = []
     try:
         episode = await world.reset(task)
-        for _ in range(task.turn_limit):
+    except (EngineError, SimulatorError, SandboxBroken) as error:
+        return Played(task, (), None, str(error))
+    for _ in range(task.turn_limit):
+        try:
             action = await _act(policy, task, turns, sampling)
             if not action:
                 return Played(task, tuple(turns), False, "the policy chose no action")
             seen = await world.step(episode, action)
-            turns.append(Turn(action=action, observation=seen.observation))
-            if seen.done:
-                return Played(task, tuple(turns), bool(seen.reward))
-    except (EngineError, SimulatorError, SandboxBroken) as error:
-        return Played(task, tuple(turns), None, str(error))
+        except SandboxBroken as error:
+            return Played(task, tuple(turns), False, str(error))
+        except (EngineError, SimulatorError) as error:
+            return Played(task, tuple(turns), None, str(error))
+        turns.append(Turn(action=action, observation=seen.observation))
+        if seen.done:
+            return Played(task, tuple(turns), bool(seen.reward))
     return Played(task, tuple(turns), False, "the turn limit")
 
 

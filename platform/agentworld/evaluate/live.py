@@ -36,9 +36,8 @@ class _Episode:
 class LiveWorld:
     """A fresh sandbox for each episode; `num_steps` counts every command that was tried.
 
-    A command that breaks its sandbox, by taking too long, flooding or leaving the shell,
-    ends the episode with reward 0: it is the agent's own act. A sandbox that cannot be
-    opened is no act of the agent, and the error flies.
+    A step raises SandboxBroken where its command took too long, flooded or left the shell:
+    there is no observation, and the episode is over by the agent's own act.
     """
 
     def __init__(
@@ -65,16 +64,17 @@ class LiveWorld:
         current = self._episodes[episode]
         current.num_steps += 1
         self.num_steps += 1
+        done = True
         try:
             observation = await self._in_thread(lambda: current.shell.step(action))
-        # ValueError: what is no text for a shell, such as a NUL byte.
-        except (SandboxBroken, ValueError) as error:
-            seen = LiveStep(str(error), 0.0, done=True, truncated=False)
-        else:
             seen = _seen(current, action, observation)
-        if seen.done:
-            current.shell.close()
-            del self._episodes[episode]
+            done = seen.done
+        except ValueError as error:
+            raise SandboxBroken(f"the action is no text for a shell: {error}") from error
+        finally:
+            if done:
+                current.shell.close()
+                del self._episodes[episode]
         return seen
 
     async def close(self) -> None:

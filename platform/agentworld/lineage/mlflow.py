@@ -6,6 +6,7 @@ retried step finds what it registered before, and an auditor what a simulator tr
 """
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from agentworld.records.base import Digest, digest_json
 
 _EXPERIMENT = "agentworld"
 _RECORD = "lineage.json"
+_VARIABLES = ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI")
 _ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
 
 
@@ -32,12 +34,8 @@ class MlflowRegistry:
         self._artifacts = artifacts
         for chatty in ("mlflow", "alembic"):
             logging.getLogger(chatty).setLevel(logging.WARNING)
-        with self._errors_named():
-            # MLflow resolves `models:/` addresses by its process-wide setting, whatever
-            # address a client was given.
-            mlflow.set_tracking_uri(uri)
-            mlflow.set_registry_uri(uri)
-            self._client = mlflow.MlflowClient()
+        with self._opened():
+            self._client = mlflow.MlflowClient(uri, uri)
 
     def register_world_model(self, name: str, what: WorldModel, model: Path) -> VersionRef:
         """A new version, or the one that this artifact has already."""
@@ -77,7 +75,7 @@ class MlflowRegistry:
     def fetch(self, ref: VersionRef, out: Path) -> None:
         """Copies the files of a version into a folder."""
         version = self._version(ref)
-        with self._errors_named():
+        with self._opened():
             mlflow.artifacts.download_artifacts(artifact_uri=version.source, dst_path=str(out))
 
     def _register(
@@ -92,7 +90,7 @@ class MlflowRegistry:
         known = self._search(f"name = '{name}'", *same)
         if known:
             return known[0]
-        with self._errors_named():
+        with self._opened():
             run = self._client.create_run(self._experiment(), tags=tags, run_name=name)
             run_id: str = run.info.run_id
             self._client.log_text(run_id, what.model_dump_json(), _RECORD)
@@ -136,11 +134,11 @@ class MlflowRegistry:
         version = self._version(ref)
         if version.tags.get(_tag("kind")) != kind:
             raise InputError(f"{ref} is no {kind.replace('-', ' ')}; name a version of one")
-        with self._errors_named():
+        with self._opened():
             return str(mlflow.artifacts.load_text(f"runs:/{version.run_id}/{_RECORD}"))
 
     def _version(self, ref: VersionRef) -> ModelVersion:
-        with self._errors_named():
+        with self._opened():
             try:
                 return self._client.get_model_version(ref.name, str(ref.version))
             except MlflowException as error:
@@ -151,20 +149,39 @@ class MlflowRegistry:
                 raise absent(ref, versions, names) from error
 
     def _search(self, *conditions: str) -> list[VersionRef]:
-        with self._errors_named():
+        with self._opened():
             found = self._client.search_model_versions(" and ".join(conditions))
         refs = [VersionRef(name=version.name, version=int(version.version)) for version in found]
         return sorted(refs, key=lambda ref: (ref.name, ref.version))
 
     @contextmanager
-    def _errors_named(self) -> Iterator[None]:
+    def _opened(self) -> Iterator[None]:
+        """MLflow with this address, and its errors in our words."""
         try:
-            yield
+            with _current(self._uri):
+                yield
         except (MlflowException, SQLAlchemyError) as error:  # the latter while it opens a file
             why = " ".join(str(error).split())[:200]
             raise StoreError(
-                f"the registry {self._uri} failed: {why}; check its address"
+                f"the registry {self._uri} failed: {why}; check that it runs"
             ) from error
+
+
+@contextmanager
+def _current(uri: str) -> Iterator[None]:
+    """MLflow resolves `models:/` by a setting of the process, whatever a client was given.
+
+    It also puts that setting into the environment, where it would pass for the user's own.
+    """
+    before = {name: os.environ.get(name) for name in _VARIABLES}
+    mlflow.set_tracking_uri(uri)
+    mlflow.set_registry_uri(uri)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            os.environ.update({name: value} if value is not None else {})
 
 
 def _tag(name: str) -> str:

@@ -11,9 +11,9 @@ class CollectRecipe(Record):
     num_transitions: int = Field(200_000, gt=0)
     """At least so many turns for training; held-out episodes come on top."""
     num_held_out_episodes: int = Field(400, gt=0)
-    errand_share: float = Field(0.3, ge=0, le=1)
+    errand_share: float = Field(0.15, ge=0, le=1)
     """Share of episodes that pursue a task; the others wander."""
-    turns_per_episode: int = Field(16, gt=1)
+    turns_per_episode: int = Field(12, gt=1)
     """Of a wandering episode."""
     num_workers: int = Field(3, gt=0)
     record_state: bool = False

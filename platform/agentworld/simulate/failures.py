@@ -5,6 +5,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from agentworld.client.simulator import SIMULATOR_HEADER
 from agentworld.errors import AgentworldError, Conflict, EngineError, InputError, NotFound
 from agentworld.simulate.schemas import Failure, Problem
 
@@ -24,14 +25,16 @@ def failures(*statuses: int) -> dict[int | str, dict[str, object]]:
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Answers every error that the service names, and requests that it cannot read."""
-    for error in (AgentworldError, RequestValidationError, HTTPException):
+    """Answers every error: what the service names, what it cannot read, what it did wrong."""
+    for error in (AgentworldError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(error, _answer)
 
 
-async def _answer(_request: Request, error: Exception) -> JSONResponse:
+async def _answer(request: Request, error: Exception) -> JSONResponse:
     status, problem = _translate(error)
-    return JSONResponse(Failure(error=problem).model_dump(), status)
+    # Our own mistakes are answered outside of every middleware, the one that names us included.
+    name = {SIMULATOR_HEADER: request.app.state.service.digest}
+    return JSONResponse(Failure(error=problem).model_dump(), status, name)
 
 
 def _translate(error: Exception) -> tuple[int, Problem]:
@@ -54,4 +57,4 @@ def _translate(error: Exception) -> tuple[int, Problem]:
             return 422, Problem(kind="input", message=f"{where}: {first['msg']}", retryable=False)
         case HTTPException(status_code=status, detail=detail):
             return status, Problem(kind="not-found", message=detail, retryable=False)
-    raise error
+    return 500, Problem(kind="internal", message="our mistake; see the log", retryable=False)

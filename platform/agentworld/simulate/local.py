@@ -41,8 +41,8 @@ def serve_simulator(
         port, command = free_port(), [sys.executable, "-m", "agentworld.simulate.main"]
         environment = {
             **_addresses(served, port),
-            "AGENTWORLD_MANIFEST": str(manifest_path),
-            "AGENTWORLD_MODEL_FOLDER": str(model_folder),
+            "AGENTWORLD_MANIFEST": str(manifest_path.resolve()),
+            "AGENTWORLD_MODEL_FOLDER": str(model_folder.resolve()),
             "AGENTWORLD_LEDGER_URL": ledger_url,
         }
         log = log_folder / "simulator.log"

@@ -14,7 +14,7 @@ from agentworld.records.base import Digest, Record, digest_json
 from agentworld.records.progress import Tick
 from agentworld.records.step import StepReceipt
 from agentworld.steps.code import code_digest
-from agentworld.steps.failure import sentence_of
+from agentworld.steps.failure import sentence_of, translated
 from agentworld.steps.lock import hold
 from agentworld.steps.progress import ProgressFile
 from agentworld.steps.watch import Watch
@@ -72,5 +72,8 @@ def _failure_told(progress: ProgressFile, store: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        progress.fail(type(error).__name__, sentence_of(error, store))
-        raise
+        told = translated(error, store)
+        progress.fail(type(told).__name__, sentence_of(told))
+        if told is error:
+            raise
+        raise told from error

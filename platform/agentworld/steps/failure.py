@@ -4,20 +4,23 @@ import errno
 import shutil
 from pathlib import Path
 
-from agentworld.errors import AgentworldError
+from agentworld.errors import AgentworldError, StoreError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FREE_BYTES = 64 << 10  # less than this holds no result of any step
 
 
-def sentence_of(error: BaseException, store: Path) -> str:
+def translated(error: Exception, store: Path) -> Exception:
+    """The error as the user should meet it: a full disk hides behind many others."""
+    if is_full(store) or _says_full(error):
+        return StoreError(full_sentence(store))
+    return error
+
+
+def sentence_of(error: Exception) -> str:
     """The sentence for a user; an error that nobody foresaw keeps its type's name."""
-    if isinstance(error, AgentworldError) and not is_full(store):
-        return str(error)
-    if _says_full(error) or is_full(store):
-        return full_sentence(store)
     words = " ".join(str(error).split())[:300] or "no words"
-    return f"{type(error).__name__}: {words}"
+    return words if isinstance(error, AgentworldError) else f"{type(error).__name__}: {words}"
 
 
 def full_sentence(store: Path) -> str:

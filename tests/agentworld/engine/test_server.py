@@ -4,9 +4,7 @@ import asyncio
 import importlib.util
 import os
 import signal
-from pathlib import Path
 
-import httpx
 import pytest
 
 from agentworld.engine.server import serve
@@ -18,6 +16,7 @@ MAX_TOKENS = 40
 GREEDY = Sampling(max_tokens=MAX_TOKENS)
 DRAWN = Sampling(max_tokens=MAX_TOKENS, temperature=1.0)
 PROMPTS = [f"echo {number} > a{number * 7}" for number in range(16)]
+SYSTEM = "rimo.txt: kolu tane\n" * 12  # long enough for pages that prompts share
 CUT_OFF, EMPTY = "cut-off", "unparsable"
 
 needs_vllm = pytest.mark.skipif(
@@ -26,13 +25,25 @@ needs_vllm = pytest.mark.skipif(
 
 
 def asked(prompt):
-    return [{"role": "system", "content": "bash"}, {"role": "user", "content": prompt}]
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": prompt}]
 
 
-def serving(folder, tmp_path, kind="transformers-serve", sampling=GREEDY):
+def serving(folder, logs, kind="transformers-serve", sampling=GREEDY):
     recipe = EngineRecipe(kind=kind, cache_blocks=128, batch_tokens=256)
-    log = tmp_path / "engine.log"
+    log = logs / "engine.log"
     return serve(folder, recipe, sampling=sampling, context_tokens=256, log=log)
+
+
+@pytest.fixture(scope="module")
+def vllm(tiny_model, tmp_path_factory):
+    with serving(tiny_model, tmp_path_factory.mktemp("vllm"), "vllm") as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def transformers_serve(tiny_model, tmp_path_factory):
+    with serving(tiny_model, tmp_path_factory.mktemp("transformers")) as served:
+        yield served
 
 
 def say_all(served, prompts, sampling=GREEDY):
@@ -74,26 +85,29 @@ def _generate(tokenizer, model, prompt):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["transformers-serve", pytest.param("vllm", marks=needs_vllm)])
-def test_a_greedy_engine_says_what_generate_says(kind, tiny_model, tmp_path):
+@pytest.mark.parametrize("kind", ["transformers_serve", pytest.param("vllm", marks=needs_vllm)])
+def test_a_greedy_engine_says_what_generate_says(kind, tiny_model, request):
+    served = request.getfixturevalue(kind)
     expected = generate_all(tiny_model, PROMPTS)
     assert len(set(expected) - {CUT_OFF, EMPTY}) > 4
-    with serving(tiny_model, tmp_path, kind) as served:
-        assert say_all(served, PROMPTS) == expected
-        assert say_all(served, PROMPTS[::-1]) == expected[::-1]
+    assert say_all(served, PROMPTS) == expected
+    assert say_all(served, PROMPTS[::-1]) == expected[::-1]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["transformers-serve", pytest.param("vllm", marks=needs_vllm)])
-def test_an_engine_that_draws_says_different_things(kind, tiny_model, tmp_path):
-    with serving(tiny_model, tmp_path, kind, DRAWN) as served:
+@needs_vllm
+def test_vllm_draws_each_answer_as_it_was_asked(vllm):
+    narrow = DRAWN.model_copy(update={"top_k": 1})
+    assert len(set(say_all(vllm, [PROMPTS[0]] * 12, DRAWN))) > 3
+    assert len(set(say_all(vllm, [PROMPTS[0]] * 12, narrow))) == 1
+
+
+@pytest.mark.slow
+def test_transformers_serve_draws_every_answer_as_it_was_started_for(tiny_model, tmp_path):
+    with serving(tiny_model, tmp_path, sampling=DRAWN) as served:
         assert len(set(say_all(served, [PROMPTS[0]] * 12, DRAWN))) > 3
-        narrow = DRAWN.model_copy(update={"top_k": 1})
-        if kind == "vllm":
-            assert len(set(say_all(served, [PROMPTS[0]] * 12, narrow))) == 1
-        else:
-            with pytest.raises(InputError, match="start another one"):
-                say_all(served, PROMPTS[:1], narrow)
+        with pytest.raises(InputError, match="start another one"):
+            say_all(served, PROMPTS[:1], GREEDY)
 
 
 @pytest.mark.slow
@@ -126,12 +140,3 @@ def test_a_folder_without_a_model_is_an_error_with_the_log(tmp_path):
 
     with pytest.raises(EngineError, match=str(tmp_path / "engine.log")):
         work()
-
-
-@pytest.mark.slow
-def test_nothing_is_left_of_an_engine(tiny_model, tmp_path):
-    with serving(tiny_model, tmp_path) as served:
-        pid, url = served.server.process.pid, served.url
-    assert not Path(f"/proc/{pid}").exists()
-    with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{url}/health")

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,21 @@ def test_a_broken_database_is_a_store_error_that_names_it(tmp_path):
 
 
 @pytest.mark.slow
+def test_two_registries_in_one_process_do_not_meet(tmp_path, model, monkeypatch):
+    from agentworld.lineage.mlflow import MlflowRegistry
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    one, other = (
+        MlflowRegistry(f"sqlite:///{tmp_path}/{name}.db", tmp_path / name) for name in "ab"
+    )
+    what = world_model("of one")
+    ref = one.register_world_model("worlds", what, model)
+    assert one.world_model(ref) == what
+    assert other.world_models_of(what.artifact) == []
+    assert "MLFLOW_TRACKING_URI" not in os.environ
+
+
+@pytest.mark.slow
 def test_the_tags_of_a_version_hold_the_digests_of_every_stage(model, database):
     from mlflow import MlflowClient
 
@@ -133,7 +149,8 @@ def test_the_tags_of_a_version_hold_the_digests_of_every_stage(model, database):
     what = world_model("tagged")
     registry = MlflowRegistry(f"sqlite:///{database}/mlflow.db", database / "artifacts")
     ref = registry.register_world_model("tagged", what, model)
-    tags = MlflowClient().get_model_version(ref.name, str(ref.version)).tags
+    uri = f"sqlite:///{database}/mlflow.db"
+    tags = MlflowClient(uri, uri).get_model_version(ref.name, str(ref.version)).tags
     assert tags["agentworld.artifact"] == what.artifact
     assert [tags[f"agentworld.{made.stage}.artifact"] for made in what.stages] == [
         made.artifact for made in what.stages

@@ -62,7 +62,7 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
         engine, opened = FakeEngine(answer), ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
         ledgers.append(opened)
         app = create_app(make.manifest(**manifest), engine, opened)
-        return Served(engine, opened, httpx.ASGITransport(app))
+        return Served(engine, opened, httpx.ASGITransport(app, raise_app_exceptions=False))
 
     ledgers: list[Ledger] = []
     yield start

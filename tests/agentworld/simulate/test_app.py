@@ -328,6 +328,13 @@ def test_a_step_that_cannot_be_written_is_a_typed_failure_and_no_answer(serve):
     assert answer.json()["error"]["retryable"]
 
 
+def test_a_mistake_of_ours_is_a_failure_that_names_the_simulator(serve):
+    served = serve(lambda messages: 1 / 0)
+    answer = served.step(served.reset(), "ls", 1)
+    assert problem(answer) == (500, "internal")
+    assert answer.headers["x-agentworld-simulator"] == SIMULATOR
+
+
 def test_a_manifest_of_other_code_is_not_served(serve):
     with pytest.raises(InputError, match="pins renderer 'another'"):
         serve(renderer="another")

@@ -96,7 +96,7 @@ def test_a_failure_is_told_in_one_sentence(tmp_path):
 
 
 def test_a_full_disk_is_told_with_the_path_of_the_store(tmp_path):
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(StoreError, match="is full; free space"):
         run(tmp_path, Worker(OSError(errno.ENOSPC, "No space left on device")))
     progress = read_progress(tmp_path, "collect")
     assert progress
@@ -111,3 +111,17 @@ def test_a_step_that_another_process_works_on_is_left_to_it(tmp_path):
         pytest.raises(StoreError, match="another process works on collect"),
     ):
         run(tmp_path, Worker())
+
+
+def test_a_full_disk_is_known_by_the_words_of_libraries_that_are_not_python(tmp_path):
+    error = RuntimeError("I/O error: No space left on device (os error 28)")
+    with pytest.raises(StoreError, match=f"the disk that holds {tmp_path} is full"):
+        run(tmp_path, Worker(error))
+
+
+def test_a_defect_keeps_its_type_and_its_words(tmp_path):
+    with pytest.raises(ValueError, match="odd"):
+        run(tmp_path, Worker(ValueError("an odd value")))
+    progress = read_progress(tmp_path, "collect")
+    assert progress
+    assert progress.sentence == "ValueError: an odd value"

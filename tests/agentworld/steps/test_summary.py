@@ -50,8 +50,8 @@ def test_a_job_that_keeps_everything_that_must_hold_is_seen_as_such(summary):
 @pytest.mark.parametrize(
     ("changed", "name"),
     [
-        ({"peak_memory_gib": 6.5}, "memory"),
-        ({"seconds": {"collect": 901.0}}, "time"),
+        ({"peak_memory_gib": 6.5}, "memory at most"),
+        ({"seconds": {"collect": 901.0}}, "time of all steps"),
     ],
 )
 def test_a_figure_that_does_not_hold_is_named(summary, changed, name):

@@ -1,29 +1,18 @@
 import time
 
-import make
 import pyarrow.parquet as pq
 import pytest
 import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
+import make
 from agentworld.errors import InputError
-from agentworld.records.dataset import DataSet
-from agentworld.storage.pools import PoolWriter, canonical, read_dataset, read_pool, write_pool
-
-
-def dataset_of(**pools):
-    return DataSet(
-        domain="terminal",
-        trajectories=make.digest("trajectories"),
-        recipe=make.digest("recipe"),
-        pools=pools,
-        filtered={},
-    )
+from agentworld.storage.pools import canonical, read_dataset, read_pool, write_pool
 
 
 def written(folder, samples, pool="cpt"):
-    return dataset_of(**{pool: write_pool(folder / f"{pool}.parquet", samples)})
+    return make.dataset(**{pool: write_pool(folder / f"{pool}.parquet", samples)})
 
 
 def test_samples_come_back_as_they_were_and_in_their_order(tmp_path):
@@ -108,13 +97,13 @@ def test_garbled_pages_are_an_input_error(tmp_path):
 
 def test_a_pool_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match="no pool 'rl'"):
-        list(read_pool(tmp_path, dataset_of(), "rl"))
+        list(read_pool(tmp_path, make.dataset(), "rl"))
 
 
 def test_a_failed_write_leaves_no_file(tmp_path):
-    with pytest.raises(ZeroDivisionError), PoolWriter(tmp_path / "a.parquet") as pool:
-        pool.add(make.sample())
-        raise ZeroDivisionError
+    samples = (make.sample(1 // seed) for seed in (1, 0))
+    with pytest.raises(ZeroDivisionError):
+        write_pool(tmp_path / "a.parquet", samples)
     assert list(tmp_path.iterdir()) == []
 
 

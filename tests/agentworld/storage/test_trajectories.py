@@ -1,8 +1,8 @@
 import json
 
-import make
 import pytest
 
+import make
 from agentworld.errors import InputError
 from agentworld.records.base import digest_file
 from agentworld.records.collected import Collected
@@ -38,8 +38,8 @@ def test_only_the_chunks_of_a_manifest_are_read(tmp_path):
     ("line", "named"),
     [
         (b"no json\n", "Invalid JSON"),
-        (b"\xff\xfe\n", "line 2"),
-        (b"\n", "line 2"),
+        (b"\xff\xfe\n", "Invalid JSON"),
+        (b"\n", "Invalid JSON"),
         (b'{"domain": "terminal", "source": "x", "seed": "no number", "turns": []}\n', "seed"),
         (b'{"domain": "terminal", "source": "x", "seed": 1}\n', "turns"),
         (b'{"domain": "t", "source": "x", "seed": 1, "turns": [{"action": "ls"}]}\n', "turns.0"),
@@ -49,8 +49,9 @@ def test_only_the_chunks_of_a_manifest_are_read(tmp_path):
 def test_a_malformed_line_is_named_with_its_file_and_field(tmp_path, line, named):
     good = make.trajectory().model_dump_json().encode() + b"\n"
     (tmp_path / "a.jsonl").write_bytes(good + line)
-    with pytest.raises(InputError, match=rf"a\.jsonl line 2.*{named}|{named}"):
+    with pytest.raises(InputError, match=r"a\.jsonl line 2 is no trajectory") as told:
         list(read_trajectories(tmp_path / "a.jsonl"))
+    assert named in str(told.value)
 
 
 def test_the_trajectories_before_a_malformed_line_are_read(tmp_path):

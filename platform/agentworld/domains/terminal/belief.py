@@ -45,9 +45,11 @@ class Belief:
         return " ".join(words)
 
     def file(self) -> str:
-        """A file believed to be here, mostly; else a name that may not exist."""
+        """A file believed to be here, mostly one met lately; else a name that may not exist."""
         files = self.folders[self.here].files
-        return self.rng.choice(files) if files and self.rng.random() < 0.9 else self.new_file()
+        if not files or self.rng.random() < 0.1:
+            return self.new_file()
+        return self.rng.choice(files[-2:] if self.rng.random() < 0.8 else files)
 
     def folder(self) -> str:
         """A folder believed to be here, mostly; else a name that may not exist."""

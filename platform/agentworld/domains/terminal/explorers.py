@@ -71,7 +71,7 @@ def _make_folder(belief: Belief) -> str:
 
 
 def _enter(belief: Belief) -> str:
-    up = belief.here and belief.rng.random() < 0.6
+    up = belief.here and belief.rng.random() < 0.4
     name = ".." if up else belief.folder()
     belief.enter(name)
     return f"cd {name}"
@@ -103,7 +103,9 @@ def _export(belief: Belief) -> str:
 
 
 def _show_variable(belief: Belief) -> str:
-    known = belief.variables and belief.rng.random() < 0.9
+    if not belief.variables:
+        return _export(belief)
+    known = belief.rng.random() < 0.9
     return f"echo ${belief.rng.choice(belief.variables if known else list('ABCDE'))}"
 
 
@@ -116,20 +118,20 @@ def _show_nested(belief: Belief) -> str:
 
 _MOVES: dict[Move, float] = {
     _write: 14,
-    _append: 8,
+    _append: 10,
     _touch: 2,
-    _make_folder: 4,
-    _enter: 5,
+    _make_folder: 5,
+    _enter: 6,
     _remove: 3,
     _copy: 3,
     _move: 3,
-    _export: 4,
-    _show_variable: 6,
+    _export: 2,
+    _show_variable: 5,
     _show_nested: 2,
-    lambda b: f"cat {b.file()}": 16,
-    lambda b: "ls": 9,
-    lambda b: f"ls {b.folder()}": 3,
-    lambda b: "pwd": 2,
+    lambda b: f"cat {b.file()}": 18,
+    lambda b: "ls": 10,
+    lambda b: f"ls {b.folder()}": 2,
+    lambda b: "pwd": 1,
     lambda b: f"grep {b.word()} {b.file()}": 6,
     lambda b: f"grep -l {b.word()} *": 4,
     lambda b: f"wc -l < {b.file()}": 2,
@@ -140,7 +142,7 @@ _MOVES: dict[Move, float] = {
     lambda b: f"tail -n 1 {b.file()}": 3,
     lambda b: "ls | wc -l": 2,
     lambda b: "echo $?": 4,
-    lambda b: f"echo {b.phrase()}": 3,
+    lambda b: f"echo {b.phrase()}": 2,
     lambda b: f"test -f {b.file()} && echo yes": 3,
     lambda b: f"{b.word()} {b.word()}": 1,
 }

@@ -10,7 +10,7 @@ import select
 import shlex
 import time
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 from agentworld.domains.sandbox import HOME, SandboxLimits, open_sandbox, stdin_of, stdout_of
 from agentworld.errors import SandboxBroken
@@ -24,13 +24,13 @@ _READY = b"\x1eready\n"
 # It leaves where it cannot clean up: no episode begins with what another one left behind.
 _OUTER = f"""
 shopt -s dotglob nullglob extglob
-mkdir {HOME}
 while printf '\\036ready\\n' && IFS= read -r prompt; do
+  [[ -d {HOME} ]] || mkdir {HOME}
   left=(/home/!(agent) {HOME}/*)
   (( ! ${{#left[@]}} )) || rm -rf -- "${{left[@]}}"
   left=(/home/!(agent) {HOME}/*)
   (( ! ${{#left[@]}} )) && [[ -w {HOME} ]] && cd {HOME} || exit
-  PS1="$prompt" PS2= bash --norc --noprofile --noediting -i
+  PS1="$prompt" PS2= bash --norc --noprofile --noediting +H -i
   kill -9 -1 2>/dev/null
 done
 """
@@ -143,21 +143,27 @@ class LiveShell:
         while True:
             output, found, line = seen.partition(mark)
             if found and (mark.endswith(b"\n") or line.endswith(b"\n")):
-                text = output.decode(errors="replace")
-                return text.removesuffix("\n").removesuffix("\n"), line.decode().rstrip("\n")
+                text = output.decode(errors="replace").removesuffix("\n").removesuffix("\n")
+                return text, line.decode(errors="replace").rstrip("\n")
+            if _READY in seen:  # the outer shell's word: the inner one is gone
+                self._break("left the shell")
             ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
             piece = os.read(pipe, 65536) if ready else b""
             seen += piece
-            if not piece or len(seen) > _MAX_OUTPUT_BYTES:
-                self.close()
-                why = "printed too much" if piece else "exited" if ready else "took too long"
-                raise SandboxBroken(f"the sandboxed command {why}; the episode is over")
+            if not piece:
+                self._break("ended the sandbox" if ready else "took too long")
+            if len(seen) > _MAX_OUTPUT_BYTES:
+                self._break("printed too much")
+
+    def _break(self, why: str) -> NoReturn:
+        self.close()
+        raise SandboxBroken(f"the sandboxed command {why}; the episode is over")
 
 
 def _start_commands(files: dict[str, str]) -> str:
     """One line for the whole start of an episode, because each line is a round trip."""
     folders = sorted({path.rpartition("/")[0] for path in files} - {""})
-    commands = ["set +H +o history", "unset PS2 OLDPWD", "PROMPT_DIRTRIM=0", "history -c"]
+    commands = ["set +o history", "unset PS2 OLDPWD", "PROMPT_DIRTRIM=0", "history -c"]
     if folders:
         commands.append("mkdir -p " + shlex.join(folders))
     for path, text in files.items():

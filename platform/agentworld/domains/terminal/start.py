@@ -4,14 +4,14 @@ import random
 
 from agentworld.domains.terminal.words import EpisodeWords
 
-MAX_FILES = 3
+_NUM_FILES = (0, 1, 1, 2)
 
 
 def make_files(rng: random.Random, words: EpisodeWords) -> dict[str, str]:
     """A few files, some in a folder, of one or two short lines."""
     folder, *names = words.names
     files = {}
-    for name in rng.sample(names, rng.randint(0, MAX_FILES)):
+    for name in rng.sample(names, rng.choice(_NUM_FILES)):
         inside = f"{folder}/" if rng.random() < 0.2 else ""
         lines = (_line(rng, words) for _ in range(rng.choice((1, 1, 2))))
         files[f"{inside}{name}.txt"] = "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,108 @@
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from agentworld.data.collect import collect
+from agentworld.errors import InputError
+from agentworld.recipes.data import CollectRecipe
+from agentworld.records.collected import Collected
+from agentworld.records.progress import no_tick
+from agentworld.storage.trajectories import MANIFEST, read_collected, read_trajectories
+
+RECIPE = CollectRecipe(
+    num_transitions=60, num_held_out_episodes=7, turns_per_episode=5, num_workers=1
+)
+
+
+def run(folder, recipe=RECIPE, tick=no_tick):
+    return collect(recipe, folder, tick, episodes_per_chunk=5)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("collected")
+    run(folder)
+    return folder
+
+
+def test_enough_transitions_are_collected_and_no_chunk_more(folder):
+    collected = read_collected(folder)
+    lengths = [len(each.turns) for each in read_trajectories(folder) if not each.held_out]
+    assert collected.num_transitions == sum(lengths) >= 60
+    assert sum(lengths[:-5]) < 60
+
+
+def test_the_held_out_episodes_lie_in_chunks_of_their_own(folder):
+    chunks = read_collected(folder).chunks
+    held_out = {name: set() for name in chunks}
+    for name in chunks:
+        held_out[name] = {each.held_out for each in read_trajectories(folder / name)}
+    assert held_out["held-out-00000.jsonl"] == held_out["held-out-00001.jsonl"] == {True}
+    assert held_out["episodes-00000.jsonl"] == {False}
+    assert read_collected(folder).num_held_out_trajectories == 7
+
+
+def test_there_is_nothing_in_the_folder_that_the_manifest_does_not_name(folder):
+    found = {path.name for path in folder.iterdir()}
+    assert found == {*read_collected(folder).chunks, MANIFEST, "recipe.json"}
+
+
+def test_the_result_does_not_depend_on_the_number_of_workers(folder, tmp_path):
+    digest = run(tmp_path, RECIPE.model_copy(update={"num_workers": 3}))
+    assert digest == read_collected(folder).digest
+
+
+def test_a_finished_chunk_is_used_again(folder, tmp_path):
+    chunk = "episodes-00000.jsonl"
+    (tmp_path / chunk).write_bytes((folder / chunk).read_bytes())
+    before = (tmp_path / chunk).stat().st_mtime_ns
+    assert run(tmp_path) == read_collected(folder).digest
+    assert (tmp_path / chunk).stat().st_mtime_ns == before
+
+
+def test_progress_is_told_to_its_end(folder):
+    told = []
+    run(folder, tick=lambda done, total: told.append((done, total)))
+    assert told[-1] == (60, 60)
+    assert told == sorted(told)
+
+
+def test_episodes_of_another_recipe_are_not_mixed_in(folder):
+    with pytest.raises(InputError, match="holds episodes of another recipe"):
+        run(folder, RECIPE.model_copy(update={"seed": 1}))
+
+
+_KILLED = """
+import sys
+from pathlib import Path
+from agentworld.data.collect import collect
+from agentworld.recipes.data import CollectRecipe
+from agentworld.records.progress import no_tick
+
+if __name__ == "__main__":
+    recipe = CollectRecipe.model_validate_json(sys.argv[2])
+    collect(recipe, Path(sys.argv[1]), no_tick, episodes_per_chunk=5)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_no_process_behind_and_continues(tmp_path):
+    long = RECIPE.model_copy(update={"num_transitions": 1_000, "num_workers": 2})
+    (tmp_path / "run.py").write_text(_KILLED)
+    out = tmp_path / "out"
+    command = [sys.executable, tmp_path / "run.py", out, long.model_dump_json()]
+    process = subprocess.Popen(command)
+    while not (out / "episodes-00001.jsonl").exists():
+        time.sleep(0.05)
+    family = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    _, alive = psutil.wait_procs(family, timeout=20)
+    assert not alive
+    assert not (out / MANIFEST).exists()
+    assert collect(long, out, no_tick, episodes_per_chunk=5) == run(tmp_path / "new", long)
+    assert Collected.read(out / MANIFEST).num_transitions >= 1_000

@@ -1,0 +1,77 @@
+import pytest
+
+import make
+from agentworld.data.cut import cut, pool_of
+from agentworld.domains.terminal.prompts import prompt_parts
+from agentworld.recipes.data import MaskRecipe, PrepareRecipe
+
+RECIPE = PrepareRecipe()
+SILENT = ("echo kolu > rimo.txt", "[0] ~")
+SHOWS = ("cat rimo.txt", "kolu\n[0] ~")
+
+
+def sample_of(pool, *turns, number=0, recipe=RECIPE):
+    return cut(recipe, make.trajectory(*turns), make.digest(f"{number}"), pool)
+
+
+def test_a_held_out_trajectory_goes_to_the_held_out_pool_alone():
+    assert pool_of(RECIPE, make.trajectory(held_out=True), make.digest("1")) == "held_out"
+
+
+def test_the_training_pools_get_their_shares():
+    pools = [pool_of(RECIPE, make.trajectory(), make.digest(f"{n}")) for n in range(4_000)]
+    shares = {pool: pools.count(pool) / len(pools) for pool in set(pools)}
+    assert shares == pytest.approx({"cpt": 0.55, "sft": 0.4, "rl": 0.05}, abs=0.02)
+
+
+def test_every_held_out_turn_is_a_target():
+    echo = ("echo kolu tane besa", "kolu tane besa\n[0] ~")
+    assert sample_of("held_out", echo, SILENT).targets == (0, 1)
+
+
+def test_a_masked_turn_stays_as_history():
+    recipe = PrepareRecipe(mask=MaskRecipe(echo=0))
+    sample = sample_of(
+        "cpt", ("echo kolu tane besa", "kolu tane besa\n[0] ~"), SHOWS, recipe=recipe
+    )
+    assert sample.targets == (1,)
+    assert len(sample.turns) == 2
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_rl_gets_one_turn_that_shows_output_and_nothing_after_it(number):
+    sample = sample_of("rl", SILENT, SHOWS, SILENT, SHOWS, SILENT, number=number)
+    assert sample.targets in {(1,), (3,)}
+    assert sample.targets == (len(sample.turns) - 1,)
+
+
+def test_every_turn_that_shows_output_is_sometimes_the_one():
+    samples = [sample_of("rl", SHOWS, SILENT, SHOWS, number=n) for n in range(20)]
+    assert {sample.targets for sample in samples} == {(0,), (2,)}
+
+
+def test_rl_takes_a_silent_turn_where_no_turn_shows_anything():
+    assert sample_of("rl", SILENT, SILENT).targets in {(0,), (1,)}
+
+
+def test_each_pool_reads_its_own_prompts():
+    prompts = {
+        pool: {sample_of(pool, SHOWS, number=n).prompt for n in range(60)}
+        for pool in ("cpt", "sft", "rl", "held_out")
+    }
+    assert prompts["rl"] == prompts["held_out"] == {prompt_parts("empty", 0)}
+    assert prompts["cpt"] == {prompt_parts("empty", 1)}
+    assert prompts["sft"] == {prompt_parts("empty", variant) for variant in range(2, 12)}
+
+
+def test_a_turn_keeps_its_state_and_gets_its_notes():
+    trajectory = make.trajectory(SILENT, SHOWS)
+    with_state = trajectory.turns[0].model_copy(update={"state": "rimo.txt: kolu"})
+    changed = trajectory.model_copy(update={"turns": (with_state, trajectory.turns[1])})
+    first, second = cut(RECIPE, changed, make.digest("1"), "held_out").turns
+    assert (first.state, first.command_class, first.has_output) == (
+        "rimo.txt: kolu",
+        "write",
+        False,
+    )
+    assert (second.command_class, second.depends_on_history) == ("cat", True)

@@ -1,0 +1,144 @@
+import pytest
+
+import make
+from agentworld.data.prepare import prepare
+from agentworld.domains.terminal.words import held_out_words, training_words
+from agentworld.errors import InputError
+from agentworld.recipes.data import PrepareRecipe
+from agentworld.records.dataset import DataSet
+from agentworld.records.progress import no_tick
+from agentworld.records.sample import POOLS
+from agentworld.storage.pools import read_pool
+from agentworld.storage.trajectories import write_trajectories
+
+
+def episode(number, *, held_out=False, word=None):
+    """Writes a file and reads it: half of the turns show output and depend on the other half."""
+    word = word or (held_out_words() if held_out else training_words())[number % 90]
+    name = training_words()[number]
+    turns = [(f"echo {word} > {name}.txt", "[0] ~"), (f"cat {name}.txt", f"{word}\n[0] ~")]
+    return make.trajectory(*turns, seed=number, held_out=held_out)
+
+
+@pytest.fixture
+def episodes():
+    return [episode(n) for n in range(200)] + [episode(n, held_out=True) for n in range(20)]
+
+
+def prepared(folder, episodes, recipe=PrepareRecipe(), tick=no_tick):  # noqa: B008  it is frozen
+    write_trajectories(folder / "logs" / "a.jsonl", episodes)
+    return prepare(recipe, folder / "logs", folder / "data", tick)
+
+
+def pools_of(folder, dataset):
+    return {pool: list(read_pool(folder / "data", dataset, pool)) for pool in POOLS}
+
+
+def test_each_trajectory_is_in_exactly_one_pool(tmp_path, episodes):
+    pools = pools_of(tmp_path, prepared(tmp_path, episodes))
+    names = [sample.trajectory for samples in pools.values() for sample in samples]
+    assert len(names) == len(set(names)) == len(episodes)
+    assert set(names) == {each.digest for each in episodes}
+
+
+def test_the_held_out_pool_holds_the_held_out_trajectories_and_no_other(tmp_path, episodes):
+    pools = pools_of(tmp_path, prepared(tmp_path, episodes))
+    held_out = {each.digest for each in episodes if each.held_out}
+    assert {sample.trajectory for sample in pools["held_out"]} == held_out
+
+
+def test_a_held_out_word_reaches_no_training_pool(tmp_path, episodes):
+    leak = episode(0, word=held_out_words()[0])
+    start = make.trajectory(initial_state=f"rimo.txt: {held_out_words()[1]}")
+    dataset = prepared(tmp_path, [leak, start, *episodes])
+    assert dataset.filtered["held-out word in training"] == 2
+    training = [file for pool, file in dataset.pools.items() if pool != "held_out"]
+    assert [file.unseen_share for file in training] == [0, 0, 0]
+    assert dataset.pools["held_out"].unseen_share == 1
+
+
+def test_the_manifest_is_on_disk_and_names_what_it_was_made_from(tmp_path, episodes):
+    dataset = prepared(tmp_path, episodes)
+    assert DataSet.read(tmp_path / "data" / "dataset.json") == dataset
+    assert dataset.recipe == PrepareRecipe().digest
+    assert dataset.pools["cpt"].classes.keys() == {"write", "cat"}
+
+
+def test_the_same_trajectories_give_the_same_data_set(tmp_path, episodes):
+    first, second = (prepared(tmp_path / name, episodes) for name in ("a", "b"))
+    assert first.digest == second.digest
+
+
+def test_another_seed_parts_the_pools_anew(tmp_path, episodes):
+    first = prepared(tmp_path / "a", episodes)
+    second = prepared(tmp_path / "b", episodes, PrepareRecipe(seed=1))
+    assert first.pools["cpt"].content != second.pools["cpt"].content
+
+
+def test_a_trajectory_keeps_its_pool_when_others_come_in(tmp_path, episodes):
+    small = pools_of(tmp_path / "a", prepared(tmp_path / "a", episodes))
+    more = [*(episode(n) for n in range(200, 300)), *episodes]
+    large = pools_of(tmp_path / "b", prepared(tmp_path / "b", more))
+    for pool in POOLS:
+        assert {each.trajectory for each in small[pool]} <= {
+            each.trajectory for each in large[pool]
+        }
+
+
+def test_what_was_removed_is_counted(tmp_path, episodes):
+    short = make.trajectory(("ls", "[0] ~"))
+    dataset = prepared(tmp_path, [short, *episodes, episodes[0]])
+    assert dataset.filtered["short trajectory"] == 1
+    assert dataset.filtered["duplicate trajectory"] == 1
+
+
+def test_masked_turns_are_counted_by_their_class(tmp_path, episodes):
+    echo = ("echo kolu tane besa", "kolu tane besa\n[0] ~")
+    shows = ("ls", "rimo.txt\ntane.txt\n[0] ~")
+    more = [make.trajectory(echo, shows, initial_state=f"a{n}.txt: b") for n in range(40)]
+    assert prepared(tmp_path, episodes + more).filtered["masked echo"] > 30
+
+
+def test_a_malformed_record_is_named(tmp_path, episodes):
+    write_trajectories(tmp_path / "logs" / "a.jsonl", episodes)
+    with (tmp_path / "logs" / "a.jsonl").open("a") as file:
+        file.write('{"domain": 7}\n')
+    with pytest.raises(InputError, match=r"a\.jsonl line 221 .*domain"):
+        prepare(PrepareRecipe(), tmp_path / "logs", tmp_path / "data", no_tick)
+    assert not list((tmp_path / "data").iterdir())
+
+
+def test_an_empty_pool_is_named(tmp_path, episodes):
+    with pytest.raises(InputError, match="pool held_out is empty"):
+        prepared(tmp_path, episodes[:200])
+
+
+def test_held_out_turns_that_show_nothing_are_refused(tmp_path, episodes):
+    silent = ("echo kolu > rimo.txt", "[0] ~")
+    more = [
+        make.trajectory(silent, silent, held_out=True, seed=n, initial_state=f"a{n}")
+        for n in range(40)
+    ]
+    with pytest.raises(InputError, match="held-out turns show output.*collect more"):
+        prepared(tmp_path, episodes + more)
+
+
+def test_held_out_turns_that_need_no_memory_are_refused(tmp_path, episodes):
+    shows = ("echo kolu", "kolu\n[0] ~")
+    more = [
+        make.trajectory(shows, shows, held_out=True, seed=n, initial_state=f"a{n}")
+        for n in range(40)
+    ]
+    with pytest.raises(InputError, match="depend on earlier turns.*turns_per_episode"):
+        prepared(tmp_path, episodes + more)
+
+
+def test_shares_that_leave_nothing_for_rl_are_refused(tmp_path, episodes):
+    with pytest.raises(InputError, match="leave nothing for RL"):
+        prepared(tmp_path, episodes, PrepareRecipe(cpt_share=0.6, sft_share=0.4))
+
+
+def test_progress_is_told_to_its_end(tmp_path, episodes):
+    told = []
+    prepared(tmp_path, episodes, tick=lambda done, total: told.append((done, total)))
+    assert told[-1] == (1, 1)

@@ -1,0 +1,114 @@
+import pytest
+
+from agentworld.domains.terminal.history import annotate, has_unseen_word
+from agentworld.domains.terminal.words import held_out_words, training_words
+from agentworld.records.trajectory import Turn
+
+START = "rimo.txt: kolu / tane\nbesa/lomi.txt: gudo"
+
+
+def depends(*actions, start=START):
+    """Whether the last of these actions depends on the others; `!` before one says it failed."""
+    turns, folder = [], "~"
+    for told in actions:
+        status = 1 if told.startswith("!") else 0
+        action = told.removeprefix("!")
+        if action.startswith("cd ") and not status:
+            folder = "~" if action == "cd .." else f"~/{action.removeprefix('cd ')}"
+        turns.append(Turn(action=action, observation=f"[{status}] {folder}"))
+    return annotate(start, turns)[-1].depends_on_history
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        ["echo a > new.txt", "cat new.txt"],
+        ["echo a >> rimo.txt", "cat rimo.txt"],
+        ["echo a > besa/lomi.txt", "head -n 1 besa/lomi.txt"],
+        ["rm rimo.txt", "!cat rimo.txt"],
+        ["rm rimo.txt", "ls"],
+        ["rm -r besa", "!cat besa/lomi.txt"],
+        ["rm -r besa", "!cd besa"],
+        ["mkdir new", "cd new"],
+        ["mkdir new", "!mkdir new"],
+        ["mkdir -p a/b", "ls a"],
+        ["mkdir new", "echo a > new/b.txt"],
+        ["touch new.txt", "test -f new.txt && echo yes"],
+        ["cp rimo.txt new.txt", "cat new.txt | grep kolu"],
+        ["cp rimo.txt besa", "cat besa/rimo.txt"],
+        ["mv rimo.txt new.txt", "!wc -l < rimo.txt"],
+        ["mv rimo.txt new.txt", "ls | wc -l"],
+        ["mv besa new", "cat new/lomi.txt"],
+        ["echo a >> rimo.txt", "grep -l kolu *"],
+        ["touch new.txt", "grep -l kolu *"],
+        ["export A=kolu", "echo $A"],
+        ["export A=kolu", "echo ${A}"],
+        ["ls", "echo $?"],
+        ["cd besa", "pwd"],
+        ["cd besa", "cat lomi.txt"],
+        ["cd besa", "cd .."],
+        ["cd besa", "echo kolu"],
+    ],
+    ids=" ; ".join,
+)
+def test_what_an_earlier_turn_changed_is_history(actions):
+    assert depends(*actions)
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        ["cat rimo.txt"],
+        ["echo $?"],
+        ["pwd"],
+        ["ls", "cat rimo.txt"],
+        ["echo a > new.txt", "cat rimo.txt"],
+        ["echo a > new.txt", "echo a > new.txt"],
+        ["echo a >> rimo.txt", "ls"],
+        ["echo a > besa/new.txt", "ls"],
+        ["touch rimo.txt", "cat rimo.txt"],
+        ["!echo a > none/new.txt", "!cat none/new.txt"],
+        ["!rm none.txt", "!cat none.txt"],
+        ["!cp none.txt new.txt", "!cat new.txt"],
+        ["export A=kolu", "echo $B"],
+        ["export A=kolu", "echo A"],
+        ["cd besa", "cd ..", "pwd"],
+        ["mkdir new", "cat besa/lomi.txt"],
+        ["echo a > rimo.txt", "grep rimo.txt besa/lomi.txt"],
+        ["echo a > new.txt", "kolu new.txt"],
+        ["echo a > new.txt", "cat 'new.txt"],
+    ],
+    ids=" ; ".join,
+)
+def test_a_read_of_what_was_there_is_none(actions):
+    assert not depends(*actions)
+
+
+def test_output_is_more_than_the_prompt_line():
+    turns = [Turn(action="ls", observation=shown) for shown in ("[0] ~", "a\n[0] ~", "\n[0] ~")]
+    assert [note.has_output for note in annotate("empty", turns)] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("action", "observation", "unseen"),
+    [
+        ("cat {kept}.txt", "[1] ~", True),
+        ("ls", "{kept}\n[0] ~", True),
+        ("ls", "[0] ~/{kept}", True),
+        ("cat {known}.txt", "{known}\n[0] ~", False),
+        ("cat {kept}x.txt", "x{kept}\n[0] ~", False),
+    ],
+    ids=["action", "output", "folder", "known words", "a part of a word"],
+)
+def test_an_unseen_word_is_a_whole_word_anywhere_in_a_turn(action, observation, unseen):
+    kept, known = held_out_words()[3], training_words()[3]
+    turn = Turn(
+        action=action.format(kept=kept, known=known),
+        observation=observation.format(kept=kept, known=known),
+    )
+    assert annotate("empty", [turn])[0].has_unseen_word is unseen
+
+
+def test_the_words_of_training_and_of_held_out_episodes_are_parted():
+    assert not has_unseen_word(" ".join(training_words()))
+    assert all(map(has_unseen_word, held_out_words()))

@@ -1,0 +1,44 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.domains.terminal.start import describe_files, make_files, parse_files
+from agentworld.domains.terminal.words import episode_words
+
+word = st.text("abc", min_size=1, max_size=4)
+path = st.builds(lambda folder, name: f"{folder}{name}.txt", st.sampled_from(["", "d/"]), word)
+line = st.lists(word, min_size=1, max_size=3).map(" ".join)
+content = st.lists(line, max_size=3).map(lambda lines: "".join(f"{each}\n" for each in lines))
+
+
+@given(st.dictionaries(path, content, max_size=4))
+def test_files_come_back_from_their_description(files):
+    assert parse_files(describe_files(files)) == files
+
+
+@given(st.integers(), st.booleans())
+def test_every_start_that_is_made_comes_back(seed, held_out):
+    rng = random.Random(seed)
+    files = make_files(rng, episode_words(rng, held_out=held_out))
+    assert parse_files(describe_files(files)) == files
+
+
+def test_no_files_are_called_empty():
+    assert describe_files({}) == "empty"
+    assert parse_files("empty") == {}
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"b.txt": "x\n", "a.txt": "y z\nw\n"}, "a.txt: y z / w\nb.txt: x"),
+        ({"new/": ""}, "new/: "),
+        ({"a.txt": ""}, "a.txt: "),
+    ],
+    ids=["sorted", "an empty folder", "an empty file"],
+)
+def test_files_are_told_in_one_line_each(files, told):
+    assert describe_files(files) == told
+    assert parse_files(told) == files

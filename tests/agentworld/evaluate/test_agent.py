@@ -1,0 +1,176 @@
+import asyncio
+from typing import NamedTuple
+
+import pytest
+
+import make
+from agentworld.engine.fake import FakeEngine
+from agentworld.errors import EngineError, SandboxBroken, SandboxUnavailable, SimulatorError
+from agentworld.evaluate.agent import agent_score, gain, held_out_tasks, play, play_all
+from agentworld.recipes.serve import ValidateRecipe
+from agentworld.records.progress import no_tick
+from agentworld.records.simulator import Sampling
+from agentworld.scoring.success import outcome
+
+RECIPE = ValidateRecipe(num_tasks=5, num_resamples=100)
+TASK = make.task()
+
+
+class Step(NamedTuple):
+    observation: str
+    reward: float | None
+    done: bool
+    truncated: bool
+
+
+class EchoWorld:
+    """Answers every `echo` as a shell would, or raises the error it was given."""
+
+    def __init__(self, error=None, at_reset=None):
+        self._tasks = {}
+        self._steps = {}
+        self._error = error
+        self._at_reset = at_reset
+        self.num_open = self.most_open = 0
+
+    async def reset(self, task):
+        if self._at_reset:
+            raise self._at_reset
+        episode = f"{len(self._tasks)}"
+        self._tasks[episode], self._steps[episode] = task, 0
+        self.num_open += 1
+        self.most_open = max(self.most_open, self.num_open)
+        return episode
+
+    async def step(self, episode, action):
+        await asyncio.sleep(0)
+        if self._error:
+            raise self._error
+        self._steps[episode] += 1
+        shown = action.removeprefix("echo ") + "\n[0] ~"
+        task = self._tasks[episode]
+        step = Step(shown, *outcome(task, task.turn_limit, self._steps[episode], action, shown))
+        self.num_open -= step.done
+        return step
+
+
+def played(answer, world=None):
+    return asyncio.run(play(FakeEngine(answer), world or EchoWorld(), TASK, Sampling()))
+
+
+def test_an_episode_ends_in_success():
+    found = played(lambda _: "echo besa")
+    assert found.success is True
+    assert [(turn.action, turn.observation) for turn in found.turns] == [
+        ("echo besa", "besa\n[0] ~")
+    ]
+
+
+def test_a_wrong_end_is_a_failure():
+    assert played(lambda _: "echo kolu").success is False
+
+
+def test_an_episode_without_an_end_is_a_failure_at_the_turn_limit():
+    found = played(lambda _: "ls")
+    assert found.success is False
+    assert len(found.turns) == TASK.turn_limit
+
+
+def test_the_policy_reads_the_task_and_what_it_saw():
+    engine = FakeEngine(lambda messages: "ls" if len(messages) == 1 else "echo besa")
+    asyncio.run(play(engine, EchoWorld(), TASK, Sampling()))
+    contents = [message["content"] for message in engine.asked[-1].messages]
+    assert contents == ["report rimo.txt", "ls", "ls\n[0] ~"]
+
+
+def test_an_action_is_the_first_line_of_what_the_policy_says():
+    assert played(lambda _: "\n echo besa \nand then I am done").success is True
+
+
+@pytest.mark.parametrize(
+    "failure",
+    ["  \n", EngineError("too long", kind="cut-off"), EngineError("empty", kind="unparsable")],
+    ids=["blank", "cut off", "empty"],
+)
+def test_a_policy_that_chooses_nothing_has_failed(failure):
+    assert played(lambda _: failure).success is False
+
+
+@pytest.mark.parametrize(
+    ("policy", "world"),
+    [
+        (EngineError("gone"), EchoWorld()),
+        ("ls", EchoWorld(SimulatorError("gone"))),
+        ("ls", EchoWorld(EngineError("cut off", kind="cut-off"))),
+        ("ls", EchoWorld(at_reset=SimulatorError("gone"))),
+    ],
+    ids=["policy's engine", "simulator", "simulator's engine", "reset"],
+)
+def test_what_fails_beside_the_agent_leaves_a_hole(policy, world):
+    found = played(lambda _: policy, world)
+    assert found.success is None
+    assert found.problem
+
+
+def test_a_sandbox_that_cannot_be_had_leaves_a_hole():
+    assert played(lambda _: "ls", EchoWorld(at_reset=SandboxBroken("gone"))).success is None
+
+
+def test_a_sandbox_that_a_command_broke_is_the_agents_failure_and_shows_nothing():
+    found = played(lambda _: "ls", EchoWorld(SandboxBroken("gone")))
+    assert (found.success, found.turns, found.problem) == (False, (), "gone")
+
+
+def test_without_a_sandbox_nothing_is_played():
+    with pytest.raises(SandboxUnavailable):
+        played(lambda _: "ls", EchoWorld(at_reset=SandboxUnavailable("none")))
+
+
+def play_tasks(answer, tasks, world=None, tick=no_tick, concurrency=16):
+    engine, world = FakeEngine(answer), world or EchoWorld()
+    return asyncio.run(
+        play_all(engine, world, tasks, tick, sampling=Sampling(), concurrency=concurrency)
+    )
+
+
+def test_every_task_is_played_in_its_order_and_so_many_at_once():
+    tasks = [make.task(id=f"{n}") for n in range(9)]
+    world, told = EchoWorld(), []
+    found = play_tasks(lambda _: "echo besa", tasks, world, lambda *at: told.append(at), 3)
+    assert [each.task.id for each in found] == [task.id for task in tasks]
+    assert world.most_open == 3
+    assert told == [(done, 9) for done in range(1, 10)]
+
+
+def test_a_world_that_answers_nothing_is_an_error_and_no_score():
+    with pytest.raises(EngineError, match="none of 2 episodes could be played: gone"):
+        play_tasks(lambda _: "ls", [TASK, TASK], EchoWorld(SimulatorError("gone")))
+
+
+def test_the_held_out_tasks_are_always_the_same():
+    assert held_out_tasks(RECIPE) == held_out_tasks(RECIPE)
+    assert len({task.id for task in held_out_tasks(RECIPE)}) == 5
+    other = RECIPE.model_copy(update={"seed": 1})
+    assert not set(held_out_tasks(other)) & set(held_out_tasks(RECIPE))
+
+
+def some(successes, families=("find", "edit")):
+    tasks = [make.task(id=f"{n}", family=families[n % 2]) for n in range(len(successes))]
+    found = play_tasks(lambda _: "echo besa", tasks)
+    return [each._replace(success=win) for each, win in zip(found, successes, strict=True)]
+
+
+def test_a_score_tells_simulated_and_live_success_and_families():
+    score = agent_score(some([1, 1, 1, 1]), some([True, False, True, None]), RECIPE)
+    assert (score.simulated.mean, score.live.mean, score.live.holes) == (1, 2 / 3, 1)
+    assert {name: each.mean for name, each in score.by_family.items()} == {"edit": 0, "find": 1}
+
+
+def test_the_gain_is_taken_task_by_task():
+    found = gain(some([True, True, None]), some([False, True, True]), RECIPE)
+    assert (found.mean, found.num, found.holes) == (0.5, 2, 1)
+
+
+def test_agents_that_played_different_tasks_are_not_compared():
+    with pytest.raises(ValueError, match="different tasks"):
+        gain(some([True, True]), some([True, True], ("edit", "find")), RECIPE)

@@ -1,0 +1,98 @@
+import asyncio
+import time
+
+import pytest
+
+import make
+from agentworld.domains.terminal.words import training_words
+from agentworld.evaluate.baselines import CopyPrevious
+from agentworld.evaluate.nearest import NearestTransition
+from agentworld.records.sample import Sample
+from agentworld.records.simulator import Sampling
+from agentworld.records.trajectory import Turn
+from agentworld.rendering.messages import world_messages
+
+
+def episode(*turns, start="empty", number=0):
+    """A sample of these actions and observations."""
+    sample = make.sample(number, num_turns=len(turns))
+    changed = [
+        turn.model_copy(update={"action": action, "observation": shows})
+        for turn, (action, shows) in zip(sample.turns, turns, strict=True)
+    ]
+    prompt = sample.prompt.model_copy(update={"initial_state": start})
+    return sample.model_copy(update={"turns": tuple(changed), "prompt": prompt})
+
+
+def says(engine, action, *history, start="empty"):
+    prompt = make.sample().prompt.model_copy(update={"initial_state": start})
+    turns = [Turn(action=a, observation=o) for a, o in history]
+    messages = world_messages(prompt, turns, action)
+    return asyncio.run(engine.complete(messages, Sampling())).text
+
+
+def test_copying_begins_with_the_bare_prompt_line():
+    assert says(CopyPrevious(), "ls") == "[0] ~"
+
+
+def test_copying_says_what_was_shown_last():
+    assert says(CopyPrevious(), "ls", ("a", "kolu\n[0] ~"), ("b", "tane\n[1] ~")) == "tane\n[1] ~"
+
+
+RECORDED = [
+    episode(("cat rimo.txt", "kolu\n[0] ~"), start="rimo.txt: kolu"),
+    episode(("cat rimo.txt", "tane\n[0] ~"), start="rimo.txt: tane"),
+    episode(("cat besa.txt", "kolu\n[0] ~"), start="besa.txt: kolu"),
+    episode(("cd lomi", "[0] ~/lomi"), ("echo kolu > rimo.txt", "[0] ~/lomi")),
+    episode(("echo kolu > rimo.txt", "[0] ~"), ("ls", "rimo.txt\n[0] ~")),
+]
+
+
+@pytest.mark.parametrize(
+    ("action", "history", "start", "expected"),
+    [
+        ("cat rimo.txt", [], "rimo.txt: tane", "tane\n[0] ~"),
+        ("cat rimo.txt", [], "rimo.txt: kolu", "kolu\n[0] ~"),
+        ("cat rimo.txt", [("echo tane > rimo.txt", "[0] ~")], "empty", "tane\n[0] ~"),
+        ("echo kolu > rimo.txt", [("cd lomi", "[0] ~/lomi")], "empty", "[0] ~/lomi"),
+        ("echo kolu > rimo.txt", [], "empty", "[0] ~"),
+        ("ls", [("echo kolu > rimo.txt", "[0] ~")], "empty", "rimo.txt\n[0] ~"),
+        ("mv a b", [], "empty", "[0] ~"),
+        ("", [], "empty", "[0] ~"),
+    ],
+    ids=["start", "other start", "written", "place", "other place", "list", "new class", "empty"],
+)
+def test_the_nearest_turn_is_of_the_same_class_and_alike_in_what_matters(
+    action, history, start, expected
+):
+    assert says(NearestTransition(RECORDED), action, *history, start=start) == expected
+
+
+def test_a_recorded_turn_is_found_again():
+    engine = NearestTransition(RECORDED)
+    for sample in RECORDED:
+        history = [(turn.action, turn.observation) for turn in sample.turns]
+        start = sample.prompt.initial_state
+        for place, (action, shown) in enumerate(history):
+            assert says(engine, action, *history[:place], start=start) == shown
+
+
+def random_episode(number) -> Sample:
+    words = training_words()[number % 1_500 :]
+    turns = []
+    for place in range(6):
+        turns += [
+            (f"echo {words[place]} > {words[place + 1]}.txt", "[0] ~"),
+            (f"cat {words[place + 1]}.txt", f"{words[place]}\n[0] ~"),
+        ]
+    return episode(*turns, number=0, start=f"{words[9]}.txt: {words[8]}")
+
+
+@pytest.mark.slow
+def test_two_thousand_questions_to_two_hundred_thousand_turns_take_seconds():
+    recorded = [random_episode(number) for number in range(16_700)]
+    started = time.process_time()
+    engine = NearestTransition(recorded)
+    for number in range(2_000):
+        says(engine, f"cat {training_words()[number % 1_500]}.txt")
+    assert time.process_time() - started < 20

@@ -1,0 +1,128 @@
+import asyncio
+
+import psutil
+import pytest
+
+import make
+from agentworld.domains.terminal.tasks import make_errand
+from agentworld.engine.fake import FakeEngine
+from agentworld.errors import NotFound, SandboxBroken
+from agentworld.evaluate.agent import play, play_all
+from agentworld.evaluate.live import LiveWorld
+from agentworld.records.progress import no_tick
+from agentworld.records.simulator import Sampling
+
+TASK = make.task(turn_limit=4)
+
+
+def steps(*actions, seconds=5.0, task=TASK):
+    """What the live world shows for these actions, and how many it counted."""
+
+    async def live():
+        world = LiveWorld(seconds=seconds)
+        try:
+            episode = await world.reset(task)
+            return [await world.step(episode, action) for action in actions], world.num_steps
+        finally:
+            await world.close()
+
+    return asyncio.run(live())
+
+
+def test_an_episode_starts_with_the_tasks_files_and_ends_in_success():
+    (read, said), num_steps = steps("cat rimo.txt", "echo besa")
+    assert (read.observation, read.reward, read.done) == ("besa\n[0] ~", None, False)
+    assert (said.reward, said.done, said.truncated) == (1.0, True, False)
+    assert num_steps == 2
+
+
+def test_a_wrong_end_is_rewarded_with_zero():
+    (step,), _ = steps("echo kolu")
+    assert (step.reward, step.done) == (0.0, True)
+
+
+def test_the_turn_limit_ends_an_episode():
+    *_, last = steps("ls", "ls", "ls", "ls")[0]
+    assert (last.reward, last.done, last.truncated) == (0.0, True, True)
+
+
+@pytest.mark.parametrize(
+    "action", ["exit", "sleep 9", "yes", "cat rimo.txt \x00", "kill -9 $$", "echo \ud800"]
+)
+def test_a_command_that_breaks_the_sandbox_has_no_observation(action):
+    with pytest.raises(SandboxBroken):
+        steps(action, seconds=0.5)
+
+
+@pytest.mark.parametrize("action", ["exit", "echo \x00"])
+def test_a_broken_sandbox_takes_no_further_step(action):
+    async def live():
+        world = LiveWorld()
+        episode = await world.reset(TASK)
+        with pytest.raises(SandboxBroken):
+            await world.step(episode, action)
+        assert world.num_steps == 1
+        await world.step(episode, "ls")
+
+    with pytest.raises(NotFound):
+        asyncio.run(live())
+
+
+def test_a_finished_episode_takes_no_step():
+    with pytest.raises(NotFound, match="no live episode"):
+        steps("echo besa", "ls")
+
+
+def test_episodes_do_not_see_each_other():
+    async def live():
+        world = LiveWorld()
+        one, other = await asyncio.gather(world.reset(TASK), world.reset(TASK))
+        await world.step(one, "echo kolu > tane.txt")
+        seen = await world.step(other, "ls")
+        await world.close()
+        return seen.observation
+
+    assert asyncio.run(live()) == "rimo.txt\n[0] ~"
+
+
+def test_a_closed_world_leaves_no_process_behind():
+    async def live():
+        world = LiveWorld()
+        await asyncio.gather(*(world.reset(TASK) for _ in range(3)))
+        family = psutil.Process().children(recursive=True)
+        await world.close()
+        return family
+
+    family = asyncio.run(live())
+    assert len(family) >= 3
+    _, alive = psutil.wait_procs(family, timeout=5)
+    assert not alive
+
+
+def test_a_policy_that_knows_the_steps_succeeds_at_every_errand():
+    errands = [make_errand(seed, held_out=True) for seed in range(6)]
+    steps_of = {errand.task.instruction: errand.steps for errand in errands}
+
+    def answer(messages):
+        return steps_of[messages[0]["content"]][len(messages) // 2]
+
+    async def live():
+        world = LiveWorld()
+        tasks = [errand.task for errand in errands]
+        played = await play_all(FakeEngine(answer), world, tasks, no_tick, sampling=Sampling())
+        await world.close()
+        return played
+
+    assert [each.success for each in asyncio.run(live())] == [True] * 6
+
+
+def test_an_episode_that_leaves_the_shell_is_played_to_a_failure():
+    async def live():
+        world = LiveWorld()
+        played = await play(FakeEngine(lambda _: "exit"), world, TASK, Sampling())
+        await world.close()
+        return played
+
+    played = asyncio.run(live())
+    assert (played.success, played.turns) == (False, ())
+    assert "left the shell" in played.problem

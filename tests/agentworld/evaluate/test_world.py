@@ -1,0 +1,158 @@
+import asyncio
+
+import pytest
+
+import make
+from agentworld.engine.fake import FakeEngine
+from agentworld.errors import EngineError, InputError
+from agentworld.evaluate.world import choose, evaluate_world
+from agentworld.recipes.serve import EvaluateRecipe
+from agentworld.records.progress import no_tick
+
+RECIPE = EvaluateRecipe(num_episodes=10, num_free_running=0, num_resamples=100)
+
+
+def held_out(seed=0, num_turns=4):
+    """Of each two turns the second shows a file that the first wrote, with an unseen word."""
+    sample = make.sample(seed, num_turns=num_turns)
+    turns = [turn.model_copy(update={"has_unseen_word": turn.has_output}) for turn in sample.turns]
+    return sample.model_copy(update={"turns": tuple(turns)})
+
+
+def truths(samples):
+    """What was recorded, by the action."""
+    return {turn.action: turn.observation for sample in samples for turn in sample.turns}
+
+
+def asked(engine):
+    return [request.messages for request in engine.asked]
+
+
+def score(answer, samples, recipe=RECIPE, tick=no_tick):
+    engine = FakeEngine(answer)
+    return asyncio.run(evaluate_world(engine, samples, recipe, tick)), engine
+
+
+def knowing(samples, **other):
+    """A model that knows every truth but these: by the first word of the action."""
+    known = truths(samples)
+
+    def answer(messages):
+        action = messages[-1]["content"]
+        return other.get(action.split()[0], known[action])
+
+    return answer
+
+
+SAMPLES = [held_out(seed) for seed in range(4)]
+
+
+def test_a_model_that_knows_the_truth_is_always_right():
+    found, _ = score(knowing(SAMPLES), SAMPLES)
+    everything = found.exact_match, found.exact_match_state, found.exact_match_unseen, found.rule
+    assert [each.mean for each in everything] == [1, 1, 1, 1]
+    assert [each.num for each in everything] == [16, 8, 8, 16]
+
+
+def test_a_model_without_memory_is_right_where_none_is_needed():
+    found, _ = score(knowing(SAMPLES, cat="[0] ~"), SAMPLES)
+    assert (found.exact_match.mean, found.exact_match_state.mean) == (0.5, 0)
+    assert {name: each.mean for name, each in found.by_class.items()} == {"cat": 0, "write": 1}
+
+
+def test_the_rule_forgives_what_an_exact_match_does_not():
+    known = truths(SAMPLES)
+    found, _ = score(lambda m: known[m[-1]["content"]].replace("\n", " \n"), SAMPLES)
+    assert (found.exact_match.mean, found.rule.mean) == (0.5, 1)
+
+
+def test_every_turn_is_asked_with_the_recorded_history_before_it():
+    _, engine = score(knowing(SAMPLES, cat="wrong"), SAMPLES[:1])
+    longest = max(asked(engine), key=len)
+    shown = [message["content"] for message in longest if message["role"] == "assistant"]
+    assert shown == [turn.observation for turn in SAMPLES[0].turns[:3]]
+
+
+def test_nothing_is_left_to_chance():
+    _, engine = score(knowing(SAMPLES), SAMPLES)
+    assert {request.sampling.temperature for request in engine.asked} == {0}
+
+
+def test_an_engine_that_fails_leaves_a_hole_and_no_error_of_the_model():
+    answer = knowing(SAMPLES, echo=EngineError("as the test wants it"))
+    found, _ = score(answer, SAMPLES)
+    assert (found.exact_match.mean, found.exact_match.num, found.exact_match.holes) == (1, 8, 8)
+    assert "write" not in found.by_class
+
+
+@pytest.mark.parametrize(
+    "own",
+    [EngineError("too long", kind="cut-off"), EngineError("empty", kind="unparsable"), "<think>"],
+    ids=["cut off", "empty", "no observation"],
+)
+def test_an_answer_without_an_observation_is_the_models_own_failure(own):
+    found, _ = score(knowing(SAMPLES, cat=own), SAMPLES)
+    assert (found.exact_match.mean, found.exact_match.holes) == (0.5, 0)
+
+
+def test_an_engine_that_answers_nothing_is_an_error_and_no_score():
+    with pytest.raises(EngineError, match="none of 16 turns: as the test wants it"):
+        score(lambda _: EngineError("as the test wants it"), SAMPLES)
+
+
+def test_a_score_over_no_turn_at_all_is_refused():
+    samples = [make.sample(0)]
+    with pytest.raises(InputError, match="with an unseen word got a verdict"):
+        score(knowing(samples), samples)
+
+
+def test_turns_that_are_no_targets_are_not_asked():
+    turns = [held_out().turns[0].model_copy(update={"target": False}), *held_out().turns[1:]]
+    sample = held_out().model_copy(update={"turns": tuple(turns)})
+    found, engine = score(knowing(SAMPLES), [sample])
+    assert found.exact_match.num == len(engine.asked) == 3
+
+
+def test_a_free_run_reads_its_own_observations():
+    recipe = RECIPE.model_copy(update={"num_free_running": 1})
+    found, engine = score(knowing(SAMPLES, echo="mine\n[0] ~"), SAMPLES[:1], recipe)
+    longest = asked(engine)[-1]
+    shown = [message["content"] for message in longest if message["role"] == "assistant"]
+    assert shown[0] == shown[2] == "mine\n[0] ~"
+    assert (found.free_running.mean, found.free_running.num) == (0.5, 4)
+
+
+@pytest.mark.parametrize(
+    ("failure", "mean", "num", "holes"),
+    [(EngineError("gone"), 1, 1, 3), ("<think>", 0.25, 4, 0)],
+    ids=["engine", "own"],
+)
+def test_a_free_run_ends_where_there_is_no_observation_to_go_on_from(failure, mean, num, holes):
+    recipe = RECIPE.model_copy(update={"num_free_running": 1})
+    known, stop, num_teacher_forced = truths(SAMPLES), SAMPLES[0].turns[1].action, 4
+    seen = []
+
+    def answer(messages):
+        action = messages[-1]["content"]
+        seen.append(action)
+        return failure if len(seen) > num_teacher_forced and action == stop else known[action]
+
+    free = score(answer, SAMPLES[:1], recipe)[0].free_running
+    assert (free.mean, free.num, free.holes) == (mean, num, holes)
+
+
+def test_without_free_running_episodes_there_is_no_such_score():
+    assert score(knowing(SAMPLES), SAMPLES)[0].free_running is None
+
+
+def test_progress_is_told_to_its_end():
+    told = []
+    recipe = RECIPE.model_copy(update={"num_free_running": 2})
+    score(knowing(SAMPLES), SAMPLES, recipe, lambda done, total: told.append((done, total)))
+    assert told == [(done, 24) for done in range(1, 25)]
+
+
+def test_the_same_episodes_are_chosen_for_a_seed():
+    samples = [held_out(seed) for seed in range(20)]
+    assert choose(samples, 5, 0) == choose(samples, 5, 0) != choose(samples, 5, 1)
+    assert len(choose(samples, 50, 0)) == 20

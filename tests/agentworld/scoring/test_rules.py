@@ -1,0 +1,37 @@
+import pytest
+
+from agentworld.scoring.rules import verify
+
+MISSING = "cat: rimo.txt: No such file or directory\n[1] ~"
+EXISTS = "mkdir: cannot create directory 'rimo': File exists\n[1] ~"
+
+
+@pytest.mark.parametrize(
+    ("predicted", "truth", "right"),
+    [
+        ("[0] ~", "[0] ~", True),
+        ("[1] ~", "[0] ~", False),
+        ("[0] ~/kolu", "[0] ~", False),
+        ("kolu  \ntane\n[0] ~", "kolu\ntane\n[0] ~", True),
+        ("  kolu\n[0] ~", "kolu\n[0] ~", False),
+        ("tane\nkolu\n[0] ~", "kolu\ntane\n[0] ~", False),
+        ("kolu\n[0] ~", "kolu\ntane\n[0] ~", False),
+        ("kolu", "kolu\n[0] ~", False),
+        ("", "[0] ~", False),
+        ("bash: rimo.txt: No such file or directory\n[1] ~", MISSING, True),
+        ("cat: rimo.txt: Is a directory\n[1] ~", MISSING, False),
+        ("cat: tane.txt: No such file or directory\n[1] ~", MISSING, False),
+        ("cat: rimo.txt: No such file or directory\n[2] ~", MISSING, False),
+        ("mkdir: 'rimo': File exists\n[1] ~", EXISTS, True),
+        ("mkdir: cannot create directory rimo: File exists\n[1] ~", EXISTS, True),
+        ("mkdir: cannot create directory 'tane': File exists\n[1] ~", EXISTS, False),
+        ("b: c\n[0] ~", "a: c\n[0] ~", False),
+    ],
+)
+def test_right_is_what_the_next_command_can_depend_on(predicted, truth, right):
+    assert verify(predicted, truth) is right
+
+
+@pytest.mark.parametrize("truth", ["", "kolu", "[0] ~\nkolu", "[0] kolu"])
+def test_there_is_no_verdict_on_a_truth_without_a_prompt_line(truth):
+    assert verify("[0] ~", truth) is None

@@ -1,0 +1,64 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.scoring.verdict import parse_verdict
+
+ALL = '"format": 5, "factuality": 4, "consistency": 3, "realism": 2, "quality": 1'
+WANTED = (5, 4, 3, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'<final_evaluation>\n```json\n{{"strengths": [], "scores": {{{ALL}}}}}\n```',
+        f'```\n{{"scores": {{{ALL}}}}}\n```',
+        f'Well. {{"strengths": ["a {{b}}"], "scores": {{{ALL}}}}} I hope this helps.',
+        f"{{{ALL}}}",
+        f'{{"scores": {{{ALL},}},}}',
+        "{'scores': {'format': 5, 'factuality': 4, 'consistency': 3, 'realism': 2, 'quality': 1}}",
+        "{scores: {format: 5, factuality: 4, consistency: 3, realism: 2, quality: 1}}",
+        '{"scores": {"format": "5/5", "factuality": "4", "consistency": 3.2, "realism": "2.4/5",'
+        ' "quality": 0}}',
+        "format: 5, factuality: 4; Consistency = 3\nrealism: 2\nquality: 1",
+        '{"scores": {"format": 5, "factuality": 4, "consistency": 3, "realism": 2, "quality": 1',
+        f'<think>{{"scores": {{"format": 1}}}}</think>{{"scores": {{{ALL}}}}}',
+        f'```json\n{{"scores": {{"format": 1}}}}\n```\nNo:\n```json\n{{"scores": {{{ALL}}}}}\n```',
+    ],
+    ids=[
+        "as asked",
+        "plain fence",
+        "in prose",
+        "scores alone",
+        "trailing commas",
+        "single quotes",
+        "bare keys",
+        "odd numbers",
+        "no JSON",
+        "cut off",
+        "after a thought",
+        "the last of two",
+    ],
+)
+def test_scores_are_saved_from_what_a_judge_says(text):
+    assert tuple(parse_verdict(text)) == WANTED
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [("9", 5), ("-3", 1), ('"great"', 0), ("null", 0), ("true", 0), ("[5]", 0), ("1e999", 0)],
+)
+def test_a_number_is_clamped_and_what_is_no_number_is_left_out(value, read):
+    score = parse_verdict(f'{{"scores": {{"format": {value}, "quality": 2}}}}')
+    assert (score.format, score.quality, score.realism) == (read, 2, 0)
+
+
+@pytest.mark.parametrize("text", ["", "I cannot judge this.", "{}", '{"scores": {}}', "[1]", "}{"])
+def test_without_scores_there_is_no_verdict(text):
+    assert parse_verdict(text) is None
+
+
+@given(st.text() | st.text("{}\"':,5 format`scores", max_size=60))
+def test_a_verdict_is_none_or_within_its_bounds(text):
+    score = parse_verdict(text)
+    assert score is None or all(0 <= value <= 5 for value in score)

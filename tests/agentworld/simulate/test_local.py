@@ -1,0 +1,87 @@
+"""The whole simulator on this machine, with the real `transformers serve`."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import make
+from agentworld.client.simulator import SimulatorClient
+from agentworld.errors import InputError, SimulatorError
+from agentworld.ledger import Ledger
+from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.run import RunOpening
+from agentworld.records.simulator import Sampling
+from agentworld.simulate.local import serve_simulator
+from agentworld.simulate.manifest import pin
+
+ENGINE = EngineRecipe(kind="transformers-serve", cache_blocks=128, batch_tokens=256)
+OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))
+
+
+def pinned(folder, tmp_path) -> Path:
+    """Pins a folder; returns the manifest's file."""
+    recipe = SimulateRecipe(sampling=Sampling(max_tokens=40))
+    lock = make.digest("constraints")
+    manifest = pin(ArtifactManifest.of(folder), recipe, ENGINE, lock=lock, context_tokens=512)
+    manifest.write(tmp_path / "manifest.json")
+    return tmp_path / "manifest.json"
+
+
+async def play(url):
+    """A run of many short episodes; returns it, with what was shown and the kinds of failures."""
+    world = SimulatorClient(url)
+    await world.open_run(OPENING)
+    assert (await world.manifest()).digest == world.simulator
+
+    async def play_one(number):
+        episode = await world.reset(make.task())
+        try:
+            return (await world.step(episode, f"echo {number} > a{number * 7}")).observation
+        except SimulatorError as error:
+            return error.kind
+
+    shown = await asyncio.gather(*(play_one(number) for number in range(10)))
+    closed = await world.close_run(make.digest("final"))
+    await world.close()
+    return closed, shown
+
+
+@pytest.mark.slow
+def test_a_pinned_simulator_serves_a_run_and_writes_it_down(tiny_model, tmp_path):
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    manifest, logs = pinned(tiny_model, tmp_path), tmp_path / "logs"
+    with serve_simulator(manifest, tiny_model, ENGINE, url, logs) as simulator:
+        run, shown = asyncio.run(play(simulator))
+    answered = [text for text in shown if text not in ("cut-off", "unparsable")]
+    assert answered
+    ledger = Ledger(url)
+    assert ledger.run(run.id) == run
+    assert (run.num_episodes, run.num_steps) == (10, len(answered))
+    assert ledger.runs_for_agent_weights(make.digest("final")) == [run]
+    ledger.close()
+    assert (logs / "engine.log").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("engine", "weights", "problem"),
+    [
+        ({"cache_blocks": 64}, b"weights", r"pins engine\.arguments"),
+        ({}, b"other weights", r"model\.safetensors is not the file"),
+    ],
+    ids=["another engine", "another file"],
+)
+def test_nothing_is_started_that_is_not_as_it_was_pinned(tmp_path, engine, weights, problem):
+    folder, logs = tmp_path / "model", tmp_path / "logs"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"weights")
+    manifest = pinned(folder, tmp_path)
+    (folder / "model.safetensors").write_bytes(weights)
+    recipe = ENGINE.model_copy(update=engine)
+    with (
+        pytest.raises(InputError, match=problem),
+        serve_simulator(manifest, folder, recipe, "sqlite://", logs),
+    ):
+        pass
+    assert not logs.exists()

@@ -1,0 +1,150 @@
+"""The service as a process of its own, with an engine that is an HTTP server of this one."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+import agentworld
+import make
+from agentworld.client.simulator import SimulatorClient
+from agentworld.engine.process import free_port, running
+from agentworld.errors import EngineError
+from agentworld.ledger import Ledger
+from agentworld.records.base import digest_bytes
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.run import RunOpening
+
+OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))
+TASK = make.task(turn_limit=50)
+
+
+class Engine(BaseHTTPRequestHandler):
+    """Counts its answers, so that no two of them are equal."""
+
+    asked = 0
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        Engine.asked += 1
+        answer = {
+            "choices": [{"message": {"content": f"{Engine.asked}\n[0] ~"}}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1},
+        }
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *args):
+        """Says nothing of its requests."""
+
+
+@pytest.fixture
+def engine_url():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"weights")
+    files = {"model.safetensors": digest_bytes(b"weights")}
+    artifact = ArtifactManifest(files=files).digest
+    make.manifest(files=files, artifact=artifact).write(tmp_path / "manifest.json")
+    return folder
+
+
+def service(folder, engine_url):
+    port = free_port()
+    environment = {
+        "AGENTWORLD_MANIFEST": str(folder.parent / "manifest.json"),
+        "AGENTWORLD_MODEL_FOLDER": str(folder),
+        "AGENTWORLD_ENGINE_URL": engine_url,
+        "AGENTWORLD_ENGINE_MODEL": "m",
+        "AGENTWORLD_LEDGER_URL": f"sqlite:///{folder.parent / 'ledger.db'}",
+        "AGENTWORLD_PORT": str(port),
+        "PYTHONPATH": str(Path(agentworld.__file__).parents[1]),
+    }
+    command = [sys.executable, "-m", "agentworld.simulate.main"]
+    return running("the service", command, environment, port, folder.parent / "service.log")
+
+
+async def play(url, num_episodes, num_steps):
+    """Everything that was answered: run, and observations by episode."""
+    world = SimulatorClient(url)
+    run = await world.open_run(OPENING)
+    episodes = [await world.reset(TASK) for _ in range(num_episodes)]
+
+    async def play_one(episode):
+        return [(await world.step(episode, "ls")).observation for _ in range(num_steps)]
+
+    shown = await asyncio.gather(*(play_one(episode) for episode in episodes))
+    await world.close()
+    return run.id, dict(zip(episodes, shown, strict=True))
+
+
+@pytest.mark.slow
+def test_a_killed_service_has_lost_nothing_that_it_answered(folder, engine_url):
+    answered = {}
+
+    def work():
+        with service(folder, engine_url) as server:
+            server.wait_until_ready("/health", 120)
+            run, shown = asyncio.run(play(server.url, num_episodes=8, num_steps=10))
+            os.kill(server.process.pid, signal.SIGKILL)
+            server.process.wait()
+            answered.update(shown, run=run)
+
+    with pytest.raises(EngineError, match="status -9"):
+        work()
+    run = answered.pop("run")
+    ledger = Ledger(f"sqlite:///{folder.parent / 'ledger.db'}")
+    for episode, shown in answered.items():
+        stored = ledger.episode(episode)
+        assert stored.intact
+        assert [step.observation for step in stored.steps] == shown
+    ledger.close()
+
+    asked = Engine.asked
+    with service(folder, engine_url) as server:
+        server.wait_until_ready("/health", 120)
+        first, observations = next(iter(answered.items()))
+        repeated, following = asyncio.run(go_on(server.url, run, first))
+    assert repeated == observations[-1]
+    assert following == f"{asked + 1}\n[0] ~"
+
+
+async def go_on(url, run, episode):
+    """Sends the last step of ten once more, and then the next one."""
+    world = SimulatorClient(url)
+    await world.resume_run(run)
+    body = {"episode": episode, "action": "ls"}
+    answers = [
+        await world._connections.request("POST", "/step", {**body, "step": step})
+        for step in (10, 11)
+    ]
+    await world.close()
+    return [answer.json()["observation"] for answer in answers]
+
+
+@pytest.mark.slow
+def test_a_service_refuses_a_folder_that_is_not_the_pinned_one(folder, engine_url):
+    (folder / "model.safetensors").write_bytes(b"other weights")
+
+    def work():
+        with service(folder, engine_url) as server:
+            server.wait_until_ready("/health", 120)
+
+    with pytest.raises(EngineError, match=r"status 2; .*\nerror: .*model\.safetensors is not the"):
+        work()

@@ -1,0 +1,216 @@
+"""Every command given something wrong: one sentence, a code, no traceback."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import make
+import make_job
+from agentworld_cli.main import main
+from agentworld_pipelines.local import LOG
+
+GONE = "/nowhere/at/all"
+
+
+def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str) -> str:
+    """What a command that must fail says."""
+    monkeypatch.setattr(sys, "argv", ["agentworld", *words.split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code not in (0, None)
+    text = capsys.readouterr().err
+    assert "Traceback" not in text
+    return text
+
+
+def is_a_sentence(text: str) -> bool:
+    return text.startswith("error: ") and text.count("\n") == 1
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch) -> Path:
+    """A store with a finished job whose step folders hold next to nothing."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    make_job.finished_job(tmp_path)
+    return tmp_path
+
+
+FOLDERS = {
+    "data prepare": "--collected",
+    "train cpt": "--data",
+    "train sft --parent {there}": "--data",
+    "train sft --data {there}": "--parent",
+    "train rl --parent {there}": "--data",
+    "train agent --simulator {there}": "--collected",
+    "evaluate --cpt {there} --sft {there} --rl {there}": "--data",
+    "agent validate --simulator {there}": "--agent",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "option"), FOLDERS.items())
+def test_a_missing_folder_is_named(capsys, monkeypatch, store, command, option):
+    there = next((store / "steps/collect").iterdir())
+    words = f"{command.format(there=there)} {option} {GONE} --store {store} --recipe smoke"
+    text = said(capsys, monkeypatch, words)
+    assert is_a_sentence(text)
+    assert f"{GONE} is no finished step" in text
+
+
+RECIPES = {
+    "model:\n  hidden_sise: 64\nname: x\n": "is wrong at model.hidden_sise",
+    "name: x\ncollect:\n  num_transitions: -3\n": "is wrong at collect.num_transitions",
+    "name: [x\n": "is no YAML",
+    "- a list\n": "is wrong at the whole",
+    "\x00": "is no YAML",
+}
+WITH_RECIPES = [
+    "demo --profile {recipe}",
+    "data collect --recipe {recipe}",
+    "pipeline run --recipe {recipe}",
+]
+
+
+@pytest.mark.parametrize("command", WITH_RECIPES)
+@pytest.mark.parametrize(("text", "wrong"), RECIPES.items(), ids=RECIPES.values())
+def test_a_wrong_recipe_is_named_with_its_key(capsys, monkeypatch, tmp_path, command, text, wrong):
+    (tmp_path / "mine.yaml").write_text(text)
+    words = command.format(recipe=tmp_path / "mine.yaml") + f" --store {tmp_path / 'store'}"
+    sentence = said(capsys, monkeypatch, words)
+    assert is_a_sentence(sentence)
+    assert f"{tmp_path / 'mine.yaml'} {wrong}" in sentence
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("command", WITH_RECIPES)
+def test_a_recipe_that_is_not_there_is_answered_with_those_that_are(
+    capsys, monkeypatch, tmp_path, command
+):
+    words = command.format(recipe="nosuch") + f" --store {tmp_path}"
+    text = said(capsys, monkeypatch, words)
+    assert is_a_sentence(text)
+    assert "there is no recipe 'nosuch'" in text
+    assert "smoke" in text
+
+
+RECORDS = {
+    "data show {folder}": "dataset.json",
+    "simulator show {simulator} --store {store}": "manifest.json",
+}
+
+
+@pytest.mark.parametrize(("command", "file"), RECORDS.items())
+@pytest.mark.parametrize("text", ['{"files": 3', "[]", '{"strange": 1}', "\xff\xfe"])
+def test_a_malformed_record_is_named_with_its_file(capsys, monkeypatch, store, command, file, text):
+    simulator = make.manifest().digest
+    folder = next((store / "steps/simulate").iterdir())
+    (folder / file).write_text(text, encoding="latin-1")
+    words = command.format(folder=folder, store=store, simulator=simulator)
+    sentence = said(capsys, monkeypatch, words)
+    assert is_a_sentence(sentence)
+    assert str(folder / file) in sentence
+
+
+@pytest.mark.slow
+def test_a_malformed_trajectory_is_named_with_its_line(capsys, monkeypatch, store):
+    folder = next((store / "steps/collect").iterdir())
+    (folder / "log.jsonl").write_text('{"domain": "terminal"}\n')
+    words = f"data prepare --collected {folder} --store {store} --recipe smoke"
+    text = said(capsys, monkeypatch, words)
+    assert is_a_sentence(text)
+    assert f"{folder / 'log.jsonl'} line 1 is no Trajectory" in text or "is no trajectory" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("audit agent terminal-agent@7", "nothing is registered as 'terminal-agent'"),
+        ("simulator pin agentworld-terminal@7", "nothing is registered as 'agentworld-terminal'"),
+    ],
+)
+def test_a_version_that_is_not_there_is_named(capsys, monkeypatch, store, command, words):
+    from agentworld.steps.addresses import open_registry
+
+    open_registry(store)
+    text = said(capsys, monkeypatch, f"{command} --store {store}")
+    assert is_a_sentence(text)
+    assert words in text
+
+
+@pytest.mark.parametrize(
+    "command", ["audit agent terminal-agent", "simulator pin agentworld-terminal", "audit agent @1"]
+)
+def test_a_version_without_its_number_is_named(capsys, monkeypatch, store, command):
+    text = said(capsys, monkeypatch, f"{command} --store {store}")
+    assert is_a_sentence(text)
+    assert "is no NAME@VERSION" in text
+
+
+@pytest.mark.parametrize(
+    "command", ["audit agent terminal-agent@1", "audit simulator 12", "simulator pin a@1"]
+)
+def test_a_store_without_a_registry_stays_empty(capsys, monkeypatch, tmp_path, command):
+    text = said(capsys, monkeypatch, f"{command} --store {tmp_path / 'gone'}")
+    assert is_a_sentence(text)
+    assert f"{tmp_path / 'gone'} holds no registry" in text
+    assert not (tmp_path / "gone").exists()
+
+
+@pytest.mark.parametrize("command", ["simulator show", "simulator serve"])
+def test_a_simulator_that_is_not_there_is_answered_with_those_that_are(
+    capsys, monkeypatch, store, command
+):
+    text = said(capsys, monkeypatch, f"{command} sha256:00 --store {store}")
+    assert is_a_sentence(text)
+    assert "there is no simulator sha256:00" in text
+    assert make.manifest().digest in text
+
+
+@pytest.mark.slow
+def test_a_file_that_cannot_be_written_is_named(capsys, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    text = said(capsys, monkeypatch, f"pipeline compile -o {tmp_path}/file/pipeline.yaml")
+    assert is_a_sentence(text)
+    assert f"{tmp_path}/file" in text
+
+
+def test_a_machine_without_a_sandbox_runs_nothing(capsys, monkeypatch, tmp_path):
+    from agentworld.domains import sandbox
+
+    sandbox.check_sandbox.cache_clear()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    text = said(capsys, monkeypatch, f"demo --profile smoke --store {tmp_path / 'store'}")
+    sandbox.check_sandbox.cache_clear()
+    assert is_a_sentence(text)
+    assert "no sandbox" in text
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.slow
+def test_a_second_run_in_the_same_store_is_refused(capsys, monkeypatch, tmp_path):
+    from agentworld.steps.base import DRIVER_LOCK
+    from agentworld.steps.lock import hold
+
+    with hold(tmp_path / DRIVER_LOCK, "held"):
+        text = said(capsys, monkeypatch, f"demo --profile smoke --store {tmp_path}")
+    assert is_a_sentence(text)
+    assert f"another run is using {tmp_path}" in text
+    assert not (tmp_path / LOG).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
+@pytest.mark.parametrize("size", ["8k", "200k"])
+def test_a_full_disk_is_one_sentence_that_names_it(tmp_path, size):
+    demo = f"agentworld_cli.main demo --profile smoke --store {tmp_path}"
+    script = f"mount -t tmpfs -o size={size} tmpfs {tmp_path} && exec {sys.executable} -m {demo}"
+    command = ["unshare", "--mount", "sh", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 7, done.stderr
+    *_, last = done.stderr.splitlines()
+    assert "Traceback" not in done.stderr
+    assert f"the disk that holds {tmp_path} is full; free space and run it again" in last

@@ -1,0 +1,177 @@
+"""The whole loop through the command line, tiny: killed twice, finished, and used again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+import pytest
+
+from agentworld.steps import STEPS
+from agentworld.steps.progress import StepProgress, read_progress
+
+pytestmark = pytest.mark.slow
+
+_PATIENCE_SECONDS = 900
+
+
+class Told(NamedTuple):
+    """What happened to a store."""
+
+    store: Path
+    orphans: list[str]
+    """Processes that outlived a demo whose own process was killed."""
+    finished_before_kill: dict[str, int]
+    finished: subprocess.CompletedProcess[str]
+    receipts: dict[str, int]
+    again: subprocess.CompletedProcess[str]
+    receipts_again: dict[str, int]
+
+
+def command(store: Path) -> list[str]:
+    words = "-m agentworld_cli.main demo --profile smoke --json --store"
+    return [sys.executable, *words.split(), str(store)]
+
+
+def begin(store: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command(store), start_new_session=True, stderr=subprocess.DEVNULL)
+
+
+def run(store: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(store), capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=False
+    )
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_at_work(store: Path, step: str) -> bool:
+    progress = read_progress(store, step)
+    return progress is not None and progress.state == "running" and progress.done > 0
+
+
+def receipts(store: Path) -> dict[str, int]:
+    """When each step was finished, by its folder."""
+    found = store.glob("steps/*/*/receipt.json")
+    return {str(path.relative_to(store)): path.stat().st_mtime_ns for path in found}
+
+
+def still_at_work(store: Path) -> list[str]:
+    """Processes that were told of this store."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        words = " ".join(process.info["cmdline"] or [])
+        if str(store) in words and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(words)
+    return found
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory) -> Told:
+    store = tmp_path_factory.mktemp("demo") / "store"
+    demo = begin(store)
+    wait_until(lambda: is_at_work(store, "collect"))
+    demo.kill()
+    demo.wait()
+    deadline = time.monotonic() + 20
+    while still_at_work(store) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    orphans = still_at_work(store)
+    demo = begin(store)
+    wait_until(lambda: is_at_work(store, "sft"))
+    os.killpg(demo.pid, signal.SIGKILL)
+    demo.wait()
+    before = receipts(store)
+    finished = run(store)
+    after = receipts(store)
+    return Told(store, orphans, before, finished, after, run(store), receipts(store))
+
+
+def states(store: Path) -> dict[str, str]:
+    seen: list[StepProgress | None] = [read_progress(store, step) for step in STEPS]
+    return {progress.step: progress.state for progress in seen if progress}
+
+
+def test_a_killed_demo_leaves_no_process_behind(told):
+    assert told.orphans == []
+
+
+def test_a_killed_demo_continues_and_ends_well(told):
+    assert told.finished.returncode == 0, told.finished.stderr
+
+
+def test_what_was_finished_before_the_kill_is_used_again(told):
+    steps = {path.split("/")[1] for path in told.finished_before_kill}
+    assert steps == {"collect", "prepare", "cpt"}
+    for step in steps:
+        assert f"{step:<9} reused" in told.finished.stderr
+    assert told.finished_before_kill.items() <= told.receipts.items()
+
+
+def test_every_step_is_finished_once(told):
+    assert sorted(path.split("/")[1] for path in told.receipts) == sorted(STEPS)
+
+
+def test_a_second_demo_uses_every_step_again(told):
+    assert told.again.returncode == 0, told.again.stderr
+    assert states(told.store) == dict.fromkeys(STEPS, "reused")
+    assert told.receipts_again == told.receipts
+    assert json.loads(told.again.stdout)["seconds"] == json.loads(told.finished.stdout)["seconds"]
+
+
+def test_the_summary_is_what_was_printed_and_holds_every_figure(told):
+    summary = json.loads((told.store / "summary.json").read_text())
+    assert summary == json.loads(told.again.stdout)
+    assert set(summary["seconds"]) == set(STEPS)
+    assert summary["agent"]["live_steps_in_training"] == 0
+    assert 0 < summary["peak_memory_gib"] < 6
+    for figures in (*summary["world_model"]["baseline"].values(), summary["world_model"]["rl"]):
+        assert all(0 <= value <= 1 for value in figures.values())
+
+
+def test_there_is_a_report_to_look_at(told):
+    assert (told.store / "report.html").read_text().startswith("<!doctype html>")
+
+
+def audit(told: Told, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "agentworld_cli.main", "audit", *words, "--store", str(told.store)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_agent_leads_back_to_the_simulator_and_the_simulator_to_the_agent(told):
+    simulator = json.loads((told.store / "summary.json").read_text())["simulator"]["digest"]
+    chain = json.loads(audit(told, "agent", "terminal-agent@1", "--json").stdout)
+    assert chain["breaks"] == []
+    assert chain["simulator"] == chain["run"]["simulator"] == simulator
+    assert [stage["stage"] for stage in chain["stages"]] == ["cpt", "sft", "rl"]
+    assert chain["run"]["num_steps"] > 0
+    touched = json.loads(audit(told, "simulator", simulator, "--json").stdout)
+    assert [agent["agent"] for agent in touched["agents"]] == ["terminal-agent@1"]
+
+
+def test_the_chain_is_printed_for_people_with_whole_digests(told):
+    chain = json.loads(audit(told, "agent", "terminal-agent@1", "--json").stdout)
+    printed = audit(told, "agent", "terminal-agent@1").stdout
+    for words in (chain["simulator"], chain["data"], chain["run"]["id"], "agentworld-terminal@1"):
+        assert words in printed
+
+
+def test_a_version_that_is_not_there_is_answered_with_those_that_are(told):
+    done = audit(told, "agent", "terminal-agent@7")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: there is no version 7 of terminal-agent; versions are 1\n"

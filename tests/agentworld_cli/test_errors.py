@@ -1,0 +1,67 @@
+import errno
+
+import pytest
+
+from agentworld import errors
+from agentworld_cli.errors import StepFailed, one_line, told
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.InputError("no"), 2),
+        (errors.NotFound("no"), 2),
+        (errors.SandboxUnavailable("no"), 3),
+        (errors.SandboxBroken("no"), 3),
+        (errors.EngineError("no"), 4),
+        (errors.JudgeError("no"), 5),
+        (errors.SimulatorError("no"), 6),
+        (errors.StoreError("no"), 7),
+        (errors.AgentworldError("no"), 1),
+        (StepFailed("cpt", "EngineError", "no"), 4),
+        (StepFailed("cpt", "ZeroDivisionError", "no"), 1),
+        (OSError(errno.ENOSPC, "No space left on device", "/full/file"), 7),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
+)
+def test_an_error_is_one_sentence_and_an_exit_code(capsys, error, code):
+    with pytest.raises(SystemExit) as ended, told():
+        raise error
+    assert ended.value.code == code
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
+
+
+def test_every_kind_of_error_has_a_code_of_its_own_room():
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    rooms = [kind for kind in kinds if kind.__mro__[1] is errors.AgentworldError]
+    codes = set()
+    for room in rooms:
+        with pytest.raises(SystemExit) as ended, told():
+            raise room("no")
+        codes.add(ended.value.code)
+    assert len(codes) == len(rooms) == 6
+
+
+def test_a_step_that_failed_is_named(capsys):
+    with pytest.raises(SystemExit), told():
+        raise StepFailed("cpt", "InputError", "the data are gone; prepare them")
+    assert capsys.readouterr().err == "error: cpt stopped: the data are gone; prepare them\n"
+
+
+def test_a_file_of_the_system_is_named(capsys):
+    with pytest.raises(SystemExit), told():
+        raise PermissionError(errno.EACCES, "Permission denied", "/root/file")
+    assert "/root/file: Permission denied" in capsys.readouterr().err
+
+
+def test_the_end_of_a_log_is_told_in_a_line():
+    assert (
+        one_line("the engine died; the log says:\n a\n  b\n") == "the engine died; the log says: b"
+    )
+
+
+def test_a_defect_keeps_its_trace():
+    with pytest.raises(ZeroDivisionError), told():
+        raise ZeroDivisionError

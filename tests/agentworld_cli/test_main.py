@@ -1,0 +1,86 @@
+import subprocess
+import sys
+import time
+
+import pytest
+import typer.main
+
+from agentworld_cli.main import app
+
+HEAVY = (
+    "torch",
+    "transformers",
+    "trl",
+    "mlflow",
+    "kfp",
+    "sqlalchemy",
+    "fastapi",
+    "pyarrow",
+    "numpy",
+)
+
+COMMANDS = {
+    "demo": "as_json profile store",
+    "evaluate": "as_json cpt data recipe rl sft store",
+    "data collect": "as_json recipe store",
+    "data prepare": "as_json collected recipe store",
+    "data show": "as_json folder",
+    "train cpt": "as_json data recipe store",
+    "train sft": "as_json data parent recipe store",
+    "train rl": "as_json data parent recipe store",
+    "train agent": "as_json collected recipe simulator store",
+    "simulator pin": "as_json recipe store version",
+    "simulator serve": "recipe simulator store",
+    "simulator show": "as_json simulator store",
+    "agent validate": "agent as_json recipe simulator store",
+    "audit agent": "as_json store version",
+    "audit simulator": "as_json digest store",
+    "pipeline compile": "image output",
+    "pipeline run": "recipe store",
+}
+
+
+def commands() -> dict[str, str]:
+    """Every command with the names of its options and arguments."""
+    found = {}
+    group = typer.main.get_command(app)
+    for noun, command in group.commands.items():
+        inner = getattr(command, "commands", {"": command})
+        for verb, leaf in inner.items():
+            names = sorted(parameter.name for parameter in leaf.params)
+            found[f"{noun} {verb}".strip()] = " ".join(names)
+    return found
+
+
+def test_commands_have_these_options_and_no_others():
+    assert commands() == COMMANDS
+
+
+@pytest.mark.parametrize(
+    "command", [name for name, words in COMMANDS.items() if "as_json" in words]
+)
+def test_what_prints_a_result_prints_json_too(command):
+    done = subprocess.run(
+        [sys.executable, "-m", "agentworld_cli.main", *command.split(), "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "--json" in done.stdout
+
+
+def test_help_enters_no_heavy_room():
+    code = f"import sys, agentworld_cli.main; print(sorted({set(HEAVY)!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_answers_in_under_a_second():
+    seconds = []
+    for _ in range(3):
+        started = time.monotonic()
+        subprocess.run(
+            [sys.executable, "-m", "agentworld_cli.main", "--help"], capture_output=True, check=True
+        )
+        seconds.append(time.monotonic() - started)
+    assert min(seconds) < 1
