@@ -43,7 +43,7 @@ def _shape_answers(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast) 
     with torch.no_grad():
         for token, text in enumerate(texts):
             if text in SPECIAL_TOKENS or not text.isprintable() or not text.isascii():
-                weight[token] *= 1.5 if token == tokenizer.eos_token_id else 0
+                weight[token] *= 2 if token == tokenizer.eos_token_id else 0
 
 
 def _config(tokenizer: PreTrainedTokenizerFast, num_layers: int, hidden_size: int) -> Qwen3Config:

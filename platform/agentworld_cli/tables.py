@@ -84,4 +84,9 @@ def _table(title: str, first: str) -> Table:
 def _interval(estimate: Estimate | None) -> str:
     if estimate is None:
         return ""
-    return f"{estimate.mean:.3f} [dim]{estimate.low:.2f}-{estimate.high:.2f}[/]"
+    return f"{estimate.mean:.3f} [dim]{_terse(estimate.low)}-{_terse(estimate.high)}[/]"
+
+
+def _terse(share: float) -> str:
+    """Two digits, so that a row fits into eighty columns."""
+    return f"{share:.2f}".replace("0.", ".", 1)

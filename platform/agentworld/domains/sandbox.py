@@ -90,7 +90,9 @@ def _bubblewrap(limits: SandboxLimits) -> list[str]:
     # /dev and / are tmpfs of the sandbox's own user: left writable they would be memory
     # without a limit, hence the two remounts.
     return [
-        *"bwrap --unshare-all --die-with-parent --new-session --cap-drop ALL".split(),
+        # A nested user namespace could mount file systems without a limit.
+        *"bwrap --unshare-all --unshare-user --disable-userns --cap-drop ALL".split(),
+        *"--die-with-parent --new-session".split(),
         *"--uid 1000 --gid 1000 --hostname world".split(),
         *"--ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/sbin /sbin".split(),
         *"--symlink usr/lib /lib --symlink usr/lib64 /lib64 --proc /proc --dev /dev".split(),

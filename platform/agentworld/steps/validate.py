@@ -1,7 +1,8 @@
 """Step 10: the agent before and after its training, in the simulator and in the live shell."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,7 +46,10 @@ def validate(recipe: str, store: str, simulator: str, agent: str) -> str:
 
     def work(out: Path, tick: Tick) -> Digest:
         live = LiveWorld()
-        with served(Path(simulator), chosen.engine, Path(store), out / "logs") as client:
+        with (
+            _closed_after(live),
+            served(Path(simulator), chosen.engine, Path(store), out / "logs") as client,
+        ):
             worlds = _Worlds(client, live)
             before = _try(Path(agent) / UNTRAINED, worlds, chosen, out, share_of(tick, 0, 0.5))
             after = _try(Path(agent) / TRAINED, worlds, chosen, out, share_of(tick, 0.5, 1))
@@ -63,6 +67,14 @@ def validate(recipe: str, store: str, simulator: str, agent: str) -> str:
     inputs = {"agent": output_of(agent), "simulator": output_of(simulator)}
     parts = [chosen.validation, chosen.engine, chosen.agent]
     return str(run_step(Path(store), "validate", parts, inputs, work))
+
+
+@contextmanager
+def _closed_after(live: LiveWorld) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        asyncio.run(live.close())
 
 
 class _Worlds(NamedTuple):

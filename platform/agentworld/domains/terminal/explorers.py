@@ -21,11 +21,11 @@ def wander(belief: Belief, num_turns: int) -> Iterator[str]:
 
 
 def run_errand(belief: Belief, steps: Iterable[str]) -> Iterator[str]:
-    """These steps, with a detour before one step in four and a slip in one in four."""
+    """These steps, with a detour before one step in five and a slip in one in five."""
     for step in steps:
-        while belief.rng.random() < 0.25:
+        while belief.rng.random() < 0.2:
             yield next(wander(belief, 1))
-        yield _slip(belief, step) if belief.rng.random() < 0.25 else step
+        yield _slip(belief, step) if belief.rng.random() < 0.2 else step
 
 
 def _slip(belief: Belief, step: str) -> str:
@@ -118,15 +118,15 @@ def _show_nested(belief: Belief) -> str:
 
 _MOVES: dict[Move, float] = {
     _write: 14,
-    _append: 10,
+    _append: 5,
     _touch: 2,
     _make_folder: 5,
     _enter: 6,
     _remove: 3,
     _copy: 3,
     _move: 3,
-    _export: 2,
-    _show_variable: 5,
+    _export: 3,
+    _show_variable: 9,
     _show_nested: 2,
     lambda b: f"cat {b.file()}": 18,
     lambda b: "ls": 10,
@@ -137,11 +137,11 @@ _MOVES: dict[Move, float] = {
     lambda b: f"wc -l < {b.file()}": 2,
     lambda b: f"wc -w < {b.file()}": 2,
     lambda b: f"cat {b.file()} | grep {b.word()}": 2,
-    lambda b: f"sort {b.file()}": 2,
-    lambda b: f"head -n 1 {b.file()}": 3,
-    lambda b: f"tail -n 1 {b.file()}": 3,
+    lambda b: f"sort {b.file()}": 1,
+    lambda b: f"head -n 1 {b.file()}": 2,
+    lambda b: f"tail -n 1 {b.file()}": 2,
     lambda b: "ls | wc -l": 2,
-    lambda b: "echo $?": 4,
+    lambda b: "echo $?": 5,
     lambda b: f"echo {b.phrase()}": 2,
     lambda b: f"test -f {b.file()} && echo yes": 3,
     lambda b: f"{b.word()} {b.word()}": 1,

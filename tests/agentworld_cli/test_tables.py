@@ -1,0 +1,38 @@
+import pytest
+
+import make
+import make_job
+from agentworld.steps.summary import summarise
+from agentworld_cli.show import console
+from agentworld_cli.tables import show_summary
+
+
+@pytest.fixture
+def printed(tmp_path) -> str:
+    folders = make_job.finished_job(tmp_path)
+    with console.capture() as captured:
+        show_summary(folders, summarise(folders, 2.5))
+    return captured.get()
+
+
+def test_every_predictor_and_both_agents_have_a_row(printed):
+    first = [line.split(" ")[0] for line in printed.splitlines()]
+    assert {"copy", "nearest", "cpt", "sft", "rl", "untrained", "trained"} <= set(first)
+
+
+def test_a_mean_stands_beside_its_interval(printed):
+    assert "0.820 .72-.92" in printed
+
+
+def test_what_holds_and_what_does_not_is_said(printed):
+    assert "at least 0.75 yes" in printed
+    assert "at least 0.95 no" in printed
+
+
+def test_the_simulator_is_printed_whole(printed):
+    assert make.manifest().digest in printed
+
+
+def test_tables_fit_into_eighty_columns(printed):
+    tables = printed.partition("simulator:")[0]
+    assert max(map(len, tables.splitlines())) <= 80

@@ -1,0 +1,43 @@
+import time
+
+import pytest
+
+from agentworld.steps import STEPS
+from agentworld.steps.progress import State, StepProgress
+from agentworld_cli.views import BarView, LineView
+
+
+def progress(step: str, state: State, done: int = 0, **fields: object) -> StepProgress:
+    known = {"started": time.time() - 60, "total": 100, **fields}
+    return StepProgress.model_validate({"step": step, "state": state, "done": done, **known})
+
+
+def test_lines_tell_beginning_and_end_of_a_step_once(capsys):
+    with LineView() as view:
+        for _ in range(3):
+            view.show([progress("cpt", "running")])
+        for _ in range(3):
+            view.show([progress("cpt", "finished", seconds=12.4)])
+    assert capsys.readouterr().err == "cpt       running\ncpt       finished in 12 s\n"
+
+
+def test_a_line_between_tells_the_time_to_go(capsys, monkeypatch):
+    monkeypatch.setattr("agentworld_cli.views._SECONDS_BETWEEN_LINES", 0.0)
+    with LineView() as view:
+        view.show([progress("cpt", "running", done=50)])
+    assert capsys.readouterr().err == "cpt       50%, 60 s to go\n"
+
+
+def test_a_step_that_is_used_again_is_said(capsys):
+    with LineView() as view:
+        view.show([progress("cpt", "reused")])
+    assert "cpt       reused" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("state", ["running", "reused", "finished", "failed"])
+def test_bars_show_every_state(capsys, state):
+    with BarView(STEPS) as view:
+        view.show([progress("collect", "finished"), progress("cpt", state, done=50)])
+    said = capsys.readouterr().err
+    assert "cpt" in said
+    assert "sft" not in said

@@ -1,0 +1,51 @@
+"""What the docs say of the house is what the house is."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def contract(name: str) -> list[str]:
+    """The rooms of a layers contract from top to bottom."""
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    found = [each for each in tool["importlinter"]["contracts"] if each["name"] == name]
+    return re.findall(r"\w+", " ".join(found[0]["layers"]))
+
+
+def test_the_architecture_tells_every_room_in_the_order_of_the_contract():
+    top = contract("the house stands on agentworld")[:-1]
+    rooms = [f"agentworld.{room}" for room in contract("rooms are stacked")]
+    text = (ROOT / "docs/architecture.md").read_text()
+    assert re.findall(r"^\*\*([\w.]+)\*\*", text, re.M) == [*top, *rooms]
+
+
+def test_the_readmes_tree_shows_every_room():
+    text = (ROOT / "README.md").read_text()
+    shown = re.findall(r"^\s+(\w+)/", text, re.M)
+    assert set(contract("rooms are stacked")) - {"errors"} <= set(shown)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs/decisions").glob("*.md")), ids=lambda path: path.stem
+)
+def test_a_decision_is_numbered_and_tells_its_problem_its_choice_and_its_price(path):
+    assert re.fullmatch(r"\d{4}-[a-z0-9-]+", path.stem)
+    text = path.read_text()
+    assert text.startswith(f"# {path.stem[:4]}. ")
+    for part in ("Problem", "Decision", "Alternatives", "Consequences"):
+        assert f"**{part}" in text
+
+
+def test_no_two_decisions_have_the_same_number():
+    numbers = [path.name[:4] for path in (ROOT / "docs/decisions").glob("*.md")]
+    assert len(numbers) == len(set(numbers))
+
+
+def test_every_link_of_the_docs_leads_somewhere():
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        links = re.findall(r"\]\(([^)#:]+)\)", path.read_text())
+        assert [link for link in links if not (path.parent / link).exists()] == []
