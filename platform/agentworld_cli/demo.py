@@ -29,14 +29,18 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Run the whole loop, from a live terminal to an audited agent."""
+    from agentworld.steps.failure import translated
     from agentworld.steps.page import write_page
     from agentworld.steps.summary import summarise
     from agentworld_cli.tables import show_summary
 
     job = run_job(profile, store)
     summary = summarise(job.folders, job.peak_memory_gib)
-    summary.write(job.store / "summary.json")
-    page = write_page(job.store / "report.html", job.folders, summary)
+    try:
+        summary.write(job.store / "summary.json")
+        page = write_page(job.store / "report.html", job.folders, summary)
+    except OSError as error:
+        raise translated(error, job.store) from error
     if as_json:
         print(summary.model_dump_json(indent=2))
     else:

@@ -72,6 +72,16 @@ WITH_RECIPES = [
     "data collect --recipe {recipe}",
     "pipeline run --recipe {recipe}",
 ]
+WITH_FOLDERS = [
+    "data prepare --collected x",
+    "train cpt --data x",
+    "train sft --data x --parent x",
+    "train rl --data x --parent x",
+    "train agent --collected x --simulator x",
+    "evaluate --data x --cpt x --sft x --rl x",
+    "simulator serve 00",
+    "agent validate --agent x --simulator x",
+]
 
 
 @pytest.mark.parametrize("command", WITH_RECIPES)
@@ -83,6 +93,16 @@ def test_a_wrong_recipe_is_named_with_its_key(capsys, monkeypatch, tmp_path, com
     assert is_a_sentence(sentence)
     assert f"{tmp_path / 'mine.yaml'} {wrong}" in sentence
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", WITH_FOLDERS)
+def test_every_step_names_a_wrong_key_first(capsys, monkeypatch, tmp_path, command):
+    (tmp_path / "mine.yaml").write_text("name: x\nmodel:\n  hidden_sise: 64\n")
+    words = f"{command} --recipe {tmp_path / 'mine.yaml'} --store {tmp_path / 'store'}"
+    sentence = said(capsys, monkeypatch, words)
+    assert is_a_sentence(sentence)
+    assert "is wrong at model.hidden_sise" in sentence
 
 
 @pytest.mark.parametrize("command", WITH_RECIPES)

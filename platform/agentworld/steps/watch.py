@@ -11,7 +11,7 @@ import psutil
 
 from agentworld.steps.lock import is_held
 
-_SECONDS_BETWEEN_LOOKS = 0.5
+_SECONDS_BETWEEN_LOOKS = 1.0
 _GIB = 1 << 30
 
 

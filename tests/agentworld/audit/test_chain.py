@@ -35,7 +35,7 @@ def stages(**sft: object) -> tuple[Checkpoint, ...]:
 
 
 def play(ledger: Ledger, run: AgentRun) -> None:
-    episode = ledger.open_episode(EpisodeOpening(run=run.id))
+    episode = ledger.open_episode(EpisodeOpening(run=run.id), run.simulator)
     for number in (1, 2):
         step = EpisodeStep(
             episode=episode.id, number=number, action="ls", observation="[0] ~", head=episode.head

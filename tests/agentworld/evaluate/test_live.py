@@ -86,10 +86,12 @@ def test_episodes_do_not_see_each_other():
 
 
 def test_a_closed_world_leaves_no_process_behind():
+    before = set(psutil.Process().children(recursive=True))
+
     async def live():
         world = LiveWorld()
         await asyncio.gather(*(world.reset(TASK) for _ in range(3)))
-        family = psutil.Process().children(recursive=True)
+        family = set(psutil.Process().children(recursive=True)) - before
         await world.close()
         return family
 

@@ -1,0 +1,40 @@
+import subprocess
+import sys
+
+import pytest
+
+from agentworld.errors import StoreError
+from agentworld.steps.lock import hold, is_held
+
+HOLD = "import sys, pathlib; from agentworld.steps.lock import hold\n"
+HOLD += "with hold(pathlib.Path(sys.argv[1]), 'held'): print('held', flush=True); input()"
+
+
+def test_a_lock_is_held_by_one(tmp_path):
+    with (
+        hold(tmp_path / "lock", "first"),
+        pytest.raises(StoreError, match="busy"),
+        hold(tmp_path / "lock", "busy"),
+    ):
+        pass
+
+
+def test_a_lock_that_was_let_go_can_be_held_again(tmp_path):
+    for _ in range(2):
+        with hold(tmp_path / "lock", "busy"):
+            assert is_held(tmp_path / "lock")
+    assert not is_held(tmp_path / "lock")
+
+
+def test_a_lock_that_never_was_is_not_held(tmp_path):
+    assert not is_held(tmp_path / "lock")
+
+
+def test_a_killed_process_holds_nothing(tmp_path):
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "lock")]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "held\n"
+        assert is_held(tmp_path / "lock")
+        holder.kill()
+    assert not is_held(tmp_path / "lock")
