@@ -53,25 +53,34 @@ def run_job(profile: str, store: Path | None) -> Job:
     from agentworld.domains.sandbox import check_sandbox
     from agentworld.recipes import load_recipe, recipe_path
     from agentworld.steps.base import DRIVER_LOCK
+    from agentworld.steps.failure import translated
     from agentworld.steps.lock import hold
     from agentworld.steps.progress import forget_progress
-    from agentworld_cli.follow import follow
-    from agentworld_pipelines.local import start
 
     path = recipe_path(profile).resolve()
     recipe = load_recipe(path)
     check_sandbox()
     place = (store or Path("demo-output") / recipe.name).resolve()
     busy = f"another run is using {place}; wait for it, end it, or name another --store"
-    with hold(place / DRIVER_LOCK, busy):
-        forget_progress(place)
-        job = start(str(path), place)
-        try:
-            return Job(place, *follow(job, place))
-        except KeyboardInterrupt:
-            sys.stderr.write("interrupted; the next run continues from what is finished\n")
-            raise typer.Exit(_INTERRUPTED) from None
-        finally:
-            # Ended, interrupted or failed: nothing works on after we let go of the lock.
-            job.terminate()
-            job.wait()
+    try:
+        with hold(place / DRIVER_LOCK, busy):
+            forget_progress(place)
+            return _run(str(path), place)
+    except OSError as error:
+        raise translated(error, place) from error
+
+
+def _run(recipe: str, store: Path) -> Job:
+    from agentworld_cli.follow import follow
+    from agentworld_pipelines.local import start
+
+    job = start(recipe, store)
+    try:
+        return Job(store, *follow(job, store))
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; the next run continues from what is finished\n")
+        raise typer.Exit(_INTERRUPTED) from None
+    finally:
+        # Ended, interrupted or failed: nothing works on after we let go of the lock.
+        job.terminate()
+        job.wait()

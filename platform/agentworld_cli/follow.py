@@ -14,7 +14,7 @@ from agentworld_cli.errors import StepFailed
 from agentworld_cli.views import BarView, LineView, View
 from agentworld_pipelines.local import LOG
 
-_SECONDS_BETWEEN_LOOKS = 0.25
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 
 class Followed(NamedTuple):

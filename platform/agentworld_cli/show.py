@@ -17,8 +17,8 @@ Store = Annotated[str, typer.Option(help="The folder of steps, registry and ledg
 DEFAULT_RECIPE = "demo"
 DEFAULT_STORE = "demo-output/demo"
 
-console = Console()
-trees = Console(width=max(console.width, 120))
+console = Console(highlight=False)
+trees = Console(width=max(console.width, 120), highlight=False)
 """Never cuts a digest off; a narrower terminal wraps by itself."""
 
 

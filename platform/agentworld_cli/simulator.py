@@ -55,7 +55,7 @@ def serve(
     engine = load_recipe(recipe_path(recipe)).engine
     folder = simulator_folder(simulator, Path(store))
     with served_at(folder, engine, Path(store), folder / "logs") as url:
-        console.print(f"{simulator} answers at {url}")
+        console.print(f"{simulator} answers at {url}", soft_wrap=True)
         while True:
             time.sleep(3600)
 

@@ -225,12 +225,25 @@ def test_a_second_run_in_the_same_store_is_refused(capsys, monkeypatch, tmp_path
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 @pytest.mark.parametrize("size", ["8k", "200k"])
-def test_a_full_disk_is_one_sentence_that_names_it(tmp_path, size):
-    demo = f"agentworld_cli.main demo --profile smoke --store {tmp_path}"
-    script = f"mount -t tmpfs -o size={size} tmpfs {tmp_path} && exec {sys.executable} -m {demo}"
-    command = ["unshare", "--mount", "sh", "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+@pytest.mark.parametrize("words", ["demo --profile", "data collect --recipe"])
+def test_a_full_disk_is_one_sentence_that_names_it(tmp_path, size, words):
+    command = f"{sys.executable} -m agentworld_cli.main {words} smoke --store {tmp_path}"
+    script = f"mount -t tmpfs -o size={size} tmpfs {tmp_path} && exec {command}"
+    unshared = ["unshare", "--mount", "sh", "-c", script]
+    done = subprocess.run(unshared, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 7, done.stderr
     *_, last = done.stderr.splitlines()
     assert "Traceback" not in done.stderr
     assert f"the disk that holds {tmp_path} is full; free space and run it again" in last
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
+def test_a_pipeline_on_a_full_disk_is_one_sentence(tmp_path):
+    command = f"{sys.executable} -m agentworld_cli.main pipeline compile -o {tmp_path}/p.yaml"
+    script = f"mount -t tmpfs -o size=8k tmpfs {tmp_path} && exec {command}"
+    unshared = ["unshare", "--mount", "sh", "-c", script]
+    done = subprocess.run(unshared, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 7
+    assert is_a_sentence(done.stderr)
+    assert f"cannot write {tmp_path}/p.yaml: No space left on device" in done.stderr

@@ -25,8 +25,8 @@ class Told(NamedTuple):
     """What happened to a store."""
 
     store: Path
-    orphans: list[str]
-    """Processes that outlived a demo whose own process was killed."""
+    orphans: list[psutil.Process]
+    """Processes that outlived a demo whose own process was killed, while another took over."""
     finished_before_kill: dict[str, int]
     finished: subprocess.CompletedProcess[str]
     receipts: dict[str, int]
@@ -67,14 +67,8 @@ def receipts(store: Path) -> dict[str, int]:
     return {str(path.relative_to(store)): path.stat().st_mtime_ns for path in found}
 
 
-def still_at_work(store: Path) -> list[str]:
-    """Processes that were told of this store."""
-    found = []
-    for process in psutil.process_iter(["cmdline", "status"]):
-        words = " ".join(process.info["cmdline"] or [])
-        if str(store) in words and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(words)
-    return found
+def is_alive(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
 @pytest.fixture(scope="module")
@@ -82,14 +76,12 @@ def told(tmp_path_factory) -> Told:
     store = tmp_path_factory.mktemp("demo") / "store"
     demo = begin(store)
     wait_until(lambda: is_at_work(store, "collect"))
+    tree = psutil.Process(demo.pid).children(recursive=True)
     demo.kill()
     demo.wait()
-    deadline = time.monotonic() + 20
-    while still_at_work(store) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    orphans = still_at_work(store)
     demo = begin(store)
     wait_until(lambda: is_at_work(store, "sft"))
+    orphans = [process for process in tree if is_alive(process)]
     os.killpg(demo.pid, signal.SIGKILL)
     demo.wait()
     before = receipts(store)

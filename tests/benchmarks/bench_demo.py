@@ -41,7 +41,7 @@ def show(summary: Summary, wall_seconds: float, missed: list[str]) -> None:
         print(f"seconds.{step:<12} {seconds:8.1f}")
     print(f"wall_seconds         {wall_seconds:8.1f}")
     print(f"peak_memory_gib      {summary.peak_memory_gib:8.2f}")
-    print(f"missed: {', '.join(missed) or 'nothing'}")
+    print(f"missed: {'; '.join(missed) or 'nothing'}")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from agentworld.steps.watch import Watch
 
 DRIVER_LOCK = "driver.lock"
 _FOLDER_DIGITS = 16
+_PATIENCE_SECONDS = 5.0  # a step whose driver was killed needs a moment to notice
 
 Work = Callable[[Path, Tick], Digest]
 """Fills a folder and names what it made."""
@@ -36,6 +37,7 @@ def run_step(
     folder = store / "steps" / step / key.removeprefix("sha256:")[:_FOLDER_DIGITS]
     progress = ProgressFile(store, step)
     with _failure_told(progress, store):
+        progress.begin()
         if (folder / RECEIPT).exists():
             progress.finish("reused", folder, read_receipt(folder).seconds)
             return folder
@@ -63,7 +65,8 @@ def output_of(folder: str) -> Digest:
 def _alone(folder: Path, step: str) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     busy = f"another process works on {step} in {folder}; wait for it, or end it"
-    with hold(folder.with_name(folder.name + ".lock"), busy):
+    lock = folder.with_name(folder.name + ".lock")
+    with hold(lock, busy, patience_seconds=_PATIENCE_SECONDS):
         yield
 
 

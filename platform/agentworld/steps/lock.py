@@ -2,34 +2,43 @@
 
 import fcntl
 import os
+import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from agentworld.errors import StoreError
 
+_SECONDS_BETWEEN_TRIES = 0.1
+_NAME_BYTES = 16
+
 
 @contextmanager
-def hold(path: Path, busy: str) -> Iterator[None]:
+def hold(path: Path, busy: str, *, patience_seconds: float = 0.0) -> Iterator[None]:
     """Holds a lock file; raises StoreError with this sentence where another process does."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    deadline = time.monotonic() + patience_seconds
     try:
-        if not _take(descriptor):
-            raise StoreError(busy)
+        while not _take(descriptor):
+            if time.monotonic() >= deadline:
+                raise StoreError(busy)
+            time.sleep(_SECONDS_BETWEEN_TRIES)
+        os.pwrite(descriptor, secrets.token_bytes(_NAME_BYTES), 0)
         yield
     finally:
         os.close(descriptor)
 
 
-def is_held(path: Path) -> bool:
-    """Whether some process holds the lock now."""
+def holder_of(path: Path) -> bytes | None:
+    """A name for whoever holds the lock now, another one each time; null where nobody does."""
     try:
         descriptor = os.open(path, os.O_RDWR)
     except OSError:
-        return False
+        return None
     try:
-        return not _take(descriptor)
+        return None if _take(descriptor) else os.pread(descriptor, _NAME_BYTES, 0)
     finally:
         os.close(descriptor)
 

@@ -38,6 +38,9 @@ class ProgressFile:
         self._path = _path(store, step)
         self._last = StepProgress(step=step, state="running", started=time.time())
         self._written = 0.0
+
+    def begin(self) -> None:
+        """Says that the step is under way."""
         self._write(self._last)
 
     def tick(self, done: int, total: int) -> None:

@@ -86,7 +86,9 @@ class _Worlds(NamedTuple):
 
 def _try(agent: Path, worlds: _Worlds, chosen: Recipe, out: Path, tick: Tick) -> _Episodes:
     """Serves an agent and lets it do the same tasks in both worlds."""
-    sampling = Sampling(max_tokens=chosen.agent.rl.max_tokens)
+    # Drawn as in training: the policy that is judged is the one that learned.
+    practice = chosen.agent.rl
+    sampling = Sampling(temperature=practice.temperature, max_tokens=practice.max_tokens)
     tasks = held_out_tasks(chosen.validation)
     checkpoint = checkpoint_of(agent)
     opening = RunOpening(

@@ -9,7 +9,7 @@ from typing import Self
 
 import psutil
 
-from agentworld.steps.lock import is_held
+from agentworld.steps.lock import holder_of
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 _GIB = 1 << 30
@@ -26,14 +26,14 @@ def tree_memory_gib(root: psutil.Process | None = None) -> float:
 class Watch:
     """Samples the memory of this process's tree, and ends the tree when its driver is gone.
 
-    A driver (the demo) holds the store's lock. Killed, it lets go of it, and a step that
-    kept working would meet the next run of the same step in the same folder.
+    A driver (the demo) holds the store's lock. Killed, it lets go of it, and perhaps another
+    takes it; a step that kept working would meet the next run of itself in the same folder.
     """
 
     def __init__(self, driver_lock: Path) -> None:
         self.peak_memory_gib = tree_memory_gib()
         self._driver_lock = driver_lock
-        self._is_driven = is_held(driver_lock)
+        self._driver = holder_of(driver_lock)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -53,7 +53,7 @@ class Watch:
     def _look(self) -> None:
         while not self._stopped.wait(_SECONDS_BETWEEN_LOOKS):
             self.peak_memory_gib = max(self.peak_memory_gib, tree_memory_gib())
-            if self._is_driven and not is_held(self._driver_lock):
+            if self._driver and holder_of(self._driver_lock) != self._driver:
                 _end_tree()
 
 

@@ -166,7 +166,7 @@ def test_a_run_that_made_no_agent_is_told_apart(tmp_path):
 
 
 def test_an_unknown_simulator_is_answered_with_those_that_are_there(tmp_path):
-    with pytest.raises(NotFound, match=f"no simulator sha256:00; simulators are {SIMULATOR}"):
+    with pytest.raises(NotFound, match=f"no simulator sha256:00 in .*; simulators are {SIMULATOR}"):
         audit_simulator("00", story(tmp_path).sources)
 
 

@@ -1,7 +1,6 @@
 """Real engines: they take seconds to start, and vLLM is there only where it was installed."""
 
 import asyncio
-import importlib.util
 import os
 import signal
 
@@ -18,10 +17,6 @@ DRAWN = Sampling(max_tokens=MAX_TOKENS, temperature=1.0)
 PROMPTS = [f"echo {number} > a{number * 7}" for number in range(16)]
 SYSTEM = "rimo.txt: kolu tane\n" * 12  # long enough for pages that prompts share
 CUT_OFF, EMPTY = "cut-off", "unparsable"
-
-needs_vllm = pytest.mark.skipif(
-    importlib.util.find_spec("vllm") is None, reason="vLLM is not installed: make setup-test"
-)
 
 
 def asked(prompt):
@@ -85,7 +80,7 @@ def _generate(tokenizer, model, prompt):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["transformers_serve", pytest.param("vllm", marks=needs_vllm)])
+@pytest.mark.parametrize("kind", ["transformers_serve", "vllm"])
 def test_a_greedy_engine_says_what_generate_says(kind, tiny_model, request):
     served = request.getfixturevalue(kind)
     expected = generate_all(tiny_model, PROMPTS)
@@ -95,7 +90,6 @@ def test_a_greedy_engine_says_what_generate_says(kind, tiny_model, request):
 
 
 @pytest.mark.slow
-@needs_vllm
 def test_vllm_draws_each_answer_as_it_was_asked(vllm):
     narrow = DRAWN.model_copy(update={"top_k": 1})
     assert len(set(say_all(vllm, [PROMPTS[0]] * 12, DRAWN))) > 3

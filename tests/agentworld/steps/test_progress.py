@@ -12,6 +12,7 @@ def test_progress_is_written_at_most_twice_a_second(tmp_path, monkeypatch):
     clock = iter([0.0, *(n / 10 for n in range(1, 100))])
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
     file, seen = ProgressFile(tmp_path, "cpt"), []
+    file.begin()
     for done in range(30):
         file.tick(done, 30)
         found = read_progress(tmp_path, "cpt")
@@ -21,13 +22,13 @@ def test_progress_is_written_at_most_twice_a_second(tmp_path, monkeypatch):
 
 
 def test_a_torn_file_is_no_progress(tmp_path):
-    ProgressFile(tmp_path, "cpt")
+    ProgressFile(tmp_path, "cpt").begin()
     (tmp_path / "progress/cpt.json").write_text('{"step": "cp')
     assert read_progress(tmp_path, "cpt") is None
 
 
 def test_what_an_earlier_job_said_is_forgotten(tmp_path):
-    ProgressFile(tmp_path, "cpt")
+    ProgressFile(tmp_path, "cpt").begin()
     forget_progress(tmp_path)
     assert read_progress(tmp_path, "cpt") is None
 
