@@ -9,7 +9,7 @@ from agentworld.lineage.base import Agent
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.progress import Tick
+from agentworld.records.progress import Tick, share_of
 from agentworld.records.run import AgentRun, RunOpening
 from agentworld.steps.addresses import open_registry, registry_digest
 from agentworld.steps.base import output_of, run_step
@@ -23,7 +23,6 @@ from agentworld.steps.folders import (
     model_of,
 )
 from agentworld.steps.guard import no_live_shell
-from agentworld.steps.progress import share_of
 from agentworld.steps.serving import served
 from agentworld.train import agent_rl, imitation
 

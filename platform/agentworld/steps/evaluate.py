@@ -12,12 +12,11 @@ from agentworld.evaluate.nearest import NearestTransition
 from agentworld.evaluate.world import evaluate_world
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import Tick, share_of
 from agentworld.records.report import WorldModelReport, WorldModelScore
 from agentworld.records.sample import Pool, Sample
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import REPORT, context_tokens_of, model_of
-from agentworld.steps.progress import share_of
 from agentworld.storage.pools import read_dataset, read_pool
 
 _TRAINING: tuple[Pool, ...] = ("cpt", "sft", "rl")

@@ -7,11 +7,9 @@ from typing import Literal
 
 from agentworld.errors import InputError
 from agentworld.records.base import Record
-from agentworld.records.progress import Tick
 
 State = Literal["running", "reused", "finished", "failed"]
 _SECONDS_BETWEEN_WRITES = 0.5
-_WHOLE = 1_000
 
 
 class StepProgress(Record):
@@ -82,13 +80,3 @@ def forget_progress(store: Path) -> None:
 
 def _path(store: Path, step: str) -> Path:
     return store / "progress" / f"{step}.json"
-
-
-def share_of(tick: Tick, begin: float, end: float) -> Tick:
-    """A tick for a part of a step's work, which begins and ends at these shares of the whole."""
-
-    def tick_part(done: int, total: int) -> None:
-        share = begin + (end - begin) * done / max(1, total)
-        tick(round(share * _WHOLE), _WHOLE)
-
-    return tick_part

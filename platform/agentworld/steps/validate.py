@@ -14,7 +14,7 @@ from agentworld.evaluate.agent import Played, agent_score, gain, held_out_tasks,
 from agentworld.evaluate.live import LiveWorld
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick
+from agentworld.records.progress import Tick, share_of
 from agentworld.records.report import AgentReport
 from agentworld.records.run import RunOpening
 from agentworld.records.simulator import Sampling
@@ -28,7 +28,6 @@ from agentworld.steps.folders import (
     context_tokens_of,
     model_of,
 )
-from agentworld.steps.progress import share_of
 from agentworld.steps.serving import served
 from agentworld.storage.trajectories import write_trajectories
 

@@ -1,7 +1,8 @@
 import pytest
 
+from agentworld.records.progress import share_of
 from agentworld.steps import progress as module
-from agentworld.steps.progress import ProgressFile, forget_progress, read_progress, share_of
+from agentworld.steps.progress import ProgressFile, forget_progress, read_progress
 
 
 def test_progress_before_a_step_is_nothing(tmp_path):
