@@ -6,6 +6,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check --no-input
 PROFILE ?= demo
+SEED ?= 1
 
 # A stamp is named after the content that it stands for, so that a changed pin, and nothing
 # else, installs anew.
@@ -14,17 +15,22 @@ PACKAGES := $(call stamp,packages,constraints.txt)
 PROJECT := $(call stamp,project,constraints.txt pyproject.toml)
 TEST_PACKAGES := $(call stamp,test-packages,constraints-test.txt constraints-vllm.txt)
 
+# A peer of the benchmarks, in an environment of its own.
+OPENENV := .bench/openenv-venv
+OPENENV_PINS := tests/benchmarks/openenv-constraints.txt
+OPENENV_PACKAGES := $(OPENENV)/.packages-$(shell sha256sum < $(OPENENV_PINS) | cut -c1-16)
+
 # Nothing here reaches for a model hub or reports its use.
 export HF_HUB_OFFLINE := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup setup-test demo check test-fast test bench bench-demo clean sandbox browser
+.PHONY: help setup setup-test demo check test-fast test bench bench-demo bench-simulator faults-simulator clean sandbox browser database
 .NOTPARALLEL:
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: sandbox $(PACKAGES) $(PROJECT) ## what the demo needs: a sandbox, a virtual environment
 
@@ -42,16 +48,22 @@ check: setup-test ## linters, formatter, types, the layers of the house
 # Many small processes on few cores: one thread each is faster than all of them everywhere.
 test test-fast: export OMP_NUM_THREADS := 1
 
-test-fast: setup-test ## the tests that need no engine and no browser
+test-fast: setup-test ## the tests that need no engine, database server or browser
 	$(PYTHON) -m pytest -m "not slow"
 
-test: browser setup-test check ## everything
+test: browser database setup-test check ## everything
 	$(PYTHON) -m pytest
 
-bench: bench-demo ## every benchmark
+bench: bench-demo bench-simulator ## every benchmark
 
 bench-demo: setup ## the demo against its targets
 	$(PYTHON) tests/benchmarks/bench_demo.py
+
+bench-simulator: setup-test $(OPENENV_PACKAGES) ## the simulator's core against its targets
+	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_simulator $(PARTS)
+
+faults-simulator: database setup-test ## thousands of faults over the simulator, and a judge; SEED=text
+	PYTHONPATH=tests $(PYTHON) -m faults.main --seed $(SEED)
 
 clean: ## remove what the demo, the tests and the linters wrote
 	rm -rf demo-output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
@@ -62,6 +74,9 @@ sandbox:
 
 browser:
 	@tools/system_packages.sh chromium:chromium
+
+database:
+	@tools/system_packages.sh postgres:postgresql
 
 # pip, not python: a python is there even where the venv could not be finished.
 $(VENV)/bin/pip:
@@ -82,3 +97,9 @@ $(TEST_PACKAGES): | $(PACKAGES)
 	$(PIP) install -q --no-deps -r constraints-test.txt
 	$(PIP) install -q --no-deps -r constraints-vllm.txt
 	rm -f $(VENV)/.test-packages-* && touch $@
+
+$(OPENENV_PACKAGES): | $(VENV)/bin/pip
+	"$$(tools/find_python.sh)" -m venv --clear $(OPENENV)
+	$(OPENENV)/bin/python -m pip --disable-pip-version-check --no-input install -q --no-deps \
+		-r $(OPENENV_PINS)
+	touch $@

@@ -1,5 +1,6 @@
-"""What many rooms' tests share: a tiny model for real engines, and patience on busy machines."""
+"""What many rooms' tests share: a tiny model for real engines, a database server, patience."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,3 +16,19 @@ def tiny_model(tmp_path_factory) -> Path:
     import make_model
 
     return make_model.tiny_model(tmp_path_factory.mktemp("tiny") / "model")
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """One server for all tests; its user may make and drop databases."""
+    import postgres
+
+    with postgres.running() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server) -> Iterator[str]:
+    """The address, password and all, of an empty database."""
+    with postgres_server.database() as url:
+        yield url

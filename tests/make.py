@@ -1,12 +1,22 @@
 """Builders: a valid record of each noun, with what a test cares about given by name."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from agentworld.domains.terminal.prompts import prompt_parts
 from agentworld.domains.terminal.words import all_words
+from agentworld.engine.openai import REQUEST
+from agentworld.evidence.statement import Statement, Subject
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.checkpoint import Checkpoint, Stage
 from agentworld.records.dataset import DataSet, PoolFile
+from agentworld.records.episode import (
+    Episode,
+    EpisodeOpening,
+    EpisodeStep,
+    StepResult,
+    text_digest,
+)
 from agentworld.records.report import (
     AgentReport,
     AgentScore,
@@ -19,8 +29,10 @@ from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.step import StepReceipt
 from agentworld.records.task import Task
 from agentworld.records.trajectory import Trajectory, Turn
+from agentworld.records.trajectory_log import TrajectoryStep
 from agentworld.rendering.messages import RENDERER, system_text
 from agentworld.rendering.parse import PARSER
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
 def digest(seed: str) -> Digest:
@@ -85,10 +97,54 @@ def manifest(**fields: object) -> SimulatorManifest:
         "context_tokens": 1024,
         "engine": {"kind": "transformers-serve", "version": "5.19.0", "lock": digest("lock")},
         "renderer": RENDERER,
+        "request": REQUEST,
         "parser": PARSER,
         "domains": ["terminal"],
     }
     return SimulatorManifest.model_validate({**known, **fields})
+
+
+def pinned(store: Path, **fields: object) -> PinnedSimulator:
+    """A simulator in a store, with the one file that a manifest names here."""
+    simulators = SimulatorStore(store)
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "model.safetensors").write_bytes(b"weights")
+        simulators.take_in(Path(folder))
+    return simulators.keep(manifest(**fields))
+
+
+def episode(*observations: str, base: Episode | None = None) -> Episode:
+    """An episode with a step for each of these, chained; `base` is how it begins."""
+    made = base or Episode("e", digest("s"), EpisodeOpening(run="r"))
+    for shown in observations:
+        texts = "ls", shown, text_digest("ls"), text_digest(shown)
+        step = EpisodeStep(made.id, len(made.steps) + 1, *texts).linked(made.head)
+        made = made._replace(steps=(*made.steps, step))
+    return made
+
+
+def step_result(**fields: object) -> StepResult:
+    """An answer of the simulator of `episode`."""
+    known = {"simulator": digest("s"), "run": "r", "episode": "e", "step": 1}
+    return StepResult(**{**known, "observation": "[0] ~", **fields})
+
+
+def acted(episode: Episode, number: int, **fields: object) -> TrajectoryStep:
+    """What the agent's log tells of a step of this episode."""
+    step = episode.steps[number - 1]
+    told = TrajectoryStep(
+        run=episode.opening.run,
+        episode=episode.id,
+        step=number,
+        simulator=episode.simulator,
+        policy=digest("starting"),
+        policy_step=0,
+        sampled=step.action,
+        action=step.action,
+        reward=step.reward,
+        observation_digest=step.observation_digest,
+    )
+    return told._replace(**fields)
 
 
 def task(**fields: object) -> Task:
@@ -119,12 +175,13 @@ def world_score(mean: float = 0.8) -> WorldModelScore:
     )
 
 
-def world_report() -> WorldModelReport:
-    return WorldModelReport(
-        data=digest("data"),
-        stages={"cpt": world_score(0.7), "sft": world_score(0.8), "rl": world_score(0.82)},
-        baselines={"copy": world_score(0.2), "nearest": world_score(0.3)},
-    )
+def world_report(**fields: object) -> WorldModelReport:
+    known = {
+        "data": digest("data"),
+        "stages": {"cpt": world_score(0.7), "sft": world_score(0.8), "rl": world_score(0.82)},
+        "baselines": {"copy": world_score(0.2), "nearest": world_score(0.3)},
+    }
+    return WorldModelReport.model_validate({**known, **fields})
 
 
 def agent_score(live: float) -> AgentScore:
@@ -173,4 +230,15 @@ def dataset(**pools: PoolFile) -> DataSet:
         recipe=digest("recipe"),
         pools=pools,
         filtered={},
+    )
+
+
+def statement(**predicate: object) -> Statement:
+    """Says this of a log."""
+    return Statement.model_validate(
+        {
+            "subject": [Subject.of("log", digest("log"))],
+            "predicate_type": "urn:agentworld:checkpoint:v1",
+            "predicate": predicate or {"length": 3},
+        }
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import make
 from agentworld.audit.chain import AgentChain, LiveLink, StageLink
 from agentworld.lineage.base import VersionRef
-from agentworld.records.run import AgentRun, RunOpening
+from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.steps import STEPS
 from agentworld.steps.folders import CHAIN, REPORT, RUN, TrainedAgent
 
@@ -15,7 +15,7 @@ def agent_run() -> AgentRun:
         id="a1b2c3",
         opening=RunOpening(agent="terminal-agent", starting_weights=make.digest("untrained")),
         simulator=make.manifest().digest,
-        final_weights=make.digest("trained"),
+        closing=RunClosing(final_weights=make.digest("trained")),
         num_episodes=1_728,
         num_steps=6_301,
     )
@@ -45,8 +45,8 @@ def chain(**fields: object) -> AgentChain:
 
 
 def finished_job(store: Path, *, agent_chain: AgentChain | None = None) -> dict[str, Path]:
-    """The folders of all steps, with what is reported of them."""
-    outputs = {"simulate": make.manifest().digest}
+    """The folders of all steps, with what is reported of them; the simulator is in its store."""
+    outputs = {"simulate": make.pinned(store).digest}
     folders = {
         step: make.finished_step(store, step, outputs.get(step, make.digest(step)))
         for step in STEPS

@@ -111,6 +111,7 @@ def test_every_declared_dependency_is_pinned_to_a_version_that_it_allows():
     for declared, files in [
         (project["dependencies"], ["constraints.txt"]),
         (extras["dev"], ["constraints-test.txt"]),
+        (extras["postgres"], ["constraints-test.txt"]),
         (extras["serve-cpu"], ["constraints-vllm.txt"]),
     ]:
         pinned = {name: version for file in files for name, version in pins(file).items()}
@@ -120,7 +121,8 @@ def test_every_declared_dependency_is_pinned_to_a_version_that_it_allows():
 
 
 def test_a_pin_is_a_name_and_a_version_and_no_address():
-    for file in ("constraints.txt", "constraints-test.txt"):
+    peer = "tests/benchmarks/openenv-constraints.txt"
+    for file in ("constraints.txt", "constraints-test.txt", peer):
         lines = [line for line in (ROOT / file).read_text().splitlines() if line[:1] != "#"]
         assert lines
         assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[0-9a-z.]+", line)] == []

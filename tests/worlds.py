@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from agentworld.errors import SimulatorError
 from agentworld.records.task import Task
+from agentworld.records.trajectory_log import Sampled
 
 
 class Shown(NamedTuple):
@@ -17,25 +18,33 @@ class Shown(NamedTuple):
 
 
 class ScriptedWorld:
-    """Ends every episode at its third step; fails the episodes that it is told to."""
+    """Ends every episode at its third step; fails the episodes that it is told to, those that
+    are `shut` before they begin.
+    """
 
     def __init__(
         self,
         failing: frozenset[str] = frozenset(),
+        shut: frozenset[str] = frozenset(),
         reward: Callable[[str], float] = lambda _action: 1.0,
     ) -> None:
         self.failing = failing
+        self.shut = shut
         self.reward = reward
         self.steps: dict[str, int] = {}
         self.num_episodes = 0
+        self.sampled: list[Sampled | None] = []
 
     async def reset(self, task: Task) -> str:
+        if task.id in self.shut:
+            raise SimulatorError(f"no room for {task.id}")
         self.num_episodes += 1
         episode = f"{task.id} {self.num_episodes}"
         self.steps[episode] = 0
         return episode
 
-    async def step(self, episode: str, action: str) -> Shown:
+    async def step(self, episode: str, action: str, sampled: Sampled | None = None, /) -> Shown:
+        self.sampled.append(sampled)
         self.steps[episode] += 1
         if episode.partition(" ")[0] in self.failing:
             raise SimulatorError(f"no answer to {action!r}")

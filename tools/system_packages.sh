@@ -3,6 +3,9 @@
 # Arguments: COMMAND:PACKAGE ...
 set -euo pipefail
 
+# Debian keeps PostgreSQL's programs off the path, in a folder for each version.
+PATH=$PATH$(printf ':%s' /usr/lib/postgresql/*/bin)
+
 present() {
   # Debian's python3 has a venv module that fails for want of ensurepip.
   if [ "$1" = venv ]; then

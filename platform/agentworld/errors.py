@@ -10,9 +10,28 @@
     |-- EngineError         the process that runs a model
     |-- JudgeError          no verdict; the sample is a hole, never a zero
     |-- SimulatorError      the simulator service refused or is gone
+    |-- EvidenceError       a record that does not verify
     `-- StoreError          a disk, a database, a registry
 
 A message is one sentence: what, which value, what to do.
+"""
+
+from typing import Literal
+
+EngineFailure = Literal[
+    "engine", "slow", "open", "capacity", "refused", "context", "cut-off", "unparsable", "unsure"
+]
+"""How an engine fails:
+
+    engine      it is gone, not ready, or answers with what is no answer
+    slow        it gave no answer within its time
+    open        it failed so often that it is not asked for a while
+    capacity    it, or the queue before it, takes no more requests for now
+    refused     it does not take this request, or is not the one that was asked for
+    context     the messages do not fit into its context
+    cut-off     its model did not come to an end
+    unparsable  its model said nothing that can be used
+    unsure      its model said something, and not surely enough
 """
 
 
@@ -51,14 +70,21 @@ class SandboxBroken(SandboxError):
 class EngineError(AgentworldError):
     """The process that runs a model failed; there is no observation.
 
-    `kind` is one of `engine` (gone, or not ready), `refused`, `context` (too long),
-    `cut-off`, `unparsable`.
+    `retry_after_seconds` says how long to wait before a retry, where that is known.
     """
 
-    def __init__(self, message: str, *, kind: str = "engine", retryable: bool = True) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: EngineFailure = "engine",
+        retryable: bool = True,
+        retry_after_seconds: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.retryable = retryable
+        self.retry_after_seconds = retry_after_seconds
 
 
 class JudgeError(AgentworldError):
@@ -70,13 +96,27 @@ class JudgeError(AgentworldError):
 class SimulatorError(AgentworldError):
     """The simulator service refused a call or cannot be reached."""
 
-    def __init__(self, message: str, *, kind: str = "unavailable", retryable: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "unavailable",
+        retryable: bool = False,
+        retry_after_seconds: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.retryable = retryable
+        self.retry_after_seconds = retry_after_seconds
+
+
+class EvidenceError(AgentworldError):
+    """A record that does not verify: not signed, changed since, or signed by an unknown key."""
 
 
 class StoreError(AgentworldError):
     """A disk, a database or a registry failed."""
 
-    retryable = True
+    def __init__(self, message: str, *, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable

@@ -1,13 +1,17 @@
 """The auditor's questions."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 from rich.tree import Tree
 
+from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, trees
+
+if TYPE_CHECKING:
+    from agentworld.audit.verify import RunVerification
 
 app = typer.Typer(help="Which simulator trained which agent.", no_args_is_help=True)
 
@@ -21,7 +25,7 @@ def agent(
     """Print the chain from an agent back to its data."""
     from agentworld.audit.chain import audit_agent
     from agentworld.lineage.base import VersionRef
-    from agentworld.steps.addresses import open_sources
+    from agentworld.steps.sources import open_sources
 
     chain = audit_agent(VersionRef.parse(version), open_sources(Path(store)))
     if as_json:
@@ -29,6 +33,7 @@ def agent(
         return
     tree = Tree(f"agent [bold]{chain.agent}[/] {brief(chain.artifact)}")
     run = tree.add(f"run {chain.run.id}: {_served(chain.run.num_episodes, chain.run.num_steps)}")
+    run.add(_state(chain.evidence))
     simulator = run.add(f"simulator {chain.simulator}")
     world = simulator.add(f"world model {chain.world_model} {brief(chain.world_model_artifact)}")
     for stage in reversed(chain.stages):
@@ -39,21 +44,24 @@ def agent(
         words = f"{live.successes_before} successes before training, {live.successes_after} after"
         tree.add(f"live: {live.episodes} episodes, {live.commands} commands, {words}")
     for broken in chain.breaks:
-        tree.add(f"[red]broken: {escape(broken)}[/]")
+        tree.add(f"[red]broken: {_shown(broken)}[/]")
     trees.print(tree)
 
 
 @app.command()
 def simulator(
     digest: Annotated[
-        str, typer.Argument(metavar="DIGEST", help="A simulator's digest, or its start.")
+        str,
+        typer.Argument(
+            metavar="DIGEST|ALIAS", help="A simulator's digest, its start, or an alias."
+        ),
     ],
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """Print the agents that a simulator trained."""
     from agentworld.audit.touched import audit_simulator
-    from agentworld.steps.addresses import open_sources
+    from agentworld.steps.sources import open_sources
 
     found = audit_simulator(digest, open_sources(Path(store)))
     if as_json:
@@ -63,12 +71,29 @@ def simulator(
     tree.add(f"world model {found.world_model} {brief(found.world_model_artifact)}")
     for made in found.agents:
         branch = tree.add(f"agent [bold]{made.agent}[/] {brief(made.artifact)}")
-        branch.add(f"run {made.run.id}: {_served(made.run.num_episodes, made.run.num_steps)}")
+        ran = branch.add(f"run {made.run.id}: {_served(made.run.num_episodes, made.run.num_steps)}")
+        _add_evidence(ran, found.evidence.get(made.run.id))
     for run in found.other_runs:
         served = _served(run.num_episodes, run.num_steps)
-        tree.add(f"{run.opening.purpose} run {run.id} of {run.opening.agent}: {served}")
+        agent = _shown(run.opening.agent)
+        ran = tree.add(f"{run.opening.purpose} run {run.id} of {agent}: {served}")
+        _add_evidence(ran, found.evidence.get(run.id))
     trees.print(tree)
 
 
 def _served(num_episodes: int, num_steps: int) -> str:
     return f"{num_episodes} episodes, {num_steps} steps served"
+
+
+def _shown(text: str) -> str:
+    return escape(plain(text))
+
+
+def _state(found: "RunVerification | None") -> str:
+    return f"record {found.state}" if found else "record unsigned: the store has no keys"
+
+
+def _add_evidence(branch: Tree, found: "RunVerification | None") -> None:
+    record = branch.add(_state(found))
+    for problem in found.problems if found else ():
+        record.add(f"[red]broken: {_shown(problem)}[/]")

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from agentworld import errors
 from agentworld.errors import AgentworldError
+from agentworld_cli.plain import plain
 
 _EXIT_CODES: tuple[tuple[type[AgentworldError], int], ...] = (
     (errors.InputError, 2),
@@ -14,6 +15,7 @@ _EXIT_CODES: tuple[tuple[type[AgentworldError], int], ...] = (
     (errors.JudgeError, 5),
     (errors.SimulatorError, 6),
     (errors.StoreError, 7),
+    (errors.EvidenceError, 8),
     (AgentworldError, 1),
 )
 _DEFECT = 1
@@ -42,7 +44,7 @@ def told() -> Iterator[None]:
 
 
 def _end(sentence: str, code: int) -> None:
-    sys.stderr.write(f"error: {one_line(sentence)}\n")
+    sys.stderr.write(f"error: {plain(one_line(sentence))}\n")
     sys.exit(code)
 
 

@@ -1,7 +1,6 @@
 """Watching a job that runs in other processes: its steps' progress, its memory, its end."""
 
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from agentworld.steps.failure import full_sentence, is_full
 from agentworld.steps.progress import StepProgress, read_progress
 from agentworld.steps.watch import tree_memory_gib
 from agentworld_cli.errors import StepFailed
-from agentworld_cli.views import BarView, LineView, View
+from agentworld_cli.views import suited_view
 from agentworld_pipelines.local import LOG
 
 _SECONDS_BETWEEN_LOOKS = 0.5
@@ -26,9 +25,8 @@ class Followed(NamedTuple):
 
 def follow(job: subprocess.Popen[bytes], store: Path) -> Followed:
     """Shows a job until it ends; raises StepFailed with the failing step's own sentence."""
-    view: View = BarView(STEPS) if sys.stderr.isatty() else LineView()
     peak_memory_gib = 0.0
-    with view:
+    with suited_view(STEPS) as view:
         while True:
             ended = job.poll() is not None
             view.show(_progress(store))

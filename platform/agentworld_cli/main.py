@@ -6,7 +6,19 @@ import warnings
 
 import typer
 
-from agentworld_cli import agent, audit, data, demo, evaluate, pipeline, simulator, train
+from agentworld_cli import (
+    agent,
+    alias,
+    audit,
+    data,
+    demo,
+    episode,
+    evaluate,
+    pipeline,
+    run,
+    simulator,
+    train,
+)
 from agentworld_cli.errors import told
 
 # Nothing here reaches for a model hub, reports its use, or talks of its own tables.
@@ -30,7 +42,10 @@ app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
 app.command()(evaluate.evaluate)
 app.add_typer(simulator.app, name="simulator")
+app.add_typer(run.app, name="run")
+app.add_typer(episode.app, name="episode")
 app.add_typer(agent.app, name="agent")
+app.add_typer(alias.app, name="alias")
 app.add_typer(audit.app, name="audit")
 app.add_typer(pipeline.app, name="pipeline")
 

@@ -1,26 +1,46 @@
-"""Pinned simulators: making, serving and showing them."""
+"""Simulators: what becomes one, what is known of it, and serving it."""
 
+import json
+import sys
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.filesize import decimal
 
+from agentworld_cli.plain import plain
 from agentworld_cli.show import (
     DEFAULT_RECIPE,
     DEFAULT_STORE,
     Json,
     RecipeName,
     Store,
+    brief,
     console,
     show_record,
-    show_step,
 )
+
+if TYPE_CHECKING:
+    from agentworld.recipes import Recipe
+    from agentworld.storage.simulators import PinnedSimulator
 
 app = typer.Typer(help="Pinned simulators.", no_args_is_help=True)
 
+_WORLD_RECIPE = "world"
+
 _Which = Annotated[
-    str, typer.Argument(metavar="DIGEST", help="The digest of a pinned simulator, or its start.")
+    str,
+    typer.Argument(
+        metavar="DIGEST|ALIAS", help="The digest of a pinned simulator, its start, or an alias."
+    ),
+]
+_Text = Annotated[
+    str, typer.Option(metavar="FILE|WORDS", help="What the model is told that it simulates.")
+]
+_Domains = Annotated[
+    list[str], typer.Option("--domain", metavar="NAME", help="What kind of world it is.")
 ]
 
 
@@ -37,10 +57,116 @@ def pin(
     from agentworld.lineage.base import VersionRef
     from agentworld.steps.addresses import check_store
     from agentworld.steps.simulate import pin_version
+    from agentworld.storage.simulators import PinnedSimulator
 
     ref = VersionRef.parse(version)
     check_store(Path(store))
-    show_step(pin_version, recipe, store, ref, as_json=as_json)
+    with redirect_stdout(sys.stderr):
+        folder = pin_version(recipe, store, ref)
+    _show_pinned(PinnedSimulator.read(Path(folder)), as_json=as_json)
+
+
+@app.command("import")
+def import_(
+    model: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="A causal LM: safetensors, chat template.")
+    ],
+    text: _Text = "",
+    domains: _Domains = [],  # noqa: B006 - typer reads it and changes nothing
+    recipe: RecipeName = _WORLD_RECIPE,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Freeze weights from elsewhere as a simulator; nothing is trained."""
+    from agentworld.recipes import load_recipe, recipe_path
+    from agentworld.steps.import_world import import_world
+    from agentworld_cli.views import shown_as
+
+    chosen = _described(load_recipe(recipe_path(recipe)), text, domains)
+    with shown_as("import") as tick:
+        simulator = import_world(chosen, Path(store), Path(model), tick)
+    _show_pinned(simulator, as_json=as_json)
+
+
+@app.command()
+def prompt(
+    url: Annotated[str, typer.Option(help="An OpenAI-compatible endpoint.")],
+    model: Annotated[str, typer.Option(help="The model that it is asked for.")],
+    text: _Text,
+    domains: _Domains = [],  # noqa: B006 - typer reads it and changes nothing
+    recipe: RecipeName = _WORLD_RECIPE,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Make a simulator of somebody's endpoint and a text.
+
+    The endpoint's key is read from AGENTWORLD_ENGINE_API_KEY and written nowhere. What an
+    endpoint serves cannot be verified.
+    """
+    from agentworld.recipes import load_recipe, recipe_path
+    from agentworld.steps.prompt_world import endpoint_at, prompt_world
+
+    chosen = _described(load_recipe(recipe_path(recipe)), text, domains)
+    _show_pinned(prompt_world(chosen, Path(store), endpoint_at(url, model)), as_json=as_json)
+
+
+@app.command()
+def attach(
+    simulator: _Which,
+    report: Annotated[str, typer.Option(metavar="FILE", help="An evaluation, as JSON.")],
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Add an evaluation of a simulator, or of its weights, which validates it."""
+    from agentworld.records.report import read_report
+    from agentworld.steps.simulators import find
+
+    found = find(simulator, Path(store))
+    found.attach(read_report(Path(report)))
+    _show_pinned(found, as_json=as_json)
+
+
+@app.command()
+def show(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Print what a simulator is."""
+    from agentworld.steps.simulators import find, sheet
+
+    show_record(sheet(find(simulator, Path(store)), Path(store)), as_json=as_json)
+
+
+@app.command("list")
+def list_simulators(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Print the simulators of a store."""
+    from agentworld.steps.simulators import summaries
+
+    found = summaries(Path(store))
+    if as_json:
+        print(json.dumps([each.model_dump(mode="json") for each in found], indent=2))
+        return
+    for each in found:
+        state = "validated" if each.validated else "unvalidated"
+        names = f", {' '.join(each.aliases)}" if each.aliases else ""
+        size = decimal(each.size_bytes) if each.verifiable else "cannot be verified"
+        weights = brief(each.world_model) if each.world_model[:7] == "sha256:" else each.world_model
+        print(f"{brief(each.simulator)}  {plain(weights)}, {state}, {size}{names}")
+
+
+@app.command()
+def verify(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Check every byte of a simulator; the first file that differs is named."""
+    from agentworld.steps.simulators import find
+    from agentworld_cli.views import shown_as
+
+    found = find(simulator, Path(store))
+    with shown_as("verify") as tick:
+        found.verify(tick)
+    verified = {"simulator": found.digest, "files": len(found.manifest.files)}
+    if as_json:
+        print(json.dumps(verified))
+    elif found.manifest.artifact:
+        print(f"{found.digest} and its {verified['files']} files are as they were pinned")
+    else:
+        print(f"{found.digest} is as it was pinned; what its endpoint serves cannot be verified")
 
 
 @app.command()
@@ -48,23 +174,52 @@ def serve(
     simulator: _Which, recipe: RecipeName = DEFAULT_RECIPE, store: Store = DEFAULT_STORE
 ) -> None:
     """Answer agents until interrupted."""
-    from agentworld.audit.sources import simulator_folder
     from agentworld.recipes import load_recipe, recipe_path
     from agentworld.steps.serving import served_at
+    from agentworld.steps.simulators import find
 
     engine = load_recipe(recipe_path(recipe)).engine
-    folder = simulator_folder(simulator, Path(store))
-    with served_at(folder, engine, Path(store), folder / "logs") as url:
+    folder = find(simulator, Path(store)).folder
+    with served_at(folder, engine, Path(store), Path(store) / "logs" / folder.name) as url:
         console.print(f"{simulator} answers at {url}", soft_wrap=True)
         while True:
             time.sleep(3600)
 
 
-@app.command()
-def show(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print a simulator's manifest."""
-    from agentworld.audit.sources import simulator_folder
-    from agentworld.records.simulator import SimulatorManifest
+def _show_pinned(simulator: "PinnedSimulator", *, as_json: bool) -> None:
+    """The folder, as the next command takes it."""
+    validated = bool(simulator.reports)
+    if as_json:
+        told = {"simulator": simulator.digest, "folder": str(simulator.folder)}
+        print(json.dumps({**told, "validated": validated}))
+        return
+    if not validated:
+        sys.stderr.write("unvalidated: nobody has attached an evaluation yet\n")
+    print(simulator.folder)
 
-    folder = simulator_folder(simulator, Path(store))
-    show_record(SimulatorManifest.read(folder / "manifest.json"), as_json=as_json)
+
+def _described(chosen: "Recipe", text: str, domains: list[str]) -> "Recipe":
+    """The recipe with what is said of the world beside it."""
+    from agentworld.steps.pinning import with_world
+
+    said = {"system_prompt": _words(text), "domains": tuple(domains)}
+    return with_world(chosen, **{name: value for name, value in said.items() if value})
+
+
+def _words(text: str) -> str:
+    """What a file says, or the words themselves; one word alone is meant as a file."""
+    from agentworld.errors import InputError
+
+    if text.count(" ") and not _is_file(text):
+        return text
+    try:
+        return Path(text).read_text(encoding="utf-8").rstrip("\n") if text else ""
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {text}: {error}; give a text file, or words") from error
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except OSError:  # words may be longer than any name
+        return False

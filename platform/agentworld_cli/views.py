@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -17,6 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from agentworld.records.progress import Tick
 from agentworld.steps.progress import StepProgress
 
 _SECONDS_BETWEEN_LINES = 30.0
@@ -41,6 +43,26 @@ class View(Protocol):
     def show(self, seen: Sequence[StepProgress]) -> None:
         """The steps that have begun, in their order."""
         ...
+
+
+def suited_view(steps: Sequence[str]) -> View:
+    """Bars, or lines where nobody looks at a terminal."""
+    return BarView(steps) if sys.stderr.isatty() else LineView()
+
+
+@contextmanager
+def shown_as(name: str) -> Iterator[Tick]:
+    """A tick for work of this process, with the time that it takes yet."""
+    last = StepProgress(step=name, state="running", started=time.time())
+    with suited_view([name]) as view:
+        view.show([last])
+
+        def tick(done: int, total: int) -> None:
+            view.show([last.model_copy(update={"done": done, "total": total})])
+
+        yield tick
+        seconds = time.time() - last.started
+        view.show([last.model_copy(update={"state": "finished", "seconds": seconds})])
 
 
 class BarView:

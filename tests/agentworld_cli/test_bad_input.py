@@ -117,18 +117,23 @@ def test_a_recipe_that_is_not_there_is_answered_with_those_that_are(
 
 
 RECORDS = {
-    "data show {folder}": "dataset.json",
-    "simulator show {simulator} --store {store}": "manifest.json",
+    "data show {folder}": "steps/prepare/*/receipt.json dataset.json",
+    "simulator show {simulator} --store {store}": "simulators/*/manifest.json manifest.json",
+    "simulator attach {simulator} --report {folder}/report.json --store {store}": (
+        "simulators/*/manifest.json report.json"
+    ),
 }
 
 
-@pytest.mark.parametrize(("command", "file"), RECORDS.items())
+@pytest.mark.parametrize(("command", "place"), RECORDS.items())
 @pytest.mark.parametrize("text", ['{"files": 3', "[]", '{"strange": 1}', "\xff\xfe"])
-def test_a_malformed_record_is_named_with_its_file(capsys, monkeypatch, store, command, file, text):
-    simulator = make.manifest().digest
-    folder = next((store / "steps/simulate").iterdir())
+def test_a_malformed_record_is_named_with_its_file(
+    capsys, monkeypatch, store, command, place, text
+):
+    beside, file = place.split()
+    folder = next(store.glob(beside)).parent
     (folder / file).write_text(text, encoding="latin-1")
-    words = command.format(folder=folder, store=store, simulator=simulator)
+    words = command.format(folder=folder, store=store, simulator=make.manifest().digest)
     sentence = said(capsys, monkeypatch, words)
     assert is_a_sentence(sentence)
     assert str(folder / file) in sentence
@@ -180,7 +185,10 @@ def test_a_store_without_a_registry_stays_empty(capsys, monkeypatch, tmp_path, c
     assert not (tmp_path / "gone").exists()
 
 
-@pytest.mark.parametrize("command", ["simulator show", "simulator serve"])
+NAMING = ["simulator show", "simulator verify", "simulator serve", "alias set production"]
+
+
+@pytest.mark.parametrize("command", NAMING)
 def test_a_simulator_that_is_not_there_is_answered_with_those_that_are(
     capsys, monkeypatch, store, command
 ):

@@ -17,6 +17,7 @@ from agentworld_cli.errors import StepFailed, one_line, told
         (errors.JudgeError("no"), 5),
         (errors.SimulatorError("no"), 6),
         (errors.StoreError("no"), 7),
+        (errors.EvidenceError("no"), 8),
         (errors.AgentworldError("no"), 1),
         (StepFailed("cpt", "EngineError", "no"), 4),
         (StepFailed("cpt", "ZeroDivisionError", "no"), 1),
@@ -41,7 +42,7 @@ def test_every_kind_of_error_has_a_code_of_its_own_room():
         with pytest.raises(SystemExit) as ended, told():
             raise room("no")
         codes.add(ended.value.code)
-    assert len(codes) == len(rooms) == 6
+    assert len(codes) == len(rooms) == 7
 
 
 def test_a_step_that_failed_is_named(capsys):

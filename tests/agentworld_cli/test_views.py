@@ -4,7 +4,7 @@ import pytest
 
 from agentworld.steps import STEPS
 from agentworld.steps.progress import State, StepProgress
-from agentworld_cli.views import BarView, LineView
+from agentworld_cli.views import BarView, LineView, shown_as
 
 
 def progress(step: str, state: State, done: int = 0, **fields: object) -> StepProgress:
@@ -26,6 +26,15 @@ def test_a_line_between_tells_the_time_to_go(capsys, monkeypatch):
     with LineView() as view:
         view.show([progress("cpt", "running", done=50)])
     assert capsys.readouterr().err == "cpt       50%, 60 s to go\n"
+
+
+def test_work_of_this_process_is_told_from_its_beginning_to_its_end(capsys, monkeypatch):
+    monkeypatch.setattr("agentworld_cli.views._SECONDS_BETWEEN_LINES", 0.0)
+    with shown_as("import") as tick:
+        tick(50, 100)
+    assert capsys.readouterr().err == (
+        "import    running\nimport    50%, 0 s to go\nimport    finished in 0 s\n"
+    )
 
 
 def test_a_step_that_is_used_again_is_said(capsys):

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from agentworld.audit.receipts import step_that_read
-from agentworld.audit.sources import Sources, manifest_of
+from agentworld.audit.sources import Sources, manifest_of, verification_of, world_models_of
+from agentworld.audit.verify import RunVerification
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.records.base import Digest, Record, digest_json
 from agentworld.records.checkpoint import Checkpoint, Stage
@@ -60,6 +61,8 @@ class AgentChain(Record):
     stages: tuple[StageLink, ...]
     data: Digest | None
     live: LiveLink | None
+    evidence: RunVerification | None = None
+    """Whether the run's record is the one that was signed; null where the store has no keys."""
     breaks: tuple[str, ...]
     """Links that do not agree, or are missing; none in a whole chain."""
 
@@ -72,6 +75,7 @@ def audit_agent(ref: VersionRef, sources: Sources) -> AgentChain:
     version, world_model = _world_model(manifest, sources)
     stages = world_model.stages if world_model else ()
     live = _live(agent.artifact, run.simulator, sources)
+    evidence = verification_of(run, sources)
     breaks = (*_breaks_of_run(agent, run), *_breaks_of_stages(stages))
     return AgentChain(
         agent=str(ref),
@@ -83,14 +87,19 @@ def audit_agent(ref: VersionRef, sources: Sources) -> AgentChain:
         stages=tuple(StageLink.of(stage) for stage in stages),
         data=stages[-1].data if stages else None,
         live=live,
-        breaks=(*breaks, *_missing(manifest, world_model, live)),
+        evidence=evidence,
+        breaks=(
+            *breaks,
+            *_missing(manifest, world_model, live),
+            *(evidence.problems if evidence else ()),
+        ),
     )
 
 
 def _world_model(
     manifest: SimulatorManifest | None, sources: Sources
 ) -> tuple[VersionRef | None, WorldModel | None]:
-    versions = sources.registry.world_models_of(manifest.artifact) if manifest else []
+    versions = world_models_of(manifest, sources.registry)
     if not versions:
         return None, None
     return versions[0], sources.registry.world_model(versions[0])
@@ -139,6 +148,8 @@ def _missing(
 ) -> Iterator[str]:
     if manifest is None:
         yield "the simulator's manifest is not in the store"
+    elif manifest.artifact is None:
+        yield "the simulator is somebody's endpoint, and nobody can verify what that serves"
     elif world_model is None:
         yield f"no registered world model stands for {manifest.artifact}"
     if live is None:

@@ -3,19 +3,24 @@
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from agentworld.audit.receipts import FinishedStep, finished_steps, step_that_made
-from agentworld.errors import InputError, NotFound
-from agentworld.lineage.base import Registry
+from agentworld.audit.evidence import Evidence
+from agentworld.audit.signed_log import RunRecord
+from agentworld.audit.verify import RunVerification, verify_run
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.ledger.aliases import Aliases
+from agentworld.lineage.base import Registry, VersionRef
 from agentworld.records.base import Digest
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.storage.simulators import SimulatorStore
 
 
-class Runs(Protocol):
+class Runs(RunRecord, Protocol):
     """What an audit asks of the ledger."""
 
-    def run(self, run: str) -> AgentRun:
-        """A run with the number of its episodes and steps; raises NotFound."""
+    @property
+    def aliases(self) -> Aliases:
+        """People's names for simulators."""
         ...
 
     def runs_of_simulator(self, simulator: Digest) -> list[AgentRun]:
@@ -29,35 +34,45 @@ class Sources(NamedTuple):
     registry: Registry
     ledger: Runs
     store: Path
+    evidence: Evidence | None = None
+    """Null where the store has no keys, so that nothing in it was signed."""
+
+
+def verification_of(run: AgentRun, sources: Sources) -> RunVerification | None:
+    """Whether a run's record is the one that was signed; null where nothing was."""
+    if sources.evidence is None:
+        return None
+    try:
+        return verify_run(run.id, sources.ledger, sources.evidence)
+    except EvidenceError as error:
+        return RunVerification.of_garbled(run, str(error))
 
 
 def manifest_of(simulator: Digest, store: Path) -> SimulatorManifest | None:
     """A simulator's manifest, if the store has it; its own bytes prove that it is the one."""
-    step = step_that_made(store, "simulate", simulator)
-    manifest = SimulatorManifest.read(step.folder / "manifest.json") if step else None
-    return manifest if manifest and manifest.digest == simulator else None
+    try:
+        return SimulatorStore(store).find(simulator).manifest
+    except (InputError, EvidenceError):
+        return None
 
 
-def find_simulator(start: str, sources: Sources) -> Digest:
-    """The one simulator whose digest starts so; raises NotFound, or InputError for several."""
+def world_models_of(manifest: SimulatorManifest | None, registry: Registry) -> list[VersionRef]:
+    """The registered versions whose weights a simulator serves; an endpoint serves none."""
+    return registry.world_models_of(manifest.artifact) if manifest and manifest.artifact else []
+
+
+def find_simulator(name: str, sources: Sources) -> Digest:
+    """The simulator of an alias or of the start of a digest; raises NotFound, or InputError."""
+    start = named(name, sources.ledger.aliases)
     # A ledger on a server knows simulators that were pinned in another store.
     if sources.ledger.runs_of_simulator(start):
         return start
-    return _find(start, sources.store).receipt.output
+    return SimulatorStore(sources.store).find(start).digest
 
 
-def simulator_folder(start: str, store: Path) -> Path:
-    """The folder of the one simulator whose digest starts so."""
-    return _find(start, store).folder
-
-
-def _find(start: str, store: Path) -> FinishedStep:
-    start = start if start.startswith("sha256:") else f"sha256:{start}"
-    known = {step.receipt.output: step for step in finished_steps(store, "simulate")}
-    found = sorted(digest for digest in known if digest.startswith(start))
-    if not found:
-        there = ", ".join(sorted(known)) or "none yet; run `agentworld demo`"
-        raise NotFound(f"there is no simulator {start} in {store}; simulators are {there}")
-    if len(found) > 1:
-        raise InputError(f"{start} is the start of {', '.join(found)}; write more of it")
-    return known[found[0]]
+def named(name: str, aliases: Aliases) -> str:
+    """What an alias means now; what is no alias is taken for the start of a digest."""
+    try:
+        return aliases.resolve(name)
+    except NotFound:
+        return name

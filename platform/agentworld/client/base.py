@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from agentworld.records.task import Task
+from agentworld.records.trajectory_log import Sampled
 
 
 class Seen(Protocol):
@@ -36,6 +37,6 @@ class World(Protocol):
         """Begins an episode; returns its id."""
         ...
 
-    async def step(self, episode: str, action: str) -> Seen:
-        """Takes the episode's next action."""
+    async def step(self, episode: str, action: str, sampled: Sampled | None = None, /) -> Seen:
+        """Takes the episode's next action, which was cut out of what a policy sampled."""
         ...

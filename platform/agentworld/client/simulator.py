@@ -1,40 +1,48 @@
 """A simulator over HTTP: typed failures, and a step is taken once however often it was sent."""
 
 import asyncio
-from typing import TypeVar
+import json
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, TypeVar
+from urllib.parse import quote
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from agentworld.client.answers import read_episode, read_failure, read_step
+from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.connections import Connections
 from agentworld.errors import InputError, SimulatorError
 from agentworld.records.base import Digest, Record, first_problem
-from agentworld.records.run import (
-    AgentRun,
-    EpisodeOpening,
-    ResetResult,
-    RunOpening,
-    StepResult,
-)
+from agentworld.records.episode import Episode, EpisodeOpening, ResetResult, StepResult
+from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.task import Task
+from agentworld.records.trajectory_log import (
+    Sampled,
+    TrajectoryBegin,
+    TrajectoryEnd,
+    trajectory_lines,
+)
 
 SIMULATOR_HEADER = "x-agentworld-simulator"
 """The manifest's digest, on every response."""
 
 _PAUSE_SECONDS = 0.05
 
-_Answer = TypeVar("_Answer", bound=Record)
+_LONGEST_WAIT_SECONDS = 60.0
+
+_Answer = TypeVar("_Answer")
 
 
-class _Problem(BaseModel):
-    kind: str
-    message: str
-    retryable: bool
+class _Progress(NamedTuple):
+    """How far an episode is, as this client knows it."""
 
-
-class _Failure(BaseModel):
-    error: _Problem
+    run: str = ""
+    step: int = 0
+    over: bool = False
 
 
 class SimulatorClient:
@@ -42,7 +50,11 @@ class SimulatorClient:
 
     An answer that carries another digest than the first one did is an error. A request whose
     answer got lost on the way is sent again where that is safe: the service knows a step by
-    its number and takes it once.
+    its number and takes it once. What the service refuses for a while (capacity, an engine
+    that is being restarted) is asked again after the time that it names, at most `attempts` times.
+
+    What an agent did and saw goes into `trajectory`, where one is given: a step is written there
+    before the agent sees its answer.
     """
 
     def __init__(
@@ -50,6 +62,7 @@ class SimulatorClient:
         url: str,
         *,
         simulator: Digest | None = None,
+        trajectory: TrajectoryLog | None = None,
         attempts: int = 5,
         concurrency: int = 64,
         timeout_seconds: float = 300.0,
@@ -57,30 +70,36 @@ class SimulatorClient:
     ) -> None:
         self.run: AgentRun | None = None
         self.simulator = simulator
+        self._trajectory = trajectory
         self._attempts = attempts
-        self._taken: dict[str, int] = {}
+        self._episodes: dict[str, _Progress] = {}
         self._connections = Connections(
-            url, concurrency=concurrency, timeout_seconds=timeout_seconds, transport=transport
+            _checked(url),
+            concurrency=concurrency,
+            timeout_seconds=timeout_seconds,
+            transport=transport,
         )
 
     async def manifest(self) -> SimulatorManifest:
         """What the simulator is pinned to; raises SimulatorError when it names another digest."""
-        manifest = await self._ask(SimulatorManifest, "GET", "/manifest", again=True)
+        read = SimulatorManifest.model_validate_json
+        manifest = await self._ask(read, "GET", "/manifest", again=True)
         self._check_digest(manifest.digest)
         return manifest
 
     async def open_run(self, opening: RunOpening) -> AgentRun:
         """Begins a run, and from now on takes no answer from another simulator."""
-        return self._enter(await self._ask(AgentRun, "POST", "/runs", opening))
+        return self._enter(await self._ask(_RUN, "POST", "/runs", opening))
 
     async def resume_run(self, run: str) -> AgentRun:
         """Continues a run that an earlier process opened."""
-        return self._enter(await self._ask(AgentRun, "GET", f"/runs/{run}", again=True))
+        return self._enter(await self._ask(_RUN, "GET", f"/runs/{_quoted(run)}", again=True))
 
-    async def close_run(self, final_weights: Digest) -> AgentRun:
-        """Ends the run with the weights that it made."""
-        path, body = f"/runs/{self._entered().id}/close", {"final_weights": final_weights}
-        self.run = await self._ask(AgentRun, "POST", path, body, again=True)
+    async def close_run(self, final_weights: Digest, signature: str | None = None) -> AgentRun:
+        """Ends the run with the weights that it made, and who wrote them says so by a signature."""
+        closing = RunClosing(final_weights=final_weights, signature=signature)
+        path = f"/runs/{self._entered().id}/close"
+        self.run = await self._ask(_RUN, "POST", path, closing, again=True)
         return self.run
 
     async def reset(self, task: Task) -> str:
@@ -89,17 +108,40 @@ class SimulatorClient:
 
     async def begin(self, opening: EpisodeOpening) -> ResetResult:
         """Begins an episode, with a task or without."""
-        result = await self._ask(ResetResult, "POST", "/reset", opening)
-        self._taken[result.episode] = result.step
+        result = await self._ask(_RESET, "POST", "/reset", opening)
+        if self._trajectory:
+            self._trajectory.write(TrajectoryBegin.of(result, opening.task))
+        self._episodes[result.episode] = _Progress(result.run, result.step)
         return result
 
-    async def step(self, episode: str, action: str) -> StepResult:
-        """Takes the next action; after a failure the same step may be tried again."""
-        number = self._taken.get(episode, 0) + 1
+    async def step(self, episode: str, action: str, sampled: Sampled | None = None) -> StepResult:
+        """Takes the next action; after a failure the same step may be tried again.
+
+        `sampled` is what the policy wrote; without it the action is all that is known.
+        """
+        before = self._episodes.get(episode, _Progress())
+        number = before.step + 1
         body = {"episode": episode, "action": action, "step": number}
-        result = await self._ask(StepResult, "POST", "/step", body, again=True)
-        self._taken[episode] = number
+        result = await self._ask(
+            lambda answer: read_step(answer, episode, number), "POST", "/step", body, again=True
+        )
+        self._check_digest(result.simulator)
+        if self._trajectory:
+            self._trajectory.write(*trajectory_lines(result, action, sampled or Sampled(action)))
+        self._episodes[episode] = _Progress(result.run, number, over=result.done)
         return result
+
+    async def end(self, episode: str) -> None:
+        """Ends an episode before it is done."""
+        path = f"/episodes/{_quoted(episode)}/close"
+        await self._ask(lambda _: None, "POST", path, again=True)
+        ended = self._episodes.pop(episode, None)
+        if self._trajectory and ended and not ended.over:
+            self._trajectory.write(TrajectoryEnd(ended.run, episode, ended.step, "closed"))
+
+    async def episode(self, episode: str) -> Episode:
+        """What the simulator recorded of an episode."""
+        return await self._ask(read_episode, "GET", f"/state/{_quoted(episode)}", again=True)
 
     async def close(self) -> None:
         """Lets go of connections; the run stays as it is."""
@@ -117,7 +159,7 @@ class SimulatorClient:
 
     async def _ask(
         self,
-        record: type[_Answer],
+        read: Callable[[bytes], _Answer],
         method: str,
         path: str,
         body: object = None,
@@ -126,26 +168,41 @@ class SimulatorClient:
     ) -> _Answer:
         """`again` says that the service may get the request twice."""
         lost = httpx.TransportError if again else httpx.ConnectError
-        response = await self._send(method, path, body, lost)
-        self._check_digest(response.headers.get(SIMULATOR_HEADER))
-        if response.is_error:
-            raise _failure(response)
+        response = await self._answered(method, path, body, lost)
         try:
-            return record.model_validate_json(response.content)
-        except ValidationError as error:
+            return read(response.content)
+        except ValueError as error:
+            problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
             raise SimulatorError(
-                f"the simulator's answer is no {record.__name__}: {first_problem(error)}",
-                kind="protocol",
+                f"the simulator's answer to {path} is none: {problem}", kind="protocol"
             ) from error
+
+    async def _answered(
+        self, method: str, path: str, body: object, lost: type[httpx.TransportError]
+    ) -> httpx.Response:
+        """An answer that is no failure, after the waits that the service asks for."""
+        for attempt in range(1, self._attempts + 1):
+            response = await self._send(method, path, body, lost)
+            self._check_digest(response.headers.get(SIMULATOR_HEADER))
+            if not response.is_error:
+                return response
+            failure = read_failure(response.status_code, response.content)
+            wait = failure.retry_after_seconds
+            if not failure.retryable or wait is None or attempt == self._attempts:
+                break
+            await asyncio.sleep(min(wait, _LONGEST_WAIT_SECONDS) * random.uniform(1, 1.5))
+        raise failure
 
     async def _send(
         self, method: str, path: str, body: object, lost: type[httpx.TransportError]
     ) -> httpx.Response:
-        content = body.model_dump(mode="json") if isinstance(body, Record) else body
+        value = body.model_dump(mode="json") if isinstance(body, Record) else body
+        # In ASCII, for an action may be no Unicode.
+        content = None if value is None else json.dumps(value, separators=(",", ":")).encode()
         attempt = 1
         while True:
             try:
-                return await self._connections.request(method, path, content)
+                return await self._connections.request(method, path, content, _JSON)
             except httpx.TransportError as error:
                 if attempt >= self._attempts or not isinstance(error, lost):
                     raise SimulatorError(
@@ -166,14 +223,18 @@ class SimulatorClient:
             )
 
 
-def _failure(response: httpx.Response) -> SimulatorError:
+_JSON = {"content-type": "application/json"}
+_quoted = partial(quote, safe="")
+_RUN = AgentRun.model_validate_json
+_RESET = ResetResult.model_validate_json
+
+
+def _checked(url: str) -> str:
+    """Raises InputError for what is no address, before anything is sent."""
     try:
-        problem = _Failure.model_validate_json(response.content).error
-    except ValidationError:
-        said = " ".join(response.text.split())[:200]
-        return SimulatorError(
-            f"the simulator answered with status {response.status_code}: {said!r}",
-            kind="protocol",
-            retryable=response.is_server_error,
-        )
-    return SimulatorError(problem.message, kind=problem.kind, retryable=problem.retryable)
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise InputError(f"{url!r} is no address of a simulator: {error}") from error
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise InputError(f"{url!r} is no address of a simulator; give http://host:port")
+    return url

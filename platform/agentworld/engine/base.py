@@ -18,15 +18,26 @@ class Completion(NamedTuple):
     num_tokens: int
     finish_reason: str
     """`stop`: an answer that was cut off is an error."""
+    mean_logprob: float | None = None
+    """The mean log-probability of the answer's tokens, where the engine tells it; finite."""
 
 
 class Engine(Protocol):
     """Raises EngineError where it cannot answer; never makes an answer up."""
 
     async def complete(
-        self, messages: Sequence[Message], sampling: Sampling, seed: int | None = None
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        seed: int | None = None,
+        *,
+        affinity: str = "",
     ) -> Completion:
-        """The text that follows these messages."""
+        """The text that follows these messages.
+
+        `affinity` names what the messages belong to, an episode: several replicas of an engine
+        answer equal names by the same one while it lives, for what it holds of their prefix.
+        """
         ...
 
     async def close(self) -> None:

@@ -4,12 +4,22 @@ asyncio's objects cannot change loops, and a trainer opens several one after the
 """
 
 import asyncio
+import ssl
+from collections.abc import Mapping
+from functools import cache
 
 import httpx
 
+# Less than the 5 s after which uvicorn closes: a request may not meet a server that hangs up.
+_IDLE_SECONDS = 3.0
+
 
 class Connections:
-    """A pool for whichever event loop asks, with a bound on the requests under way at once."""
+    """Connections for whichever event loop asks, with a bound on the requests under way at once.
+
+    Each is a client of its own: httpx looks through a whole pool for every request, which at
+    64 connections takes longer than all the rest.
+    """
 
     def __init__(
         self,
@@ -25,29 +35,63 @@ class Connections:
         self._transport = transport
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def request(self, method: str, path: str, body: object = None) -> httpx.Response:
-        """Sends JSON; raises what httpx raises, for the caller to translate."""
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Sends a value as JSON, or bytes that are JSON; raises what httpx raises, for the caller
+        to translate.
+
+        Its time begins with its turn and ends with the answer's last byte.
+        """
         self._settle()
+        content, value = (body, None) if isinstance(body, bytes) else (None, body)
+        idle = self._idle
         async with self._turns:
-            return await self._client.request(method, path, json=body)
+            client = idle.pop() if idle else self._open()
+            try:
+                async with asyncio.timeout(self._timeout_seconds):
+                    return await client.request(
+                        method, path, content=content, json=value, headers=headers
+                    )
+            except TimeoutError as error:
+                raise httpx.ReadTimeout(f"waited {self._timeout_seconds:g} s") from error
+            finally:
+                idle.append(client)
 
     async def close(self) -> None:
         """Lets go of the running loop's connections."""
         if self._loop is asyncio.get_running_loop():
             self._loop = None
-            await self._client.aclose()
+            for client in self._clients:
+                await client.aclose()
 
     def _settle(self) -> None:
         loop = asyncio.get_running_loop()
-        if loop is self._loop:
-            return
-        self._loop = loop
-        self._turns = asyncio.Semaphore(self._concurrency)
-        self._client = httpx.AsyncClient(
+        if loop is not self._loop:
+            self._loop = loop
+            self._turns = asyncio.Semaphore(self._concurrency)
+            self._clients: list[httpx.AsyncClient] = []
+            self._idle: list[httpx.AsyncClient] = []
+
+    def _open(self) -> httpx.AsyncClient:
+        client = httpx.AsyncClient(
             base_url=self.url,
-            timeout=self._timeout_seconds,
-            limits=httpx.Limits(max_connections=self._concurrency),
+            timeout=None,  # of one read; `request` bounds them all
+            limits=httpx.Limits(max_connections=1, keepalive_expiry=_IDLE_SECONDS),
             transport=self._transport,
+            verify=_trusted(),
             # A proxy of the machine cannot reach a server on this machine's loopback.
             trust_env="://127.0.0.1" not in self.url,
         )
+        self._clients.append(client)
+        return client
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The authorities that are trusted; to read them takes as long as many requests."""
+    return httpx.create_ssl_context()

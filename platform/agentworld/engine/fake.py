@@ -1,12 +1,15 @@
 """An engine without a model, for tests and dry runs."""
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from agentworld.engine.base import Completion
 from agentworld.errors import EngineError
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
+
+Answer = str | Completion | EngineError
 
 
 class Asked(NamedTuple):
@@ -15,27 +18,37 @@ class Asked(NamedTuple):
     messages: list[Message]
     sampling: Sampling
     seed: int | None
+    affinity: str
 
 
 class FakeEngine:
-    """Says what a function of the messages says, or raises the EngineError that it returns.
+    """Says what a function of the messages says: a text, a whole Completion, or an EngineError
+    to raise. A function that is a coroutine takes its time.
 
     The property that it gives: an answer depends on nothing but the messages, and `asked`
-    holds every request in order. A token is a character.
+    holds every request in order. A token of a text is a character.
     """
 
-    def __init__(self, answer: Callable[[Sequence[Message]], str | EngineError]) -> None:
+    def __init__(self, answer: Callable[[Sequence[Message]], Answer | Awaitable[Answer]]) -> None:
         self._answer = answer
         self.asked: list[Asked] = []
 
     async def complete(
-        self, messages: Sequence[Message], sampling: Sampling, seed: int | None = None
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        seed: int | None = None,
+        *,
+        affinity: str = "",
     ) -> Completion:
         """The function's answer to these messages."""
-        self.asked.append(Asked(list(messages), sampling, seed))
-        answer = self._answer(messages)
+        self.asked.append(Asked(list(messages), sampling, seed, affinity))
+        given = self._answer(messages)
+        answer = await given if inspect.isawaitable(given) else given
         if isinstance(answer, EngineError):
             raise answer
+        if isinstance(answer, Completion):
+            return answer
         num_prompt_tokens = sum(len(message["content"]) for message in messages)
         return Completion(answer, num_prompt_tokens, len(answer), "stop")
 

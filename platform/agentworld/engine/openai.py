@@ -1,21 +1,26 @@
 """An engine behind an OpenAI-compatible API: vLLM, `transformers serve`, or somebody's endpoint.
 
-Foreign errors become EngineError here and nowhere else. What is no whole answer is an error.
+What goes wrong on the way becomes an EngineError here; what comes back is read in `answer`.
 """
 
 from collections.abc import Callable, Sequence
+from uuid import uuid4
 
 import httpx
-from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic import JsonValue
 
+from agentworld.engine.answer import Question, read_answer
 from agentworld.engine.base import Completion, EngineKind
 from agentworld.engine.connections import Connections
 from agentworld.errors import EngineError, InputError
-from agentworld.records.base import first_problem
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
 
 CHAT_PATH = "/v1/chat/completions"
+REQUEST = "chat-completions-v1"
+"""Named in every simulator manifest; changes whenever what an engine is asked does."""
+REQUEST_ID = "x-request-id"
+"""The header that vLLM and `transformers serve` name their answer after, in `id`."""
 
 Fields = dict[str, JsonValue]
 
@@ -24,7 +29,9 @@ class OpenAIEngine:
     """Asks the model `model` of the server at `url`.
 
     `fixed` is the sampling that the server was started for: `transformers serve` draws every
-    answer as its first request asked, whatever the later ones ask.
+    answer as its first request asked, whatever the later ones ask. `logprobs` asks for the
+    tokens' log-probabilities where this kind of server tells them. `api_key` goes into a header
+    and nowhere else.
     """
 
     def __init__(
@@ -34,6 +41,8 @@ class OpenAIEngine:
         *,
         kind: EngineKind = "openai",
         fixed: Sampling | None = None,
+        logprobs: bool = False,
+        api_key: str = "",
         concurrency: int = 32,
         timeout_seconds: float = 120.0,
         transport: httpx.AsyncBaseTransport | None = None,
@@ -41,28 +50,49 @@ class OpenAIEngine:
         self._model = model
         self._kind = kind
         self._fixed = fixed
+        self._authorisation = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        self._logprobs: Fields = {"logprobs": True} if logprobs and kind in _TELLING else {}
         self._connections = Connections(
             url, concurrency=concurrency, timeout_seconds=timeout_seconds, transport=transport
         )
 
     async def complete(
-        self, messages: Sequence[Message], sampling: Sampling, seed: int | None = None
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        seed: int | None = None,
+        *,
+        affinity: str = "",  # noqa: ARG002  it is one server
     ) -> Completion:
         """The text that follows these messages; raises EngineError where there is none."""
         _check_fixed(sampling, self._fixed)
-        body = request_body(self._kind, self._model, messages, sampling, seed)
-        try:
-            response = await self._connections.request("POST", CHAT_PATH, body)
-        except httpx.HTTPError as error:
-            raise EngineError(
-                f"the engine at {self._connections.url} gave no answer"
-                f" ({type(error).__name__}); is it running?"
-            ) from error
-        return _completion(response, sampling)
+        body = request_body(self._kind, self._model, messages, sampling, seed) | self._logprobs
+        question = Question(uuid4().hex, self._kind, self._model, sampling)
+        return read_answer(await self._send(question.request, body), question)
 
     async def close(self) -> None:
         """Lets go of connections."""
         await self._connections.close()
+
+    async def _send(self, request: str, body: Fields) -> httpx.Response:
+        url, headers = self._connections.url, {REQUEST_ID: request} | self._authorisation
+        try:
+            return await self._connections.request("POST", CHAT_PATH, body, headers)
+        except httpx.TimeoutException as error:
+            raise EngineError(
+                f"the engine at {url} gave no answer in time ({error}); give it more time or less"
+                " to do",
+                kind="slow",
+            ) from error
+        except httpx.HTTPError as error:
+            raise EngineError(
+                f"the engine at {url} gave no answer ({type(error).__name__}); is it running?"
+            ) from error
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"the messages hold {error.object[error.start]!r}, which is no character; leave it"
+                " out"
+            ) from error
 
 
 def request_body(
@@ -103,6 +133,8 @@ def _plain_fields(sampling: Sampling) -> Fields:
         raise InputError(
             f"an engine of kind openai has no top_k; set it to 0, not {sampling.top_k}"
         )
+    if sampling.thinking:
+        raise InputError("an engine of kind openai cannot be told to think; set thinking to false")
     return {"stop": list(sampling.stop)} if sampling.stop else {}
 
 
@@ -116,69 +148,11 @@ def _thinking(sampling: Sampling) -> Fields:
     return {"chat_template_kwargs": {"enable_thinking": sampling.thinking}}
 
 
-# `transformers serve` ignores stop strings when it batches, hence the cut in `_completion`.
+# `transformers serve` ignores stop strings when it batches, hence the cut in `answer`.
 _OWN_FIELDS: dict[EngineKind, Callable[[Sampling], Fields]] = {
     "openai": _plain_fields,
     "vllm": _vllm_fields,
     "transformers-serve": _thinking,
 }
 
-
-class _Said(BaseModel):
-    content: str | None = None
-
-
-class _Choice(BaseModel):
-    message: _Said
-    finish_reason: str | None = None
-
-
-class _Usage(BaseModel):
-    prompt_tokens: int
-    completion_tokens: int
-
-
-class _Answer(BaseModel):
-    choices: list[_Choice] = Field(min_length=1)
-    usage: _Usage
-
-
-def _completion(response: httpx.Response, sampling: Sampling) -> Completion:
-    if response.is_error:
-        raise _refusal(response)
-    try:
-        answer = _Answer.model_validate_json(response.content)
-    except ValidationError as error:
-        raise EngineError(f"the engine's answer is none: {first_problem(error)}") from error
-    choice = answer.choices[0]
-    text, stopped = _cut(choice.message.content or "", sampling.stop)
-    # Asked again, a greedy engine says the same.
-    again = sampling.temperature > 0
-    if choice.finish_reason == "length" and not stopped:
-        length = answer.usage.completion_tokens
-        raise EngineError(
-            f"the answer was cut off after {length} tokens; raise max_tokens",
-            kind="cut-off",
-            retryable=again,
-        )
-    if not text:
-        raise EngineError("the engine's answer is empty", kind="unparsable", retryable=again)
-    return Completion(text, answer.usage.prompt_tokens, answer.usage.completion_tokens, "stop")
-
-
-def _cut(text: str, stops: Sequence[str]) -> tuple[str, bool]:
-    """The text before the first stop string, and whether there was one."""
-    places = [place for stop in stops if (place := text.find(stop)) >= 0]
-    return (text[: min(places)], True) if places else (text, False)
-
-
-def _refusal(response: httpx.Response) -> EngineError:
-    """The error behind a status: a server's own failure may pass, a refused request does not."""
-    status = response.status_code
-    said = " ".join(response.text.split())[:200]
-    if status >= 500 or status == httpx.codes.TOO_MANY_REQUESTS:
-        return EngineError(f"the engine failed with status {status}: {said!r}")
-    kind = "context" if "context length" in said else "refused"
-    return EngineError(
-        f"the engine refused the request with status {status}: {said!r}", kind=kind, retryable=False
-    )
+_TELLING: tuple[EngineKind, ...] = ("vllm", "openai")

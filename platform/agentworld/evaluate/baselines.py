@@ -20,6 +20,8 @@ class CopyPrevious:
         messages: Sequence[Message],
         sampling: Sampling,  # noqa: ARG002  it draws nothing
         seed: int | None = None,  # noqa: ARG002
+        *,
+        affinity: str = "",  # noqa: ARG002
     ) -> Completion:
         """The last observation again."""
         shown = [message["content"] for message in messages if message["role"] == "assistant"]

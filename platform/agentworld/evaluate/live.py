@@ -12,6 +12,7 @@ from agentworld.domains.terminal.shell import LiveShell
 from agentworld.domains.terminal.start import parse_files
 from agentworld.errors import NotFound, SandboxBroken
 from agentworld.records.task import Task
+from agentworld.records.trajectory_log import Sampled
 from agentworld.scoring.success import outcome
 
 _Result = TypeVar("_Result")
@@ -57,7 +58,7 @@ class LiveWorld:
         self._episodes[episode] = _Episode(task, shell)
         return episode
 
-    async def step(self, episode: str, action: str) -> LiveStep:
+    async def step(self, episode: str, action: str, _: Sampled | None = None, /) -> LiveStep:
         """Runs one command; raises NotFound where the episode is over or was never begun."""
         if episode not in self._episodes:
             raise NotFound(f"no live episode {episode} is open; reset begins one")

@@ -57,6 +57,8 @@ class NearestTransition:
         messages: Sequence[Message],
         sampling: Sampling,  # noqa: ARG002  it draws nothing
         seed: int | None = None,  # noqa: ARG002
+        *,
+        affinity: str = "",  # noqa: ARG002
     ) -> Completion:
         """What the nearest turn showed."""
         shelf = self._shelves.get(command_class(messages[-1]["content"]))

@@ -2,159 +2,166 @@
 
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import groupby
+from operator import attrgetter
 
-from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
-from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy import Connection, insert, update
 
 from agentworld.errors import Conflict, NotFound
+from agentworld.ledger import reading
+from agentworld.ledger.adding import add, extend_log
+from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.database import connect, translated
-from agentworld.ledger.tables import EPISODES, METADATA, RUNS, STEPS
+from agentworld.ledger.migrate import migrate
+from agentworld.ledger.rows import insert_rows
+from agentworld.ledger.tables import CHECKPOINTS, LOG, RUNS, STEPS
+from agentworld.ledger.texts import Texts
+from agentworld.ledger.writes import Closed, Write, Writes, log_entries
+from agentworld.records import log
 from agentworld.records.base import Digest
-from agentworld.records.run import (
-    AgentRun,
-    Episode,
-    EpisodeOpening,
-    EpisodeStep,
-    RunOpening,
-)
+from agentworld.records.episode import Episode
+from agentworld.records.log import LogEntry
+from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.storage.objects import ObjectStore
 
 
 class Ledger:
-    """Runs, episodes and steps. What a method has returned from writing survives a power cut.
+    """Runs, their logs, episodes and steps. What a method has written survives a power cut.
 
-    Calls block; one ledger serves several threads.
+    Calls block; one ledger serves several threads, and several ledgers one database. Who adds
+    to a run holds its row until the transaction ends, so that a run's log has one order.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, objects: ObjectStore | None = None) -> None:
         self._url = url
         self._engine = connect(url)
+        self._texts = Texts(objects)
+        self.aliases = Aliases(url, self._engine)
         with translated(url):
-            METADATA.create_all(self._engine)
+            migrate(self._engine)
 
     def open_run(self, opening: RunOpening, simulator: Digest) -> AgentRun:
         """Begins a run; its simulator never changes."""
-        run = AgentRun(id=uuid.uuid4().hex, opening=opening, simulator=simulator)
-        with self._transaction() as connection:
-            row = {"id": run.id, "simulator": simulator, **opening.model_dump()}
-            connection.execute(insert(RUNS).values(row))
-        return run
-
-    def close_run(self, run: str, final_weights: Digest) -> AgentRun:
-        """Ends a run with the weights it made; the same weights again change nothing."""
+        run = AgentRun(id=uuid.uuid4().hex, opening=opening, simulator=simulator, log_length=1)
         with self._transaction() as connection:
             connection.execute(
-                update(RUNS)
-                .where(RUNS.c.id == run, RUNS.c.final_weights.is_(None))
-                .values(final_weights=final_weights)
+                insert(RUNS).values(
+                    id=run.id, simulator=simulator, opening=opening.model_dump_json(), length=1
+                )
             )
-        closed = self.run(run)
-        if closed.final_weights != final_weights:
-            raise Conflict(f"run {run} was closed with other weights, {closed.final_weights}")
-        return closed
+            insert_rows(connection, LOG, log_entries(run.id, 1, [log.run_opened(run)]))
+        return run
+
+    def close_run(self, run: str, closing: RunClosing) -> AgentRun:
+        """Ends a run with what it made; the same closing again changes nothing."""
+        found = self.run(run)
+        if found.closing is None:
+            # Another replica may close it first, asked for the same.
+            with suppress(Conflict), self._transaction() as connection:
+                extend_log(connection, run, [log.run_closed(closing)], set())
+                connection.execute(
+                    update(RUNS).where(RUNS.c.id == run).values(closing.model_dump())
+                )
+            found = self.run(run)
+        if found.final_weights != closing.final_weights:
+            raise Conflict(f"run {run} was closed with other weights, {found.final_weights}")
+        return found
+
+    def write(self, writes: Sequence[Write]) -> None:
+        """Adds to any runs in one transaction: all of it, or nothing.
+
+        Raises NotFound for an unknown run or episode, and Conflict for a closed run or
+        episode and for a step that is there already.
+        """
+        # The same order of runs everywhere, so that two writers never wait for each other.
+        by_run = attrgetter("run")
+        self._texts.keep_long(Writes.of(writes).steps)
+        with self._transaction() as connection:
+            for run, own in groupby(sorted(writes, key=by_run), key=by_run):
+                add(connection, run, Writes.of(list(own)), self._texts)
 
     def run(self, run: str) -> AgentRun:
         """A run with the number of its episodes and steps; raises NotFound."""
-        found = self._runs(RUNS.c.id == run)
+        found = self._runs(id=run)
         if not found:
             raise NotFound(f"there is no run {run}; open one first")
         return found[0]
 
+    def runs(self) -> list[AgentRun]:
+        """All runs, the newest first."""
+        return self._runs()
+
     def runs_for_agent_weights(self, weights: Digest) -> list[AgentRun]:
         """The runs that made an agent."""
-        return self._runs(RUNS.c.final_weights == weights)
+        return self._runs(final_weights=weights)
 
     def runs_of_simulator(self, simulator: Digest) -> list[AgentRun]:
         """The runs that a simulator served."""
-        return self._runs(RUNS.c.simulator == simulator)
-
-    def open_episode(self, opening: EpisodeOpening, simulator: Digest) -> Episode:
-        """Begins an episode of an open run with this simulator; raises NotFound or Conflict."""
-        episode = Episode(id=uuid.uuid4().hex, simulator=simulator, opening=opening)
-        row = {"id": episode.id, "run": opening.run, "opening": opening.model_dump(mode="json")}
-        with self._transaction() as connection:
-            served = connection.execute(_simulator_of(opening.run)).scalars().first()
-            if served is None:
-                raise NotFound(f"there is no run {opening.run}; open one first")
-            if served != simulator:
-                raise Conflict(f"run {opening.run} is served by {served} and by no other simulator")
-            connection.execute(insert(EPISODES).values(row))
-            _check_open(connection, {episode.id})
-        return episode
-
-    def append_steps(self, steps: Sequence[EpisodeStep]) -> None:
-        """Adds steps of any episodes in one transaction: all of them, or none.
-
-        Raises Conflict where one is there already or belongs to a closed run.
-        """
-        with self._transaction() as connection:
-            connection.execute(insert(STEPS), [step.model_dump() for step in steps])
-            _check_open(connection, {step.episode for step in steps})
+        return self._runs(simulator=simulator)
 
     def episode(self, episode: str) -> Episode:
         """An episode with its steps; raises NotFound."""
-        steps = select(STEPS).where(STEPS.c.episode == episode).order_by(STEPS.c.number)
         with self._transaction() as connection:
-            opened = connection.execute(_opened(episode)).mappings().first()
-            rows = connection.execute(steps).mappings().all()
-        if opened is None:
+            found = reading.episode(connection, episode, self._texts)
+        if found is None:
             raise NotFound(f"there is no episode {episode}; reset to begin one")
-        return Episode.model_validate({**opened, "steps": [dict(row) for row in rows]})
+        return found
+
+    def episodes(self, run: str) -> Iterator[Episode]:
+        """A run's episodes in the order in which they were opened, each read when asked for."""
+        with self._transaction() as connection:
+            names = reading.episode_names(connection, run)
+        return map(self.episode, names)
+
+    def log(self, run: str, after: int = 0) -> list[LogEntry]:
+        """A run's log in its order, from the entry that follows `after`."""
+        with self._transaction() as connection:
+            return reading.log(connection, run, after)
+
+    def heads_by_entry(self, run: str) -> dict[int, list[Digest]]:
+        """The heads of a run's steps, by the log entry that covers them and in its order."""
+        with self._transaction() as connection:
+            return reading.heads_by_entry(connection, run)
+
+    def unsealed(self, simulator: Digest) -> list[str]:
+        """The runs of a simulator whose logs are longer than their last checkpoint."""
+        with self._transaction() as connection:
+            return reading.unsealed(connection, simulator)
+
+    def add_checkpoint(self, run: str, length: int, envelope: bytes) -> None:
+        """Keeps a signed checkpoint; raises Conflict where one of this length is there."""
+        with self._transaction() as connection:
+            insert_rows(connection, CHECKPOINTS, [(run, length, envelope)])
+
+    def checkpoints(self, run: str) -> dict[int, bytes]:
+        """A run's signed checkpoints by their lengths."""
+        with self._transaction() as connection:
+            return reading.checkpoints(connection, run)
+
+    def idle_episodes(self, simulator: Digest, before: float) -> list[Closed]:
+        """How to close what stood still since `before` (seconds since 1970)."""
+        with self._transaction() as connection:
+            return reading.idle_episodes(connection, simulator, before)
+
+    def erase_texts(self, episode: str) -> None:
+        """Takes away what an agent and a world said; digests, heads and the log stay."""
+        texts = STEPS.c.episode == episode
+        with self._transaction() as connection:
+            digests = reading.text_digests(connection, texts)
+            connection.execute(update(STEPS).where(texts).values(action=None, observation=None))
+            unused = digests - reading.digests_elsewhere(connection, episode, digests)
+        self._texts.erase(unused)
 
     def close(self) -> None:
         """Lets go of the database."""
         self._engine.dispose()
 
-    def _runs(self, condition: ColumnElement[bool]) -> list[AgentRun]:
+    def _runs(self, **columns: str) -> list[AgentRun]:
         with self._transaction() as connection:
-            return [_run(row) for row in connection.execute(_counted_runs(condition)).mappings()]
+            return reading.runs(connection, columns)
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         with translated(self._url), self._engine.begin() as connection:
             yield connection
-
-
-def _run(row: RowMapping) -> AgentRun:
-    opening = {name: row[name] for name in RunOpening.model_fields}
-    rest = {name: row[name] for name in AgentRun.model_fields if name != "opening"}
-    return AgentRun.model_validate({"opening": opening, **rest})
-
-
-def _counted_runs(condition: ColumnElement[bool]) -> Select[*tuple[object, ...]]:
-    return (
-        select(
-            RUNS,
-            func.count(EPISODES.c.id.distinct()).label("num_episodes"),
-            func.count(STEPS.c.number).label("num_steps"),
-        )
-        .outerjoin(EPISODES, EPISODES.c.run == RUNS.c.id)
-        .outerjoin(STEPS, STEPS.c.episode == EPISODES.c.id)
-        .where(condition)
-        .group_by(RUNS.c.id)
-        .order_by(RUNS.c.id)
-    )
-
-
-def _simulator_of(run: str) -> Select[str]:
-    return select(RUNS.c.simulator).where(RUNS.c.id == run)
-
-
-def _opened(episode: str) -> Select[*tuple[object, ...]]:
-    return (
-        select(EPISODES.c.id, EPISODES.c.opening, RUNS.c.simulator)
-        .join(RUNS, RUNS.c.id == EPISODES.c.run)
-        .where(EPISODES.c.id == episode)
-    )
-
-
-def _check_open(connection: Connection, episodes: set[str]) -> None:
-    """Comes after an insert, whose lock keeps everybody else from closing the run meanwhile."""
-    closed = (
-        select(RUNS.c.id)
-        .join(EPISODES, EPISODES.c.run == RUNS.c.id)
-        .where(EPISODES.c.id.in_(episodes), RUNS.c.final_weights.is_not(None))
-    )
-    run = connection.execute(closed).scalars().first()
-    if run is not None:
-        raise Conflict(f"run {run} is closed; open another one")

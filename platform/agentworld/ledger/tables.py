@@ -1,16 +1,17 @@
 """The ledger's tables. They hold digests and never a name that could move to another version.
 
-Rows are only added; the one update there is closes a run.
+Rows are only added. What changes in place: a run's length and closing, an episode's closing, and
+texts, which retention takes away and whose digests stay.
 """
 
 from sqlalchemy import (
-    JSON,
     Boolean,
     Column,
     Float,
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -23,11 +24,19 @@ RUNS = Table(
     "runs",
     METADATA,
     Column("id", String, primary_key=True),
-    Column("agent", String, nullable=False),
-    Column("starting_weights", String, nullable=False, index=True),
-    Column("purpose", String, nullable=False),
     Column("simulator", String, nullable=False, index=True),
+    Column("opening", Text, nullable=False),
+    Column("length", Integer, nullable=False),  # of its log; whoever adds to the run holds this row
     Column("final_weights", String, index=True),
+    Column("signature", Text),
+)
+
+LOG = Table(
+    "log",
+    METADATA,
+    Column("run", ForeignKey("runs.id"), primary_key=True),
+    Column("sequence", Integer, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
 )
 
 EPISODES = Table(
@@ -35,8 +44,10 @@ EPISODES = Table(
     METADATA,
     Column("id", String, primary_key=True),
     Column("run", ForeignKey("runs.id"), nullable=False),
-    Column("opening", JSON, nullable=False),
-    Index("episodes_of_run", "run"),
+    Column("opening", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("closed", String),
+    Index("episodes_of_run", "run", "closed"),
 )
 
 STEPS = Table(
@@ -44,10 +55,36 @@ STEPS = Table(
     METADATA,
     Column("episode", ForeignKey("episodes.id"), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("action", Text, nullable=False),
-    Column("observation", Text, nullable=False),
+    Column("action", LargeBinary),  # null where it is in the object store, or erased
+    Column("observation", LargeBinary),
+    Column("action_digest", String, nullable=False),
+    Column("observation_digest", String, nullable=False),
     Column("reward", Float),
     Column("done", Boolean, nullable=False),
     Column("truncated", Boolean, nullable=False),
+    Column("mean_logprob", Float),
+    Column("agreement", Float),
+    Column("low_confidence", Boolean, nullable=False),
     Column("head", String, nullable=False),
+    Column("entry", Integer, nullable=False),  # of the run's log
+    Column("place", Integer, nullable=False),  # among the steps of that entry
+    Column("at", Float, nullable=False),  # seconds since 1970, for expiry and never for order
+)
+
+CHECKPOINTS = Table(
+    "checkpoints",
+    METADATA,
+    Column("run", ForeignKey("runs.id"), primary_key=True),
+    Column("length", Integer, primary_key=True, autoincrement=False),
+    Column("envelope", LargeBinary, nullable=False),
+)
+
+ALIASES = Table(
+    "aliases",
+    METADATA,
+    Column("sequence", Integer, primary_key=True),
+    Column("alias", String, nullable=False, index=True),
+    Column("simulator", String, nullable=False),
+    Column("set_by", String, nullable=False),
+    Column("at", String, nullable=False),
 )

@@ -1,17 +1,23 @@
 """How a world model is evaluated, pinned and served."""
 
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, StringConstraints, model_validator
 
 from agentworld.records.base import Record
-from agentworld.records.simulator import Sampling
+from agentworld.records.simulator import ConfidencePolicy, RetryPolicy, Sampling
 
 
 class EngineRecipe(Record):
     """Which OpenAI-compatible program serves a checkpoint."""
 
     kind: Literal["transformers-serve", "vllm"] = "transformers-serve"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """What weights and activations are computed in."""
+    quantisation: str | None = None
+    """As vLLM names it; null takes the weights as they are, or as their config says."""
+    parallelism: int = Field(1, gt=0)
+    """Devices that share each layer."""
     cache_blocks: int = 512
     """Key-value blocks of transformers serve; without a cap its cache takes most of the memory."""
     batch_tokens: int = 512
@@ -19,6 +25,13 @@ class EngineRecipe(Record):
     concurrency: int = 8
     """Requests that are under way at once. On a CPU transformers serve compares every query with
     every request's keys, so that fewer at once are faster; vLLM takes more."""
+
+    @model_validator(mode="after")
+    def _can_be_started(self) -> Self:
+        asked = self.quantisation is not None or self.parallelism > 1
+        if self.kind == "transformers-serve" and asked:
+            raise ValueError("transformers-serve takes neither quantisation nor parallelism")
+        return self
 
 
 class EvaluateRecipe(Record):
@@ -35,7 +48,16 @@ class SimulateRecipe(Record):
     """The pinned simulator."""
 
     sampling: Sampling = Sampling()
+    system_prompt: str | None = None
+    """Null takes the one that a terminal's world is trained with."""
     control_text: str = ""
+    context_tokens: int | None = Field(None, gt=0)
+    """Null takes what the model's config says, or what nearly every endpoint takes."""
+    retry: RetryPolicy = RetryPolicy()
+    confidence: ConfidencePolicy = ConfidencePolicy()
+    domains: tuple[Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9-]*$")], ...] = (
+        "terminal",
+    )
 
 
 class ValidateRecipe(Record):

@@ -6,6 +6,7 @@ digests on every machine and in every language.
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -17,6 +18,8 @@ from agentworld.errors import InputError
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 """`sha256:` and 64 hexadecimal digits."""
 
+_PIECE_BYTES = 1 << 20
+
 
 class Record(BaseModel):
     """A frozen value that serialises to JSON unchanged."""
@@ -24,9 +27,14 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
     @property
+    def canonical(self) -> bytes:
+        """This record as canonical JSON."""
+        return canonical_json(self.model_dump(mode="json"))
+
+    @property
     def digest(self) -> str:
         """sha256 over this record's canonical JSON."""
-        return digest_json(self.model_dump(mode="json"))
+        return digest_bytes(self.canonical)
 
     def write(self, path: Path) -> None:
         """Writes the record as JSON, whole or not at all."""
@@ -50,13 +58,26 @@ def digest_bytes(data: bytes) -> str:
 
 def digest_json(value: object) -> str:
     """The digest of a JSON value, whatever the order of its keys."""
-    return digest_bytes(rfc8785.dumps(json.loads(json.dumps(value))))
+    return digest_bytes(canonical_json(value))
 
 
-def digest_file(path: Path) -> str:
-    """The digest of a file, read in pieces."""
-    with path.open("rb") as file:
-        return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+def canonical_json(value: object) -> bytes:
+    """The one form of a JSON value (RFC 8785); raises InputError for what has none."""
+    try:
+        return rfc8785.dumps(json.loads(json.dumps(value)))
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
+        raise InputError(f"a value cannot be named by a digest: {error}; correct it") from error
+
+
+def digest_file(path: Path, told: Callable[[int], None] | None = None) -> str:
+    """The digest of a file, read in pieces; `told` hears the size of each."""
+    sha256 = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        while piece := file.read(_PIECE_BYTES):
+            sha256.update(piece)
+            if told:
+                told(len(piece))
+    return "sha256:" + sha256.hexdigest()
 
 
 def write_whole(path: Path, data: bytes) -> None:

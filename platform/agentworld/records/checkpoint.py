@@ -5,31 +5,57 @@ from typing import Literal
 
 from agentworld.errors import InputError
 from agentworld.records.base import Digest, Record, digest_file
+from agentworld.records.progress import Count, Tick, no_tick
 
 Stage = Literal["cpt", "sft", "rl", "imitation", "agent"]
 
+BESIDE = (".git", ".gitattributes", ".github", ".gitignore", "model.sig")
+"""What `model_signing` leaves out: the bookkeeping of git, and a signature over the rest."""
+
 
 class ArtifactManifest(Record):
-    """Every file of a folder by its digest; the artifact's identity is this record's digest."""
+    """Every file of a model's folder by its digest; the artifact is named by this record's digest.
+
+    That digest covers the files' names too: a renamed chat template is not found, and another
+    observation follows. `evidence.model_signing` gives the OpenSSF form, whose own does not.
+    """
 
     files: dict[str, Digest]
 
     @classmethod
-    def of(cls, folder: Path) -> "ArtifactManifest":
+    def of(cls, folder: Path, tick: Tick = no_tick) -> "ArtifactManifest":
         """Reads a folder: weights, tokenizer, chat template, generation defaults and the rest."""
-        if not folder.is_dir():
-            raise InputError(f"there is no folder {folder}; name the folder of a checkpoint")
-        names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
-        return cls(files={name: digest_file(folder / name) for name in names})
+        files = model_files(folder)
+        count = Count(tick, sum(path.stat().st_size for path in files.values()))
+        return cls(files={name: digest_file(path, count.add) for name, path in files.items()})
 
-    def verify(self, folder: Path) -> None:
+    def verify(self, folder: Path, tick: Tick = no_tick) -> None:
         """Raises InputError naming the first file that is missing, extra or different."""
-        found = ArtifactManifest.of(folder).files
+        found = ArtifactManifest.of(folder, tick).files
         for name in sorted(self.files.keys() | found.keys()):
             if self.files.get(name) != found.get(name):
                 raise InputError(
                     f"{folder / name} is not the file of the manifest; restore it or pin anew"
                 )
+
+
+def model_files(folder: Path) -> dict[str, Path]:
+    """Every file of a model by its name in the folder, in the order of their names.
+
+    Raises InputError for what could be read and would not be listed: a link to a folder, a pipe.
+    """
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder}; name the folder of a checkpoint")
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if name.parts[0] in BESIDE:
+            continue
+        if path.is_file():
+            files[name.as_posix()] = path
+        elif path.is_symlink() or not path.is_dir():
+            raise InputError(f"{path} is neither a file nor a folder of its own; replace it")
+    return files
 
 
 class Checkpoint(Record):

@@ -12,6 +12,20 @@ def no_tick(done: int, total: int) -> None:
     """For callers who do not look."""
 
 
+class Count:
+    """Adds up for a tick what is done in pieces."""
+
+    def __init__(self, tick: Tick, total: int) -> None:
+        self._tick = tick
+        self._total = total
+        self._done = 0
+
+    def add(self, amount: int) -> None:
+        """So much more is done."""
+        self._done += amount
+        self._tick(self._done, self._total)
+
+
 def share_of(tick: Tick, begin: float, end: float) -> Tick:
     """A tick for a part of a step's work, which begins and ends at these shares of the whole."""
 

@@ -1,5 +1,8 @@
 """What an evaluation found; noise comes with an interval, a missing verdict is a hole."""
 
+from pathlib import Path
+
+from agentworld.errors import InputError
 from agentworld.records.base import Digest, Record
 
 
@@ -34,7 +37,14 @@ class WorldModelReport(Record):
 
     data: Digest
     stages: dict[str, WorldModelScore]
+    artifacts: dict[str, Digest] = {}
+    """What each stage had made, and was scored here."""
     baselines: dict[str, WorldModelScore]
+
+    @property
+    def subjects(self) -> set[Digest]:
+        """What the report is about."""
+        return set(self.artifacts.values())
 
 
 class AgentScore(Record):
@@ -55,3 +65,19 @@ class AgentReport(Record):
     live_gain: Estimate
     live_steps: int
     """Commands that ran in the live shell to make this report."""
+
+    @property
+    def subjects(self) -> set[Digest]:
+        """What the report is about."""
+        return {self.simulator}
+
+
+Report = WorldModelReport | AgentReport
+
+
+def read_report(path: Path) -> Report:
+    """A report of either kind; raises InputError for a file that is none."""
+    try:
+        return AgentReport.read(path)
+    except InputError:
+        return WorldModelReport.read(path)

@@ -1,26 +1,32 @@
 """A simulator's manifest: everything that shapes an observation, frozen.
 
-Equal digests are the same configuration; a different byte gives a different digest.
+Equal digests are the same configuration; a different byte gives a different digest. The file
+of a manifest is its canonical JSON and nothing else, so that `sha256sum` of it is the digest.
 The form is final from the first version on (`schema: v1`).
 """
 
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, FiniteFloat, StringConstraints, model_validator
 
-from agentworld.records.base import Digest, Record
+from agentworld.errors import InputError
+from agentworld.records.base import Digest, Record, digest_file, write_whole
+
+_Count = Annotated[int, Field(gt=0, lt=2**31)]
+_Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$")]
 
 
 class Sampling(Record):
     """How the engine draws tokens."""
 
-    temperature: float = Field(0.0, ge=0)
+    temperature: FiniteFloat = Field(0.0, ge=0)
     """0 takes the likeliest token, whatever top_p and top_k say."""
     top_p: float = Field(1.0, gt=0, le=1)
     """1 considers every token."""
-    top_k: int = Field(0, ge=0)
+    top_k: int = Field(0, ge=0, lt=2**31)
     """0 considers every token."""
-    max_tokens: int = Field(256, gt=0)
+    max_tokens: _Count = 256
     """Of one answer, thoughts included; a longer one is an error and never a part."""
     stop: tuple[str, ...] = ()
     """An answer ends before the first of these."""
@@ -32,42 +38,98 @@ class Sampling(Record):
 class EnginePin(Record):
     """Which program turns messages into text."""
 
-    kind: Literal["transformers-serve", "vllm", "openai"]
+    kind: Literal["transformers-serve", "vllm"]
     version: str
-    lock: Digest
-    """Of the engine's image, or of the constraints that its environment was installed from."""
+    image: Digest | None = None
+    """Of the container image that it runs in; null where it runs in an environment."""
+    lock: Digest | None = None
+    """Of the constraints that its environment was installed from; null where it has an image."""
     dtype: str = "float32"
     quantisation: str | None = None
-    parallelism: int = 1
+    parallelism: _Count = 1
+    """Devices that share each layer; the order of sums depends on it."""
     arguments: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_installed_once(self) -> Self:
+        if (self.image is None) == (self.lock is None):
+            raise ValueError("an engine runs in an image or in an environment, one of the two")
+        return self
+
+
+class Endpoint(Record):
+    """Somebody's OpenAI-compatible server; what it serves cannot be verified."""
+
+    kind: Literal["openai"] = "openai"
+    url: _Url
+    """Without a name, a password or a query: a manifest is no place for a secret."""
+    model: str = Field(min_length=1)
+    """The name that is asked for."""
 
 
 class RetryPolicy(Record):
     """How often the service asks the engine for one answer before it gives a typed error."""
 
     attempts: int = Field(1, ge=1, le=10)
-    retry_on: tuple[Literal["engine", "cut-off", "unparsable"], ...] = ()
+    retry_on: tuple[Literal["engine", "slow", "capacity", "cut-off", "unparsable"], ...] = ()
     """Kinds of EngineError; only those that a retry can help are tried again."""
+
+
+class ConfidencePolicy(Record):
+    """How sure an answer must be, and what becomes of one that is not."""
+
+    num_samples: int = Field(1, ge=1, le=16)
+    """Answers asked for each step; the first is the observation, the others agree or not."""
+    min_logprob: FiniteFloat | None = None
+    """Least mean log-probability of the answer's tokens, for engines that tell it."""
+    min_agreement: float | None = Field(None, ge=0, le=1)
+    """Least share of the other samples that say the same."""
+    below: Literal["mark", "refuse"] = "mark"
+    """Marked, so that a trainer can mask it, or a typed error."""
 
 
 class SimulatorManifest(Record):
     """A world model, or an endpoint, with everything that shapes its observations."""
 
     schema_version: Literal["v1"] = Field("v1", alias="schema")
-    artifact: Digest
+    artifact: Digest | None
+    """Null for a world from an endpoint: nobody can verify what that serves."""
     files: dict[str, Digest]
-    """The artifact manifest: weights, tokenizer, chat template, generation defaults."""
+    """The artifact manifest: weights, adapters, tokenizer, chat template, generation defaults."""
     system_prompt: str
     """The template's text before the episode's own initial state."""
     control_text: str = ""
     """The default simulation instruction."""
     sampling: Sampling
-    context_tokens: int = Field(gt=0)
+    context_tokens: _Count
     """A prompt and its longest answer must fit."""
     on_context_overflow: Literal["error"] = "error"
-    engine: EnginePin
+    engine: Annotated[EnginePin | Endpoint, Field(discriminator="kind")]
     renderer: str
+    request: str
+    """How the engine is asked."""
     parser: str
     retry: RetryPolicy = RetryPolicy()
-    confidence_threshold: float | None = None
+    confidence: ConfidencePolicy = ConfidencePolicy()
     domains: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _has_weights_or_an_endpoint(self) -> Self:
+        if isinstance(self.engine, Endpoint):
+            if self.artifact or self.files:
+                raise ValueError("what an endpoint serves has no artifact and no files")
+        elif self.artifact is None:
+            raise ValueError("an engine of ours serves an artifact")
+        return self
+
+    def write(self, path: Path) -> None:
+        """Writes the very bytes that the digest is over."""
+        write_whole(path, self.canonical)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Raises InputError where the file is not the very bytes of its manifest's digest."""
+        manifest = super().read(path)
+        if digest_file(path) != manifest.digest:
+            raise InputError(f"{path} was written anew, in another form; restore it or pin anew")
+        return manifest

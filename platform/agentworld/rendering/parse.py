@@ -18,6 +18,8 @@ def parse_observation(text: str) -> str | None:
     The last `predicted_observation` block wins, its closing tag may be missing, and
     without a block the whole text is the observation. An empty answer is no observation.
     """
+    if "<" not in text:  # nothing to look for, which is what most answers are
+        return text.strip("\n") or None
     text = _THOUGHT.sub("", text)
     text = _ORPHAN_CLOSE.sub("", text)
     text = _ORPHAN_OPEN.sub("", text)

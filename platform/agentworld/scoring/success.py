@@ -3,11 +3,15 @@
 It reads actions and observations and nothing else.
 """
 
-import re
 from typing import NamedTuple
+
+import regex
 
 from agentworld.errors import InputError
 from agentworld.records.task import SuccessRule, Task
+
+# A pattern is somebody's; none may hold up whoever else is answered.
+_MATCH_SECONDS = 0.1
 
 
 class Outcome(NamedTuple):
@@ -22,10 +26,20 @@ class Outcome(NamedTuple):
 
 def judge(rule: SuccessRule, action: str, observation: str) -> bool | None:
     """Whether a step closes its episode rightly or wrongly; null where it does not close it."""
-    if not re.fullmatch(rule.closing, action):
+    if not _closes(rule, action):
         return None
     output, _, _prompt_line = observation.rpartition("\n")
     return output == rule.output
+
+
+def _closes(rule: SuccessRule, action: str) -> bool:
+    try:
+        return regex.fullmatch(rule.closing, action, timeout=_MATCH_SECONDS) is not None
+    except TimeoutError as error:
+        raise InputError(
+            f"the closing pattern {rule.closing!r} takes more than {_MATCH_SECONDS} s for one"
+            " action; write one that does not backtrack"
+        ) from error
 
 
 def outcome(
@@ -47,8 +61,8 @@ def outcome(
 def check_rule(rule: SuccessRule) -> None:
     """Raises InputError where the closing pattern is no regular expression."""
     try:
-        re.compile(rule.closing)
-    except re.error as error:
+        regex.compile(rule.closing)
+    except regex.error as error:
         raise InputError(
             f"the closing pattern {rule.closing!r} is no regular expression: {error}"
         ) from error

@@ -12,26 +12,46 @@ from agentworld.client.simulator import SIMULATOR_HEADER
 from agentworld.engine.base import Engine
 from agentworld.ledger import Ledger
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.simulate import openenv
 from agentworld.simulate.endpoints import router
 from agentworld.simulate.failures import add_handlers
+from agentworld.simulate.housekeeping import again_and_again
 from agentworld.simulate.manifest import check_code
+from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.service import SimulatorService
 
 
-def create_app(manifest: SimulatorManifest, engine: Engine, ledger: Ledger) -> FastAPI:
-    """The service of one pinned simulator; raises InputError where this code is not the pinned."""
+def create_app(
+    manifest: SimulatorManifest,
+    engine: Engine,
+    ledger: Ledger,
+    sealer: Sealer,
+    *,
+    idle_seconds: float = 3600.0,
+    seal_seconds: float = 10.0,
+) -> FastAPI:
+    """The service of one pinned simulator; raises InputError where this code is not the pinned.
+
+    An episode without a step for `idle_seconds` is ended; logs are signed every `seal_seconds`.
+    """
     check_code(manifest)
+    service = SimulatorService(manifest, engine, ledger, sealer)
 
     @asynccontextmanager
-    async def closing(_app: FastAPI) -> AsyncIterator[None]:
-        yield
+    async def working(_app: FastAPI) -> AsyncIterator[None]:
+        async with (
+            again_and_again(service.seal, seal_seconds),
+            again_and_again(lambda: service.expire(idle_seconds), idle_seconds / 10),
+        ):
+            yield
+        await service.close()
         await engine.close()
         ledger.close()
 
-    service = SimulatorService(manifest, engine, ledger)
-    app = FastAPI(title="agentworld simulator", version=__version__, lifespan=closing)
+    app = FastAPI(title="agentworld simulator", version=__version__, lifespan=working)
     app.state.service = service
     app.include_router(router)
+    app.router.routes.append(openenv.ROUTE)
     app.add_middleware(_Named, digest=service.digest)
     add_handlers(app)
     return app
@@ -45,6 +65,10 @@ class _Named:
         self._digest = digest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":  # frames name the simulator themselves
+            await self._app(scope, receive, send)
+            return
+
         async def send_named(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message)[SIMULATOR_HEADER] = self._digest

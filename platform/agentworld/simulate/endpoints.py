@@ -2,23 +2,29 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 
-from agentworld.records.run import (
-    AgentRun,
-    Episode,
-    EpisodeOpening,
-    ResetResult,
-    RunOpening,
-    StepResult,
-)
+from agentworld.records.episode import EpisodeOpening, ResetResult
+from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.simulate import session
 from agentworld.simulate.failures import failures
-from agentworld.simulate.schemas import Health, RunClosing, StepRequest
+from agentworld.simulate.schemas import (
+    Health,
+    StepRequest,
+    read_step,
+    write_episode,
+    write_step,
+)
 from agentworld.simulate.service import SimulatorService
 
 router = APIRouter()
+_JSON = "application/json"
+_STEP_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {_JSON: {"schema": StepRequest.model_json_schema()}},
+    }
+}
 
 
 def _service(request: Request) -> SimulatorService:
@@ -29,7 +35,7 @@ def _service(request: Request) -> SimulatorService:
 Service = Annotated[SimulatorService, Depends(_service)]
 
 
-@router.post("/runs", responses=failures(422, 503))
+@router.post("/runs", responses=failures(404, 409, 422, 503))
 async def open_run(opening: RunOpening, service: Service) -> AgentRun:
     """Opens a run with this simulator; the run never moves to another one."""
     return await service.open_run(opening)
@@ -44,31 +50,40 @@ async def get_run(run: str, service: Service) -> AgentRun:
 @router.post("/runs/{run}/close", responses=failures(404, 409, 422, 503))
 async def close_run(run: str, closing: RunClosing, service: Service) -> AgentRun:
     """Closes a run; the same weights again change nothing, other weights are refused."""
-    return await service.close_run(run, closing.final_weights)
+    return await service.close_run(run, closing)
 
 
 @router.post("/reset", responses=failures(404, 409, 422, 503))
 async def reset(opening: EpisodeOpening, service: Service) -> ResetResult:
-    """Begins an episode of an open run."""
+    """Begins an episode of an open run: new, forked from a recorded one, or a replay of it."""
     return await service.reset(opening)
 
 
-@router.post("/step", responses=failures(404, 409, 422, 502, 503))
-async def step(request: StepRequest, service: Service) -> StepResult:
+@router.post(
+    "/step", responses=failures(404, 409, 422, 429, 502, 503, 504), openapi_extra=_STEP_BODY
+)
+async def step(request: Request, service: Service) -> Response:
     """Takes the next action; a repeated step gets the recorded answer."""
-    return await service.step(request.episode, session.Request(request.step, request.action))
+    episode, wanted = read_step(await request.body())
+    return Response(write_step(await service.step(episode, wanted)), media_type=_JSON)
 
 
 @router.get("/state/{episode}", responses=failures(404, 409, 503))
-async def get_state(episode: str, service: Service) -> Episode:
+async def get_state(episode: str, service: Service) -> Response:
     """Everything that an episode's answers depend on."""
-    return await service.episode(episode)
+    return Response(write_episode(await service.episode(episode)), media_type=_JSON)
 
 
-@router.get("/manifest")
-async def get_manifest(service: Service) -> SimulatorManifest:
-    """What this simulator is pinned to; its digest is the header's."""
-    return service.manifest
+@router.post("/episodes/{episode}/close", status_code=204, responses=failures(404, 409, 503))
+async def close_episode(episode: str, service: Service) -> None:
+    """Ends an episode; one that is over stays as it is."""
+    await service.close_episode(episode)
+
+
+@router.get("/manifest", response_model=SimulatorManifest)
+async def get_manifest(service: Service) -> Response:
+    """What this simulator is pinned to: the very bytes that the header's digest is over."""
+    return Response(service.manifest.canonical, media_type=_JSON)
 
 
 @router.get("/health")

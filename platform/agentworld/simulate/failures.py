@@ -1,22 +1,46 @@
 """From errors to HTTP: one table, one handler, one body."""
 
+import math
+
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from agentworld.client.simulator import SIMULATOR_HEADER
-from agentworld.errors import AgentworldError, Conflict, EngineError, InputError, NotFound
+from agentworld.errors import (
+    AgentworldError,
+    Conflict,
+    EngineError,
+    EngineFailure,
+    InputError,
+    NotFound,
+)
 from agentworld.simulate.schemas import Failure, Problem
 
 _MEANINGS = {
     404: "there is no such run, episode or route",
     409: "the run is closed, or the step is out of turn",
     422: "the request is wrong, or the episode is too long for the simulator",
-    502: "the engine's answer is no observation",
-    503: "the engine or the ledger is gone; try again",
+    429: "the simulator is over capacity; try again after the seconds in Retry-After",
+    502: "the engine's answer is no observation, or not a sure one",
+    503: "the engine or the ledger is gone; try again after the seconds in Retry-After",
+    504: "the engine gave no answer within its time; try again",
 }
-_ENGINE_STATUS = {"context": 422, "cut-off": 502, "unparsable": 502}
+# A database does not say when it is back.
+_STORE_PAUSE_SECONDS = 1.0
+_ENGINE_STATUS: dict[EngineFailure, int] = {
+    "engine": 503,
+    "open": 503,
+    "slow": 504,
+    "capacity": 429,
+    "refused": 502,
+    "context": 422,
+    "cut-off": 502,
+    "unparsable": 502,
+    "unsure": 502,
+}
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, object]]:
@@ -26,15 +50,23 @@ def failures(*statuses: int) -> dict[int | str, dict[str, object]]:
 
 def add_handlers(app: FastAPI) -> None:
     """Answers every error: what the service names, what it cannot read, what it did wrong."""
-    for error in (AgentworldError, RequestValidationError, HTTPException, Exception):
+    named = AgentworldError, RequestValidationError, HTTPException, ClientDisconnect
+    for error in (*named, Exception):
         app.add_exception_handler(error, _answer)
 
 
 async def _answer(request: Request, error: Exception) -> JSONResponse:
     status, problem = _translate(error)
     # Our own mistakes are answered outside of every middleware, the one that names us included.
-    name = {SIMULATOR_HEADER: request.app.state.service.digest}
-    return JSONResponse(Failure(error=problem).model_dump(), status, name)
+    headers = {SIMULATOR_HEADER: request.app.state.service.digest}
+    if problem.retry_after_seconds is not None:
+        headers["retry-after"] = str(math.ceil(problem.retry_after_seconds))
+    return JSONResponse(Failure(error=problem).model_dump(), status, headers)
+
+
+def problem_of(error: AgentworldError) -> Problem:
+    """What a failure is told as, whatever the wire."""
+    return _translate(error)[1]
 
 
 def _translate(error: Exception) -> tuple[int, Problem]:
@@ -46,15 +78,22 @@ def _translate(error: Exception) -> tuple[int, Problem]:
             return 409, Problem(kind="conflict", message=message, retryable=False)
         case InputError():
             return 422, Problem(kind="input", message=message, retryable=False)
-        case EngineError(kind=kind, retryable=retryable):
-            status = _ENGINE_STATUS.get(kind, 503)
-            return status, Problem(kind=kind, message=message, retryable=retryable)
-        case AgentworldError(retryable=retryable):
-            return 503, Problem(kind="store", message=message, retryable=retryable)
+        case EngineError(kind=kind, retryable=again, retry_after_seconds=wait):
+            problem = Problem(kind=kind, message=message, retryable=again, retry_after_seconds=wait)
+            return _ENGINE_STATUS[kind], problem
+        case AgentworldError(retryable=again):
+            wait = _STORE_PAUSE_SECONDS if again else None
+            problem = Problem(
+                kind="store", message=message, retryable=again, retry_after_seconds=wait
+            )
+            return 503, problem
         case RequestValidationError():
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             return 422, Problem(kind="input", message=f"{where}: {first['msg']}", retryable=False)
         case HTTPException(status_code=status, detail=detail):
-            return status, Problem(kind="not-found", message=detail, retryable=False)
+            told = "not-found" if status in (404, 405) else "input"
+            return status, Problem(kind=told, message=detail, retryable=False)
+        case ClientDisconnect():  # nobody is there to read it
+            return 400, Problem(kind="input", message="the request was cut off", retryable=True)
     return 500, Problem(kind="internal", message="our mistake; see the log", retryable=False)

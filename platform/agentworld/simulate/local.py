@@ -1,18 +1,40 @@
 """A simulator on one machine: an engine and the service as two processes, ended together."""
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import agentworld
 from agentworld.engine.process import LOOPBACK, free_port, running
-from agentworld.engine.server import ServedEngine, serve
+from agentworld.engine.server import serve
 from agentworld.recipes.serve import EngineRecipe
-from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.simulate.manifest import check_engine, check_files
 
 _READY_SECONDS = 300.0
+
+
+class Stores(NamedTuple):
+    """Where a service keeps what it answers, and the keys that it signs with."""
+
+    ledger_url: str
+    objects_url: str
+    checkpoints_url: str
+    keys: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> "Stores":
+        """Files in one folder."""
+        whole = folder.resolve()
+        return cls(
+            ledger_url=f"sqlite:///{whole / 'ledger.db'}",
+            objects_url=str(whole / "objects"),
+            checkpoints_url=str(whole / "checkpoints"),
+            keys=whole / "keys",
+        )
 
 
 @contextmanager
@@ -20,30 +42,30 @@ def serve_simulator(
     manifest_path: Path,
     model_folder: Path,
     engine: EngineRecipe,
-    ledger_url: str,
+    stores: Stores,
     log_folder: Path,
 ) -> Iterator[str]:
     """The URL of a pinned simulator that answers while the block runs.
 
     Raises InputError naming what is not as it was pinned, before anything is started, and
-    EngineError with the end of a log when one of the two processes dies.
+    EngineError with the end of a log when one of the two processes dies. A world from an
+    endpoint has no engine here; `engine` then only bounds what is asked at once.
     """
     manifest = SimulatorManifest.read(manifest_path)
-    check_files(manifest, model_folder)
-    check_engine(manifest, engine)
-    with serve(
-        model_folder,
-        engine,
-        sampling=manifest.sampling,
-        context_tokens=manifest.context_tokens,
-        log=log_folder / "engine.log",
-    ) as served:
+    with _engine(manifest, model_folder, engine, log_folder / "engine.log") as addresses:
         port, command = free_port(), [sys.executable, "-m", "agentworld.simulate.main"]
         environment = {
-            **_addresses(served, port),
+            **addresses,
+            "AGENTWORLD_ENGINE_CONCURRENCY": str(engine.concurrency),
+            "AGENTWORLD_HOST": LOOPBACK,
+            "AGENTWORLD_PORT": str(port),
+            # The service runs the very code that starts it, installed or not.
+            "PYTHONPATH": str(Path(agentworld.__file__).parents[1]),
             "AGENTWORLD_MANIFEST": str(manifest_path.resolve()),
-            "AGENTWORLD_MODEL_FOLDER": str(model_folder.resolve()),
-            "AGENTWORLD_LEDGER_URL": ledger_url,
+            "AGENTWORLD_LEDGER_URL": stores.ledger_url,
+            "AGENTWORLD_OBJECTS_URL": stores.objects_url,
+            "AGENTWORLD_CHECKPOINTS_URL": stores.checkpoints_url,
+            "AGENTWORLD_KEYS": str(stores.keys),
         }
         log = log_folder / "simulator.log"
         with running("the simulator service", command, environment, port, log) as service:
@@ -51,13 +73,25 @@ def serve_simulator(
             yield service.url
 
 
-def _addresses(served: ServedEngine, port: int) -> dict[str, str]:
-    return {
-        "AGENTWORLD_ENGINE_URL": served.url,
-        "AGENTWORLD_ENGINE_MODEL": served.model,
-        "AGENTWORLD_ENGINE_CONCURRENCY": str(served.concurrency),
-        "AGENTWORLD_HOST": LOOPBACK,
-        "AGENTWORLD_PORT": str(port),
-        # The service runs the very code that starts it, installed or not.
-        "PYTHONPATH": str(Path(agentworld.__file__).parents[1]),
-    }
+@contextmanager
+def _engine(
+    manifest: SimulatorManifest, model_folder: Path, recipe: EngineRecipe, log: Path
+) -> Iterator[dict[str, str]]:
+    """Where the service finds the engine; an endpoint's world names it itself."""
+    if isinstance(manifest.engine, Endpoint):
+        yield {}
+        return
+    check_files(manifest, model_folder)
+    check_engine(manifest, recipe)
+    with serve(
+        model_folder,
+        recipe,
+        sampling=manifest.sampling,
+        context_tokens=manifest.context_tokens,
+        log=log,
+    ) as served:
+        yield {
+            "AGENTWORLD_MODEL_FOLDER": str(model_folder.resolve()),
+            "AGENTWORLD_ENGINE_URLS": json.dumps([served.url]),
+            "AGENTWORLD_ENGINE_MODEL": served.model,
+        }

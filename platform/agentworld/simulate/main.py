@@ -1,19 +1,24 @@
 """The service's process: `python -m agentworld.simulate.main`, set up by the environment alone."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
-import uvicorn
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from agentworld.engine.openai import OpenAIEngine
 from agentworld.errors import AgentworldError, InputError
+from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
 from agentworld.ledger import Ledger
-from agentworld.records.base import first_problem
-from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.base import Digest, first_problem
+from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.simulate.app import create_app
+from agentworld.simulate.engines import Secrets, connect_engines
+from agentworld.simulate.listening import listen
 from agentworld.simulate.manifest import check_files
+from agentworld.simulate.sealing import Sealer
+from agentworld.simulate.seed_probe import prove_seeds
+from agentworld.storage.objects import ObjectStore, WriteOnce
 
 
 class Settings(BaseSettings):
@@ -23,13 +28,21 @@ class Settings(BaseSettings):
 
     manifest: Path
     """The pinned simulator."""
-    model_folder: Path
+    model_folder: Path | None = None
     """The files that the manifest names, which the engine serves."""
-    engine_url: str
-    engine_model: str
+    engine_urls: tuple[str, ...] = ()
+    """Replicas of one engine, as a JSON list; an endpoint's world names its own."""
+    engine_model: str = ""
     engine_concurrency: int = 32
+    """Of each replica."""
     engine_timeout_seconds: float = 120.0
     ledger_url: str
+    objects_url: str
+    """Where long texts are kept."""
+    checkpoints_url: str
+    """The second store, of signed checkpoints; not where the ledger is."""
+    keys: Path
+    """A folder: `simulator` with the service's own keys, `steps` with those that close runs."""
     host: str = "127.0.0.1"
     port: int = 8000
 
@@ -37,16 +50,44 @@ class Settings(BaseSettings):
 def serve(settings: Settings) -> None:
     """Verifies, then listens until it is told to stop."""
     manifest = SimulatorManifest.read(settings.manifest)
-    check_files(manifest, settings.model_folder)
-    engine = OpenAIEngine(
-        settings.engine_url,
-        settings.engine_model,
-        kind=manifest.engine.kind,
+    urls, model = _engines(manifest, settings)
+    connect = partial(
+        connect_engines,
+        manifest,
+        urls,
+        model,
         concurrency=settings.engine_concurrency,
         timeout_seconds=settings.engine_timeout_seconds,
+        api_key=Secrets().engine_api_key.get_secret_value(),
     )
-    app = create_app(manifest, engine, Ledger(settings.ledger_url))
-    uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning")
+    prove_seeds(manifest, connect, settings.engine_concurrency * len(urls), briefly=True)
+    ledger = Ledger(settings.ledger_url, ObjectStore(settings.objects_url))
+    app = create_app(manifest, connect(), ledger, _sealer(settings, ledger, manifest.digest))
+    listen(app, settings.host, settings.port)
+
+
+def _engines(manifest: SimulatorManifest, settings: Settings) -> tuple[tuple[str, ...], str]:
+    """The addresses of all replicas and the model's name, once the files were verified."""
+    if isinstance(manifest.engine, Endpoint):
+        return (manifest.engine.url,), manifest.engine.model
+    if settings.model_folder is None or not settings.engine_urls:
+        raise InputError(
+            "the environment names no engine; set AGENTWORLD_MODEL_FOLDER, AGENTWORLD_ENGINE_URLS"
+            " and AGENTWORLD_ENGINE_MODEL"
+        )
+    check_files(manifest, settings.model_folder)
+    return settings.engine_urls, settings.engine_model
+
+
+def _sealer(settings: Settings, ledger: Ledger, simulator: Digest) -> Sealer:
+    steps = settings.keys / STEP_KEYS
+    return Sealer(
+        ledger,
+        simulator,
+        ensure_signer(settings.keys / SIMULATOR_KEYS),
+        WriteOnce(settings.checkpoints_url),
+        load_trusted(steps) if steps.is_dir() else None,
+    )
 
 
 def main() -> int:

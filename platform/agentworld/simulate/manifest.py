@@ -3,15 +3,19 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from agentworld.domains.terminal.prompts import DOMAIN, prompt_parts
+from agentworld.domains.terminal.prompts import prompt_parts
+from agentworld.engine.openai import REQUEST
 from agentworld.engine.programs import engine_arguments, engine_version
 from agentworld.errors import InputError
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.simulator import EnginePin, Sampling, SimulatorManifest
+from agentworld.records.simulator import Endpoint, EnginePin, Sampling, SimulatorManifest
 from agentworld.rendering.messages import RENDERER, system_text
 from agentworld.rendering.parse import PARSER
+from agentworld.storage.model_folder import check_safe
+
+_ENDPOINT_TOKENS = 8_192  # what nearly every endpoint takes
 
 
 def pin(
@@ -19,32 +23,61 @@ def pin(
     recipe: SimulateRecipe,
     engine: EngineRecipe,
     *,
-    lock: Digest,
+    context_tokens: int,
+    lock: Digest | None = None,
+    image: Digest | None = None,
+) -> SimulatorManifest:
+    """Freezes a checkpoint with this code and this engine, which comes from a lock or an image."""
+    _check_seeds(recipe.sampling, engine)
+    pinned = EnginePin(
+        kind=engine.kind,
+        version=engine_version(engine.kind),
+        image=image,
+        lock=lock,
+        dtype=engine.dtype,
+        quantisation=engine.quantisation,
+        parallelism=engine.parallelism,
+        arguments=engine_arguments(engine, context_tokens),
+    )
+    return _frozen(recipe, pinned, artifact, context_tokens)
+
+
+def pin_endpoint(endpoint: Endpoint, recipe: SimulateRecipe) -> SimulatorManifest:
+    """Freezes what somebody's endpoint is asked; what it answers with cannot be frozen."""
+    return _frozen(recipe, endpoint, None, recipe.context_tokens or _ENDPOINT_TOKENS)
+
+
+def _frozen(
+    recipe: SimulateRecipe,
+    engine: EnginePin | Endpoint,
+    artifact: ArtifactManifest | None,
     context_tokens: int,
 ) -> SimulatorManifest:
-    """Freezes a checkpoint with this code, this engine and `lock`, what the engine came from."""
-    _check_seeds(recipe.sampling, engine)
+    prompt, longest = recipe.system_prompt, recipe.sampling.max_tokens
+    if longest >= context_tokens:
+        raise InputError(
+            f"an answer of {longest} tokens leaves no room for a prompt in a context of"
+            f" {context_tokens}; lower simulate.sampling.max_tokens in the recipe"
+        )
     return SimulatorManifest(
-        artifact=artifact.digest,
-        files=artifact.files,
-        system_prompt=_system_prompt(),
+        artifact=artifact.digest if artifact else None,
+        files=artifact.files if artifact else {},
+        system_prompt=system_text(prompt_parts("")) if prompt is None else prompt,
         control_text=recipe.control_text,
         sampling=recipe.sampling,
         context_tokens=context_tokens,
-        engine=EnginePin(
-            kind=engine.kind,
-            version=engine_version(engine.kind),
-            lock=lock,
-            arguments=engine_arguments(engine, context_tokens),
-        ),
+        engine=engine,
         renderer=RENDERER,
+        request=REQUEST,
         parser=PARSER,
-        domains=(DOMAIN,),
+        retry=recipe.retry,
+        confidence=recipe.confidence,
+        domains=recipe.domains,
     )
 
 
 def check_files(manifest: SimulatorManifest, model_folder: Path) -> None:
-    """Raises InputError naming the first file that is not the pinned one."""
+    """Raises InputError naming the first file that is not the pinned one, or is not safe."""
     artifact = ArtifactManifest(files=manifest.files)
     if artifact.digest != manifest.artifact:
         raise InputError(
@@ -52,21 +85,25 @@ def check_files(manifest: SimulatorManifest, model_folder: Path) -> None:
             f" {manifest.artifact}; pin anew"
         )
     artifact.verify(model_folder)
+    check_safe(model_folder)
 
 
 def check_code(manifest: SimulatorManifest) -> None:
     """Raises InputError where this code would ask or read otherwise than was pinned."""
     pinned = {
         "renderer": (manifest.renderer, RENDERER),
+        "request": (manifest.request, REQUEST),
         "parser": (manifest.parser, PARSER),
-        "system_prompt": (manifest.system_prompt, _system_prompt()),
-        "domains": (manifest.domains, (DOMAIN,)),
     }
     _check_equal(pinned)
 
 
 def check_engine(manifest: SimulatorManifest, engine: EngineRecipe) -> None:
     """Raises InputError where this engine is not the pinned one."""
+    if isinstance(manifest.engine, Endpoint):
+        raise InputError(
+            f"the manifest's world answers at {manifest.engine.url}; no engine of ours serves it"
+        )
     here = engine_arguments(engine, manifest.context_tokens)
     pinned = {
         "engine.kind": (manifest.engine.kind, engine.kind),
@@ -90,7 +127,3 @@ def _check_seeds(sampling: Sampling, engine: EngineRecipe) -> None:
             "transformers-serve draws all answers from one stream and takes no seed; set"
             " sampling.seed_policy to refuse"
         )
-
-
-def _system_prompt() -> str:
-    return system_text(prompt_parts(""))

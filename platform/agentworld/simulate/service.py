@@ -1,43 +1,66 @@
 """One pinned simulator at work: it asks the engine, judges, and answers what is durable.
 
-It keeps no episode in memory, so that any replica, and the one after a crash, can go on.
+Whatever it keeps in memory is in the ledger too, so that any replica, and the one after a
+crash, can go on with any episode.
 """
 
 import asyncio
-from collections.abc import Sequence
+import time
+import uuid
+from contextlib import suppress
 
-from agentworld.engine.base import Completion, Engine
-from agentworld.errors import Conflict, EngineError
+from agentworld.engine.base import Engine
+from agentworld.errors import Conflict
 from agentworld.ledger import Ledger
+from agentworld.ledger.writes import Closed, Opened, Taken, Write
 from agentworld.records.base import Digest
-from agentworld.records.message import Message
-from agentworld.records.run import (
-    AgentRun,
+from agentworld.records.episode import (
+    CloseReason,
     Episode,
     EpisodeOpening,
     EpisodeStep,
     ResetResult,
-    RunOpening,
+    Source,
     StepResult,
 )
+from agentworld.records.message import Message
+from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.scoring.success import check_rule
 from agentworld.simulate import session
-from agentworld.simulate.writer import StepWriter
+from agentworld.simulate.observing import Observer
+from agentworld.simulate.open_episodes import OpenEpisode, OpenEpisodes
+from agentworld.simulate.sealing import Sealer
+from agentworld.simulate.session import Observed, Request
+from agentworld.simulate.writer import Writer
 
 
 class SimulatorService:
-    """What the endpoints call."""
+    """What the doors call."""
 
-    def __init__(self, manifest: SimulatorManifest, engine: Engine, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        manifest: SimulatorManifest,
+        engine: Engine,
+        ledger: Ledger,
+        sealer: Sealer,
+        *,
+        most_in_memory: int = 10_000,
+    ) -> None:
         self.manifest = manifest
         self.digest: Digest = manifest.digest
-        self._engine = engine
         self._ledger = ledger
-        self._writer = StepWriter(ledger.append_steps)
+        self._sealer = sealer
+        self._aliases = ledger.aliases
+        self._observer = Observer(manifest, engine)
+        self._writer = Writer(ledger.write)
+        self._episodes = OpenEpisodes(most_in_memory)
 
     async def open_run(self, opening: RunOpening) -> AgentRun:
-        """Begins a run with this simulator."""
+        """Begins a run with this simulator; an alias is resolved here and never again."""
+        if opening.simulator:
+            wanted = await asyncio.to_thread(self._aliases.resolve, opening.simulator)
+            self._check_ours(wanted)
         return await asyncio.to_thread(self._ledger.open_run, opening, self.digest)
 
     async def run(self, run: str) -> AgentRun:
@@ -46,63 +69,137 @@ class SimulatorService:
         self._check_ours(found.simulator)
         return found
 
-    async def close_run(self, run: str, final_weights: Digest) -> AgentRun:
-        """Ends a run; the same weights again change nothing."""
-        await self.run(run)
-        return await asyncio.to_thread(self._ledger.close_run, run, final_weights)
+    async def close_run(self, run: str, closing: RunClosing) -> AgentRun:
+        """Ends a run and signs its log; the same weights again change nothing."""
+        self._sealer.check_closing(await self.run(run), closing)
+        closed = await asyncio.to_thread(self._ledger.close_run, run, closing)
+        await asyncio.to_thread(self._sealer.seal, run)
+        return closed
 
     async def reset(self, opening: EpisodeOpening) -> ResetResult:
         """Begins an episode of an open run."""
         if opening.task:
             check_rule(opening.task.success)
-        episode = await asyncio.to_thread(self._ledger.open_episode, opening, self.digest)
+        session.check_seed(self.manifest, opening)
+        episode, record = await self._begin(opening)
+        await self._writer.write(Opened(episode))
+        self._keep(episode, record)
         return session.opened(episode)
 
-    async def episode(self, episode: str) -> Episode:
+    async def step(self, name: str, request: Request) -> StepResult:
+        """Answers a step once; a step that fails is not recorded and may be tried again."""
+        episode = self._episodes.get(name) or await self._load(name)
+        while True:
+            try:
+                step = await self._answer(episode, request)
+            except Conflict:
+                known, episode = len(episode.steps), await self._load(name, anew=True)
+                if len(episode.steps) == known:
+                    raise
+                # Another replica went on with it meanwhile, and may do so again.
+            else:
+                return session.answered(self.digest, episode.opening.run, step)
+
+    async def close_episode(self, name: str, reason: CloseReason = "closed") -> None:
+        """Ends an episode; one that is over stays as it is."""
+        episode = await self.episode(name)
+        while episode.closed is None:
+            run, num_steps = episode.opening.run, len(episode.steps)
+            try:
+                await self._writer.write(Closed(run, name, num_steps, episode.head, reason))
+                break
+            except Conflict:
+                known, episode = episode, await self.episode(name)
+                if episode == known:
+                    raise
+                # It went on meanwhile, or was closed by another replica.
+        self._episodes.drop(name)
+
+    async def expire(self, idle_seconds: float) -> int:
+        """Ends the episodes of this simulator that stood still for so long; returns how many."""
+        before = time.time() - idle_seconds
+        idle = await asyncio.to_thread(self._ledger.idle_episodes, self.digest, before)
+        for closed in idle:
+            # One that went on meanwhile is not idle any more.
+            with suppress(Conflict):
+                await self._writer.write(closed)
+            self._episodes.drop(closed.episode)
+        return len(idle)
+
+    async def seal(self) -> int:
+        """Signs the logs that grew; returns how many."""
+        return await asyncio.to_thread(self._sealer.seal_all)
+
+    async def episode(self, name: str) -> Episode:
         """An episode with its steps."""
-        found = await asyncio.to_thread(self._ledger.episode, episode)
+        found = await asyncio.to_thread(self._ledger.episode, name)
         self._check_ours(found.simulator)
         return found
 
-    async def step(self, name: str, request: session.Request) -> StepResult:
-        """Answers a step once; a step that fails is not recorded and may be tried again."""
-        episode = await self.episode(name)
-        step = session.recorded(episode, request)
-        if step is None:
-            shown = await self._observe(episode, request.action)
-            step = session.next_step(episode, request.action, shown)
-            try:
-                await self._writer.write(step)
-            except Conflict:
-                step = await self._answered_meanwhile(name, request)
-        return session.answered(episode, step)
+    async def close(self) -> None:
+        """Waits for what is being written."""
+        await self._writer.close()
 
-    async def _observe(self, episode: Episode, action: str) -> str:
-        """What the engine says that `action` shows, asked as often as the manifest allows."""
-        asked = session.messages(self.manifest, episode, action)
-        seed = session.seed(self.manifest, episode)
-        retry = self.manifest.retry
-        for _ in range(retry.attempts - 1):
-            try:
-                return await self._ask(asked, seed)
-            except EngineError as error:
-                if not error.retryable or error.kind not in retry.retry_on:
-                    raise
-        return await self._ask(asked, seed)
+    async def _answer(self, episode: OpenEpisode, request: Request) -> EpisodeStep:
+        async with episode.lock:
+            step = session.recorded(episode, request)
+            return step or await self._take(episode, request)
 
-    async def _ask(self, asked: Sequence[Message], seed: int | None) -> str:
-        said: Completion = await self._engine.complete(asked, self.manifest.sampling, seed)
-        return session.observation(self.manifest, said)
-
-    async def _answered_meanwhile(self, name: str, request: session.Request) -> EpisodeStep:
-        """The same step, asked for twice at once, has one answer: the one that was written."""
-        step = session.recorded(await self.episode(name), request)
-        if step is None:
-            raise Conflict(f"the run of episode {name} is closed; open another one")
+    async def _take(self, episode: OpenEpisode, request: Request) -> EpisodeStep:
+        observed = await self._observe(episode, request)
+        step = session.next_step(episode, request, observed)
+        await self._writer.write(*_writes(episode, step))
+        episode.add(step, session.said(step))
+        if episode.closed:
+            self._episodes.drop(episode.id)
         return step
+
+    async def _observe(self, episode: OpenEpisode, request: Request) -> Observed:
+        if episode.opening.replay:
+            return session.replayed(episode, request)
+        asked = [*episode.history, Message(role="user", content=request.action)]
+        seed = session.seed(self.manifest, episode.opening, request.number)
+        return await self._observer.observe(asked, seed, episode.id)
+
+    async def _load(self, name: str, *, anew: bool = False) -> OpenEpisode:
+        episode = await self.episode(name)
+        replay = episode.opening.replay
+        record = await self._steps_of(replay) if replay else ()
+        if anew:
+            self._episodes.drop(name)
+        return self._keep(episode, record)
+
+    def _keep(self, episode: Episode, record: tuple[EpisodeStep, ...]) -> OpenEpisode:
+        return self._episodes.keep(
+            episode.id,
+            lambda: OpenEpisode(episode, session.history(self.manifest, episode), record),
+        )
+
+    async def _steps_of(self, source: Source) -> tuple[EpisodeStep, ...]:
+        return (await self.episode(source.episode)).steps[: source.step]
+
+    async def _begin(self, opening: EpisodeOpening) -> tuple[Episode, tuple[EpisodeStep, ...]]:
+        """The new episode, and the record that it repeats."""
+        name, at = uuid.uuid4().hex, opening.fork or opening.replay
+        if at is None:
+            return Episode(name, self.digest, opening), ()
+        source = await self.episode(at.episode)
+        opening = session.continued(opening, source, at)
+        record = source.steps[: at.step]
+        if opening.replay:
+            return Episode(name, self.digest, opening), record
+        return session.forked(Episode(name, self.digest, opening), record), ()
 
     def _check_ours(self, simulator: Digest) -> None:
         if simulator != self.digest:
             raise Conflict(
                 f"this belongs to simulator {simulator} and is never answered by {self.digest}"
             )
+
+
+def _writes(episode: OpenEpisode, step: EpisodeStep) -> list[Write]:
+    """The step, and the end of the episode where it is the last one."""
+    run, taken = episode.opening.run, Taken(episode.opening.run, step)
+    if step.ending is None:
+        return [taken]
+    return [taken, Closed(run, episode.id, step.number, step.head, step.ending)]

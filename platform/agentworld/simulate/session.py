@@ -1,60 +1,128 @@
 """An episode as a pure fold over its steps: what to ask, what an answer means, what to store."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from agentworld.domains.terminal.prompts import prompt_parts
 from agentworld.engine.base import Completion
-from agentworld.errors import Conflict, EngineError
-from agentworld.records.base import digest_json
+from agentworld.errors import Conflict, EngineError, InputError
+from agentworld.records.base import Digest, digest_json
+from agentworld.records.episode import (
+    Confidence,
+    Episode,
+    EpisodeOpening,
+    EpisodeStep,
+    ResetResult,
+    Source,
+    StepResult,
+    text_digest,
+)
 from agentworld.records.message import Message
-from agentworld.records.run import Episode, EpisodeStep, ResetResult, StepResult
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.records.trajectory import Turn
-from agentworld.rendering.messages import world_messages
+from agentworld.records.trajectory import PromptParts
+from agentworld.rendering.messages import exchange, world_messages
 from agentworld.rendering.parse import parse_observation
 from agentworld.scoring.success import outcome
+from agentworld.simulate.open_episodes import OpenEpisode
 
 
 class Request(NamedTuple):
     """The next step of an episode, or a repetition of an earlier one."""
 
     number: int
+    """A client's name for the step, so that it is taken once."""
     action: str
 
 
-def messages(manifest: SimulatorManifest, episode: Episode, action: str) -> list[Message]:
-    """What the engine reads before it says what `action` shows."""
+class Observed(NamedTuple):
+    """What an action shows, and how sure that is."""
+
+    observation: str
+    confidence: Confidence
+
+
+def history(manifest: SimulatorManifest, episode: Episode) -> list[Message]:
+    """What the engine reads before the next action."""
     opening = episode.opening
-    instruction = opening.simulation_instruction or manifest.control_text
-    turns = [Turn(action=step.action, observation=step.observation) for step in episode.steps]
-    return world_messages(prompt_parts(opening.start, instruction=instruction), turns, action)
+    prompt = PromptParts(
+        task_description=manifest.system_prompt,  # all parts before the initial state, as pinned
+        initial_state=opening.start,
+        simulation_instruction=opening.simulation_instruction or manifest.control_text,
+    )
+    first, *_ = world_messages(prompt, (), "")
+    return [first, *(message for step in episode.steps for message in said(step))]
 
 
-def seed(manifest: SimulatorManifest, episode: Episode) -> int | None:
-    """The seed of the next answer, where the simulator takes one: equal for equal episodes."""
+def said(step: EpisodeStep) -> list[Message]:
+    """A step as the engine reads it in later ones; raises Conflict where retention erased it."""
+    if step.action is None or step.observation is None:
+        raise _erased(step)
+    return exchange(step.action, step.observation)
+
+
+def check_seed(manifest: SimulatorManifest, opening: EpisodeOpening) -> None:
+    """Raises InputError for a seed that this simulator cannot honour."""
+    if opening.seed is not None and manifest.sampling.seed_policy == "refuse":
+        raise InputError(
+            f"the seed {opening.seed} cannot be honoured: this engine was not shown to give equal"
+            " bytes for equal seeds; leave it out, or replay a recorded episode"
+        )
+
+
+def seed(manifest: SimulatorManifest, opening: EpisodeOpening, number: int) -> int | None:
+    """The seed of a step's answer, where the simulator takes one: equal for equal episodes."""
     if manifest.sampling.seed_policy == "refuse":
         return None
-    task_seed = episode.opening.task.seed if episode.opening.task else 0
-    digest = digest_json([task_seed, len(episode.steps)])
+    task_seed = opening.task.seed if opening.task else 0
+    digest = digest_json([task_seed if opening.seed is None else opening.seed, number])
     return int(digest.removeprefix("sha256:")[:8], 16)
 
 
-def recorded(episode: Episode, request: Request) -> EpisodeStep | None:
+def continued(opening: EpisodeOpening, source: Episode, at: Source) -> EpisodeOpening:
+    """The opening of an episode that forks or repeats `source`: its start, its task, its world.
+
+    Raises Conflict where the source has not so many steps, InputError where the opening asks
+    for a start of its own.
+    """
+    if at.step > len(source.steps):
+        raise Conflict(f"episode {source.id} has {len(source.steps)} steps and no step {at.step}")
+    own = opening.model_dump(exclude={"run", "fork", "replay", "seed"}, exclude_defaults=True)
+    if own:
+        raise InputError(
+            f"an episode that starts from {source.id} takes {', '.join(sorted(own))} from it;"
+            " leave it out"
+        )
+    mine = {"run": opening.run, "fork": opening.fork, "replay": opening.replay}
+    given = {"seed": opening.seed} if opening.seed is not None else {}
+    return source.opening.model_copy(update=mine | given)
+
+
+def forked(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
+    """The episode with a copy of these steps, under its own name and chained to its own start."""
+    copies: list[EpisodeStep] = []
+    head = episode.first_head
+    for step in steps:
+        copies.append(step._replace(episode=episode.id).linked(head))
+        head = copies[-1].head
+    if copies and copies[-1].done:
+        raise Conflict(
+            f"episode {steps[-1].episode} ended with step {len(copies)}; fork it earlier"
+        )
+    return episode._replace(steps=tuple(copies))
+
+
+def recorded(episode: OpenEpisode, request: Request) -> EpisodeStep | None:
     """The answer that was already given; null where the request is the episode's next step.
 
     Raises Conflict for a step out of turn, for another action, and after the end.
     """
     taken = len(episode.steps)
     if 1 <= request.number <= taken:
-        step = episode.steps[request.number - 1]
-        if step.action != request.action:
-            raise Conflict(
-                f"step {request.number} of episode {episode.id} was taken with another action,"
-                f" {step.action!r}"
-            )
-        return step
-    if episode.done:
-        raise Conflict(f"episode {episode.id} ended with step {taken}; reset to begin another")
+        return _same(episode.steps[request.number - 1], request.action)
+    if episode.closed:
+        raise Conflict(
+            f"episode {episode.id} is over ({episode.closed}) after step {taken}; reset to begin"
+            " another"
+        )
     if request.number != taken + 1:
         raise Conflict(
             f"the next step of episode {episode.id} is {taken + 1}, not {request.number}"
@@ -62,8 +130,36 @@ def recorded(episode: Episode, request: Request) -> EpisodeStep | None:
     return None
 
 
-def observation(manifest: SimulatorManifest, completion: Completion) -> str:
-    """What the engine said, without its thoughts; raises EngineError where that is nothing."""
+def replayed(episode: OpenEpisode, request: Request) -> Observed:
+    """What the record showed for this step, byte for byte.
+
+    Raises Conflict where the record ends, has another action, or was erased.
+    """
+    if request.number > len(episode.record):
+        raise Conflict(
+            f"the record ends with step {len(episode.record)}; fork the episode to go on"
+        )
+    step = _same(episode.record[request.number - 1], request.action)
+    if step.observation is None:
+        raise _erased(step)
+    return Observed(step.observation, step.confidence)
+
+
+def _erased(step: EpisodeStep) -> Conflict:
+    return Conflict(f"step {step.number} of episode {step.episode} was erased by retention")
+
+
+def _same(step: EpisodeStep, action: str) -> EpisodeStep:
+    if step.action_digest != text_digest(action):
+        raise Conflict(
+            f"step {step.number} of episode {step.episode} was taken with another action,"
+            f" {(step.action or 'erased')[:80]!r}"
+        )
+    return step
+
+
+def check_context(manifest: SimulatorManifest, completion: Completion) -> None:
+    """Raises EngineError where a prompt and its longest answer do not fit."""
     longest = completion.num_prompt_tokens + manifest.sampling.max_tokens
     if longest > manifest.context_tokens:
         raise EngineError(
@@ -73,6 +169,11 @@ def observation(manifest: SimulatorManifest, completion: Completion) -> str:
             kind="context",
             retryable=False,
         )
+
+
+def observation(manifest: SimulatorManifest, completion: Completion) -> str:
+    """What the engine said, without its thoughts; raises EngineError where that is nothing."""
+    check_context(manifest, completion)
     shown = parse_observation(completion.text)
     if shown is None:
         raise EngineError(
@@ -83,21 +184,13 @@ def observation(manifest: SimulatorManifest, completion: Completion) -> str:
     return shown
 
 
-def next_step(episode: Episode, action: str, shown: str) -> EpisodeStep:
+def next_step(episode: OpenEpisode, request: Request, observed: Observed) -> EpisodeStep:
     """The step to store: what was shown, and what it means for the task."""
-    opening, number = episode.opening, len(episode.steps) + 1
-    result = outcome(opening.task, opening.limit, number, action, shown)
-    step = EpisodeStep(
-        episode=episode.id,
-        number=number,
-        action=action,
-        observation=shown,
-        reward=result.reward,
-        done=result.done,
-        truncated=result.truncated,
-        head=episode.head,
-    )
-    return step.linked(episode.head)
+    number, action = request
+    shown, confidence = observed
+    result = outcome(episode.opening.task, episode.opening.limit, number, action, shown)
+    texts = action, shown, text_digest(action), text_digest(shown)
+    return EpisodeStep(episode.id, number, *texts, *result, confidence).linked(episode.head)
 
 
 def opened(episode: Episode) -> ResetResult:
@@ -107,19 +200,17 @@ def opened(episode: Episode) -> ResetResult:
         simulator=episode.simulator,
         run=episode.opening.run,
         episode=episode.id,
+        step=len(episode.steps),
         instruction=task.instruction if task else None,
+        control=episode.opening.control,
     )
 
 
-def answered(episode: Episode, step: EpisodeStep) -> StepResult:
+def answered(simulator: Digest, run: str, step: EpisodeStep) -> StepResult:
     """The answer to a step, the same however often it is asked for."""
+    if step.observation is None:
+        raise _erased(step)
+    outcome_ = step.reward, step.done, step.truncated
     return StepResult(
-        simulator=episode.simulator,
-        run=episode.opening.run,
-        episode=episode.id,
-        step=step.number,
-        observation=step.observation,
-        reward=step.reward,
-        done=step.done,
-        truncated=step.truncated,
+        simulator, run, step.episode, step.number, step.observation, *outcome_, *step.confidence
     )

@@ -1,55 +1,71 @@
-"""Group commit: steps that come while one transaction is written share the next one."""
+"""Group commit: what comes while one transaction is written shares the next one."""
 
 import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from agentworld.records.run import EpisodeStep
+from agentworld.errors import StoreError
+from agentworld.ledger.writes import Write
+
+_MOST_IN_A_GROUP = 512
 
 
 class _Waiting(NamedTuple):
-    step: EpisodeStep
+    writes: tuple[Write, ...]
     written: asyncio.Future[None]
 
 
-class StepWriter:
-    """Writes steps in batches, in a thread; `append` writes all of a batch or nothing."""
+class Writer:
+    """Writes in groups, in a thread; `append` writes all of a group or nothing."""
 
-    def __init__(self, append: Callable[[Sequence[EpisodeStep]], None]) -> None:
+    def __init__(self, append: Callable[[Sequence[Write]], None]) -> None:
         self._append = append
         self._waiting: list[_Waiting] = []
         self._task: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
 
-    async def write(self, step: EpisodeStep) -> None:
-        """Returns when the step is durable; raises what `append` raises for it."""
+    async def write(self, *writes: Write) -> None:
+        """Returns when all of these are durable together; raises what `append` raises for them."""
         written = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(step, written))
+        self._waiting.append(_Waiting(writes, written))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._write_all())
         await written
 
+    async def close(self) -> None:
+        """Waits for what is being written."""
+        if self._task:
+            await self._task
+        self._thread.shutdown()
+
     async def _write_all(self) -> None:
         while self._waiting:
-            batch, self._waiting = self._waiting, []
-            if not await self._write(batch):
+            group = self._waiting[:_MOST_IN_A_GROUP]
+            self._waiting = self._waiting[_MOST_IN_A_GROUP:]
+            if not await self._write(group):
                 # One of them is at fault and must not fail the others.
-                for waiting in batch:
+                for waiting in group:
                     await self._write([waiting])
 
-    async def _write(self, batch: list[_Waiting]) -> bool:
-        """Whether every step of the batch now knows what became of it."""
-        steps = [waiting.step for waiting in batch]
-        (failure,) = await asyncio.gather(
-            asyncio.to_thread(self._append, steps), return_exceptions=True
-        )
-        if failure is not None and len(batch) > 1:
+    async def _write(self, group: list[_Waiting]) -> bool:
+        """Whether everybody in the group now knows what became of it."""
+        writes = [write for waiting in group for write in waiting.writes]
+        loop, failure = asyncio.get_running_loop(), None
+        try:
+            await loop.run_in_executor(self._thread, self._append, writes)
+        except Exception as error:  # noqa: BLE001 - whoever waits raises it
+            failure = error
+        # A store that is gone is so for all of them: each alone would wait for it in turn.
+        gone = isinstance(failure, StoreError) and failure.retryable
+        if failure is not None and len(group) > 1 and not gone:
             return False
-        for waiting in batch:
+        for waiting in group:
             _settle(waiting.written, failure)
         return True
 
 
-def _settle(written: asyncio.Future[None], failure: BaseException | None) -> None:
+def _settle(written: asyncio.Future[None], failure: Exception | None) -> None:
     if written.done():  # nobody waits any more
         return
     if failure is None:

@@ -1,12 +1,10 @@
-"""Where a store's registry and ledger are: files in it, or what the environment names."""
+"""Where a store's registry is: files in it, or what the environment names."""
 
 from pathlib import Path
 
 from pydantic_settings import BaseSettings
 
-from agentworld.audit.sources import Sources
 from agentworld.errors import NotFound
-from agentworld.ledger import Ledger
 from agentworld.lineage.mlflow import MlflowRegistry
 from agentworld.records.base import Digest, digest_json
 
@@ -29,22 +27,6 @@ def registry_digest() -> Digest:
     return digest_json(Settings().mlflow_tracking_uri or "the store's own")
 
 
-def open_ledger(store: Path) -> Ledger:
-    """The ledger that a store's simulators write."""
-    return Ledger(ledger_url(store))
-
-
-def ledger_url(store: Path) -> str:
-    """Where a store's simulators write what they answer."""
-    return f"sqlite:///{_ledger_file(store)}"
-
-
-def open_sources(store: Path) -> Sources:
-    """All that an audit reads; raises NotFound where nothing was ever registered."""
-    check_store(store)
-    return Sources(open_registry(store), open_ledger(store), store)
-
-
 def check_store(store: Path) -> None:
     """Raises NotFound where nothing was ever registered, before an empty database is made."""
     if not Settings().mlflow_tracking_uri and not _registry_file(store).is_file():
@@ -53,7 +35,3 @@ def check_store(store: Path) -> None:
 
 def _registry_file(store: Path) -> Path:
     return store.resolve() / "mlflow.db"
-
-
-def _ledger_file(store: Path) -> Path:
-    return store.resolve() / "ledger.db"

@@ -5,18 +5,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agentworld.client.simulator import SimulatorClient
+from agentworld.client.trajectory import TrajectoryLog
+from agentworld.evidence.keys import STEP_KEYS, Signer, ensure_signer
+from agentworld.evidence.weights import RunWeights, sign_weights
 from agentworld.lineage.base import Agent
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import Tick, share_of
 from agentworld.records.run import AgentRun, RunOpening
+from agentworld.simulate.local import Stores
 from agentworld.steps.addresses import open_registry, registry_digest
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import (
     CHECKPOINT,
     RUN,
     TRAINED,
+    TRAJECTORY,
     UNTRAINED,
     TrainedAgent,
     checkpoint_of,
@@ -24,6 +29,7 @@ from agentworld.steps.folders import (
 )
 from agentworld.steps.guard import no_live_shell
 from agentworld.steps.serving import served
+from agentworld.storage.simulators import PinnedSimulator
 from agentworld.train import agent_rl, imitation
 
 _OPENED = "opened.json"
@@ -44,9 +50,12 @@ def agent(recipe: str, store: str, collected: str, simulator: str) -> str:
         with no_live_shell() as guard:
             learning = share_of(tick, 0, _IMITATION_SHARE)
             untrained = _imitate(chosen, Path(collected), Path(simulator), out, learning)
-            with served(Path(simulator), chosen.engine, Path(store), out / "logs") as client:
+            # Before the service starts, which reads whom to trust once.
+            signer = ensure_signer(Stores.of(Path(store)).keys / STEP_KEYS)
+            serving = Path(simulator), chosen.engine, Path(store), out / "logs"
+            with TrajectoryLog(out / TRAJECTORY) as acted, served(*serving, acted) as client:
                 practising = share_of(tick, _IMITATION_SHARE, 1)
-                trained, run = _practise(chosen, untrained, client, out, practising)
+                trained, run = _practise(chosen, untrained, client, signer, out, practising)
         made = Agent(checkpoint=trained, run=run.id)
         registry = open_registry(Path(store))
         version = registry.register_agent(chosen.agent.name, made, model_of(out / TRAINED))
@@ -54,8 +63,8 @@ def agent(recipe: str, store: str, collected: str, simulator: str) -> str:
         result.write(out / RUN)
         return trained.artifact
 
-    inputs = {"collected": output_of(collected), "simulator": output_of(simulator)}
-    inputs["registry"] = registry_digest()
+    inputs = {"collected": output_of(collected), "registry": registry_digest()}
+    inputs["simulator"] = PinnedSimulator.read(Path(simulator)).digest
     return str(run_step(Path(store), "agent", [chosen.agent, chosen.engine], inputs, work))
 
 
@@ -66,7 +75,12 @@ def _imitate(chosen: Recipe, collected: Path, simulator: Path, out: Path, tick: 
 
 
 def _practise(
-    chosen: Recipe, untrained: Checkpoint, client: SimulatorClient, out: Path, tick: Tick
+    chosen: Recipe,
+    untrained: Checkpoint,
+    client: SimulatorClient,
+    signer: Signer,
+    out: Path,
+    tick: Tick,
 ) -> tuple[Checkpoint, AgentRun]:
     """The trained agent and its run, closed with the weights that it made."""
     parent, after = model_of(out / UNTRAINED), out / TRAINED
@@ -75,7 +89,9 @@ def _practise(
         after,
         lambda: agent_rl.run(chosen.agent, parent, client, run.simulator, after, tick),
     )
-    return trained, asyncio.run(client.close_run(trained.artifact))
+    made = RunWeights(run=run.id, simulator=run.simulator, weights=trained.artifact)
+    signature = sign_weights(made, signer)
+    return trained, asyncio.run(client.close_run(trained.artifact, signature))
 
 
 async def _open_run(

@@ -6,9 +6,9 @@ from agentworld.audit.chain import audit_agent
 from agentworld.errors import StoreError
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
-from agentworld.steps.addresses import open_sources
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import CHAIN, RUN, TrainedAgent
+from agentworld.steps.sources import open_sources
 
 
 def audit(store: str, agent: str, validation: str) -> str:

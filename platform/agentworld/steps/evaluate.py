@@ -16,7 +16,7 @@ from agentworld.records.progress import Tick, share_of
 from agentworld.records.report import WorldModelReport, WorldModelScore
 from agentworld.records.sample import Pool, Sample
 from agentworld.steps.base import output_of, run_step
-from agentworld.steps.folders import REPORT, context_tokens_of, model_of
+from agentworld.steps.folders import REPORT, checkpoint_of, context_tokens_of, model_of
 from agentworld.storage.pools import read_dataset, read_pool
 
 _TRAINING: tuple[Pool, ...] = ("cpt", "sft", "rl")
@@ -40,6 +40,7 @@ def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) ->
         report = WorldModelReport(
             data=output_of(data),
             stages={name: scores[name] for name in stages},
+            artifacts={name: checkpoint_of(folder).artifact for name, folder in stages.items()},
             baselines={name: score for name, score in scores.items() if name not in stages},
         )
         report.write(out / REPORT)

@@ -1,12 +1,12 @@
 """What lies where in a step's folder."""
 
-import json
 from pathlib import Path
 
 from agentworld.lineage.base import VersionRef
 from agentworld.records.base import Record
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.run import AgentRun
+from agentworld.storage.causal_lm import context_tokens
 
 MODEL = "model"
 CHECKPOINT = "checkpoint.json"
@@ -17,6 +17,7 @@ RUN = "run.json"
 CHAIN = "chain.json"
 UNTRAINED = "untrained"
 TRAINED = "trained"
+TRAJECTORY = "trajectory"
 
 
 class TrainedAgent(Record):
@@ -40,5 +41,4 @@ def checkpoint_of(folder: Path) -> Checkpoint:
 
 def context_tokens_of(folder: Path) -> int:
     """How many tokens the model of a folder takes, prompt and answer together."""
-    config = json.loads((model_of(folder) / "config.json").read_text())
-    return int(config["max_position_embeddings"])
+    return context_tokens(model_of(folder))

@@ -5,27 +5,37 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentworld.client.simulator import SimulatorClient
+from agentworld.client.trajectory import TrajectoryLog
 from agentworld.recipes.serve import EngineRecipe
-from agentworld.records.simulator import SimulatorManifest
-from agentworld.simulate.local import serve_simulator
-from agentworld.steps.addresses import ledger_url
-from agentworld.steps.folders import MANIFEST, model_of
+from agentworld.simulate.local import Stores, serve_simulator
+from agentworld.steps.folders import MANIFEST
+from agentworld.steps.installed import check_installed
+from agentworld.storage.simulators import PinnedSimulator
 
 
 @contextmanager
 def served_at(simulator: Path, engine: EngineRecipe, store: Path, logs: Path) -> Iterator[str]:
     """The address of the simulator in this folder."""
-    # Absolute, because other processes read them.
-    manifest, model = (simulator / MANIFEST).resolve(), model_of(simulator).resolve()
-    with serve_simulator(manifest, model, engine, ledger_url(store), logs) as url:
+    # Absolute, because other processes read it.
+    pinned = PinnedSimulator.read(simulator.resolve())
+    check_installed(pinned.manifest)
+    manifest, stores = pinned.folder / MANIFEST, Stores.of(store)
+    with serve_simulator(manifest, pinned.model, engine, stores, logs) as url:
         yield url
 
 
 @contextmanager
 def served(
-    simulator: Path, engine: EngineRecipe, store: Path, logs: Path
+    simulator: Path,
+    engine: EngineRecipe,
+    store: Path,
+    logs: Path,
+    trajectory: TrajectoryLog | None = None,
 ) -> Iterator[SimulatorClient]:
-    """A client that takes answers from the simulator in this folder and from no other."""
-    digest = SimulatorManifest.read(simulator / MANIFEST).digest
+    """A client that takes answers from the simulator in this folder and from no other.
+
+    `trajectory` takes down what is done with it, in the agent's own words.
+    """
+    digest = PinnedSimulator.read(simulator).digest
     with served_at(simulator, engine, store, logs) as url:
-        yield SimulatorClient(url, simulator=digest)
+        yield SimulatorClient(url, simulator=digest, trajectory=trajectory)

@@ -29,6 +29,7 @@ from agentworld.steps.folders import (
     model_of,
 )
 from agentworld.steps.serving import served
+from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.trajectories import write_trajectories
 
 
@@ -54,7 +55,7 @@ def validate(recipe: str, store: str, simulator: str, agent: str) -> str:
             after = _try(Path(agent) / TRAINED, worlds, chosen, out, share_of(tick, 0.5, 1))
         part = chosen.validation
         report = AgentReport(
-            simulator=output_of(simulator),
+            simulator=PinnedSimulator.read(Path(simulator)).digest,
             untrained=agent_score(before.simulated, before.live, part),
             trained=agent_score(after.simulated, after.live, part),
             live_gain=gain(after.live, before.live, part),
@@ -63,7 +64,8 @@ def validate(recipe: str, store: str, simulator: str, agent: str) -> str:
         report.write(out / REPORT)
         return report.digest
 
-    inputs = {"agent": output_of(agent), "simulator": output_of(simulator)}
+    inputs = {"agent": output_of(agent)}
+    inputs["simulator"] = PinnedSimulator.read(Path(simulator)).digest
     parts = [chosen.validation, chosen.engine, chosen.agent]
     return str(run_step(Path(store), "validate", parts, inputs, work))
 

@@ -1,1 +1,1 @@
-"""Records on disk, many in a file: trajectories as JSON lines, pools of samples as Parquet."""
+"""What is kept in files: trajectories as JSON lines, pools as Parquet, bytes by their digest."""

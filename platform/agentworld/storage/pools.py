@@ -19,12 +19,10 @@ from agentworld.errors import InputError
 from agentworld.records.dataset import DataSet, PoolFile
 from agentworld.records.sample import Pool, Sample, SampleTurn
 from agentworld.records.trajectory import PromptParts
+from agentworld.storage.parquet import Row, RowWriter
 
 MANIFEST = "dataset.json"
 _ROWS_PER_GROUP = 1_000
-
-Row = dict[str, object]
-"""A sample as plain JSON values."""
 
 _ARROW: dict[object, pa.DataType] = {str: pa.string(), bool: pa.bool_()}
 _PROMPT = pa.struct([(name, pa.string()) for name in PromptParts.model_fields])
@@ -41,9 +39,7 @@ class PoolWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._draft = path.with_name(path.name + ".draft")
-        self._file = pq.ParquetWriter(self._draft, _SCHEMA, compression="zstd")
-        self._rows: list[Row] = []
+        self._file = RowWriter(path, _SCHEMA, rows_per_group=_ROWS_PER_GROUP)
         self._content = hashlib.sha256()
         self._counts: Counter[str] = Counter()
         self._classes: Counter[str] = Counter()
@@ -57,22 +53,14 @@ class PoolWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None:
-            self._flush()
-        self._file.close()
-        if kind is None:
-            self._draft.replace(self._path)
-        else:
-            self._draft.unlink()
+        self._file.__exit__(kind, error, trace)
 
     def add(self, sample: Sample) -> None:
         """Appends a sample."""
         row = sample.model_dump()
         self._content.update(canonical(row))
         self._count(sample)
-        self._rows.append(row)
-        if len(self._rows) == _ROWS_PER_GROUP:
-            self._flush()
+        self._file.add(row)
 
     def summary(self) -> PoolFile:
         """What was added so far."""
@@ -99,11 +87,6 @@ class PoolWriter:
             self._counts["has_output"] += turn.has_output
             self._counts["depends_on_history"] += turn.depends_on_history
             self._counts["has_unseen_word"] += turn.has_unseen_word
-
-    def _flush(self) -> None:
-        if self._rows:
-            self._file.write_table(pa.Table.from_pylist(self._rows, schema=_SCHEMA))
-            self._rows.clear()
 
 
 def write_pool(path: Path, samples: Iterable[Sample]) -> PoolFile:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from datasets import Dataset
@@ -10,7 +11,7 @@ from trl import GRPOTrainer
 from agentworld.client.base import World
 from agentworld.domains.terminal.tasks import TURN_LIMIT, make_errand
 from agentworld.recipes.train import AgentRecipe, AgentRlRecipe
-from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.records.message import Message
 from agentworld.records.progress import Tick
 from agentworld.records.task import Task
@@ -30,13 +31,15 @@ def run(
 ) -> Checkpoint:
     """Trains from `parent` in `world`, which is `simulator` (a digest); writes `out/model`."""
     language_model = load_model(parent)
-    policy = Policy(*language_model, recipe.rl.temperature, recipe.rl.max_tokens)
+    weights = ArtifactManifest.of(parent).digest
+    policy = Policy(*language_model, recipe.rl.temperature, recipe.rl.max_tokens, weights)
     tasks = _tasks(recipe.rl)
     with asyncio.Runner() as runner:
 
-        def play(prompts: Sequence[Sequence[Message]], _: GRPOTrainer) -> dict[str, object]:
+        def play(prompts: Sequence[Sequence[Message]], trainer: GRPOTrainer) -> dict[str, object]:
             asked = [tasks[prompt[0]["content"]] for prompt in prompts]
-            return _columns(runner.run(roll_out(policy, world, asked)))
+            acting = replace(policy, step=trainer.state.global_step)
+            return _columns(runner.run(roll_out(acting, world, asked)))
 
         trainer = GRPOTrainer(
             model=language_model.model,

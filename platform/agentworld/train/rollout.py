@@ -7,15 +7,18 @@ do not. An episode that the simulator fails is a hole: it has no reward, and nev
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from agentworld.client.base import World
 from agentworld.errors import SimulatorError
+from agentworld.records.base import Digest
 from agentworld.records.message import Message
 from agentworld.records.task import Task
 from agentworld.records.trajectory import Turn
+from agentworld.records.trajectory_log import Sampled
 from agentworld.rendering.messages import agent_messages
 
 
@@ -44,7 +47,15 @@ class Attempt:
         self.is_action += [int(is_action)] * len(token_ids)
 
 
-@dataclass
+class Act(NamedTuple):
+    """What a policy does next."""
+
+    action: str
+    sampled: Sampled
+    """All that it wrote, its end token among it."""
+
+
+@dataclass(frozen=True)
 class Policy:
     """A model that writes the next action for a batch of attempts."""
 
@@ -52,13 +63,17 @@ class Policy:
     tokenizer: PreTrainedTokenizerFast
     temperature: float
     max_tokens: int
+    weights: Digest | None = None
+    """What it started from."""
+    step: int | None = None
+    """Optimizer steps since then."""
 
     def begin(self, attempt: Attempt) -> None:
         """The prompt of an episode: the task's words."""
         text = self._text(agent_messages(attempt.task.instruction, ()), prompted=True)
         attempt.prompt_ids = self.tokenizer.encode(text, add_special_tokens=False)
 
-    def act(self, attempts: Sequence[Attempt]) -> list[str]:
+    def act(self, attempts: Sequence[Attempt]) -> list[Act]:
         """Samples an action for each; its tokens are appended, the end token among them."""
         batch = self.tokenizer.pad(
             {"input_ids": [attempt.token_ids for attempt in attempts]},
@@ -84,12 +99,13 @@ class Policy:
         new = self._text(messages, prompted=True).removeprefix(self._text(messages[:-1]))
         attempt.add(self.tokenizer.encode(new, add_special_tokens=False), is_action=False)
 
-    def _take(self, attempt: Attempt, row: torch.Tensor) -> str:
+    def _take(self, attempt: Attempt, row: torch.Tensor) -> Act:
         end = self.tokenizer.eos_token_id
         ids = row.tolist()
         ids = ids[: ids.index(end) + 1] if end in ids else ids
         attempt.add(ids, is_action=True)
-        return str(self.tokenizer.decode(ids, skip_special_tokens=True))
+        action = str(self.tokenizer.decode(ids, skip_special_tokens=True))
+        return Act(action, Sampled(str(self.tokenizer.decode(ids)), self.weights, self.step))
 
     def _text(self, messages: list[Message], *, prompted: bool = False) -> str:
         text = self.tokenizer.apply_chat_template(
@@ -103,9 +119,8 @@ async def roll_out(policy: Policy, world: World, tasks: Sequence[Task]) -> list[
     attempts = [Attempt(task) for task in tasks]
     await asyncio.gather(*(_begin(policy, world, attempt) for attempt in attempts))
     while going := [attempt for attempt in attempts if not attempt.done]:
-        actions = policy.act(going)
-        pairs = zip(going, actions, strict=True)
-        await asyncio.gather(*(_step(policy, world, attempt, action) for attempt, action in pairs))
+        pairs = zip(going, policy.act(going), strict=True)
+        await asyncio.gather(*(_step(policy, world, attempt, act) for attempt, act in pairs))
     num_holes = sum(attempt.reward is None for attempt in attempts)
     if num_holes * 2 >= len(attempts):
         raise SimulatorError(
@@ -121,15 +136,17 @@ async def _begin(policy: Policy, world: World, attempt: Attempt) -> None:
         attempt.episode = await world.reset(attempt.task)
     except SimulatorError:
         attempt.done = True
+        # A trainer reads no row without a token; this one is nobody's.
+        attempt.add([policy.tokenizer.eos_token_id], is_action=False)
 
 
-async def _step(policy: Policy, world: World, attempt: Attempt, action: str) -> None:
+async def _step(policy: Policy, world: World, attempt: Attempt, act: Act) -> None:
     try:
-        result = await world.step(attempt.episode, action)
+        result = await world.step(attempt.episode, act.action, act.sampled)
     except SimulatorError:
         attempt.done = True
         return
-    attempt.turns.append(Turn(action=action, observation=result.observation))
+    attempt.turns.append(Turn(action=act.action, observation=result.observation))
     attempt.reward, attempt.done = result.reward, result.done
     if not attempt.done:
         policy.hear(attempt)

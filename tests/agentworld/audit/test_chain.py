@@ -1,3 +1,4 @@
+import sqlite3
 from pathlib import Path
 from typing import NamedTuple
 
@@ -5,15 +6,21 @@ import pytest
 
 import make
 from agentworld.audit.chain import audit_agent
+from agentworld.audit.evidence import Evidence
 from agentworld.audit.sources import Sources
 from agentworld.audit.touched import audit_simulator
 from agentworld.errors import InputError, NotFound
+from agentworld.evidence.keys import ensure_signer, load_trusted
 from agentworld.ledger import Ledger
+from agentworld.ledger.writes import Opened, Taken
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.run import AgentRun, EpisodeOpening, EpisodeStep, RunOpening
+from agentworld.records.episode import Episode, EpisodeOpening
+from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.simulate.sealing import Sealer
+from agentworld.storage.objects import WriteOnce
 
 SIMULATOR = make.manifest().digest
 STARTED, MADE = make.digest("untrained"), make.digest("trained")
@@ -35,12 +42,9 @@ def stages(**sft: object) -> tuple[Checkpoint, ...]:
 
 
 def play(ledger: Ledger, run: AgentRun) -> None:
-    episode = ledger.open_episode(EpisodeOpening(run=run.id), run.simulator)
-    for number in (1, 2):
-        step = EpisodeStep(
-            episode=episode.id, number=number, action="ls", observation="[0] ~", head=episode.head
-        )
-        ledger.append_steps([step])
+    begun = Episode("e", run.simulator, EpisodeOpening(run=run.id))
+    ledger.write([Opened(begun)])
+    ledger.write([Taken(run.id, step) for step in make.episode("[0] ~", "[0] ~", base=begun).steps])
 
 
 def story(
@@ -55,10 +59,10 @@ def story(
     registry, ledger = MemoryRegistry(), Ledger(f"sqlite:///{store}/ledger.db")
     what = world_model or WorldModel(stages=stages(), report=make.digest("report"))
     registry.register_world_model("agentworld-terminal", what, store)
-    make.manifest().write(make.finished_step(store, "simulate", SIMULATOR) / "manifest.json")
+    make.pinned(store)
     run = ledger.open_run(RunOpening(agent="terminal-agent", starting_weights=STARTED), served)
     play(ledger, run)
-    run = ledger.close_run(run.id, MADE)
+    run = ledger.close_run(run.id, RunClosing(final_weights=MADE))
     trained = make.checkpoint("agent", artifact=made, parents=[STARTED], simulator=claimed)
     ref = registry.register_agent("terminal-agent", Agent(checkpoint=trained, run=run.id), store)
     read = {"agent": made, "simulator": served}
@@ -118,7 +122,7 @@ def test_a_link_that_does_not_agree_is_said(tmp_path, lie, words):
 
 def test_a_manifest_that_was_changed_proves_nothing(tmp_path):
     told = story(tmp_path)
-    (path,) = tmp_path.glob("steps/simulate/*/manifest.json")
+    (path,) = tmp_path.glob("simulators/*/manifest.json")
     make.manifest(context_tokens=2048).write(path)
     chain = audit_agent(told.agent, told.sources)
     assert chain.world_model is None
@@ -172,6 +176,76 @@ def test_an_unknown_simulator_is_answered_with_those_that_are_there(tmp_path):
 
 def test_the_start_of_two_digests_is_refused(tmp_path):
     told = story(tmp_path)
-    make.finished_step(tmp_path, "simulate", OTHER)
+    make.pinned(tmp_path, context_tokens=2048)
     with pytest.raises(InputError, match="is the start of"):
         audit_simulator("sha256:", told.sources)
+
+
+def test_an_alias_leads_to_the_simulator_that_it_means_now(tmp_path):
+    told = story(tmp_path)
+    told.sources.ledger.aliases.set("production", OTHER, "me")
+    told.sources.ledger.aliases.set("production", SIMULATOR, "me")
+    assert audit_simulator("production", told.sources).simulator == SIMULATOR
+
+
+def test_an_agent_of_somebodys_endpoint_ends_the_chain_there(tmp_path):
+    endpoint = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
+    world = make.pinned(tmp_path, artifact=None, files={}, engine=endpoint)
+    told = story(tmp_path, served=world.digest, claimed=world.digest)
+    chain = audit_agent(told.agent, told.sources)
+    assert chain.world_model is None
+    assert [each for each in chain.breaks if "nobody can verify what that serves" in each]
+
+
+def signed(told: Story) -> Story:
+    """The story with a sealed log, and whom to trust."""
+    store = told.sources.store
+    signer, copies = ensure_signer(store / "keys"), WriteOnce(str(store / "checkpoints"))
+    assert isinstance(told.sources.ledger, Ledger)
+    Sealer(told.sources.ledger, told.run.simulator, signer, copies).seal_all()
+    evidence = Evidence(load_trusted(store / "keys"), copies)
+    return told._replace(sources=told.sources._replace(evidence=evidence))
+
+
+def test_a_store_without_keys_has_no_evidence(tmp_path):
+    told = story(tmp_path)
+    assert audit_agent(told.agent, told.sources).evidence is None
+    assert audit_simulator(SIMULATOR, told.sources).evidence == {}
+
+
+def test_a_chain_says_that_its_runs_record_verifies(tmp_path):
+    told = signed(story(tmp_path))
+    evidence = audit_agent(told.agent, told.sources).evidence
+    assert evidence
+    assert (evidence.state, evidence.problems) == ("verified", ())
+
+
+def test_a_broken_record_breaks_the_chain(tmp_path):
+    told = signed(story(tmp_path))
+    with sqlite3.connect(tmp_path / "ledger.db") as database:
+        database.execute("UPDATE steps SET reward = 1.0")
+    chain = audit_agent(told.agent, told.sources)
+    assert chain.evidence
+    assert chain.evidence.state == "broken"
+    assert set(chain.evidence.problems) <= set(chain.breaks)
+
+
+def test_the_runs_of_a_simulator_are_verified_one_by_one(tmp_path):
+    told = signed(story(tmp_path))
+    assert isinstance(told.sources.ledger, Ledger)
+    other = told.sources.ledger.open_run(told.run.opening, SIMULATOR)
+    evidence = audit_simulator(SIMULATOR, told.sources).evidence
+    states = {run: found.state for run, found in evidence.items()}
+    assert states == {told.run.id: "verified", other.id: "unsigned"}
+
+
+def test_a_garbled_record_of_one_run_hides_no_other(tmp_path):
+    told = signed(story(tmp_path))
+    assert isinstance(told.sources.ledger, Ledger)
+    other = told.sources.ledger.open_run(told.run.opening, SIMULATOR)
+    with sqlite3.connect(tmp_path / "ledger.db") as database:
+        database.execute("UPDATE log SET body = 'text' WHERE run = ?", [told.run.id])
+    evidence = audit_simulator(SIMULATOR, told.sources).evidence
+    assert evidence[told.run.id].state == "broken"
+    assert "is garbled" in evidence[told.run.id].problems[0]
+    assert evidence[other.id].state == "unsigned"

@@ -1,22 +1,32 @@
 import asyncio
+import json
 
 import httpx
 import pytest
 
 import make
 from agentworld.client.simulator import SIMULATOR_HEADER, SimulatorClient
-from agentworld.errors import InputError, SimulatorError
-from agentworld.records.run import AgentRun, ResetResult, RunOpening, StepResult
+from agentworld.client.trajectory import TrajectoryLog, read_trajectory
+from agentworld.errors import InputError, SimulatorError, StoreError
+from agentworld.records.episode import EpisodeOpening, ResetResult, StepResult, text_digest
+from agentworld.records.run import AgentRun, RunOpening
+from agentworld.records.trajectory_log import Sampled, TrajectoryBegin, TrajectoryEnd
 
 OURS, OTHER = make.manifest().digest, make.manifest(control_text="another").digest
 OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))
 RUN = AgentRun(id="r", opening=OPENING, simulator=OURS)
-RESET = ResetResult(simulator=OURS, run="r", episode="e", instruction="report rimo.txt")
+RESET = ResetResult(
+    simulator=OURS,
+    run="r",
+    episode="e",
+    instruction="report rimo.txt",
+    control=EpisodeOpening(run="r").control,
+)
 
 
 def stepped(number, **fields):
     known = {"simulator": OURS, "run": "r", "episode": "e", "observation": "[0] ~"}
-    return StepResult.model_validate({**known, "step": number, **fields})
+    return StepResult(**{**known, "step": number, **fields})
 
 
 class Script:
@@ -33,11 +43,17 @@ class Script:
             raise answer("lost", request=request)
         if isinstance(answer, httpx.Response):
             return answer
+        if isinstance(answer, StepResult):
+            return respond(200, json.dumps(answer._asdict()))
         return respond(200, answer.model_dump_json())
 
 
 def respond(status, text, simulator=OURS):
     return httpx.Response(status, text=text, headers={SIMULATOR_HEADER: simulator})
+
+
+def no_content():
+    return httpx.Response(204, headers={SIMULATOR_HEADER: OURS})
 
 
 def fail(status, kind, *, retryable=False):
@@ -126,12 +142,12 @@ def test_after_a_failure_the_same_step_may_be_tried_again():
 
 
 def test_an_answer_of_another_simulator_is_an_error():
-    swapped = respond(200, stepped(1).model_dump_json(), OTHER)
+    swapped = respond(200, json.dumps(stepped(1)._asdict()), OTHER)
     assert failure(Script(RUN, RESET, swapped), "ls").kind == "swapped"
 
 
 def test_an_answer_that_names_no_simulator_is_an_error():
-    unnamed = httpx.Response(200, text=stepped(1).model_dump_json())
+    unnamed = httpx.Response(200, text=json.dumps(stepped(1)._asdict()))
     assert failure(Script(RUN, RESET, unnamed), "ls").kind == "swapped"
 
 
@@ -184,3 +200,110 @@ def test_a_run_is_resumed_and_closed():
         return await world.close_run(make.digest("final"))
 
     assert asyncio.run(work()) == closed
+
+
+def test_an_answer_to_another_step_is_an_error():
+    error = failure(Script(RUN, RESET, stepped(2)), "ls")
+    assert error.kind == "protocol"
+    assert "of step 2 of episode 'e', and step 1 of e was asked" in str(error)
+
+
+def test_an_answer_whose_body_names_another_simulator_is_an_error():
+    answer = respond(200, json.dumps(stepped(1, simulator=OTHER)._asdict()))
+    assert failure(Script(RUN, RESET, answer), "ls").kind == "swapped"
+
+
+def test_an_action_of_any_kind_is_sent_as_it_is():
+    script = Script(RUN, RESET, stepped(1))
+    play(script, "echo \x00\ud800")
+    assert json.loads(steps_sent(script)[0])["action"] == "echo \x00\ud800"
+
+
+@pytest.mark.parametrize("url", ["sim", "ftp://sim", "http://", "http://sim:port"])
+def test_what_is_no_address_is_refused_before_anything_is_sent(url):
+    with pytest.raises(InputError, match="is no address of a simulator"):
+        SimulatorClient(url)
+
+
+def test_a_name_is_one_part_of_a_path():
+    script = Script(RUN)
+    asyncio.run(client(script).resume_run("../state/e?x"))
+    assert script.asked[0].url.raw_path == b"/runs/..%2Fstate%2Fe%3Fx"
+
+
+def acted(script, folder, *actions, sampled=None, end=False):
+    """What is in the agent's log after these actions."""
+
+    async def work():
+        with TrajectoryLog(folder) as trajectory:
+            world = client(script, trajectory=trajectory)
+            await world.open_run(OPENING)
+            episode = await world.reset(make.task())
+            for action in actions:
+                await world.step(episode, action, sampled)
+            if end:
+                await world.end(episode)
+
+    asyncio.run(work())
+    return list(read_trajectory(folder))
+
+
+BEGIN = TrajectoryBegin("r", "e", OURS, 0, "terminal-report-1")
+
+
+def test_an_agents_log_tells_of_each_episode_from_its_begin_to_its_end(tmp_path):
+    script = Script(RUN, RESET, stepped(1), stepped(2, reward=1.0, done=True), no_content())
+    begin, one, two, end = acted(script, tmp_path, "ls", "pwd", end=True)
+    assert begin == BEGIN
+    assert [(step.step, step.action, step.reward) for step in (one, two)] == [
+        (1, "ls", None),
+        (2, "pwd", 1.0),
+    ]
+    assert one.observation_digest == text_digest("[0] ~")
+    assert end == TrajectoryEnd("r", "e", 2, "done")
+
+
+def test_an_episode_that_its_agent_ends_is_closed_in_the_log(tmp_path):
+    *_, end = acted(Script(RUN, RESET, stepped(1), no_content()), tmp_path, "ls", end=True)
+    assert end == TrajectoryEnd("r", "e", 1, "closed")
+
+
+def test_what_the_policy_sampled_is_in_the_log_beside_the_action(tmp_path):
+    sampled = Sampled("let me see \ud800<end>", make.digest("weights"), 7)
+    _, step = acted(Script(RUN, RESET, stepped(1)), tmp_path, "ls", sampled=sampled)
+    assert (step.sampled, step.policy, step.policy_step) == sampled
+    assert step.action == "ls"
+
+
+def test_where_nothing_is_known_of_the_policy_the_action_is_what_it_sampled(tmp_path):
+    _, step = acted(Script(RUN, RESET, stepped(1)), tmp_path, "ls")
+    assert (step.sampled, step.policy, step.policy_step) == ("ls", None, None)
+
+
+def test_a_step_without_an_answer_is_not_in_the_log(tmp_path):
+    script = Script(RUN, RESET, fail(503, "engine"))
+    with pytest.raises(SimulatorError):
+        acted(script, tmp_path, "ls")
+    assert list(read_trajectory(tmp_path)) == [BEGIN]
+
+
+def test_a_step_that_the_log_could_not_take_is_asked_again_under_its_number(tmp_path):
+    script = Script(RUN, RESET, stepped(1), stepped(1))
+    log = TrajectoryLog(tmp_path / "log")
+    world = client(script, trajectory=log)
+
+    async def work():
+        await world.open_run(OPENING)
+        episode = await world.reset(make.task())
+        log.close()
+        (tmp_path / "log").rename(tmp_path / "moved")
+        (tmp_path / "log").write_text("no folder")
+        with pytest.raises(StoreError, match="cannot be written"):
+            await world.step(episode, "ls")
+        (tmp_path / "log").unlink()
+        await world.step(episode, "ls")
+
+    asyncio.run(work())
+    first, second = steps_sent(script)
+    assert first == second
+    assert [line.step for line in read_trajectory(tmp_path / "log")] == [1]

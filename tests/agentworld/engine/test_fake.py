@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from agentworld.engine.base import Completion
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import EngineError
 from agentworld.records.simulator import Sampling
@@ -9,13 +10,30 @@ from agentworld.records.simulator import Sampling
 ASKED = [{"role": "user", "content": "ls"}]
 
 
+def say(engine, **options):
+    return asyncio.run(engine.complete(ASKED, Sampling(), **options))
+
+
 def test_a_fake_engine_says_what_its_function_says_and_keeps_what_it_was_asked():
     engine = FakeEngine(lambda messages: messages[-1]["content"].upper())
-    assert asyncio.run(engine.complete(ASKED, Sampling(), 7)) == ("LS", 2, 2, "stop")
-    assert engine.asked == [(ASKED, Sampling(), 7)]
+    assert say(engine, seed=7, affinity="e") == ("LS", 2, 2, "stop", None)
+    assert engine.asked == [(ASKED, Sampling(), 7, "e")]
 
 
 def test_a_fake_engine_raises_the_error_that_its_function_returns():
     engine = FakeEngine(lambda messages: EngineError("gone"))
     with pytest.raises(EngineError, match="gone"):
-        asyncio.run(engine.complete(ASKED, Sampling()))
+        say(engine)
+
+
+def test_a_fake_engine_is_as_sure_of_an_answer_as_its_function_says():
+    sure = Completion("besa", 3, 2, "stop", mean_logprob=-0.1)
+    assert say(FakeEngine(lambda messages: sure)) == sure
+
+
+def test_a_fake_engine_may_take_its_time():
+    async def slow(_messages):
+        await asyncio.sleep(0)
+        return "besa"
+
+    assert say(FakeEngine(slow)).text == "besa"

@@ -3,93 +3,101 @@ import json
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentworld.engine.openai import OpenAIEngine, request_body
 from agentworld.errors import EngineError, InputError
 from agentworld.records.simulator import Sampling
 
 ASKED = [{"role": "user", "content": "ls"}]
+NAMES = {"vllm": "chatcmpl-{}", "transformers-serve": "{}", "openai": "any"}
 GREEDY = Sampling()
 DRAWN = Sampling(temperature=0.7, top_p=0.9, top_k=5)
 
 
-def answer(content="besa", finish_reason="stop"):
+def answer(content="besa", name="any"):
     return {
-        "choices": [{"message": {"content": content}, "finish_reason": finish_reason}],
+        "id": name,
+        "model": "m",
+        "choices": [{"message": {"content": content}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 3, "completion_tokens": 2},
     }
 
 
-def engine(status=200, body=None, **settings):
-    transport = httpx.MockTransport(lambda request: httpx.Response(status, json=body))
-    return OpenAIEngine("http://engine", "m", transport=transport, **settings)
+def engine(handler=None, *, kind="openai", **settings):
+    """An engine whose server answers each request by its name, or as `handler` does."""
+
+    def say(request):
+        name = NAMES[kind].format(request.headers["x-request-id"])
+        return httpx.Response(200, json=answer(name=name))
+
+    transport = httpx.MockTransport(handler or say)
+    return OpenAIEngine("http://engine", "m", kind=kind, transport=transport, **settings)
 
 
-def complete(engine, sampling=GREEDY):
-    return asyncio.run(engine.complete(ASKED, sampling))
+def complete(engine, sampling=GREEDY, messages=ASKED):
+    return asyncio.run(engine.complete(messages, sampling))
 
 
-def failure(engine, sampling=GREEDY):
-    with pytest.raises(EngineError) as caught:
-        complete(engine, sampling)
-    return caught.value
+def body_sent(**settings):
+    sent = []
+
+    def keep(request):
+        sent.append(json.loads(request.content))
+        return httpx.Response(503)
+
+    with pytest.raises(EngineError):
+        complete(engine(keep, **settings))
+    return sent[0]
 
 
-def test_an_answer_comes_with_its_tokens():
-    assert complete(engine(body=answer())) == ("besa", 3, 2, "stop")
+@pytest.mark.parametrize("kind", NAMES)
+def test_an_answer_comes_with_its_tokens(kind):
+    assert complete(engine(kind=kind)) == ("besa", 3, 2, "stop", None)
 
 
-def test_an_answer_that_was_cut_off_is_an_error():
-    error = failure(engine(body=answer(finish_reason="length")))
-    assert (error.kind, error.retryable) == ("cut-off", False)
-
-
-@pytest.mark.parametrize("content", ["", None])
-def test_an_empty_answer_is_an_error(content):
-    error = failure(engine(body=answer(content)))
-    assert (error.kind, error.retryable) == ("unparsable", False)
-
-
-def test_only_an_engine_that_draws_may_say_something_else_when_asked_again():
-    assert failure(engine(body=answer("")), Sampling(temperature=0.5)).retryable
+def test_a_refusal_is_an_error():
+    with pytest.raises(EngineError, match="status 503") as caught:
+        complete(engine(lambda request: httpx.Response(503, headers={"Retry-After": "7"})))
+    assert (caught.value.kind, caught.value.retry_after_seconds) == ("engine", 7)
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "kind", "retryable"),
+    ("raised", "kind"),
     [
-        (500, {}, "engine", True),
-        (503, {}, "engine", True),
-        (429, {}, "engine", True),
-        (404, {}, "refused", False),
-        (422, {"detail": "Unexpected fields"}, "refused", False),
-        (400, {"message": "the maximum context length is 64"}, "context", False),
-        (200, {"choices": []}, "engine", True),
-        (200, {"error": "none"}, "engine", True),
+        (httpx.ConnectError, "engine"),
+        (httpx.ReadError, "engine"),
+        (httpx.RemoteProtocolError, "engine"),
+        (httpx.DecodingError, "engine"),
+        (httpx.ConnectTimeout, "slow"),
+        (httpx.ReadTimeout, "slow"),
     ],
 )
-def test_a_refusal_says_whether_a_retry_can_help(status, body, kind, retryable):
-    error = failure(engine(status, body))
-    assert (error.kind, error.retryable) == (kind, retryable)
-
-
-@pytest.mark.parametrize("raised", [httpx.ConnectError, httpx.ReadTimeout, httpx.ReadError])
-def test_an_engine_that_is_gone_may_come_back(raised):
+def test_an_engine_that_is_gone_or_slow_may_come_back(raised, kind):
     def gone(request):
         raise raised("gone", request=request)
 
-    error = failure(OpenAIEngine("http://engine", "m", transport=httpx.MockTransport(gone)))
-    assert (error.kind, error.retryable) == ("engine", True)
+    with pytest.raises(EngineError) as caught:
+        complete(engine(gone))
+    assert (caught.value.kind, caught.value.retryable) == (kind, True)
 
 
-def test_an_answer_ends_before_the_first_stop_string():
-    stopped = Sampling(stop=("[1]", "[0]"))
-    assert complete(engine(body=answer("besa [0] ~ [1]", "length")), stopped).text == "besa "
+def test_what_is_no_character_cannot_be_asked():
+    with pytest.raises(InputError, match=r"'\\udcff', which is no character"):
+        complete(engine(), messages=[{"role": "user", "content": "ls \udcff"}])
 
 
-def test_transformers_serve_is_sent_no_field_that_it_refuses():
-    body = request_body("transformers-serve", "m", ASKED, DRAWN.model_copy(update={"stop": ("x",)}))
+@pytest.mark.parametrize("kind", ["vllm", "openai"])
+def test_log_probabilities_are_asked_for_where_they_are_wanted(kind):
+    assert body_sent(kind=kind, logprobs=True)["logprobs"] is True
+    assert "logprobs" not in body_sent(kind=kind)
+
+
+@pytest.mark.parametrize("logprobs", [False, True])
+def test_transformers_serve_is_sent_no_field_that_it_refuses(logprobs):
     known = {"model", "messages", "temperature", "top_p", "max_tokens", "chat_template_kwargs"}
-    assert body.keys() == known
+    assert body_sent(kind="transformers-serve", logprobs=logprobs).keys() == known
 
 
 def test_vllm_is_asked_for_everything_that_is_pinned():
@@ -102,20 +110,36 @@ def test_a_seed_is_sent_only_where_one_was_given():
     assert "seed" not in request_body("vllm", "m", ASKED, DRAWN)
 
 
-def test_a_foreign_endpoint_takes_no_top_k():
-    with pytest.raises(InputError, match="no top_k"):
-        complete(engine(body=answer()), DRAWN)
+@pytest.mark.parametrize(
+    ("sampling", "words"), [(DRAWN, "no top_k"), (Sampling(thinking=True), "be told to think")]
+)
+def test_a_foreign_endpoint_is_not_asked_for_what_it_cannot_be_told(sampling, words):
+    with pytest.raises(InputError, match=words):
+        complete(engine(), sampling)
+
+
+def test_a_key_is_said_in_a_header_and_only_where_there_is_one():
+    heard = []
+
+    def hear(request):
+        heard.append(request.headers.get("authorization"))
+        return httpx.Response(503)
+
+    for key in ("secret", ""):
+        with pytest.raises(EngineError):
+            complete(engine(hear, api_key=key))
+    assert heard == ["Bearer secret", None]
 
 
 def test_an_engine_started_for_one_sampling_answers_with_no_other():
-    fixed = engine(body=answer(), kind="transformers-serve", fixed=DRAWN)
+    fixed = engine(kind="transformers-serve", fixed=DRAWN)
     assert complete(fixed, DRAWN.model_copy(update={"max_tokens": 7})).text == "besa"
     with pytest.raises(InputError, match="start another one"):
         complete(fixed, Sampling())
 
 
 def test_an_engine_outlives_an_event_loop():
-    same = engine(body=answer())
+    same = engine()
     assert [complete(same).text, complete(same).text] == ["besa", "besa"]
 
 
@@ -131,10 +155,88 @@ def test_no_more_requests_are_under_way_than_the_engine_may_have():
         return httpx.Response(200, json=answer(json.loads(request.content)["model"]))
 
     async def ask_ten():
-        engine = OpenAIEngine(
-            "http://engine", "m", concurrency=3, transport=httpx.MockTransport(slow)
-        )
-        return await asyncio.gather(*(engine.complete(ASKED, Sampling()) for _ in range(10)))
+        asked = engine(slow, concurrency=3)
+        return await asyncio.gather(*(asked.complete(ASKED, Sampling()) for _ in range(10)))
 
     assert {said.text for said in asyncio.run(ask_ten())} == {"m"}
     assert most == 3
+
+
+def test_a_request_that_is_given_up_leaves_its_place_to_the_next():
+    first_asked = asyncio.Event()
+
+    async def answer_the_second(_request):
+        if first_asked.is_set():
+            return httpx.Response(200, json=answer())
+        first_asked.set()
+        return await asyncio.Event().wait()
+
+    async def give_up_and_ask():
+        asked = engine(answer_the_second, concurrency=1)
+        first = asyncio.create_task(asked.complete(ASKED, GREEDY))
+        await first_asked.wait()
+        first.cancel()
+        return await asked.complete(ASKED, GREEDY)
+
+    assert asyncio.run(give_up_and_ask()).text == "besa"
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda each: st.lists(each, max_size=2) | st.dictionaries(st.text(max_size=9), each),
+    max_leaves=4,
+)
+
+
+def places(value):
+    """Everything in a JSON value that can be replaced: what holds it, and its key there."""
+    inner = dict(enumerate(value)) if isinstance(value, list) else value
+    if not isinstance(inner, dict):
+        return []
+    return [place for key in inner for place in [(value, key), *places(inner[key])]]
+
+
+@st.composite
+def nearly_answers(draw):
+    body = answer(draw(st.text()))
+    body["choices"][0]["logprobs"] = {"content": [{"logprob": draw(st.floats())}]}
+    for _ in range(draw(st.integers(0, 2))):
+        holder, key = draw(st.sampled_from(places(body)))
+        holder[key] = draw(junk)
+    return json.dumps(body).encode()
+
+
+bodies = st.one_of(
+    nearly_answers(),
+    st.builds(lambda body, end: body[:end], nearly_answers(), st.integers()),
+    st.binary(),
+)
+statuses = st.one_of(st.just(200), st.just(200), st.integers(100, 599))
+headers = st.dictionaries(
+    st.sampled_from(["content-type", "content-encoding", "retry-after", "set-cookie", "location"]),
+    st.text(st.characters(codec="ascii")) | st.sampled_from(["gzip", "deflate", "a; charset=hex"]),
+)
+
+
+def only_text(status, body):
+    """What the body says by another reading, if it says one thing."""
+    try:
+        (only,) = json.loads(body)["choices"]
+        whole = (status, only["finish_reason"]) == (200, "stop")
+        return only["message"]["content"] if whole else None
+    except (ValueError, TypeError, LookupError):
+        return None
+
+
+@given(statuses, headers, bodies)
+def test_whatever_a_server_answers_is_one_whole_answer_or_a_typed_error(status, headers, body):
+    def served(_request):
+        return httpx.Response(status, headers=headers, stream=httpx.ByteStream(body))
+
+    try:
+        said = complete(engine(served, logprobs=True))
+    except EngineError:
+        return
+    assert said.text
+    assert said.text == only_text(status, body)
+    assert said.mean_logprob is None or abs(said.mean_logprob) < float("inf")

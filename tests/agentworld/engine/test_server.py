@@ -1,11 +1,15 @@
 """Real engines: they take seconds to start, and vLLM is there only where it was installed."""
 
 import asyncio
+import json
 import os
+import shutil
 import signal
 
 import pytest
 
+from agentworld.engine.base import Completion
+from agentworld.engine.openai import OpenAIEngine
 from agentworld.engine.server import serve
 from agentworld.errors import EngineError, InputError
 from agentworld.recipes.serve import EngineRecipe
@@ -41,22 +45,27 @@ def transformers_serve(tiny_model, tmp_path_factory):
         yield served
 
 
-def say_all(served, prompts, sampling=GREEDY):
-    """What the engine says to each, all asked at once, or the kind of its error."""
+def complete_all(engine, prompts, sampling=GREEDY):
+    """The engine's completion of each, all asked at once, or its error."""
 
-    async def say(engine, prompt):
+    async def complete(prompt):
         try:
-            return (await engine.complete(asked(prompt), sampling)).text
+            return await engine.complete(asked(prompt), sampling)
         except EngineError as error:
-            return error.kind
+            return error
 
     async def work():
-        engine = served.connect()
-        said = await asyncio.gather(*(say(engine, prompt) for prompt in prompts))
+        completions = await asyncio.gather(*map(complete, prompts))
         await engine.close()
-        return said
+        return completions
 
     return asyncio.run(work())
+
+
+def say_all(served, prompts, sampling=GREEDY):
+    """What the engine says to each, or the kind of its error."""
+    completions = complete_all(served.connect(), prompts, sampling)
+    return [each.kind if isinstance(each, EngineError) else each.text for each in completions]
 
 
 def generate_all(folder, prompts):
@@ -97,6 +106,15 @@ def test_vllm_draws_each_answer_as_it_was_asked(vllm):
 
 
 @pytest.mark.slow
+def test_vllm_tells_how_sure_it_is_of_each_answer(vllm):
+    engine = OpenAIEngine(vllm.url, vllm.model, kind="vllm", logprobs=True)
+    completions = complete_all(engine, PROMPTS)
+    sure = [each.mean_logprob for each in completions if isinstance(each, Completion)]
+    assert len(set(sure)) > 4
+    assert all(-20 < each <= 0 for each in sure)
+
+
+@pytest.mark.slow
 def test_transformers_serve_draws_every_answer_as_it_was_started_for(tiny_model, tmp_path):
     with serving(tiny_model, tmp_path, sampling=DRAWN) as served:
         assert len(set(say_all(served, [PROMPTS[0]] * 12, DRAWN))) > 3
@@ -134,3 +152,38 @@ def test_a_folder_without_a_model_is_an_error_with_the_log(tmp_path):
 
     with pytest.raises(EngineError, match=str(tmp_path / "engine.log")):
         work()
+
+
+def lora(folder):
+    """A copy of a model, merged with an adapter of rank 4, and another one with it beside."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    merged, beside = folder / "merged", folder / "beside"
+    weights = load_file(merged / "model.safetensors")
+    torch.manual_seed(1)
+    tensors = {}
+    for layer in range(2):
+        name = f"model.layers.{layer}.self_attn.q_proj"
+        weight = weights[f"{name}.weight"]
+        down, up = torch.randn(4, weight.shape[1]), torch.randn(weight.shape[0], 4)
+        tensors[f"base_model.model.{name}.lora_A.weight"] = down
+        tensors[f"base_model.model.{name}.lora_B.weight"] = up
+        weights[f"{name}.weight"] = weight + up @ down
+    save_file(weights, merged / "model.safetensors", metadata={"format": "pt"})
+    (beside / "adapter").mkdir()
+    save_file(tensors, beside / "adapter" / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "r": 4, "lora_alpha": 4, "target_modules": ["q_proj"]}
+    config |= {"bias": "none", "task_type": "CAUSAL_LM"}
+    (beside / "adapter" / "adapter_config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.slow
+def test_vllm_answers_with_an_adapter_as_with_the_merged_weights(tiny_model, tmp_path):
+    for name in ("merged", "beside"):
+        shutil.copytree(tiny_model, tmp_path / name)
+    lora(tmp_path)
+    with serving(tmp_path / "beside", tmp_path, "vllm") as served:
+        said = say_all(served, PROMPTS)
+    assert said == generate_all(tmp_path / "merged", PROMPTS)
+    assert said != generate_all(tiny_model, PROMPTS)

@@ -1,19 +1,19 @@
 import threading
+import time
+import uuid
 
 import pytest
 
 import make
 from agentworld.errors import Conflict, InputError, NotFound, StoreError
 from agentworld.ledger import Ledger
-from agentworld.records.run import EpisodeOpening, EpisodeStep, RunOpening
+from agentworld.ledger.writes import Closed, Opened, Taken
+from agentworld.records.episode import Episode, EpisodeOpening, heads_digest
+from agentworld.records.run import RunClosing, RunOpening
+from agentworld.storage.objects import ObjectStore
 
 SIMULATOR = make.digest("simulator")
 OPENING = RunOpening(agent="terminal-agent", starting_weights=make.digest("starting"))
-
-
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path / 'ledger.db'}"
 
 
 @pytest.fixture
@@ -23,89 +23,233 @@ def ledger(url):
     ledger.close()
 
 
-def open_episode(ledger, run=None):
+def closing(name="final"):
+    return RunClosing(final_weights=make.digest(name))
+
+
+def open_episode(ledger, run=None, simulator=SIMULATOR, **opening):
     run = run or ledger.open_run(OPENING, SIMULATOR).id
-    return ledger.open_episode(EpisodeOpening(run=run, task=make.task()), SIMULATOR)
+    episode = Episode(uuid.uuid4().hex, simulator, EpisodeOpening(run=run, **opening))
+    ledger.write([Opened(episode)])
+    return episode
 
 
-def step(episode, number=1, observation="[0] ~"):
-    return EpisodeStep(
-        episode=episode.id,
-        number=number,
-        action="ls",
-        observation=observation,
-        head=make.digest("head"),
-    )
+def steps(episode, *observations):
+    """Steps that are linked to each other, the first one to the episode's start."""
+    return make.episode(*observations, base=episode).steps
+
+
+def taken(episode, *observations):
+    return [Taken(episode.opening.run, step) for step in steps(episode, *observations)]
+
+
+def end(episode, num_steps=0, reason="closed"):
+    return Closed(episode.opening.run, episode.id, num_steps, episode.head, reason)
 
 
 def test_a_run_is_what_it_was_opened_with(ledger):
     run = ledger.open_run(OPENING, SIMULATOR)
     assert ledger.run(run.id) == run
-    assert (run.opening, run.simulator, run.final_weights) == (OPENING, SIMULATOR, None)
+    assert (run.opening, run.simulator, run.closing) == (OPENING, SIMULATOR, None)
 
 
 def test_a_run_counts_its_episodes_and_steps(ledger):
     first = open_episode(ledger)
     second = open_episode(ledger, first.opening.run)
-    ledger.append_steps([step(first, 1), step(first, 2), step(second, 1)])
+    ledger.write([*taken(first, "a", "b"), *taken(second, "c")])
     run = ledger.run(first.opening.run)
     assert (run.num_episodes, run.num_steps) == (2, 3)
 
 
 def test_closing_a_run_names_the_weights_that_it_made(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
-    closed = ledger.close_run(run, make.digest("final"))
-    assert closed.final_weights == make.digest("final")
-    assert ledger.close_run(run, make.digest("final")) == closed
+    closed = ledger.close_run(run, closing())
+    assert closed.closing == closing()
+    assert ledger.close_run(run, closing()) == closed
+
+
+def test_a_run_that_two_replicas_close_at_once_is_closed_by_both(ledger, url):
+    run = ledger.open_run(OPENING, SIMULATOR).id
+
+    class Overtaken(Ledger):
+        def run(self, run):
+            """As it was before the other replica closed it."""
+            found = super().run(run)
+            ledger.close_run(run, closing())
+            return found
+
+    replica = Overtaken(url)
+    assert replica.close_run(run, closing()).closing == closing()
+    replica.close()
 
 
 def test_a_run_is_closed_with_one_set_of_weights(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
-    ledger.close_run(run, make.digest("final"))
+    ledger.close_run(run, closing())
     with pytest.raises(Conflict, match="closed with other weights"):
-        ledger.close_run(run, make.digest("other"))
+        ledger.close_run(run, closing("other"))
 
 
 def test_runs_are_found_by_their_simulator_and_by_what_they_made(ledger):
     run = ledger.open_run(OPENING, SIMULATOR)
     other = ledger.open_run(OPENING, make.digest("another simulator"))
-    closed = ledger.close_run(other.id, make.digest("final"))
+    closed = ledger.close_run(other.id, closing())
     assert ledger.runs_of_simulator(SIMULATOR) == [run]
     assert ledger.runs_for_agent_weights(make.digest("final")) == [closed]
     assert ledger.runs_for_agent_weights(make.digest("starting")) == []
 
 
 def test_an_episode_comes_back_with_its_steps_in_order(ledger):
+    episode = open_episode(ledger, task=make.task(), seed=7)
+    ledger.write(taken(episode, "a\n[0] ~", "b\n[0] ~")[::-1])
+    assert ledger.episode(episode.id) == episode._replace(
+        steps=steps(episode, "a\n[0] ~", "b\n[0] ~")
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["nul \0 here", "half \ud83d of a pair", "", "\x1b[2J", "a" * 2**20]
+)
+def test_a_text_of_any_kind_comes_back_as_it_was(ledger, text):
     episode = open_episode(ledger)
-    ledger.append_steps([step(episode, 2, "b\n[0] ~"), step(episode, 1, "a\n[0] ~")])
+    ledger.write(taken(episode, text))
     found = ledger.episode(episode.id)
-    assert found.steps == (step(episode, 1, "a\n[0] ~"), step(episode, 2, "b\n[0] ~"))
-    assert found.opening == episode.opening
+    assert found.steps[0].observation == text
+    assert found.intact
+
+
+def test_a_long_text_is_kept_in_the_object_store_and_a_short_one_in_its_row(url, tmp_path):
+    ledger = Ledger(url, ObjectStore(str(tmp_path / "objects")))
+    episode = open_episode(ledger)
+    ledger.write(taken(episode, "long" * 3_000, "short"))
+    kept = [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
+    assert [path.stat().st_size for path in kept] == [12_000]
+    assert ledger.episode(episode.id).steps[0].observation == "long" * 3_000
+    ledger.close()
+
+
+def test_an_erased_episode_still_verifies(url, tmp_path):
+    ledger = Ledger(url, ObjectStore(str(tmp_path / "objects")))
+    episode, other = open_episode(ledger), open_episode(ledger)
+    ledger.write([*taken(episode, "secret" * 2_000, "secret"), *taken(other, "secret")])
+    ledger.erase_texts(episode.id)
+    found = ledger.episode(episode.id)
+    assert [(step.action, step.observation) for step in found.steps] == [(None, None)] * 2
+    assert found.intact
+    assert ledger.episode(other.id).steps[0].observation == "secret"
+    assert not [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
+    ledger.close()
 
 
 def test_a_step_is_there_once(ledger):
     episode = open_episode(ledger)
-    ledger.append_steps([step(episode, 1, "first")])
+    ledger.write(taken(episode, "first"))
     with pytest.raises(Conflict, match="already holds"):
-        ledger.append_steps([step(episode, 2), step(episode, 1, "second")])
-    assert ledger.episode(episode.id).steps == (step(episode, 1, "first"),)
+        ledger.write([taken(episode, "x", "second")[1], *taken(episode, "other")])
+    assert ledger.episode(episode.id).steps == steps(episode, "first")
+
+
+def test_what_one_call_writes_is_written_whole_or_not_at_all(ledger):
+    first, second = open_episode(ledger), open_episode(ledger)
+    ledger.write([end(second)])
+    with pytest.raises(Conflict, match="is closed"):
+        ledger.write([*taken(first, "a"), *taken(second, "b")])
+    assert ledger.run(first.opening.run).num_steps == 0
 
 
 def test_a_closed_run_takes_no_episode_and_no_step(ledger):
     episode = open_episode(ledger)
-    ledger.close_run(episode.opening.run, make.digest("final"))
+    ledger.close_run(episode.opening.run, closing())
     with pytest.raises(Conflict, match="is closed"):
-        ledger.append_steps([step(episode)])
+        ledger.write(taken(episode, "a"))
     with pytest.raises(Conflict, match="is closed"):
         open_episode(ledger, episode.opening.run)
     run = ledger.run(episode.opening.run)
     assert (run.num_episodes, run.num_steps) == (1, 0)
 
 
+def test_a_closed_episode_takes_no_step_and_is_closed_once(ledger):
+    episode = open_episode(ledger)
+    ledger.write([*taken(episode, "a"), end(episode, 1, "done")])
+    assert ledger.episode(episode.id).closed == "done"
+    with pytest.raises(Conflict, match="is closed"):
+        ledger.write([taken(episode, "a", "b")[1]])
+    with pytest.raises(Conflict, match="is closed, or went on"):
+        ledger.write([end(episode, 1)])
+
+
+def test_an_episode_that_went_on_is_not_closed_as_it_was(ledger):
+    episode = open_episode(ledger)
+    ledger.write(taken(episode, "a"))
+    with pytest.raises(Conflict, match="or went on"):
+        ledger.write([end(episode, 0, "expired")])
+    assert ledger.episode(episode.id).closed is None
+
+
 def test_an_episode_is_opened_with_its_runs_simulator_alone(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
     with pytest.raises(Conflict, match="by no other simulator"):
-        ledger.open_episode(EpisodeOpening(run=run), make.digest("another simulator"))
+        open_episode(ledger, run, make.digest("another simulator"))
+
+
+def test_a_step_is_written_for_the_run_of_its_episode_alone(ledger):
+    episode, other = open_episode(ledger), ledger.open_run(OPENING, SIMULATOR)
+    with pytest.raises(Conflict, match="another run's"):
+        ledger.write([Taken(other.id, *steps(episode, "a"))])
+
+
+def test_the_log_tells_all_that_happened_to_a_run_in_one_order(ledger):
+    episode = open_episode(ledger)
+    run = episode.opening.run
+    ledger.write([*taken(episode, "a", "b"), end(episode, 2, "done")])
+    ledger.close_run(run, closing())
+    log = ledger.log(run)
+    assert [entry.sequence for entry in log] == [1, 2, 3, 4, 5]
+    assert [entry.fields["kind"] for entry in log] == [
+        "run-opened",
+        "episode-opened",
+        "steps",
+        "episode-closed",
+        "run-closed",
+    ]
+    assert log[2].fields["num_steps"] == 2
+    assert log[2].fields["heads"] == heads_digest(steps(episode, "a", "b"))
+    assert ledger.run(run).log_length == 5
+
+
+def test_a_runs_episodes_come_in_the_order_in_which_they_were_opened(ledger):
+    run = ledger.open_run(OPENING, SIMULATOR).id
+    opened = [open_episode(ledger, run).id for _ in range(5)]
+    assert [episode.id for episode in ledger.episodes(run)] == opened
+
+
+def test_an_episode_is_idle_since_its_last_step_or_its_opening(ledger):
+    before = time.time() + 60
+    fresh, stepped = open_episode(ledger), open_episode(ledger)
+    over = open_episode(ledger)
+    ledger.write([*taken(stepped, "a"), end(over)])
+    idle = {closed.episode: closed for closed in ledger.idle_episodes(SIMULATOR, before)}
+    assert idle.keys() == {fresh.id, stepped.id}
+    assert idle[fresh.id].head == fresh.head
+    assert (idle[stepped.id].num_steps, idle[stepped.id].reason) == (1, "expired")
+    assert ledger.idle_episodes(SIMULATOR, before - 120) == []
+    ledger.write(list(idle.values()))
+    assert ledger.idle_episodes(SIMULATOR, before) == []
+
+
+def test_an_alias_means_what_it_was_last_set_to_and_its_history_stays(ledger):
+    ledger.aliases.set("stable", SIMULATOR, "ada")
+    ledger.aliases.set("stable", make.digest("next"), "bob")
+    assert ledger.aliases.resolve("stable") == make.digest("next")
+    assert ledger.aliases.resolve(SIMULATOR) == SIMULATOR
+    history = [(change.simulator, change.set_by) for change in ledger.aliases.history("stable")]
+    assert history == [(SIMULATOR, "ada"), (make.digest("next"), "bob")]
+
+
+@pytest.mark.parametrize("name", ["", "Stable", "a b", "-a", "a" * 64])
+def test_what_is_no_alias_is_refused(ledger, name):
+    with pytest.raises(InputError, match="is no alias"):
+        ledger.aliases.set(name, SIMULATOR, "ada")
 
 
 @pytest.mark.parametrize(
@@ -113,10 +257,11 @@ def test_an_episode_is_opened_with_its_runs_simulator_alone(ledger):
     [
         lambda ledger: ledger.run("nobody"),
         lambda ledger: ledger.episode("nobody"),
-        lambda ledger: ledger.close_run("nobody", SIMULATOR),
-        lambda ledger: ledger.open_episode(EpisodeOpening(run="nobody"), SIMULATOR),
+        lambda ledger: ledger.close_run("nobody", closing()),
+        lambda ledger: open_episode(ledger, "nobody"),
+        lambda ledger: ledger.aliases.resolve("nobody"),
     ],
-    ids=["run", "episode", "close", "open episode"],
+    ids=["run", "episode", "close", "open episode", "alias"],
 )
 def test_what_is_not_there_is_said_to_be_missing(ledger, ask):
     with pytest.raises(NotFound, match="nobody"):
@@ -125,19 +270,19 @@ def test_what_is_not_there_is_said_to_be_missing(ledger, ask):
 
 def test_another_ledger_of_the_same_file_sees_what_was_written(ledger, url):
     episode = open_episode(ledger)
-    ledger.append_steps([step(episode)])
+    ledger.write(taken(episode, "a"))
     other = Ledger(url)
     assert other.episode(episode.id) == ledger.episode(episode.id)
     other.close()
 
 
-def test_many_threads_write_at_once(ledger):
+def test_many_threads_write_at_once_and_the_log_has_one_order(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
 
     def play():
         episode = open_episode(ledger, run)
-        for number in range(1, 11):
-            ledger.append_steps([step(episode, number)])
+        for write in taken(episode, *"abcdefghij"):
+            ledger.write([write])
 
     threads = [threading.Thread(target=play) for _ in range(8)]
     for thread in threads:
@@ -145,6 +290,7 @@ def test_many_threads_write_at_once(ledger):
     for thread in threads:
         thread.join()
     assert ledger.run(run).num_steps == 80
+    assert [entry.sequence for entry in ledger.log(run)] == list(range(1, 90))
 
 
 def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path):

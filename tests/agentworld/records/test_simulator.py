@@ -1,17 +1,146 @@
+"""The identity of a simulator: no field of its manifest can change without its digest."""
+
+import hashlib
 import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
 
 import make
 from agentworld.errors import InputError
-from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.simulator import (
+    ConfidencePolicy,
+    Endpoint,
+    EnginePin,
+    RetryPolicy,
+    Sampling,
+    SimulatorManifest,
+)
+
+TEXTS = st.text(max_size=20)
+DIGESTS = st.integers(0, 2**16).map(lambda number: make.digest(str(number)))
+COUNTS = st.integers(1, 2**31 - 1)
+SHARES = st.floats(0, 1)
+POSITIVE_SHARES = st.floats(0, 1, exclude_min=True)
+
+VALUES: dict[str, st.SearchStrategy[object]] = {
+    "artifact": DIGESTS,
+    "files": st.dictionaries(TEXTS, DIGESTS, max_size=3),
+    "system_prompt": TEXTS,
+    "control_text": TEXTS,
+    "sampling.temperature": st.floats(0, allow_infinity=False),
+    "sampling.top_p": POSITIVE_SHARES,
+    "sampling.top_k": st.integers(0, 2**31 - 1),
+    "sampling.max_tokens": COUNTS,
+    "sampling.stop": st.lists(TEXTS, max_size=3),
+    "sampling.thinking": st.booleans(),
+    "sampling.seed_policy": st.sampled_from(["refuse", "seeded"]),
+    "context_tokens": COUNTS,
+    "engine.kind": st.sampled_from(["transformers-serve", "vllm"]),
+    "engine.version": TEXTS,
+    "engine.lock": DIGESTS,
+    "engine.dtype": TEXTS,
+    "engine.quantisation": st.none() | TEXTS,
+    "engine.parallelism": COUNTS,
+    "engine.arguments": st.lists(TEXTS, max_size=3),
+    "renderer": TEXTS,
+    "request": TEXTS,
+    "parser": TEXTS,
+    "retry.attempts": st.integers(1, 10),
+    "retry.retry_on": st.lists(st.sampled_from(["slow", "cut-off"]), max_size=2),
+    "confidence.num_samples": st.integers(1, 16),
+    "confidence.min_logprob": st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    "confidence.min_agreement": st.none() | SHARES,
+    "confidence.below": st.sampled_from(["mark", "refuse"]),
+    "domains": st.lists(TEXTS, max_size=3),
+}
+WITH_ONE_VALUE = {"schema", "on_context_overflow"}
+INSTEAD_OF_ANOTHER = {"engine.image"}
+MANIFESTS = st.fixed_dictionaries(VALUES).map(lambda values: SimulatorManifest(**tree(values)))
 
 
-def test_a_manifest_names_its_schema_and_reads_what_it_wrote(tmp_path):
+def tree(values: dict[str, object]) -> dict[str, object]:
+    """Values by their paths as nested fields."""
+    fields: dict[str, object] = {}
+    for path, value in values.items():
+        part, _, name = path.rpartition(".")
+        inner = fields.setdefault(part, {}) if part else fields
+        inner[name] = value
+    return fields
+
+
+def paths(record: type[BaseModel], start: str = "") -> Iterator[str]:
+    """The path of every field, those of inner records too."""
+    inner = {"sampling": Sampling, "engine": EnginePin, "retry": RetryPolicy}
+    inner["confidence"] = ConfidencePolicy
+    for name, field in record.model_fields.items():
+        if name in inner and not start:
+            yield from paths(inner[name], f"{name}.")
+        else:
+            yield start + (field.alias or name)
+
+
+def test_these_tests_know_every_field_of_a_manifest():
+    known = VALUES.keys() | WITH_ONE_VALUE | INSTEAD_OF_ANOTHER
+    assert set(paths(SimulatorManifest)) == known
+
+
+@settings(max_examples=20)
+@given(MANIFESTS, st.data())
+@pytest.mark.parametrize("path", VALUES)
+def test_another_value_of_any_field_is_another_digest(path, manifest, data):
+    part, _, name = path.rpartition(".")
+    before = manifest.model_dump(mode="json")
+    changed = json.loads(json.dumps(before))
+    (changed[part] if part else changed)[name] = data.draw(VALUES[path])
+    other = SimulatorManifest.model_validate(changed)
+    assert (other.digest == manifest.digest) == (other == manifest)
+
+
+@given(MANIFESTS, st.randoms())
+def test_neither_the_order_of_fields_nor_their_format_takes_part_in_the_digest(manifest, chance):
+    written = json.dumps(shuffled(manifest.model_dump(mode="json"), chance), indent=3)
+    assert SimulatorManifest.model_validate_json(written).digest == manifest.digest
+
+
+def shuffled(value: object, chance: random.Random) -> object:
+    """The same JSON with the keys of every object in another order."""
+    if not isinstance(value, dict):
+        return value
+    keys = list(value)
+    chance.shuffle(keys)
+    return {key: shuffled(value[key], chance) for key in keys}
+
+
+@given(MANIFESTS)
+def test_a_manifest_is_what_its_canonical_bytes_say(manifest):
+    assert SimulatorManifest.model_validate_json(manifest.canonical) == manifest
+    assert "sha256:" + hashlib.sha256(manifest.canonical).hexdigest() == manifest.digest
+
+
+def test_a_manifest_that_an_earlier_release_pinned_is_read_under_the_digest_that_it_had():
+    kept = Path(__file__).with_name("manifest-v1.json")
+    known = "sha256:c9d1232bfc842e8d1445ecbfc76d1fd821138c191be1e1120fc75f87a930b4c8"
+    assert SimulatorManifest.read(kept).digest == known
+
+
+def test_the_sum_of_a_manifests_file_is_its_digest(tmp_path):
     manifest, path = make.manifest(), tmp_path / "manifest.json"
     manifest.write(path)
-    assert json.loads(path.read_text())["schema"] == "v1"
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == manifest.digest.removeprefix("sha256:")
     assert SimulatorManifest.read(path) == manifest
+
+
+def test_a_manifest_that_was_only_formatted_anew_is_refused(tmp_path):
+    path = tmp_path / "manifest.json"
+    path.write_text(make.manifest().model_dump_json(indent=2))
+    with pytest.raises(InputError, match=r"manifest\.json was written anew, in another form"):
+        SimulatorManifest.read(path)
 
 
 def test_a_manifest_of_another_schema_is_refused(tmp_path):
@@ -22,30 +151,52 @@ def test_a_manifest_of_another_schema_is_refused(tmp_path):
         SimulatorManifest.read(path)
 
 
-CHANGES = {
-    "artifact": make.digest("another"),
-    "files": {},
-    "system_prompt": "another",
-    "control_text": "slow down",
-    "sampling": {"temperature": 0.5},
-    "context_tokens": 2048,
-    "engine": {"kind": "vllm", "version": "1", "lock": make.digest("lock")},
-    "renderer": "another",
-    "parser": "another",
-    "retry": {"attempts": 2},
-    "confidence_threshold": 0.5,
-    "domains": ["terminal", "web"],
-}
-WITH_ONE_VALUE = {"schema_version", "on_context_overflow"}
+def test_a_text_that_is_no_unicode_has_no_digest():
+    with pytest.raises(InputError, match="cannot be named by a digest"):
+        _ = make.manifest(system_prompt="a broken argument: \udcff").digest
 
 
-@pytest.mark.parametrize("field", sorted(SimulatorManifest.model_fields.keys() - WITH_ONE_VALUE))
-def test_every_field_of_a_manifest_is_in_its_digest(field):
-    assert make.manifest(**{field: CHANGES[field]}).digest != make.manifest().digest
+def test_an_image_stands_for_all_that_an_engine_is_installed_from():
+    image, lock = make.digest("image"), make.digest("lock")
+    known = {"kind": "vllm", "version": "vllm 1"}
+    in_image = make.manifest(engine={**known, "image": image})
+    assert in_image.digest != make.manifest(engine={**known, "lock": image}).digest
+    for wrong in ({}, {"image": image, "lock": lock}):
+        with pytest.raises(ValueError, match="in an image or in an environment"):
+            EnginePin(**known, **wrong)
 
 
-def test_the_digest_is_over_the_manifest_as_it_is_written():
-    written = json.loads(make.manifest().model_dump_json())
-    assert SimulatorManifest.model_validate(written).digest == make.manifest().digest
-    assert "schema" in written
-    assert "schema_version" not in written
+ENDPOINT = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "somebody/model"}
+
+
+def prompted(**fields: object) -> SimulatorManifest:
+    return make.manifest(artifact=None, files={}, engine=ENDPOINT, **fields)
+
+
+@pytest.mark.parametrize("field", ["url", "model"])
+def test_another_endpoint_or_model_is_another_simulator(field):
+    other = ENDPOINT | {field: ENDPOINT[field] + "/2"}
+    assert make.manifest(artifact=None, files={}, engine=other).digest != prompted().digest
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"artifact": make.digest("weights"), "files": {}, "engine": ENDPOINT}, "no artifact"),
+        ({"artifact": None, "files": {"a": make.digest("a")}, "engine": ENDPOINT}, "no artifact"),
+        ({"artifact": None, "files": {}}, "an engine of ours serves an artifact"),
+    ],
+    ids=["an endpoint's weights", "an endpoint's files", "no weights"],
+)
+def test_a_world_has_weights_or_an_endpoint(fields, words):
+    with pytest.raises(ValueError, match=words):
+        make.manifest(**fields)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://me:secret@there/v1", "https://there/v1?key=secret", "https://there#x", "ftp://there"],
+)
+def test_an_endpoints_address_holds_no_secret(url):
+    with pytest.raises(ValueError, match="String should match"):
+        Endpoint(url=url, model="m")

@@ -60,3 +60,9 @@ def test_without_a_task_there_is_no_reward():
 def test_a_closing_pattern_that_is_none_is_refused():
     with pytest.raises(InputError, match="no regular expression"):
         check_rule(SuccessRule(closing="echo (", output=""))
+
+
+def test_a_closing_pattern_that_takes_for_ever_is_stopped():
+    rule = SuccessRule(closing=r"(x|x)*(x|x)*(x|x)*(.)\4y|(a?){40}a{40}", output="")
+    with pytest.raises(InputError, match="takes more than"):
+        judge(rule, "x" * 400, "[0] ~")

@@ -1,6 +1,7 @@
 """A service on a real ledger with an engine of no model, reached as its clients reach it."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -10,9 +11,12 @@ import pytest
 import make
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.fake import FakeEngine
+from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
 from agentworld.ledger import Ledger
 from agentworld.records.run import RunOpening
 from agentworld.simulate.app import create_app
+from agentworld.simulate.sealing import Sealer
+from agentworld.storage.objects import WriteOnce
 
 OPENING = RunOpening(agent="terminal-agent", starting_weights=make.digest("starting"))
 
@@ -33,14 +37,19 @@ class Served(NamedTuple):
 
     def http(self, method, path, body=None) -> httpx.Response:
         """One request of somebody else's client."""
+        return self.send(method, path, b"" if body is None else json.dumps(body).encode())
 
-        async def send():
+    def send(self, method, path, content) -> httpx.Response:
+        """One request with these bytes."""
+
+        async def ask():
             async with httpx.AsyncClient(
                 transport=self.transport, base_url="http://simulator"
             ) as client:
-                return await client.request(method, path, json=body)
+                headers = {"content-type": "application/json"} if content else {}
+                return await client.request(method, path, content=content, headers=headers)
 
-        return asyncio.run(send())
+        return asyncio.run(ask())
 
     def run(self) -> str:
         body = OPENING.model_dump(mode="json")
@@ -61,7 +70,16 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
     def start(answer=shell, ledger=Ledger, **manifest):
         engine, opened = FakeEngine(answer), ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
         ledgers.append(opened)
-        app = create_app(make.manifest(**manifest), engine, opened)
+        pinned = make.manifest(**manifest)
+        ensure_signer(tmp_path / "keys" / STEP_KEYS)
+        sealer = Sealer(
+            opened,
+            pinned.digest,
+            ensure_signer(tmp_path / "keys" / SIMULATOR_KEYS),
+            WriteOnce(str(tmp_path / "checkpoints")),
+            load_trusted(tmp_path / "keys" / STEP_KEYS),
+        )
+        app = create_app(pinned, engine, opened, sealer)
         return Served(engine, opened, httpx.ASGITransport(app, raise_app_exceptions=False))
 
     ledgers: list[Ledger] = []

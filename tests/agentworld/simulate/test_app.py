@@ -5,8 +5,9 @@ import pytest
 import make
 from agentworld.errors import EngineError, InputError, StoreError
 from agentworld.ledger import Ledger
-from agentworld.records.run import Episode, StepResult
+from agentworld.ledger.writes import Taken
 
+OPENING = {"agent": "terminal-agent", "starting_weights": make.digest("starting")}
 SIMULATOR = make.manifest().digest
 TASK = make.task().model_dump(mode="json")
 
@@ -22,7 +23,7 @@ def test_a_run_is_opened_counted_and_closed(serve):
     found = served.http("GET", f"/runs/{run}").json()
     assert (found["simulator"], found["num_episodes"], found["num_steps"]) == (SIMULATOR, 1, 1)
     final = {"final_weights": make.digest("final")}
-    assert served.http("POST", f"/runs/{run}/close", final).json()["final_weights"]
+    assert served.http("POST", f"/runs/{run}/close", final).json()["closing"]
     assert served.http("POST", f"/runs/{run}/close", final).status_code == 200
 
 
@@ -36,13 +37,9 @@ def test_a_reset_gives_the_instruction_and_no_observation(serve):
 
 def test_a_step_shows_what_the_engine_said(serve):
     served = serve(lambda messages: "<think>easy</think>besa\n[0] ~")
-    answer = StepResult.model_validate(served.step(served.reset(), "cat rimo.txt", 1).json())
-    assert (answer.observation, answer.step, answer.reward, answer.done) == (
-        "besa\n[0] ~",
-        1,
-        None,
-        False,
-    )
+    answer = served.step(served.reset(), "cat rimo.txt", 1).json()
+    assert answer["observation"] == "besa\n[0] ~"
+    assert (answer["step"], answer["reward"], answer["done"]) == (1, None, False)
 
 
 def test_the_engine_reads_the_start_and_every_earlier_turn(serve):
@@ -152,7 +149,10 @@ def test_many_episodes_at_once_are_each_written_once(serve):
         (EngineError("gone"), 503, "engine", True),
         (EngineError("cut", kind="cut-off", retryable=False), 502, "cut-off", False),
         (EngineError("long", kind="context", retryable=False), 422, "context", False),
-        (EngineError("no", kind="refused", retryable=False), 503, "refused", False),
+        (EngineError("no", kind="refused", retryable=False), 502, "refused", False),
+        (EngineError("late", kind="slow"), 504, "slow", True),
+        (EngineError("full", kind="capacity"), 429, "capacity", True),
+        (EngineError("open", kind="open"), 503, "open", True),
     ],
 )
 def test_a_failing_engine_is_a_typed_failure_and_no_step(serve, error, status, kind, retryable):
@@ -237,7 +237,10 @@ def test_what_is_not_there_is_404(serve, method, path, body):
         ("/runs", {}),
         ("/runs", {"agent": "a", "starting_weights": "latest"}),
         ("/reset", {"run": "r", "unknown": 1}),
-        ("/step", {"episode": "e", "action": "ls", "step": 0}),
+        ("/step", {"episode": "e", "action": "ls", "step": "1"}),
+        ("/step", {"episode": "e", "action": 1, "step": 1}),
+        ("/step", {"episode": "e", "action": "ls", "step": 1, "seed": 1}),
+        ("/step", ["e", "ls", 1]),
         ("/step", {"episode": "e", "action": "ls"}),
     ],
 )
@@ -286,10 +289,10 @@ def test_the_state_of_an_episode_is_all_that_was_answered(serve):
     served = serve()
     episode = served.reset(task=TASK)
     served.step(episode, "echo besa", 1)
-    state = Episode.model_validate(served.http("GET", f"/state/{episode}").json())
-    assert [step.observation for step in state.steps] == ["besa\n[0] ~"]
-    assert state.done
-    assert state.intact
+    state = served.http("GET", f"/state/{episode}").json()
+    assert [step["observation"] for step in state["steps"]] == ["besa\n[0] ~"]
+    assert state["closed"] == "done"
+    assert state["head"] == served.ledger.episode(episode).head
 
 
 @pytest.mark.parametrize(
@@ -319,13 +322,16 @@ def test_the_manifest_is_served_as_it_was_pinned(serve):
 
 def test_a_step_that_cannot_be_written_is_a_typed_failure_and_no_answer(serve):
     class FullLedger(Ledger):
-        def append_steps(self, steps):
-            raise StoreError(f"no room for {len(steps)} more steps")
+        def write(self, writes):
+            if any(isinstance(write, Taken) for write in writes):
+                raise StoreError(f"no room for {len(writes)} more steps")
+            super().write(writes)
 
     served = serve(ledger=FullLedger)
     answer = served.step(served.reset(), "ls", 1)
     assert problem(answer) == (503, "store")
     assert answer.json()["error"]["retryable"]
+    assert answer.headers["retry-after"] == "1"
 
 
 def test_a_mistake_of_ours_is_a_failure_that_names_the_simulator(serve):
@@ -335,6 +341,26 @@ def test_a_mistake_of_ours_is_a_failure_that_names_the_simulator(serve):
     assert answer.headers["x-agentworld-simulator"] == SIMULATOR
 
 
+def test_a_request_that_is_no_text_is_422_or_400_and_never_a_missing_route(serve):
+    assert problem(serve().send("POST", "/reset", b"\xff")) == (400, "input")
+    assert problem(serve().send("POST", "/step", b"\xff")) == (422, "input")
+
+
+@pytest.mark.parametrize("path", ["/step", "/reset"])
+def test_a_client_that_goes_away_in_a_request_is_no_mistake_of_ours(serve, path):
+    answers = []
+
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        answers.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}
+    asyncio.run(serve().transport.app(scope, receive, send))
+    assert answers[0]["status"] == 400
+
+
 def test_a_manifest_of_other_code_is_not_served(serve):
     with pytest.raises(InputError, match="pins renderer 'another'"):
         serve(renderer="another")
@@ -342,6 +368,6 @@ def test_a_manifest_of_other_code_is_not_served(serve):
 
 def test_every_failure_is_declared(serve):
     declared = serve().http("GET", "/openapi.json").json()["paths"]["/step"]["post"]["responses"]
-    assert declared.keys() == {"200", "404", "409", "422", "502", "503"}
+    assert declared.keys() == {"200", "404", "409", "422", "429", "502", "503", "504"}
     schema = declared["503"]["content"]["application/json"]["schema"]
     assert schema == {"$ref": "#/components/schemas/Failure"}

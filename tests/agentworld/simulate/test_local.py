@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import endpoint
 import make
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import InputError, SimulatorError
@@ -12,9 +13,9 @@ from agentworld.ledger import Ledger
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.run import RunOpening
-from agentworld.records.simulator import Sampling
-from agentworld.simulate.local import serve_simulator
-from agentworld.simulate.manifest import pin
+from agentworld.records.simulator import Endpoint, Sampling
+from agentworld.simulate.local import Stores, serve_simulator
+from agentworld.simulate.manifest import pin, pin_endpoint
 
 ENGINE = EngineRecipe(kind="transformers-serve", cache_blocks=128, batch_tokens=256)
 OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))
@@ -50,18 +51,35 @@ async def play(url):
 
 @pytest.mark.slow
 def test_a_pinned_simulator_serves_a_run_and_writes_it_down(tiny_model, tmp_path):
-    url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    manifest, logs = pinned(tiny_model, tmp_path), tmp_path / "logs"
-    with serve_simulator(manifest, tiny_model, ENGINE, url, logs) as simulator:
+    manifest, logs, stores = pinned(tiny_model, tmp_path), tmp_path / "logs", Stores.of(tmp_path)
+    with serve_simulator(manifest, tiny_model, ENGINE, stores, logs) as simulator:
         run, shown = asyncio.run(play(simulator))
     answered = [text for text in shown if text not in ("cut-off", "unparsable")]
     assert answered
-    ledger = Ledger(url)
+    ledger = Ledger(stores.ledger_url)
     assert ledger.run(run.id) == run
     assert (run.num_episodes, run.num_steps) == (10, len(answered))
     assert ledger.runs_for_agent_weights(make.digest("final")) == [run]
     ledger.close()
     assert (logs / "engine.log").stat().st_size > 0
+
+
+@pytest.mark.slow
+def test_the_world_of_an_endpoint_is_served_without_an_engine(tmp_path, monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_ENGINE_API_KEY", "a key")
+    recipe = SimulateRecipe(system_prompt="You simulate a shell.")
+    with endpoint.running(lambda asked: f"saw {asked.body['messages'][-1]['content']}") as there:
+        manifest = pin_endpoint(Endpoint(url=there.url, model="m"), recipe)
+        manifest.write(tmp_path / "manifest.json")
+        served = serve_simulator(
+            *(tmp_path / "manifest.json", tmp_path / "none", ENGINE),
+            *(Stores.of(tmp_path), tmp_path / "logs"),
+        )
+        with served as simulator:
+            _, shown = asyncio.run(play(simulator))
+    assert sorted(shown) == sorted(f"saw echo {n} > a{n * 7}" for n in range(10))
+    assert {asked.headers["authorization"] for asked in there.asked} == {"Bearer a key"}
+    assert there.asked[0].body["messages"][0]["content"].startswith("You simulate a shell.")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +99,7 @@ def test_nothing_is_started_that_is_not_as_it_was_pinned(tmp_path, engine, weigh
     recipe = ENGINE.model_copy(update=engine)
     with (
         pytest.raises(InputError, match=problem),
-        serve_simulator(manifest, folder, recipe, "sqlite://", logs),
+        serve_simulator(manifest, folder, recipe, Stores.of(tmp_path), logs),
     ):
         pass
     assert not logs.exists()

@@ -1,6 +1,7 @@
 """The service as a process of its own, with an engine that is an HTTP server of this one."""
 
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -12,14 +13,17 @@ from pathlib import Path
 import pytest
 
 import agentworld
+import endpoint
 import make
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.process import free_port, running
-from agentworld.errors import EngineError
+from agentworld.errors import EngineError, InputError
 from agentworld.ledger import Ledger
 from agentworld.records.base import digest_bytes
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.run import RunOpening
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.simulate.main import Settings, serve
 
 OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))
 TASK = make.task(turn_limit=50)
@@ -34,7 +38,11 @@ class Engine(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
         Engine.asked += 1
         answer = {
-            "choices": [{"message": {"content": f"{Engine.asked}\n[0] ~"}}],
+            "id": self.headers["X-Request-Id"],
+            "model": "m",
+            "choices": [
+                {"message": {"content": f"{Engine.asked}\n[0] ~"}, "finish_reason": "stop"}
+            ],
             "usage": {"prompt_tokens": 1, "completion_tokens": 1},
         }
         self.send_response(200)
@@ -70,9 +78,12 @@ def service(folder, engine_url):
     environment = {
         "AGENTWORLD_MANIFEST": str(folder.parent / "manifest.json"),
         "AGENTWORLD_MODEL_FOLDER": str(folder),
-        "AGENTWORLD_ENGINE_URL": engine_url,
+        "AGENTWORLD_ENGINE_URLS": json.dumps([engine_url]),
         "AGENTWORLD_ENGINE_MODEL": "m",
         "AGENTWORLD_LEDGER_URL": f"sqlite:///{folder.parent / 'ledger.db'}",
+        "AGENTWORLD_OBJECTS_URL": str(folder.parent / "objects"),
+        "AGENTWORLD_CHECKPOINTS_URL": str(folder.parent / "checkpoints"),
+        "AGENTWORLD_KEYS": str(folder.parent / "keys"),
         "AGENTWORLD_PORT": str(port),
         "PYTHONPATH": str(Path(agentworld.__file__).parents[1]),
     }
@@ -148,3 +159,35 @@ def test_a_service_refuses_a_folder_that_is_not_the_pinned_one(folder, engine_ur
 
     with pytest.raises(EngineError, match=r"status 2; .*\nerror: .*model\.safetensors is not the"):
         work()
+
+
+@pytest.mark.slow
+def test_a_service_does_not_start_where_a_promised_seed_is_not_kept(folder):
+    path = folder.parent / "manifest.json"
+    known = SimulatorManifest.read(path)
+    seeded = known.sampling.model_copy(update={"temperature": 1.0, "seed_policy": "seeded"})
+    known.model_copy(update={"sampling": seeded}).write(path)
+
+    drawn = itertools.count()
+
+    def work():
+        with (
+            endpoint.running(lambda _asked: str(next(drawn))) as engine,
+            service(folder, engine.url) as server,
+        ):
+            server.wait_until_ready("/health", 120)
+
+    with pytest.raises(EngineError, match=r"status 2; .*\nerror: equal seeds do not give equal"):
+        work()
+
+
+def test_a_service_without_an_engine_says_what_is_missing(folder):
+    settings = Settings(
+        manifest=folder.parent / "manifest.json",
+        ledger_url="sqlite://",
+        objects_url="",
+        checkpoints_url="",
+        keys=folder,
+    )
+    with pytest.raises(InputError, match="set AGENTWORLD_MODEL_FOLDER, AGENTWORLD_ENGINE_URLS"):
+        serve(settings)

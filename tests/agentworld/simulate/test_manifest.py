@@ -1,11 +1,16 @@
 import pytest
 
 import make
+from agentworld.domains.terminal.prompts import prompt_parts
 from agentworld.errors import InputError
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
+from agentworld.records.base import digest_bytes
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.simulator import Sampling
-from agentworld.simulate.manifest import check_code, check_engine, check_files, pin
+from agentworld.records.episode import Episode, EpisodeOpening
+from agentworld.records.simulator import Endpoint, Sampling
+from agentworld.rendering.messages import world_messages
+from agentworld.simulate.manifest import check_code, check_engine, check_files, pin, pin_endpoint
+from agentworld.simulate.session import history
 
 ENGINE = EngineRecipe(kind="transformers-serve")
 
@@ -57,7 +62,7 @@ def test_a_manifest_whose_files_are_not_its_artifact_is_refused(folder):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("renderer", "chat-v0"), ("parser", "none"), ("system_prompt", ""), ("domains", ("web",))],
+    [("renderer", "chat-v0"), ("request", "none"), ("parser", "none")],
 )
 def test_other_code_does_not_serve_a_manifest(folder, field, value):
     with pytest.raises(InputError, match=f"pins {field}"):
@@ -74,6 +79,68 @@ def test_an_engine_of_another_version_is_not_the_pinned_one(folder):
     engine = manifest.engine.model_copy(update={"version": "transformers 4.0.0"})
     with pytest.raises(InputError, match=r"pins engine\.version 'transformers 4\.0\.0'"):
         check_engine(manifest.model_copy(update={"engine": engine}), ENGINE)
+
+
+def test_a_file_that_may_run_code_is_not_served_though_it_was_pinned(folder):
+    (folder / "modeling.py").touch()
+    with pytest.raises(InputError, match=r"modeling\.py may carry code"):
+        check_files(pinned(folder), folder)
+
+
+def test_all_that_a_recipe_says_of_a_world_is_pinned(folder):
+    recipe = SimulateRecipe(
+        sampling=Sampling(temperature=0.5),
+        system_prompt="a shell",
+        control_text="be slow",
+        retry={"attempts": 3},
+        confidence={"min_agreement": 0.5},
+        domains=("swe",),
+    )
+    manifest = pinned(folder, recipe)
+    for field in SimulateRecipe.model_fields.keys() - {"context_tokens"}:
+        assert getattr(manifest, field) == getattr(recipe, field)
+
+
+def test_an_engine_is_pinned_with_how_it_computes(folder):
+    engine = EngineRecipe(kind="vllm", dtype="bfloat16", quantisation="fp8", parallelism=2)
+    made = pinned(folder, engine=engine).engine
+    assert (made.dtype, made.quantisation, made.parallelism) == ("bfloat16", "fp8", 2)
+    for words in ("--dtype bfloat16", "--quantization fp8", "--tensor-parallel-size 2"):
+        assert words in " ".join(made.arguments)
+
+
+def test_transformers_serve_is_asked_for_nothing_that_it_cannot_do():
+    with pytest.raises(ValueError, match="takes neither quantisation nor parallelism"):
+        EngineRecipe(parallelism=2)
+
+
+THERE = Endpoint(url="http://127.0.0.1:8000", model="m")
+
+
+def test_an_endpoint_is_pinned_without_what_nobody_can_see():
+    manifest = pin_endpoint(THERE, SimulateRecipe(system_prompt="a shell"))
+    assert (manifest.artifact, manifest.files, manifest.engine) == (None, {}, THERE)
+    assert manifest.context_tokens == 8_192
+    wide = SimulateRecipe(context_tokens=100_000)
+    assert pin_endpoint(THERE, wide).context_tokens == 100_000
+
+
+def test_no_engine_of_ours_serves_the_world_of_an_endpoint():
+    with pytest.raises(InputError, match="answers at http://127.0.0.1:8000; no engine of ours"):
+        check_engine(pin_endpoint(THERE, SimulateRecipe()), ENGINE)
+
+
+def test_the_pinned_prompt_is_asked_byte_for_byte_as_the_world_was_trained(folder):
+    opening = EpisodeOpening(run="r", initial_state="a.txt: b", simulation_instruction="be slow")
+    manifest = pinned(folder)
+    asked, *_ = history(manifest, Episode("e", manifest.digest, opening))
+    trained, *_ = world_messages(prompt_parts("a.txt: b", instruction="be slow"), (), "")
+    assert asked == trained
+
+
+def test_a_service_shows_the_very_bytes_of_its_digest(serve):
+    told = serve().http("GET", "/manifest")
+    assert digest_bytes(told.content) == told.headers["x-agentworld-simulator"]
 
 
 def test_a_seeded_simulator_needs_an_engine_that_takes_seeds(folder):

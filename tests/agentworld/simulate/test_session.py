@@ -4,9 +4,10 @@ from hypothesis import strategies as st
 
 import make
 from agentworld.engine.base import Completion
-from agentworld.errors import Conflict, EngineError
-from agentworld.records.run import Episode, EpisodeOpening
+from agentworld.errors import Conflict, EngineError, InputError
+from agentworld.records.episode import Confidence, Episode, EpisodeOpening
 from agentworld.simulate import session
+from agentworld.simulate.open_episodes import OpenEpisode
 
 MANIFEST = make.manifest()
 ACTIONS = st.sampled_from(["ls", "cat rimo.txt", "echo besa", "echo tane", ""])
@@ -20,14 +21,27 @@ OPENINGS = st.sampled_from(
 )
 
 
+def begun(opening):
+    return opened(Episode("e", MANIFEST.digest, opening))
+
+
+def opened(episode):
+    return OpenEpisode(episode, session.history(MANIFEST, episode), ())
+
+
+def whole(episode):
+    return Episode(episode.id, MANIFEST.digest, episode.opening, tuple(episode.steps))
+
+
 def play(opening, turns):
     """Folds turns into an episode; what comes after its end is not taken."""
-    episode = Episode(id="e", simulator=MANIFEST.digest, opening=opening)
+    episode = begun(opening)
     for action, shown in turns:
-        if episode.done:
+        if episode.closed:
             break
-        step = session.next_step(episode, action, shown)
-        episode = episode.model_copy(update={"steps": (*episode.steps, step)})
+        request = session.Request(len(episode.steps) + 1, action)
+        step = session.next_step(episode, request, session.Observed(shown, Confidence()))
+        episode.add(step, session.said(step))
     return episode
 
 
@@ -38,7 +52,7 @@ EPISODES = st.builds(play, OPENINGS, st.lists(st.tuples(ACTIONS, SHOWN), max_siz
 def test_an_episode_is_a_chain_of_numbered_steps_within_its_limit(episode):
     assert [step.number for step in episode.steps] == list(range(1, len(episode.steps) + 1))
     assert len(episode.steps) <= episode.opening.limit
-    assert episode.intact
+    assert whole(episode).intact
 
 
 @given(EPISODES)
@@ -46,20 +60,19 @@ def test_only_the_last_step_ends_an_episode_or_is_rewarded(episode):
     for step in episode.steps[:-1]:
         assert not step.done
         assert step.reward is None
-    if episode.done and episode.opening.task:
+    if episode.closed and episode.opening.task:
         assert episode.steps[-1].reward in (0.0, 1.0)
 
 
 @given(EPISODES)
 def test_every_step_can_be_asked_for_again(episode):
     for step in episode.steps:
-        found = session.recorded(episode, session.Request(step.number, step.action))
-        assert session.answered(episode, step) == session.answered(episode, found)
+        assert session.recorded(episode, session.Request(step.number, step.action)) == step
 
 
 @given(EPISODES, st.integers(-1, 12))
 def test_a_step_is_new_only_where_it_is_the_next_one(episode, number):
-    following = not episode.done and number == len(episode.steps) + 1
+    following = not episode.closed and number == len(episode.steps) + 1
     if following:
         assert session.recorded(episode, session.Request(number, "ls")) is None
     elif not 1 <= number <= len(episode.steps):
@@ -67,26 +80,73 @@ def test_a_step_is_new_only_where_it_is_the_next_one(episode, number):
             session.recorded(episode, session.Request(number, "ls"))
 
 
-@given(EPISODES, ACTIONS)
-def test_the_engine_reads_every_turn_in_order_and_the_action_last(episode, action):
-    system, *turns = session.messages(MANIFEST, episode, action)
+@given(EPISODES)
+def test_the_engine_reads_the_start_and_every_turn_in_order(episode):
+    system, *turns = episode.history
     expected = [text for step in episode.steps for text in (step.action, step.observation)]
-    assert [turn["content"] for turn in turns] == [*expected, action]
+    assert [turn["content"] for turn in turns] == expected
     assert episode.opening.start in system["content"]
 
 
-@given(EPISODES, EPISODES)
-def test_what_the_engine_reads_depends_on_the_episode_alone(first, second):
-    same = (first.opening, [(s.action, s.observation) for s in first.steps]) == (
-        second.opening,
-        [(s.action, s.observation) for s in second.steps],
+@given(EPISODES)
+def test_an_episode_that_is_read_again_goes_on_as_the_one_that_was_kept(episode):
+    again = opened(whole(episode))
+    assert (again.history, again.head, again.steps) == (
+        episode.history,
+        episode.head,
+        episode.steps,
     )
-    asked = [session.messages(MANIFEST, episode, "ls") for episode in (first, second)]
-    assert not same or asked[0] == asked[1]
+
+
+@given(EPISODES, st.data())
+def test_a_fork_has_the_same_past_under_its_own_name(episode, data):
+    ongoing = [step for step in episode.steps if not step.done]
+    taken = data.draw(st.integers(0, len(ongoing)))
+    empty = Episode("fork", MANIFEST.digest, episode.opening)
+    fork = session.forked(empty, episode.steps[:taken])
+    assert fork.intact
+    assert opened(fork).history == episode.history[: 1 + 2 * taken]
+    assert not {step.head for step in fork.steps} & {step.head for step in episode.steps}
+
+
+def test_an_episode_that_is_over_is_forked_before_its_end():
+    episode = play(EpisodeOpening(run="r", turn_limit=1), [("ls", "[0] ~")])
+    with pytest.raises(Conflict, match="fork it earlier"):
+        session.forked(Episode("fork", MANIFEST.digest, episode.opening), episode.steps)
+
+
+@given(EPISODES)
+def test_a_replay_says_what_the_record_says_and_nothing_after_it(episode):
+    replay = OpenEpisode(
+        Episode("replay", MANIFEST.digest, episode.opening), [], tuple(episode.steps)
+    )
+    for step in episode.steps:
+        shown = session.replayed(replay, session.Request(step.number, step.action))
+        assert shown == session.Observed(step.observation, step.confidence)
+        with pytest.raises(Conflict, match="another action"):
+            session.replayed(replay, session.Request(step.number, step.action + "!"))
+    with pytest.raises(Conflict, match="the record ends"):
+        session.replayed(replay, session.Request(len(episode.steps) + 1, "ls"))
 
 
 def test_an_unseeded_simulator_has_no_seed():
-    assert session.seed(MANIFEST, play(EpisodeOpening(run="r"), [])) is None
+    opening = EpisodeOpening(run="r")
+    assert session.seed(MANIFEST, opening, 1) is None
+
+
+def test_a_seed_that_cannot_be_honoured_is_refused_and_not_ignored():
+    with pytest.raises(InputError, match="seed 7 cannot be honoured"):
+        session.check_seed(MANIFEST, EpisodeOpening(run="r", seed=7))
+
+
+def test_a_seeded_simulator_draws_each_step_with_a_seed_of_its_own():
+    manifest = make.manifest(sampling={"seed_policy": "seeded"})
+    drawn = [
+        session.seed(manifest, EpisodeOpening(run="r", seed=given), number)
+        for given, number in ((7, 1), (7, 1), (7, 2), (8, 1))
+    ]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn)) == 3
 
 
 def test_the_prompt_and_the_longest_answer_must_fit():

@@ -4,20 +4,18 @@ import threading
 import pytest
 
 import make
-from agentworld.errors import Conflict
-from agentworld.records.run import EpisodeStep
-from agentworld.simulate.writer import StepWriter
+from agentworld.errors import Conflict, StoreError
+from agentworld.ledger.writes import Taken
+from agentworld.simulate.writer import Writer
 
 
 def step(number):
-    return EpisodeStep(
-        episode="e", number=number, action="ls", observation="[0] ~", head=make.digest("head")
-    )
+    return Taken("r", make.episode("[0] ~").steps[0]._replace(number=number))
 
 
 def write_all(append, numbers):
     async def work():
-        writer = StepWriter(append)
+        writer = Writer(append)
         writes = (writer.write(step(number)) for number in numbers)
         return await asyncio.gather(*writes, return_exceptions=True)
 
@@ -27,13 +25,13 @@ def write_all(append, numbers):
 def test_steps_that_come_while_one_is_written_share_the_next_transaction():
     batches, first_is_in, go_on = [], threading.Event(), threading.Event()
 
-    def append(steps):
-        batches.append([step.number for step in steps])
+    def append(writes):
+        batches.append([write.step.number for write in writes])
         first_is_in.set()
         go_on.wait(30)
 
     async def work():
-        writer = StepWriter(append)
+        writer = Writer(append)
         first = asyncio.create_task(writer.write(step(1)))
         await asyncio.to_thread(first_is_in.wait, 30)
         others = [asyncio.create_task(writer.write(step(number))) for number in (2, 3, 4)]
@@ -49,11 +47,11 @@ def test_a_step_is_durable_when_its_writer_returns():
     stored = []
 
     async def work():
-        writer = StepWriter(stored.extend)
+        writer = Writer(stored.extend)
         await writer.write(step(1))
-        assert [step.number for step in stored] == [1]
+        assert [write.step.number for write in stored] == [1]
         await writer.write(step(2))
-        assert [step.number for step in stored] == [1, 2]
+        assert [write.step.number for write in stored] == [1, 2]
 
     asyncio.run(work())
 
@@ -61,19 +59,30 @@ def test_a_step_is_durable_when_its_writer_returns():
 def test_a_step_at_fault_fails_alone():
     stored = []
 
-    def append(steps):
-        if any(step.number == 2 for step in steps):
+    def append(writes):
+        if any(write.step.number == 2 for write in writes):
             raise Conflict("step 2 is there already")
-        stored.extend(step.number for step in steps)
+        stored.extend(write.step.number for write in writes)
 
     outcomes = write_all(append, [1, 2, 3])
     assert [type(outcome) for outcome in outcomes] == [type(None), Conflict, type(None)]
     assert stored == [1, 3]
 
 
+def test_a_store_that_is_gone_is_asked_once_for_all_who_wait():
+    asked = []
+
+    def append(writes):
+        asked.append(len(writes))
+        raise StoreError("the ledger is locked")
+
+    assert {type(outcome) for outcome in write_all(append, [1, 2, 3])} == {StoreError}
+    assert asked == [3]
+
+
 def test_a_mistake_of_ours_reaches_who_waits():
-    def append(steps):
-        raise ZeroDivisionError(len(steps))
+    def append(writes):
+        raise ZeroDivisionError(len(writes))
 
     assert {type(outcome) for outcome in write_all(append, [1, 2])} == {ZeroDivisionError}
 
@@ -82,7 +91,7 @@ def test_a_writer_that_nobody_waits_for_still_writes():
     stored = []
 
     async def work():
-        writer = StepWriter(stored.extend)
+        writer = Writer(stored.extend)
         waiting = asyncio.create_task(writer.write(step(1)))
         await asyncio.sleep(0)
         waiting.cancel()
@@ -91,4 +100,4 @@ def test_a_writer_that_nobody_waits_for_still_writes():
         await writer.write(step(2))
 
     asyncio.run(work())
-    assert [step.number for step in stored] == [1, 2]
+    assert [write.step.number for write in stored] == [1, 2]

@@ -49,3 +49,7 @@ def test_an_agent_is_trained_on_the_rewards_of_its_world(parent: Path, tmp_path:
     assert made.simulator == simulator
     assert world.num_episodes == 2 * 2 * 2
     assert made.artifact != ArtifactManifest.of(parent).digest
+    assert {(each.policy, each.policy_step) for each in world.sampled if each} == {
+        (ArtifactManifest.of(parent).digest, 0),
+        (ArtifactManifest.of(parent).digest, 1),
+    }

@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+import make
 from agentworld.domains.terminal.tasks import make_errand
 from agentworld.errors import SimulatorError
 from agentworld.train.model import LanguageModel
@@ -30,10 +31,37 @@ def test_an_episode_is_one_row_whose_actions_alone_carry_loss(
     assert language_model.tokenizer.decode(heard) == shown * 2
 
 
+def test_a_world_is_told_all_that_the_policy_wrote_and_which_policy_it_was(
+    language_model: LanguageModel,
+) -> None:
+    world, weights = ScriptedWorld(), make.digest("weights")
+    task = make_errand(0, held_out=False).task
+    policy = Policy(*language_model, temperature=1.0, max_tokens=8, weights=weights, step=7)
+    (attempt,) = asyncio.run(roll_out(policy, world, [task]))
+    written = [
+        token
+        for token, is_action in zip(attempt.completion_ids, attempt.is_action, strict=True)
+        if is_action
+    ]
+    sampled = [each for each in world.sampled if each]
+    assert len(sampled) == 3
+    assert {(each.policy, each.policy_step) for each in sampled} == {(weights, 7)}
+    assert "".join(each.text for each in sampled) == language_model.tokenizer.decode(written)
+
+
 def test_an_episode_that_the_simulator_fails_is_a_hole(language_model: LanguageModel) -> None:
     failing = make_errand(1, held_out=False).task.id
     attempts = play(language_model, ScriptedWorld(frozenset({failing})), 4)
     assert [attempt.reward for attempt in attempts] == [1.0, None, 1.0, 1.0]
+
+
+def test_an_episode_that_never_began_is_a_hole_with_a_row_of_its_own(
+    language_model: LanguageModel,
+) -> None:
+    shut = make_errand(1, held_out=False).task.id
+    hole = play(language_model, ScriptedWorld(shut=frozenset({shut})), 4)[1]
+    assert hole.reward is None
+    assert (len(hole.completion_ids), sum(hole.is_action)) == (1, 0)
 
 
 def test_a_simulator_that_is_gone_stops_the_training(language_model: LanguageModel) -> None:

@@ -1,0 +1,139 @@
+"""Whether a run's two logs, which different hands wrote, tell the same.
+
+A step in the ledger alone is one that the agent's log lost. A step in the trajectory alone is one
+that no simulator ever answered, and a step that both tell otherwise is one that somebody
+changed: both are alarms.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+from agentworld.errors import StoreError
+from agentworld.records.base import Digest, Record
+from agentworld.records.episode import Episode, text_digest
+from agentworld.records.run import AgentRun
+from agentworld.records.trajectory_log import TornLine, TrajectoryLine, TrajectoryStep
+
+_MOST_EXAMPLES = 20
+
+
+class JoinReport(Record):
+    """The answer to: do the simulator's transitions and the agent's trajectory agree?"""
+
+    run: str
+    num_matched: int
+    """Steps that both tell alike."""
+    num_only_in_ledger: int
+    num_only_in_trajectory: int
+    num_other_simulator: int
+    """Of the steps in both: answered by another simulator, as the agent tells it."""
+    num_other_action: int
+    num_other_observation: int
+    num_other_reward: int
+    num_repeated: int
+    """Lines of the trajectory beyond the first of a step."""
+    num_torn: int
+    """Files of the trajectory whose last line a killed trainer did not finish."""
+    examples: tuple[str, ...]
+    """The first steps that are not in both alike."""
+
+    @property
+    def is_alarm(self) -> bool:
+        """Something else than a loss."""
+        return bool(
+            self.num_only_in_trajectory
+            or self.num_other_simulator
+            or self.num_other_action
+            or self.num_other_observation
+            or self.num_other_reward
+        )
+
+
+class _Told(NamedTuple):
+    """What one of the two tells of a step."""
+
+    episode: str
+    step: int
+    by_agent: bool
+    simulator: Digest
+    action: Digest
+    observation: Digest
+    reward: float | None
+
+
+_COMPARED = ("simulator", "action", "observation", "reward")
+
+
+def join_run(
+    run: AgentRun, episodes: Iterable[Episode], trajectory: Iterable[TrajectoryLine | TornLine]
+) -> JoinReport:
+    """Compares a run's episodes with those lines that are of this run, both in any order.
+
+    Memory does not grow with their number.
+    """
+    count: Counter[str] = Counter()
+    examples: list[str] = []
+    told = chain(_by_ledger(episodes), _by_agent(run, trajectory, count))
+    for (episode, step), same in groupby(_sorted_on_disk(told), key=itemgetter(0, 1)):
+        found = _compare(list(same))
+        count.update(found)
+        if "num_matched" not in found and len(examples) < _MOST_EXAMPLES:
+            words = ", ".join(sorted(name.removeprefix("num_").replace("_", " ") for name in found))
+            examples.append(f"step {step} of episode {episode}: {words}")
+    counts = {name: count[name] for name in JoinReport.model_fields if name.startswith("num_")}
+    return JoinReport.model_validate({"run": run.id, **counts, "examples": examples})
+
+
+def _by_ledger(episodes: Iterable[Episode]) -> Iterator[_Told]:
+    for episode in episodes:
+        for step in episode.steps[episode.num_copied :]:
+            digests = episode.simulator, step.action_digest, step.observation_digest
+            yield _Told(episode.id, step.number, False, *digests, step.reward)
+
+
+def _by_agent(
+    run: AgentRun, trajectory: Iterable[TrajectoryLine | TornLine], count: Counter[str]
+) -> Iterator[_Told]:
+    for line in trajectory:
+        if isinstance(line, TornLine):
+            count["num_torn"] += 1
+        elif isinstance(line, TrajectoryStep) and line.run == run.id:
+            digests = line.simulator, text_digest(line.action), line.observation_digest
+            yield _Told(line.episode, line.step, True, *digests, line.reward)
+
+
+def _compare(told: list[_Told]) -> Counter[str]:
+    """The counts of a step that one or both tell of."""
+    agent = [each for each in told if each.by_agent]
+    ledger = [each for each in told if not each.by_agent]
+    if not agent:
+        return Counter(num_only_in_ledger=1)
+    found = Counter(num_repeated=len(agent) - 1) if len(agent) > 1 else Counter()
+    if not ledger:
+        return found + Counter(num_only_in_trajectory=1)
+    differ = {
+        f"num_other_{name}"
+        for name in _COMPARED
+        if any(getattr(each, name) != getattr(ledger[0], name) for each in agent)
+    }
+    return found + Counter(differ or {"num_matched"})
+
+
+def _sorted_on_disk(told: Iterable[_Told]) -> Iterator[_Told]:
+    """By episode and step."""
+    try:
+        with closing(sqlite3.connect("")) as database:  # a file that goes with the connection
+            database.execute(f"CREATE TABLE told ({', '.join(_Told._fields)})")
+            places = ", ".join("?" * len(_Told._fields))
+            database.executemany(f"INSERT INTO told VALUES ({places})", told)
+            rows = database.execute("SELECT * FROM told ORDER BY episode, step, by_agent")
+            yield from map(_Told._make, rows)
+    except sqlite3.Error as error:
+        raise StoreError(
+            f"the steps cannot be sorted on disk: {error}; free space for temporary files"
+        ) from error

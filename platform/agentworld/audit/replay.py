@@ -1,0 +1,77 @@
+"""Whether a service answers a recorded episode from its record, byte for byte.
+
+A replay is an episode of its own, in an evaluation run of its own: the recorded run may be closed.
+"""
+
+from collections.abc import Iterator
+
+from agentworld.client.simulator import SimulatorClient
+from agentworld.errors import Conflict
+from agentworld.records.base import Record
+from agentworld.records.episode import Episode, EpisodeOpening, EpisodeStep, Source, StepResult
+from agentworld.records.run import AgentRun
+
+
+class ReplayReport(Record):
+    """The answer to: does the service give this episode again as it was?"""
+
+    episode: str
+    run: str
+    """The run that was opened for the replay."""
+    replay: str
+    """The episode in it."""
+    num_steps: int
+    differences: tuple[str, ...]
+    """None where every answer is the recorded one."""
+
+
+async def replay_episode(name: str, client: SimulatorClient, opened_by: str) -> ReplayReport:
+    """Takes every recorded action again; raises Conflict where retention erased one."""
+    recorded = await client.episode(name)
+    actions = [_action(step) for step in recorded.steps]
+    run = await _open_run(recorded, client, opened_by)
+    source = Source(episode=name, step=len(actions))
+    begun = await client.begin(EpisodeOpening(run=run.id, replay=source))
+    differences: list[str] = []
+    for step, action in zip(recorded.steps, actions, strict=True):
+        differences += _differences(step, await client.step(begun.episode, action))
+    await client.end(begun.episode)
+    await client.close_run(run.opening.starting_weights)
+    return ReplayReport(
+        episode=name,
+        run=run.id,
+        replay=begun.episode,
+        num_steps=len(actions),
+        differences=tuple(differences),
+    )
+
+
+async def _open_run(recorded: Episode, client: SimulatorClient, opened_by: str) -> AgentRun:
+    first = await client.resume_run(recorded.opening.run)
+    own = {"purpose": "evaluation", "opened_by": opened_by, "simulator": None}
+    return await client.open_run(first.opening.model_copy(update=own))
+
+
+def _action(step: EpisodeStep) -> str:
+    if step.action is None:
+        raise Conflict(
+            f"step {step.number} of episode {step.episode} was erased by retention; what is left of"
+            " it can be verified and not replayed"
+        )
+    return step.action
+
+
+def _differences(step: EpisodeStep, answer: StepResult) -> Iterator[str]:
+    """What of an answer is not as it was recorded."""
+    recorded = {
+        "observation": step.observation,
+        "reward": step.reward,
+        "done": step.done,
+        "truncated": step.truncated,
+        "mean_logprob": step.confidence.mean_logprob,
+        "agreement": step.confidence.agreement,
+        "low_confidence": step.confidence.low,
+    }
+    for name, value in recorded.items():
+        if getattr(answer, name) != value:
+            yield f"step {step.number}: the {name} is another one than was recorded"

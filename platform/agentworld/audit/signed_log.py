@@ -1,0 +1,181 @@
+"""A run's log, and how far it is the one that was signed: nothing changed, left out or cut off.
+
+What is signed is compared with what is there: the run's row with the log's first and last
+entry, the log with the checkpoints of both stores. An old ledger that was restored does not have
+the newest of them.
+"""
+
+from collections.abc import Container, Iterator
+from typing import NamedTuple, Protocol
+
+from pydantic import ValidationError
+
+from agentworld.audit.evidence import Evidence, StoredCheckpoints, copies_of
+from agentworld.errors import EvidenceError, NotFound
+from agentworld.evidence.checkpoint import RunCheckpoint
+from agentworld.evidence.merkle import MerkleTree
+from agentworld.evidence.weights import RunWeights, check_weights
+from agentworld.records.base import Digest, digest_bytes
+from agentworld.records.episode import Episode
+from agentworld.records.log import Fields, LogEntry, run_closed
+from agentworld.records.run import AgentRun, RunOpening
+
+
+class RunRecord(Protocol):
+    """What a verification reads of the ledger."""
+
+    def run(self, run: str) -> AgentRun:
+        """A run; raises NotFound."""
+        ...
+
+    def log(self, run: str, after: int = 0) -> list[LogEntry]:
+        """A run's log in its order."""
+        ...
+
+    def episode(self, episode: str) -> Episode:
+        """An episode with its steps; raises NotFound."""
+        ...
+
+    def heads_by_entry(self, run: str) -> dict[int, list[Digest]]:
+        """The heads of a run's steps by the log entry that covers them."""
+        ...
+
+    def checkpoints(self, run: str) -> dict[int, bytes]:
+        """A run's signed checkpoints by their lengths."""
+        ...
+
+
+class SignedLog(NamedTuple):
+    """A run's log with what is wrong with it."""
+
+    run: AgentRun
+    told: list[Fields]
+    """What its entries say, in their order; one that cannot be read says nothing."""
+    heads: dict[int, list[Digest]]
+    """Of the run's steps, by the entry that covers them."""
+    newest: int
+    """Entries that it had when all of this was read: the run may be served meanwhile."""
+    signed_length: int
+    """Entries that the newest checkpoint covers whose signature holds."""
+    problems: list[str]
+
+
+def read_log(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
+    """Raises NotFound where there is no such run, EvidenceError where it is gone or garbled."""
+    try:
+        return _read(name, ledger, evidence)
+    except (ValueError, TypeError) as error:
+        raise EvidenceError(
+            f"the ledger's record of run {name} is garbled ({type(error).__name__}); restore it"
+        ) from error
+
+
+def step_problems(log: SignedLog, only: Container[int] | None = None) -> Iterator[str]:
+    """Every step is under one entry, and every entry, or `only` these, has the steps it names."""
+    told = {place: said for place, said in enumerate(log.told, 1) if said.get("kind") == "steps"}
+    for place in sorted(told.keys() | log.heads.keys()):
+        if len(log.told) < place <= log.newest or (only is not None and place not in only):
+            continue
+        found = log.heads.get(place, [])
+        digest = digest_bytes("\n".join(map(str, found)).encode())
+        said = told.get(place, {})
+        if (said.get("num_steps"), said.get("heads")) != (len(found), digest):
+            yield f"the {len(found)} steps under entry {place} are not those that it names"
+
+
+def _read(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
+    # In this order: what a service adds meanwhile is then never missed where it is looked for.
+    in_ledger, run = ledger.checkpoints(name), _run(name, ledger, evidence)
+    stored = StoredCheckpoints(in_ledger, copies_of(name, evidence.second_store))
+    log, heads = ledger.log(name), ledger.heads_by_entry(name)
+    newest = ledger.run(name).log_length
+    told = [_fields(entry) for entry in log]
+    checkpoints = stored.check(run, evidence.trusted)
+    problems = [
+        *checkpoints.problems,
+        *_length_problems(run, log, newest),
+        *_order_problems(run, log, told),
+        *_opening_problems(run, told[:1]),
+        *_closing_problems(run, told, evidence),
+        *_checkpoint_problems(checkpoints.good, log),
+    ]
+    signed_length = max((each.length for each in checkpoints.good), default=0)
+    return SignedLog(run, told, heads, newest, signed_length, problems)
+
+
+def _run(name: str, ledger: RunRecord, evidence: Evidence) -> AgentRun:
+    try:
+        return ledger.run(name)
+    except NotFound:
+        # What a person typed may be a path, and is then no run's name.
+        copies = copies_of(name, evidence.second_store) if name.isalnum() else {}
+        if not copies:
+            raise
+        raise EvidenceError(
+            f"run {name} is gone from the ledger, and the second store has {len(copies)} signed"
+            " checkpoints of it; restore the ledger"
+        ) from None
+
+
+def _fields(entry: LogEntry) -> Fields:
+    try:
+        fields = entry.fields
+    except (ValueError, RecursionError):
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _length_problems(run: AgentRun, log: list[LogEntry], newest: int) -> Iterator[str]:
+    if not run.log_length <= len(log) <= newest:
+        yield f"the log has {len(log)} entries and should have {newest}"
+
+
+def _order_problems(run: AgentRun, log: list[LogEntry], told: list[Fields]) -> Iterator[str]:
+    for place, (entry, fields) in enumerate(zip(log, told, strict=True), 1):
+        if (entry.sequence, fields.get("sequence"), fields.get("run")) != (place, place, run.id):
+            yield f"entry {place} of the log is missing, garbled or out of place"
+            return
+
+
+def _opening_problems(run: AgentRun, first: list[Fields]) -> Iterator[str]:
+    """What a run began with is in its row too, which is what everybody reads."""
+    for fields in first:
+        try:
+            opening = RunOpening.model_validate(fields.get("opening"))
+        except ValidationError:
+            opening = None
+        if (opening, fields.get("simulator")) != (run.opening, run.simulator):
+            yield "the run was not opened as the log says"
+
+
+def _closing_problems(run: AgentRun, told: list[Fields], evidence: Evidence) -> Iterator[str]:
+    known = told[: run.log_length]
+    closings = [fields for fields in known if fields.get("kind") == "run-closed"]
+    if closings != (known[-1:] if run.closing else []):
+        yield "the run's closing and its log do not agree"
+    if run.closing is None:
+        return
+    if closings and not run_closed(run.closing).items() <= closings[-1].items():
+        yield "the run was not closed as the log says"
+    if run.closing.signature:
+        made = RunWeights(run=run.id, simulator=run.simulator, weights=run.closing.final_weights)
+        try:
+            check_weights(made, run.closing.signature, evidence.step_keys or {})
+        except EvidenceError as error:
+            yield f"what the run made is not signed by the step that wrote it: {error}"
+
+
+def _checkpoint_problems(checkpoints: list[RunCheckpoint], log: list[LogEntry]) -> Iterator[str]:
+    tree, grown = MerkleTree(), iter(log)
+    for checkpoint in checkpoints:
+        if checkpoint.length > len(log):
+            yield (
+                f"a checkpoint covers {checkpoint.length} entries and the log has {len(log)}: its"
+                " end is cut off, or an old ledger was restored"
+            )
+            return
+        while len(tree) < checkpoint.length:
+            tree.append(next(grown).body)
+        if tree.root != checkpoint.root:
+            yield f"the first {checkpoint.length} entries of the log are not those that were signed"
+            return

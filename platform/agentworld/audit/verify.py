@@ -1,0 +1,79 @@
+"""Whether the record of a run is the one that was signed: nothing changed, left out or cut off.
+
+A problem is a sentence. The chain of every episode is compared with the log that names its
+heads, and the log with what was signed of it.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from agentworld.audit.evidence import Evidence, EvidenceState, state_of
+from agentworld.audit.signed_log import RunRecord, SignedLog, read_log, step_problems
+from agentworld.audit.verify_episode import episode_problems, episodes_told
+from agentworld.records.base import Digest, Record
+from agentworld.records.run import AgentRun
+
+
+class RunVerification(Record):
+    """The answer to: is this run's record the one that was signed?"""
+
+    run: str
+    simulator: Digest
+    state: EvidenceState
+    weights: Literal["signed", "claimed"] | None
+    """Whether the step that wrote the final weights signed them; null while the run is open."""
+    log_length: int
+    signed_length: int
+    """Entries that the newest good checkpoint covers; later ones are only chained."""
+    num_episodes: int
+    num_steps: int
+    problems: tuple[str, ...]
+    """None where the record is intact."""
+
+    @classmethod
+    def of_garbled(cls, run: AgentRun, problem: str) -> "RunVerification":
+        """Of a record that cannot even be read, for whoever looks at many."""
+        return cls(
+            run=run.id,
+            simulator=run.simulator,
+            state="broken",
+            weights=None,
+            log_length=run.log_length,
+            signed_length=0,
+            num_episodes=run.num_episodes,
+            num_steps=run.num_steps,
+            problems=(problem,),
+        )
+
+
+def verify_run(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerification:
+    """Checks all of a run, also while it is served.
+
+    Raises NotFound where there is no such run, EvidenceError where it is gone or garbled.
+    """
+    log = read_log(name, ledger, evidence)
+    run, told = log.run, episodes_told(log)
+    problems = (
+        *log.problems,
+        *step_problems(log),
+        *_count_problems(log),
+        *(problem for each in told for problem in episode_problems(each, told[each], log, ledger)),
+    )
+    return RunVerification(
+        run=name,
+        simulator=run.simulator,
+        state=state_of(problems, signed=log.signed_length >= len(log.told)),
+        weights=("signed" if run.closing.signature else "claimed") if run.closing else None,
+        log_length=len(log.told),
+        signed_length=log.signed_length,
+        num_episodes=run.num_episodes,
+        num_steps=run.num_steps,
+        problems=problems,
+    )
+
+
+def _count_problems(log: SignedLog) -> Iterator[str]:
+    known = log.told[: log.run.log_length]
+    opened = sum(said.get("kind") == "episode-opened" for said in known)
+    if log.run.num_episodes != opened:
+        yield f"the ledger holds {log.run.num_episodes} episodes and the log names {opened}"

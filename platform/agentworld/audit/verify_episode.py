@@ -1,0 +1,145 @@
+"""Whether the record of an episode is the one that was signed, without a look at any other.
+
+An episode is covered by its run's log: by the entries that open and close it, and by those that
+name the heads of its steps.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agentworld.audit.evidence import Evidence, EvidenceState, state_of
+from agentworld.audit.signed_log import RunRecord, SignedLog, read_log, step_problems
+from agentworld.errors import EvidenceError, NotFound, StoreError
+from agentworld.records.base import Digest, Record
+from agentworld.records.episode import CloseReason, Episode
+from agentworld.records.log import Fields, episode_closed
+
+
+class EpisodeVerification(Record):
+    """The answer to: is this episode's record the one that was signed?"""
+
+    episode: str
+    run: str
+    simulator: Digest
+    state: EvidenceState
+    num_steps: int
+    closed: CloseReason | None
+    last_entry: int
+    """The last one of the run's log that tells of the episode; 0 where none does."""
+    signed_length: int
+    """Entries that the newest good checkpoint covers; later ones are only chained."""
+    problems: tuple[str, ...]
+    """Those of the episode and of its run's log; none where both are intact."""
+
+
+class EpisodeTold(NamedTuple):
+    """What a run's log says of an episode."""
+
+    opening: Fields
+    closing: Fields | None = None
+
+
+def verify_episode(name: str, ledger: RunRecord, evidence: Evidence) -> EpisodeVerification:
+    """Checks an episode and its run's log; raises NotFound, and EvidenceError for a garbled one."""
+    log = read_log(_readable(name, ledger).opening.run, ledger, evidence)
+    # Again, after its log: what a service adds meanwhile is told in the log's end.
+    episode = _readable(name, ledger)
+    entries, told = _entries_of(episode, log), episodes_told(log).get(name)
+    # Where no closing names its last head, a step that is missing under any entry may be its own.
+    covering = entries if told and told.closing else None
+    problems = (
+        *log.problems,
+        *step_problems(log, covering),
+        *_differences(episode, told, log, ledger),
+    )
+    last = max(entries, default=0)
+    return EpisodeVerification(
+        episode=name,
+        run=log.run.id,
+        simulator=log.run.simulator,
+        state=state_of(problems, signed=last <= log.signed_length),
+        num_steps=len(episode.steps),
+        closed=episode.closed,
+        last_entry=last,
+        signed_length=log.signed_length,
+        problems=problems,
+    )
+
+
+def episodes_told(log: SignedLog) -> dict[str, EpisodeTold]:
+    """What a log says of each of its episodes."""
+    told: dict[str, EpisodeTold] = {}
+    for said in log.told:
+        name = str(said.get("episode"))
+        if said.get("kind") == "episode-opened":
+            told[name] = EpisodeTold(said)
+        elif said.get("kind") == "episode-closed" and name in told:
+            told[name] = told[name]._replace(closing=said)
+    return told
+
+
+def episode_problems(
+    name: str, told: EpisodeTold, log: SignedLog, ledger: RunRecord
+) -> Iterator[str]:
+    """What is wrong with an episode that the log names."""
+    try:
+        episode = _readable(name, ledger)
+    except NotFound:
+        yield f"episode {name} is missing"
+    except EvidenceError as error:
+        yield str(error)
+    else:
+        yield from _differences(episode, told, log, ledger)
+
+
+def _readable(name: str, ledger: RunRecord) -> Episode:
+    """The episode; raises EvidenceError where what the ledger holds of it is none any more."""
+    try:
+        return ledger.episode(name)
+    except (ValueError, TypeError) as error:
+        raise EvidenceError(
+            f"episode {name} is garbled ({type(error).__name__}); restore the ledger"
+        ) from error
+    except StoreError as error:
+        if error.retryable:
+            raise
+        raise EvidenceError(f"episode {name} is damaged: {error}") from error
+
+
+def _entries_of(episode: Episode, log: SignedLog) -> set[int]:
+    """The places in the log that tell of the episode or of its steps."""
+    heads = {step.head for step in episode.steps}
+    named = {place for place, said in enumerate(log.told, 1) if said.get("episode") == episode.id}
+    return named | {place for place, found in log.heads.items() if not heads.isdisjoint(found)}
+
+
+def _differences(
+    episode: Episode, told: EpisodeTold | None, log: SignedLog, ledger: RunRecord
+) -> Iterator[str]:
+    if told is None:
+        yield f"the log of run {log.run.id} does not name episode {episode.id}"
+        return
+    if episode.first_head != told.opening.get("head"):
+        yield f"episode {episode.id} did not begin as the log says"
+    if not _follows(episode):
+        yield f"the steps of episode {episode.id} do not follow from each other"
+    if told.closing:
+        said = [told.closing.get(name) for name in ("reason", "num_steps", "head")]
+        if said != [episode.closed, len(episode.steps), episode.head]:
+            yield f"episode {episode.id} did not end as the log says"
+    elif episode.closed and not _closed_since(episode, episode.closed, log, ledger):
+        yield f"episode {episode.id} ended and the log does not say so"
+
+
+def _follows(episode: Episode) -> bool:
+    try:
+        return episode.intact
+    except (ValueError, TypeError):  # what cannot be hashed was never chained
+        return False
+
+
+def _closed_since(episode: Episode, reason: CloseReason, log: SignedLog, ledger: RunRecord) -> bool:
+    """Whether it ended after the log was read."""
+    closed = episode_closed(episode.id, len(episode.steps), episode.head, reason)
+    newer = ledger.log(log.run.id, after=len(log.told))
+    return any(closed.items() <= entry.fields.items() for entry in newer)

@@ -1,0 +1,111 @@
+"""What a simulator's answers say. By hand where a text may be no Unicode, which pydantic refuses.
+
+A ValueError says what is wrong; the client tells where it came from.
+"""
+
+import json
+import math
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from agentworld.errors import SimulatorError
+from agentworld.records.episode import Confidence, Episode, EpisodeOpening, EpisodeStep, StepResult
+
+_KINDS = {
+    "simulator": str,
+    "run": str,
+    "episode": str,
+    "step": int,
+    "observation": str,
+    "done": bool,
+    "truncated": bool,
+    "low_confidence": bool,
+}
+_NUMBERS = ("reward", "mean_logprob", "agreement")
+
+
+class _Problem(BaseModel):
+    kind: str
+    message: str
+    retryable: bool
+    retry_after_seconds: float | None = None
+
+
+class _Failure(BaseModel):
+    error: _Problem
+
+
+def read_step(body: bytes, episode: str, number: int) -> StepResult:
+    """The answer to this step; the answer to another one is none."""
+    fields = _object(body)
+    missing = [name for name in StepResult._fields if name not in fields]
+    if missing:
+        raise ValueError(f"{missing[0]} is missing")
+    for name, kind in _KINDS.items():
+        if type(fields[name]) is not kind:
+            raise ValueError(f"{name}: {str(fields[name])[:80]!r} is no {kind.__name__}")
+    for name in _NUMBERS:
+        if not _is_number_or_null(fields[name]):
+            raise ValueError(f"{name}: {str(fields[name])[:80]!r} is no number")
+    if (fields["episode"], fields["step"]) != (episode, number):
+        raise ValueError(
+            f"it is of step {fields['step']} of episode {fields['episode']!r}, and step {number} of"
+            f" {episode} was asked"
+        )
+    return StepResult(**{name: fields[name] for name in StepResult._fields})
+
+
+def read_episode(body: bytes) -> Episode:
+    """An episode whose steps follow from each other."""
+    fields = _object(body)
+    try:
+        episode = Episode(
+            id=fields["id"],
+            simulator=fields["simulator"],
+            opening=EpisodeOpening.model_validate(fields["opening"]),
+            steps=tuple(_step(step) for step in fields["steps"]),
+            closed=fields["closed"],
+        )
+        intact = episode.intact and episode.head == fields["head"]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it is no episode ({type(error).__name__}: {error})") from error
+    if not intact:
+        raise ValueError("the steps of the episode do not follow from each other")
+    return episode
+
+
+def read_failure(status: int, body: bytes) -> SimulatorError:
+    """The error that an answer is; one without our body says so."""
+    try:
+        problem = _Failure.model_validate_json(body).error
+    except ValidationError:
+        said = " ".join(body.decode(errors="replace").split())[:200]
+        return SimulatorError(
+            f"the simulator answered with status {status}: {said!r}",
+            kind="protocol",
+            retryable=status >= 500,
+        )
+    return SimulatorError(
+        problem.message,
+        kind=problem.kind,
+        retryable=problem.retryable,
+        retry_after_seconds=problem.retry_after_seconds,
+    )
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    fields = json.loads(body)
+    if not isinstance(fields, dict):
+        raise ValueError(f"{str(fields)[:80]!r} is no object")
+    return fields
+
+
+def _step(fields: dict[str, Any]) -> EpisodeStep:
+    return EpisodeStep(**{**fields, "confidence": Confidence(**fields["confidence"])})
+
+
+def _is_number_or_null(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or type(value) is int

@@ -1,0 +1,169 @@
+"""What a server's response means: one whole answer to what was asked, or a typed error.
+
+It is read strictly. A page of a proxy, half of an answer, the answer of another model or to
+another request must never pass for an observation.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import httpx
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agentworld.engine.base import Completion, EngineKind
+from agentworld.engine.refusal import refusal
+from agentworld.errors import EngineError, EngineFailure
+from agentworld.records.base import first_problem
+from agentworld.records.simulator import Sampling
+
+# How each kind of server names the answer to a request; somebody's endpoint as it likes. What is
+# left over on a connection, from a request before, reads as the answer to the next one.
+_NAMED: dict[EngineKind, str] = {"vllm": "chatcmpl-{}", "transformers-serve": "{}"}
+
+# How each kind of server may lengthen the name of the model that it was asked for: with a
+# revision, or with the date of the snapshot that an alias stands for.
+_LENGTHENED: dict[EngineKind, re.Pattern[str]] = {
+    "vllm": re.compile(""),
+    "transformers-serve": re.compile("@main|"),
+    "openai": re.compile("-[0-9-]+|"),
+}
+
+# An end that is not here is the engine's: it gave up (`abort`), or does not say why it ended.
+_MODELS_OWN_END: dict[str, EngineFailure] = {
+    "length": "cut-off",
+    "repetition": "cut-off",
+    "tool_calls": "unparsable",
+    "function_call": "unparsable",
+    "content_filter": "refused",
+}
+
+# Written by vLLM where it has none.
+_NO_LOGPROB = -9999.0
+
+
+class Question(NamedTuple):
+    """What an answer has to be the answer to."""
+
+    request: str
+    """The id that it was sent with."""
+    kind: EngineKind
+    model: str
+    sampling: Sampling
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class _Said(_Part):
+    content: str | None = None
+
+
+class _Token(_Part):
+    logprob: float | None = None
+
+
+class _Logprobs(_Part):
+    content: list[_Token] | None = None
+
+
+class _Choice(_Part):
+    message: _Said
+    finish_reason: str
+    logprobs: _Logprobs | None = None
+
+
+_Count = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class _Usage(_Part):
+    prompt_tokens: _Count
+    completion_tokens: _Count
+
+
+class _Answer(_Part):
+    id: str | None = None
+    model: str
+    choices: list[_Choice] = Field(min_length=1, max_length=1)
+    usage: _Usage
+
+
+def read_answer(response: httpx.Response, question: Question) -> Completion:
+    """What the model said; raises EngineError where that is nothing, or not all of it."""
+    if response.status_code != httpx.codes.OK:
+        raise refusal(response)
+    answer = _parse(response.content)
+    _check_request(question, answer.id)
+    _check_model(question, answer.model)
+    sampling = question.sampling
+    choice, usage = answer.choices[0], answer.usage
+    text, stopped = _cut(choice.message.content or "", sampling.stop)
+    # Asked again, a greedy engine says the same.
+    again = sampling.temperature > 0
+    if not stopped or choice.finish_reason != "length":
+        _check_end(choice.finish_reason, usage.completion_tokens, again)
+    if not text:
+        raise EngineError("the engine's answer is empty", kind="unparsable", retryable=again)
+    mean_logprob = _mean_logprob(choice.logprobs)
+    return Completion(text, usage.prompt_tokens, usage.completion_tokens, "stop", mean_logprob)
+
+
+def _parse(content: bytes) -> _Answer:
+    try:
+        return _Answer.model_validate_json(content)
+    except ValidationError as error:
+        raise EngineError(f"the engine's answer is none: {first_problem(error)}") from error
+
+
+def _check_request(question: Question, answered: str | None) -> None:
+    name = _NAMED.get(question.kind)
+    if name is not None and answered != name.format(question.request):
+        raise EngineError(
+            f"the engine answers request {answered!r} where {question.request!r} was asked; ask"
+            " again"
+        )
+
+
+def _check_model(question: Question, answered: str) -> None:
+    asked = question.model
+    name, rest = answered[: len(asked)], answered[len(asked) :]
+    if name != asked or not _LENGTHENED[question.kind].fullmatch(rest):
+        raise EngineError(
+            f"the model {answered!r} answers where {asked!r} was asked; name it as its server does",
+            kind="refused",
+            retryable=False,
+        )
+
+
+def _cut(text: str, stops: Sequence[str]) -> tuple[str, bool]:
+    """The text before the first stop string, and whether there was one."""
+    places = [place for stop in stops if (place := text.find(stop)) >= 0]
+    return (text[: min(places)], True) if places else (text, False)
+
+
+def _check_end(reason: str, num_tokens: int, again: bool) -> None:
+    if reason == "stop":
+        return
+    if reason not in _MODELS_OWN_END:
+        raise EngineError(f"the engine ended its answer by {reason!r}; ask again")
+    raise EngineError(
+        f"the answer was ended by {reason!r} after {num_tokens} tokens; raise max_tokens, or ask"
+        " otherwise",
+        kind=_MODELS_OWN_END[reason],
+        retryable=again,
+    )
+
+
+def _mean_logprob(logprobs: _Logprobs | None) -> float | None:
+    tokens = (logprobs and logprobs.content) or []
+    known = [
+        token.logprob
+        for token in tokens
+        if token.logprob is not None and token.logprob > _NO_LOGPROB
+    ]
+    if not known or len(known) < len(tokens):
+        return None
+    mean = sum(known) / len(known)
+    return mean if math.isfinite(mean) else None

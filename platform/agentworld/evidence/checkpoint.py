@@ -1,0 +1,48 @@
+"""A run's log at some length, as the service signs it.
+
+It covers every entry so far, and so every answered step: entries name the heads of the steps.
+"""
+
+from pydantic import ValidationError
+
+from agentworld.errors import EvidenceError
+from agentworld.evidence.envelope import sign, verify
+from agentworld.evidence.keys import Signer, TrustedKeys
+from agentworld.evidence.statement import Statement, Subject
+from agentworld.records.base import Digest, Record, first_problem
+
+PREDICATE_TYPE = "urn:agentworld:run-checkpoint:v1"
+
+
+class RunCheckpoint(Record):
+    """So many entries of a run's log, and the root of their Merkle tree."""
+
+    run: str
+    simulator: Digest
+    length: int
+    root: Digest
+
+
+def sign_checkpoint(checkpoint: RunCheckpoint, signer: Signer) -> bytes:
+    """A DSSE envelope; equal checkpoints of one key have equal bytes."""
+    subject = Subject.of(f"run {checkpoint.run}", checkpoint.root)
+    statement = Statement(
+        subject=(subject,),
+        predicate_type=PREDICATE_TYPE,
+        predicate=checkpoint.model_dump(mode="json"),
+    )
+    return sign(statement, signer)
+
+
+def verify_checkpoint(envelope: bytes, trusted: TrustedKeys) -> RunCheckpoint:
+    """What one of the trusted keys signed; raises EvidenceError for anything else."""
+    statement = verify(envelope, trusted)
+    try:
+        checkpoint = RunCheckpoint.model_validate(statement.predicate)
+    except ValidationError as error:
+        raise EvidenceError(
+            f"what was signed is no checkpoint of a run ({first_problem(error)})"
+        ) from error
+    if statement.predicate_type != PREDICATE_TYPE:
+        raise EvidenceError(f"what was signed is a {statement.predicate_type}, no {PREDICATE_TYPE}")
+    return checkpoint

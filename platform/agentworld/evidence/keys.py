@@ -1,0 +1,144 @@
+"""The keys that sign: a folder with the current signer and every public key that ever signed.
+
+    signer.pem              the private key (Ed25519, PKCS8), for its owner alone
+    trusted/<key id>.pem    public keys; a record verifies for as long as its key is here
+
+A key's id is the sha256 of its public key in DER form. Whoever takes a public key out of
+`trusted` takes back all that it signed.
+"""
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+from securesystemslib.signer import CryptoSigner, SSlibKey
+
+from agentworld.errors import InputError, NotFound
+from agentworld.storage.disk import sync_folder
+
+Signer = CryptoSigner
+TrustedKeys = dict[str, SSlibKey]
+"""By their ids."""
+
+SIGNER = "signer.pem"
+TRUSTED = "trusted"
+
+SIMULATOR_KEYS = "simulator"
+"""The folder with the keys that sign logs, in a folder of all keys."""
+STEP_KEYS = "steps"
+"""The folder with the keys of the steps that write weights."""
+
+
+def load_signer(folder: Path) -> Signer:
+    """The current signer; its public key is among the trusted ones before it can sign."""
+    private = _read_private(folder / SIGNER)
+    public = private.public_key()
+    _trust(folder, public)
+    return Signer(private, _named(public))
+
+
+def ensure_signer(folder: Path) -> Signer:
+    """The current signer, made now where there is none; of several that make one, one wins."""
+    if not (folder / SIGNER).exists():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # A link is made whole or not at all, and never in place of another's signer.
+        with _draft(folder / SIGNER, _new_key()) as draft, contextlib.suppress(FileExistsError):
+            os.link(draft, folder / SIGNER)
+    return load_signer(folder)
+
+
+def rotate(folder: Path) -> Signer:
+    """A new signer in place of the current one, whose public key stays trusted."""
+    load_signer(folder)
+    with _draft(folder / SIGNER, _new_key()) as draft:
+        draft.replace(folder / SIGNER)
+    return load_signer(folder)
+
+
+def load_trusted(folder: Path) -> TrustedKeys:
+    """Every public key that is trusted."""
+    paths = sorted((folder / TRUSTED).glob("*.pem"))
+    if not paths:
+        raise NotFound(f"{folder / TRUSTED} holds no public key; name the folder of the keys")
+    return {path.stem: _read_public(path) for path in paths}
+
+
+def _read_private(path: Path) -> Ed25519PrivateKey:
+    try:
+        with path.open("rb") as file:
+            mode, data = stat.S_IMODE(os.fstat(file.fileno()).st_mode), file.read()
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no signer {path}; make one, or name its folder") from error
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise InputError(f"{path} is open to others (mode {mode:04o}); set its mode to 0600")
+    try:
+        key = load_pem_private_key(data, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise InputError(f"{path} is no private key ({error}); restore or rotate it") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError(f"{path} is no Ed25519 key; restore or rotate it")
+    return key
+
+
+def _read_public(path: Path) -> SSlibKey:
+    try:
+        key = load_pem_public_key(path.read_bytes())
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise InputError(f"{path} is no public key ({error}); restore or remove it") from error
+    if not isinstance(key, Ed25519PublicKey) or _key_id(key) != path.stem:
+        raise InputError(f"{path} is not the Ed25519 key of its name; restore or remove it")
+    return _named(key)
+
+
+def _trust(folder: Path, public: Ed25519PublicKey) -> None:
+    path = folder / TRUSTED / f"{_key_id(public)}.pem"
+    if path.exists():
+        return
+    path.parent.mkdir(exist_ok=True)
+    pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    with _draft(path, pem) as draft:
+        draft.chmod(0o644)
+        draft.replace(path)
+
+
+@contextlib.contextmanager
+def _draft(path: Path, data: bytes) -> Iterator[Path]:
+    """A file on disk beside `path`, mode 0600, to be given that name; both survive a power loss."""
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(handle)
+        yield Path(name)
+        sync_folder(path.parent)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _new_key() -> bytes:
+    private = Ed25519PrivateKey.generate()
+    return private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _named(public: Ed25519PublicKey) -> SSlibKey:
+    return SSlibKey.from_crypto(public, keyid=_key_id(public))
+
+
+def _key_id(public: Ed25519PublicKey) -> str:
+    der = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return hashlib.sha256(der).hexdigest()

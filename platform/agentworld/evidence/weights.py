@@ -1,0 +1,48 @@
+"""Which weights a run made, as the step that wrote them signs it.
+
+A run that is closed without such a statement names its weights as a mere claim.
+"""
+
+from pydantic import ValidationError
+
+from agentworld.errors import EvidenceError
+from agentworld.evidence.envelope import sign, verify
+from agentworld.evidence.keys import Signer, TrustedKeys
+from agentworld.evidence.statement import Statement, Subject
+from agentworld.records.base import Digest, Record, first_problem
+
+PREDICATE_TYPE = "urn:agentworld:run-weights:v1"
+
+
+class RunWeights(Record):
+    """A run in one simulator made these weights."""
+
+    run: str
+    simulator: Digest
+    weights: Digest
+
+
+def sign_weights(made: RunWeights, signer: Signer) -> str:
+    """A DSSE envelope, as `RunClosing.signature` holds it."""
+    statement = Statement(
+        subject=(Subject.of("weights", made.weights),),
+        predicate_type=PREDICATE_TYPE,
+        predicate=made.model_dump(mode="json"),
+    )
+    return sign(statement, signer).decode()
+
+
+def check_weights(made: RunWeights, signature: str, trusted: TrustedKeys) -> None:
+    """Raises EvidenceError where no trusted key signed just this."""
+    statement = verify(signature.encode(), trusted)
+    try:
+        signed = RunWeights.model_validate(statement.predicate)
+    except ValidationError as error:
+        raise EvidenceError(
+            f"what was signed is not what a run made ({first_problem(error)}); sign that"
+        ) from error
+    if statement.predicate_type != PREDICATE_TYPE or signed != made:
+        raise EvidenceError(
+            f"what was signed is {signed.weights} of run {signed.run}, and not {made.weights} of"
+            f" run {made.run}"
+        )

@@ -1,0 +1,72 @@
+"""Brings a database to the newest schema, however many replicas ask for it at once.
+
+One transaction under a lock: who comes second finds the work done, and a migration that was
+killed left the schema as it had been.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, inspect
+
+from agentworld.errors import Conflict
+from agentworld.ledger.database import translated
+from agentworld.ledger.tables import RUNS
+from agentworld.storage.address import shown
+
+_REVISIONS = "agentworld.ledger:migrations"
+
+# The number is anyone's; all replicas must use the same.
+_LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7340611)"}
+
+# Alembic keeps the migration that it works on in its module.
+_ALEMBIC = threading.Lock()
+
+
+def migrate(engine: Engine) -> None:
+    """Makes or changes the tables; raises Conflict for a database that is newer or no ledger."""
+    config = Config()
+    config.set_main_option("script_location", _REVISIONS)
+    revisions = ScriptDirectory.from_config(config)
+    with translated(_url(engine)):
+        with engine.connect() as connection:
+            if _revision(connection) == revisions.get_current_head():
+                return
+        with _ALEMBIC, _locked(engine) as connection:
+            _check(connection, revisions)
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+
+@contextmanager
+def _locked(engine: Engine) -> Iterator[Connection]:
+    """A transaction that one migration at a time is in."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql(_LOCKS[connection.dialect.name])
+        yield connection
+
+
+def _check(connection: Connection, revisions: ScriptDirectory) -> None:
+    revision = _revision(connection)
+    url = shown(_url(connection.engine))
+    if revision is None and inspect(connection).has_table(RUNS.name):
+        raise Conflict(f"{url} holds tables of an unknown schema; name another database")
+    known = {script.revision for script in revisions.walk_revisions()}
+    if revision is not None and revision not in known:
+        raise Conflict(
+            f"the ledger {url} is of revision {revision}, which is newer than this agentworld;"
+            " use the one that made it, or a later one"
+        )
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _url(engine: Engine) -> str:
+    return engine.url.render_as_string()

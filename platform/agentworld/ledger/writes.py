@@ -1,0 +1,120 @@
+"""What may be added to an open run, and the rows that it becomes."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from agentworld.ledger.rows import Row
+from agentworld.records import log
+from agentworld.records.base import Digest
+from agentworld.records.episode import CloseReason, Episode, EpisodeStep
+from agentworld.records.log import LogEntry
+
+
+class Opened(NamedTuple):
+    """An episode begins, with the steps of the one that it forks if it does."""
+
+    episode: Episode
+
+    @property
+    def run(self) -> str:
+        """The owner."""
+        return self.episode.opening.run
+
+
+class Taken(NamedTuple):
+    """A step was answered."""
+
+    run: str
+    step: EpisodeStep
+
+
+class Closed(NamedTuple):
+    """An episode ends."""
+
+    run: str
+    episode: str
+    num_steps: int
+    head: Digest
+    reason: CloseReason
+
+
+Write = Opened | Taken | Closed
+
+
+class Writes(NamedTuple):
+    """The writes of one run, sorted."""
+
+    opened: list[Episode]
+    taken: list[EpisodeStep]
+    closed: list[Closed]
+
+    @classmethod
+    def of(cls, writes: Sequence[Write]) -> "Writes":
+        """Sorts them; their order among their own kind stays."""
+        sorted_ = cls([], [], [])
+        for write in writes:
+            match write:
+                case Opened(episode):
+                    sorted_.opened.append(episode)
+                case Taken(_, step):
+                    sorted_.taken.append(step)
+                case Closed():
+                    sorted_.closed.append(write)
+        return sorted_
+
+    @property
+    def steps(self) -> list[EpisodeStep]:
+        """All new steps in the order of their log entry."""
+        copied = [step for episode in self.opened for step in episode.steps]
+        return copied + self.taken
+
+    @property
+    def told(self) -> list[log.Fields]:
+        """What the log is told, an entry each; the steps' entry comes before the closings."""
+        steps = self.steps
+        return [
+            *map(log.episode_opened, self.opened),
+            *([log.steps_taken(steps)] if steps else []),
+            *(log.episode_closed(*closed[1:]) for closed in self.closed),
+        ]
+
+
+def log_entries(run: str, first: int, told: Sequence[log.Fields]) -> list[LogEntry]:
+    """Entries from the sequence number `first` on."""
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return [LogEntry.of(run, first + place, at, fields) for place, fields in enumerate(told)]
+
+
+def episode_rows(episodes: Sequence[Episode]) -> Iterator[Row]:
+    """Rows of EPISODES."""
+    at = time.time()
+    for episode in episodes:
+        opening = episode.opening
+        yield episode.id, opening.run, json.dumps(opening.given), at, None
+
+
+def step_rows(
+    steps: Sequence[EpisodeStep], entry: int, in_row: Callable[[str | None], bytes | None]
+) -> Iterator[Row]:
+    """Rows of STEPS; `in_row` gives the bytes of a text, or null where they are elsewhere."""
+    at = time.time()
+    for place, step in enumerate(steps):
+        yield (
+            step.episode,
+            step.number,
+            in_row(step.action),
+            in_row(step.observation),
+            step.action_digest,
+            step.observation_digest,
+            step.reward,
+            step.done,
+            step.truncated,
+            *step.confidence,
+            step.head,
+            entry,
+            place,
+            at,
+        )

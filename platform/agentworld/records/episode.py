@@ -1,0 +1,224 @@
+"""One interaction with one simulator: an opening, and steps that are only added.
+
+What an agent and a world say is text of any kind: NUL, lone surrogates, a megabyte. It is kept
+as bytes and named by a digest; heads chain digests, so that a text can be erased by retention
+and the chain still verifies.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import rfc8785
+from pydantic import Field
+
+from agentworld.records.base import Digest, Record, digest_bytes, digest_json
+from agentworld.records.task import Task
+
+CloseReason = Literal["done", "limit", "closed", "expired"]
+
+
+class Source(Record):
+    """The recorded episode that another one starts from, or repeats."""
+
+    episode: str
+    step: int = Field(ge=0)
+    """So many of its first steps."""
+
+
+class EpisodeOpening(Record):
+    """What an episode starts with: a task, or a start of its own without reward."""
+
+    run: str
+    task: Task | None = None
+    """Its start and its turn limit hold, whatever the two fields below say."""
+    initial_state: str = "empty"
+    turn_limit: int = Field(32, gt=0)
+    simulation_instruction: str = ""
+    """In place of the simulator's own control text."""
+    seed: int | None = Field(None, ge=0, lt=2**63)
+    """Taken by a simulator whose policy is `seeded`; any other refuses it."""
+    fork: Source | None = None
+    """Begins as a copy of these steps."""
+    replay: Source | None = None
+    """Answers from the record; the engine is not asked."""
+
+    @property
+    def given(self) -> dict[str, object]:
+        """What it says beyond defaults, as it is stored and named: a field that a later version
+        adds leaves the names of older episodes as they are.
+        """
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+    @property
+    def start(self) -> str:
+        """The initial state as the simulator's prompt tells it."""
+        return self.task.initial_state if self.task else self.initial_state
+
+    @property
+    def limit(self) -> int:
+        """The last step that is answered."""
+        return self.task.turn_limit if self.task else self.turn_limit
+
+    @property
+    def control(self) -> Digest:
+        """Names the instruction that steers this episode's world (Qwen-AgentWorld 3.5)."""
+        return digest_bytes(self.simulation_instruction.encode())
+
+
+class Confidence(NamedTuple):
+    """How sure the simulator was of an observation."""
+
+    mean_logprob: float | None = None
+    """Of the answer's tokens; null where the engine does not tell."""
+    agreement: float | None = None
+    """Share of further samples that said the same; null where none were asked for."""
+    low: bool = False
+    """Below the manifest's threshold."""
+
+
+class EpisodeStep(NamedTuple):
+    """One answered step, as it is stored. Not a pydantic record: its texts may be no Unicode."""
+
+    episode: str
+    number: int
+    """1 for the first; a client's name for the step, so that it is taken once."""
+    action: str | None
+    """Null once erased."""
+    observation: str | None
+    action_digest: Digest
+    observation_digest: Digest
+    reward: float | None = None
+    """Null without a task, and while a task is still open."""
+    done: bool = False
+    truncated: bool = False
+    """Done because of the turn limit."""
+    confidence: Confidence = Confidence()
+    head: Digest = ""
+    """Over the head before it and this step, so that no earlier step can be exchanged."""
+
+    @property
+    def ending(self) -> CloseReason | None:
+        """Why no step follows this one; null where one may."""
+        if not self.done:
+            return None
+        return "limit" if self.truncated else "done"
+
+    def linked(self, before: Digest) -> "EpisodeStep":
+        """This step with the head that follows `before`."""
+        return EpisodeStep(*self[:-1], self.head_after(before))
+
+    def head_after(self, before: Digest) -> Digest:
+        """The head that follows `before`: sha256 over five lines, the last one canonical JSON.
+
+        They are `before`, the number, the digests of action and observation, and an array of
+        reward, done, truncated and the confidence's fields (RFC 8785).
+        """
+        outcome = _written((self.reward, self.done, self.truncated, *self.confidence))
+        lines = before, str(self.number), self.action_digest, self.observation_digest, outcome
+        return digest_bytes("\n".join(lines).encode())
+
+
+class Episode(NamedTuple):
+    """An episode as the ledger holds it."""
+
+    id: str
+    simulator: Digest
+    opening: EpisodeOpening
+    steps: tuple[EpisodeStep, ...] = ()
+    closed: CloseReason | None = None
+
+    @property
+    def head(self) -> Digest:
+        """Names everything that was answered so far."""
+        return self.steps[-1].head if self.steps else self.first_head
+
+    @property
+    def num_copied(self) -> int:
+        """Its first steps that came with a fork: the agent of another episode took them."""
+        return self.opening.fork.step if self.opening.fork else 0
+
+    @property
+    def first_head(self) -> Digest:
+        """Names what the episode started with."""
+        return digest_json([self.id, self.simulator, self.opening.given])
+
+    @property
+    def intact(self) -> bool:
+        """Every head follows from the one before it, and every text is the one of its digest."""
+        heads = [self.first_head, *(step.head for step in self.steps)]
+        numbers = [step.number for step in self.steps]
+        return (
+            numbers == list(range(1, len(numbers) + 1))
+            and all(_is_whole(step) for step in self.steps)
+            and all(
+                step.head_after(before) == after
+                for step, (before, after) in zip(self.steps, pairwise(heads), strict=True)
+            )
+        )
+
+
+class ResetResult(Record):
+    """The answer to an opened episode: no observation, for the world has not spoken yet."""
+
+    simulator: Digest
+    run: str
+    episode: str
+    step: int = 0
+    """Steps taken so far: those of a fork."""
+    instruction: str | None = None
+    """The task's words for the agent; null without a task."""
+    control: Digest
+    """Names the instruction that steers the world."""
+
+
+class StepResult(NamedTuple):
+    """What an agent is answered; `simulator` is on every response."""
+
+    simulator: Digest
+    run: str
+    episode: str
+    step: int
+    """Steps taken so far."""
+    observation: str
+    reward: float | None = None
+    """Null without a task, and while a task is still open."""
+    done: bool = False
+    truncated: bool = False
+    """Done because of the turn limit."""
+    mean_logprob: float | None = None
+    agreement: float | None = None
+    low_confidence: bool = False
+    """A trainer should mask this step."""
+
+
+def text_bytes(text: str) -> bytes:
+    """UTF-8, and what is no Unicode (a lone surrogate) as it would be in it."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def text_of(data: bytes) -> str:
+    """The text of these bytes."""
+    return data.decode("utf-8", "surrogatepass")
+
+
+def text_digest(text: str) -> Digest:
+    """Names a text by its bytes."""
+    return digest_bytes(text_bytes(text))
+
+
+def heads_digest(steps: Sequence[EpisodeStep]) -> Digest:
+    """Names the heads of several steps in their order."""
+    return digest_bytes("\n".join(step.head for step in steps).encode())
+
+
+@lru_cache(1024)
+def _written(outcome: tuple[float | None, ...]) -> str:
+    """Most steps end in one of few ways."""
+    return rfc8785.dumps(list(outcome)).decode()
+
+
+def _is_whole(step: EpisodeStep) -> bool:
+    texts = (step.action, step.action_digest), (step.observation, step.observation_digest)
+    return all(text is None or text_digest(text) == digest for text, digest in texts)

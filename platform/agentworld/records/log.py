@@ -1,0 +1,83 @@
+"""A run's log: what happened to it, append-only, in one order that no clock decides.
+
+Every step is under it: an entry for each group of steps holds their number and the digest of
+their heads. Who signs the log's length and Merkle root has signed every answered step.
+"""
+
+import json
+from typing import Literal, NamedTuple
+
+import rfc8785
+from pydantic import JsonValue
+
+from agentworld.records.base import Digest, digest_bytes
+from agentworld.records.episode import CloseReason, Episode, EpisodeStep, heads_digest
+from agentworld.records.run import AgentRun, RunClosing
+
+LogKind = Literal["run-opened", "episode-opened", "steps", "episode-closed", "run-closed"]
+Fields = dict[str, JsonValue]
+
+
+class LogEntry(NamedTuple):
+    """A leaf of the run's Merkle tree."""
+
+    run: str
+    sequence: int
+    """1 for the first."""
+    body: bytes
+    """Canonical JSON (RFC 8785) of the kind, the run, the sequence and the kind's own fields."""
+
+    @classmethod
+    def of(cls, run: str, sequence: int, at: str, fields: Fields) -> "LogEntry":
+        """`at` is told to people; nothing is ordered by it."""
+        told = {"run": run, "sequence": sequence, "at": at, **fields}
+        return cls(run, sequence, rfc8785.dumps(told))
+
+    @property
+    def fields(self) -> Fields:
+        """What the body says."""
+        fields: Fields = json.loads(self.body)
+        return fields
+
+
+def run_opened(run: AgentRun) -> Fields:
+    """The first entry of a log."""
+    opening = run.opening.model_dump(mode="json")
+    return {"kind": "run-opened", "opening": opening, "simulator": run.simulator}
+
+
+def episode_opened(episode: Episode) -> Fields:
+    """The head names all that the episode starts with; the control text also by itself."""
+    control = episode.opening.control
+    return {
+        "kind": "episode-opened",
+        "episode": episode.id,
+        "head": episode.first_head,
+        "control": control,
+    }
+
+
+def steps_taken(steps: list[EpisodeStep]) -> Fields:
+    """Steps that became durable together, of any episodes of the run."""
+    return {"kind": "steps", "num_steps": len(steps), "heads": heads_digest(steps)}
+
+
+def episode_closed(episode: str, num_steps: int, head: Digest, reason: CloseReason) -> Fields:
+    """After this entry the episode has no further step."""
+    return {
+        "kind": "episode-closed",
+        "episode": episode,
+        "num_steps": num_steps,
+        "head": head,
+        "reason": reason,
+    }
+
+
+def run_closed(closing: RunClosing) -> Fields:
+    """The last entry of a log; the signature is named, for it is kept beside."""
+    signature = digest_bytes(closing.signature.encode()) if closing.signature else None
+    return {
+        "kind": "run-closed",
+        "final_weights": closing.final_weights,
+        "signature": signature,
+    }

@@ -1,0 +1,170 @@
+"""The agent's own log of its episodes: what its policy wrote, what it sent, what it saw.
+
+The client library writes it, never the service, so that each tells what the other lost. A line
+is JSON in ASCII; texts may be no Unicode, so that lines are read and written here by hand.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import NamedTuple, get_args
+
+from agentworld.records.base import Digest
+from agentworld.records.episode import CloseReason, ResetResult, StepResult, text_digest
+from agentworld.records.task import Task
+
+
+class Sampled(NamedTuple):
+    """What a policy wrote, and which one it was; the action was cut out of it."""
+
+    text: str
+    policy: Digest | None = None
+    """The weights that it started from."""
+    policy_step: int | None = None
+    """Optimizer steps since then."""
+
+
+class TrajectoryBegin(NamedTuple):
+    """An episode began."""
+
+    run: str
+    episode: str
+    simulator: Digest
+    step: int
+    """Steps that it began with: those of a fork."""
+    task: str | None
+    """Its task's id; null without a task."""
+
+    @classmethod
+    def of(cls, result: ResetResult, task: Task | None) -> "TrajectoryBegin":
+        """What an agent knows when its episode begins."""
+        name = task.id if task else None
+        return cls(result.run, result.episode, result.simulator, result.step, name)
+
+
+class TrajectoryStep(NamedTuple):
+    """A step that was answered."""
+
+    run: str
+    episode: str
+    step: int
+    simulator: Digest
+    """The one that answered."""
+    policy: Digest | None
+    policy_step: int | None
+    sampled: str
+    """All that the policy wrote, before the action was cut out of it."""
+    action: str
+    """What was sent."""
+    reward: float | None
+    """What was seen for it; null while a task is open, and without one."""
+    observation_digest: Digest
+    """Of what was seen."""
+
+
+class TrajectoryEnd(NamedTuple):
+    """No step follows."""
+
+    run: str
+    episode: str
+    step: int
+    """Its last one."""
+    reason: CloseReason
+
+
+class TornLine(NamedTuple):
+    """What a killed writer, or a power cut, left at the end of a file; never written."""
+
+    file: str
+    num_bytes: int
+
+
+TrajectoryLine = TrajectoryBegin | TrajectoryStep | TrajectoryEnd
+
+_LINES: dict[str, type[TrajectoryLine]] = {
+    "begin": TrajectoryBegin,
+    "step": TrajectoryStep,
+    "end": TrajectoryEnd,
+}
+_KINDS = {line: kind for kind, line in _LINES.items()}
+
+
+def trajectory_lines(result: StepResult, action: str, sampled: Sampled) -> list[TrajectoryLine]:
+    """A step that was answered, and the end of its episode where it is the last one."""
+    place = result.run, result.episode, result.step
+    step = TrajectoryStep(
+        *place,
+        simulator=result.simulator,
+        policy=sampled.policy,
+        policy_step=sampled.policy_step,
+        sampled=sampled.text,
+        action=action,
+        reward=result.reward,
+        observation_digest=text_digest(result.observation),
+    )
+    if not result.done:
+        return [step]
+    return [step, TrajectoryEnd(*place, "limit" if result.truncated else "done")]
+
+
+def write_line(line: TrajectoryLine) -> bytes:
+    """The line with its end."""
+    told = {"kind": _KINDS[type(line)], **line._asdict()}
+    return json.dumps(told, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def read_line(data: bytes) -> TrajectoryLine:
+    """The inverse; raises ValueError naming the first wrong field."""
+    fields = json.loads(data)
+    made = _LINES.get(str(fields.pop("kind", None))) if isinstance(fields, dict) else None
+    if made is None:
+        raise ValueError(f"kind is none of {', '.join(_LINES)}")
+    if fields.keys() != set(made._fields):
+        raise ValueError(f"a {_KINDS[made]} has exactly the fields {', '.join(made._fields)}")
+    for name, value in fields.items():
+        if not _CHECKS[name](value):
+            raise ValueError(f"{name}: {str(value)[:80]!r} is none")
+    return made(**fields)
+
+
+def _is_text(value: object) -> bool:
+    return type(value) is str
+
+
+def _is_name(value: object) -> bool:
+    return type(value) is str and value.isascii() and value.isprintable()
+
+
+def _is_digest(value: object) -> bool:
+    return type(value) is str and re.fullmatch(r"sha256:[0-9a-f]{64}", value) is not None
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return type(value) is int and abs(value) < 2**53
+
+
+def _or_null(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: value is None or check(value)
+
+
+_CHECKS: dict[str, Callable[[object], bool]] = {
+    "run": _is_name,
+    "episode": _is_name,
+    "simulator": _is_digest,
+    "step": _is_count,
+    "task": _or_null(_is_text),
+    "policy": _or_null(_is_digest),
+    "policy_step": _or_null(_is_count),
+    "sampled": _is_text,
+    "action": _is_text,
+    "reward": _or_null(_is_number),
+    "observation_digest": _is_digest,
+    "reason": get_args(CloseReason).__contains__,
+}

@@ -1,0 +1,84 @@
+"""Asking the engine: as often as the manifest allows, as sure as it demands."""
+
+import asyncio
+from collections.abc import Sequence
+
+from agentworld.engine.base import Completion, Engine
+from agentworld.errors import EngineError
+from agentworld.records.episode import Confidence
+from agentworld.records.message import Message
+from agentworld.records.simulator import ConfidencePolicy, SimulatorManifest
+from agentworld.simulate import session
+from agentworld.simulate.session import Observed
+
+
+class Observer:
+    """One engine asked as one manifest says. It remembers nothing: serving changes nothing."""
+
+    def __init__(self, manifest: SimulatorManifest, engine: Engine) -> None:
+        self._manifest = manifest
+        self._engine = engine
+
+    async def observe(
+        self, messages: Sequence[Message], seed: int | None, episode: str
+    ) -> Observed:
+        """An observation, or an EngineError that says why there is none."""
+        retry = self._manifest.retry
+        for _ in range(retry.attempts - 1):
+            try:
+                return await self._ask(messages, seed, episode)
+            except EngineError as error:
+                if not error.retryable or error.kind not in retry.retry_on:
+                    raise
+        return await self._ask(messages, seed, episode)
+
+    async def _ask(self, messages: Sequence[Message], seed: int | None, episode: str) -> Observed:
+        sampling, policy = self._manifest.sampling, self._manifest.confidence
+        if policy.num_samples == 1:
+            completion = await self._engine.complete(messages, sampling, seed, affinity=episode)
+            others: list[Completion | BaseException] = []
+        else:
+            seeds = [None if seed is None else seed + n for n in range(policy.num_samples)]
+            asked = (self._engine.complete(messages, sampling, s, affinity=episode) for s in seeds)
+            first, *others = await asyncio.gather(*asked, return_exceptions=True)
+            if isinstance(first, BaseException):
+                raise first
+            completion = first
+        shown = session.observation(self._manifest, completion)
+        confidence = judged(policy, completion.mean_logprob, self._agreement(shown, others))
+        if confidence.low and policy.below == "refuse":
+            raise EngineError(
+                f"the simulator is not sure of its answer ({_told(confidence)}); mask this step,"
+                " or act otherwise",
+                kind="unsure",
+                retryable=sampling.temperature > 0,
+            )
+        return Observed(shown, confidence)
+
+    def _agreement(self, shown: str, others: Sequence[Completion | BaseException]) -> float | None:
+        """A sample that failed says nothing; one without an observation does not agree."""
+        answered = [other for other in others if isinstance(other, Completion)]
+        if not answered:
+            return None
+        return sum(self._says(other, shown) for other in answered) / len(answered)
+
+    def _says(self, other: Completion, shown: str) -> bool:
+        try:
+            return session.observation(self._manifest, other) == shown
+        except EngineError:
+            return False
+
+
+def judged(
+    policy: ConfidencePolicy, mean_logprob: float | None, agreement: float | None
+) -> Confidence:
+    """What is not known is not below a threshold."""
+    measured = (mean_logprob, policy.min_logprob), (agreement, policy.min_agreement)
+    low = any(
+        value is not None and least is not None and value < least for value, least in measured
+    )
+    return Confidence(mean_logprob, agreement, low)
+
+
+def _told(confidence: Confidence) -> str:
+    return f"mean log-probability {confidence.mean_logprob}, agreement {confidence.agreement}"

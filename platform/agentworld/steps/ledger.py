@@ -1,0 +1,41 @@
+"""A store's ledger, and what proves what is in it."""
+
+from pathlib import Path
+
+from agentworld.audit.evidence import Evidence
+from agentworld.errors import NotFound
+from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, load_trusted
+from agentworld.ledger import Ledger
+from agentworld.simulate.local import Stores
+from agentworld.storage.objects import ObjectStore, WriteOnce
+
+_SQLITE = "sqlite:///"
+
+
+def open_ledger(store: Path) -> Ledger:
+    """The ledger that a store's simulators write; an empty one where there is none yet."""
+    stores = Stores.of(store)
+    return Ledger(stores.ledger_url, ObjectStore(stores.objects_url))
+
+
+def existing_ledger(store: Path) -> Ledger:
+    """The ledger of a store; raises NotFound before an empty one is made."""
+    if not Path(Stores.of(store).ledger_url.removeprefix(_SQLITE)).is_file():
+        raise NotFound(f"{store} holds no ledger; serve a simulator there, or name another store")
+    return open_ledger(store)
+
+
+def has_keys(store: Path) -> bool:
+    """Whether a simulator ever signed something there."""
+    return (Stores.of(store).keys / SIMULATOR_KEYS).is_dir()
+
+
+def open_evidence(store: Path) -> Evidence:
+    """What proves a store's runs; raises NotFound where no simulator ever signed."""
+    stores = Stores.of(store)
+    steps = stores.keys / STEP_KEYS
+    return Evidence(
+        trusted=load_trusted(stores.keys / SIMULATOR_KEYS),
+        second_store=WriteOnce(stores.checkpoints_url),
+        step_keys=load_trusted(steps) if steps.is_dir() else None,
+    )

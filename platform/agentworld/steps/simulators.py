@@ -1,0 +1,114 @@
+"""A store's simulators as people ask for them: by an alias, a digest, or the start of one."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from agentworld.audit.sources import world_models_of
+from agentworld.errors import NotFound
+from agentworld.ledger.aliases import AliasChange
+from agentworld.lineage.base import Registry
+from agentworld.records.base import Digest, Record
+from agentworld.records.simulator import Endpoint, SimulatorManifest
+from agentworld.steps.addresses import check_store, open_registry
+from agentworld.steps.ledger import existing_ledger, open_ledger
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+
+
+class SimulatorSummary(Record):
+    """What a store knows of a simulator."""
+
+    simulator: Digest
+    world_model: str
+    """Its registered version; else its artifact, or what is asked of somebody's endpoint."""
+    verifiable: bool
+    """False for an endpoint: nobody can tell what it serves."""
+    validated: bool
+    """Whether an evaluation of it is attached."""
+    aliases: tuple[str, ...]
+    """That mean it now."""
+    size_bytes: int
+
+
+class SimulatorSheet(SimulatorSummary):
+    """A simulator with all that it is."""
+
+    folder: str
+    reports: tuple[Digest, ...]
+    """Evaluations of it, or of its weights."""
+    manifest: SimulatorManifest
+
+
+def find(name: str, store: Path) -> PinnedSimulator:
+    """The simulator of an alias or of the start of a digest; raises NotFound, or InputError."""
+    return SimulatorStore(store).find(_meanings(store).get(name, name))
+
+
+def summaries(store: Path) -> list[SimulatorSummary]:
+    """All simulators of a store."""
+    meanings, registry = _meanings(store), _registry(store)
+    simulators = SimulatorStore(store).all()
+    return [SimulatorSummary(**_known(each, meanings, registry)) for each in simulators]
+
+
+def sheet(simulator: PinnedSimulator, store: Path) -> SimulatorSheet:
+    """All that is known of one simulator."""
+    return SimulatorSheet(
+        **_known(simulator, _meanings(store), _registry(store)),
+        folder=str(simulator.folder),
+        reports=tuple(simulator.reports),
+        manifest=simulator.manifest,
+    )
+
+
+def set_alias(alias: str, name: str, store: Path, by: str) -> AliasChange:
+    """From now on the alias means this simulator."""
+    digest = find(name, store).digest
+    with closing(open_ledger(store)) as ledger:
+        return ledger.aliases.set(alias, digest, by)
+
+
+def alias_history(store: Path, alias: str | None = None) -> list[AliasChange]:
+    """What an alias, or each, meant over time; raises NotFound for one that means nothing."""
+    changes: list[AliasChange] = []
+    try:
+        with closing(existing_ledger(store)) as ledger:
+            changes = ledger.aliases.history(alias)
+    except NotFound:  # no ledger, and so no alias
+        pass
+    if alias is not None and not changes:
+        raise NotFound(f"there is no alias {alias!r} in {store}; set it, or name another store")
+    return changes
+
+
+def _meanings(store: Path) -> dict[str, Digest]:
+    return {change.alias: change.simulator for change in alias_history(store)}
+
+
+def _registry(store: Path) -> Registry | None:
+    try:
+        check_store(store)
+    except NotFound:
+        return None
+    return open_registry(store)
+
+
+def _known(
+    simulator: PinnedSimulator, meanings: Mapping[str, Digest], registry: Registry | None
+) -> dict[str, object]:
+    manifest = simulator.manifest
+    return {
+        "simulator": simulator.digest,
+        "world_model": _world_model(manifest, registry),
+        "verifiable": manifest.artifact is not None,
+        "validated": bool(simulator.reports),
+        "aliases": tuple(name for name, digest in meanings.items() if digest == simulator.digest),
+        "size_bytes": simulator.size_bytes,
+    }
+
+
+def _world_model(manifest: SimulatorManifest, registry: Registry | None) -> str:
+    if isinstance(manifest.engine, Endpoint):
+        return f"{manifest.engine.model} at {manifest.engine.url}"
+    versions = world_models_of(manifest, registry) if registry else []
+    return ", ".join(map(str, versions)) or str(manifest.artifact)

@@ -1,0 +1,11 @@
+"""Addresses of databases and stores may hold a password; people and logs see them without."""
+
+import re
+
+_PASSWORD = re.compile(r"(^|://)([^\s:/@]*):(?!//)\S*@")
+_PARAMETER = re.compile(r"(?i)([?&;][\w.-]*(?:password|passwd|secret|token|key)[\w.-]*=)[^&;\s]*")
+
+
+def shown(text: str) -> str:
+    """An address, or words about one, with its secrets as `***`; rather too many than too few."""
+    return _PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1\2:***@", text))

@@ -1,0 +1,42 @@
+"""A folder in a bucket, or wherever else fsspec reaches.
+
+A bucket takes an object whole and keeps it once it says so. Creating exclusively is one request
+where the driver knows it (S3, GCS, Azure), elsewhere a look and then a write.
+"""
+
+from fsspec import AbstractFileSystem
+
+
+class Bucket:
+    """A kind of Folder."""
+
+    def __init__(self, system: AbstractFileSystem, root: str) -> None:
+        self._system = system
+        self._root = root.rstrip("/")
+
+    def write(self, name: str, data: bytes) -> None:
+        self._system.pipe_file(self._path(name), data)
+
+    def create(self, name: str, data: bytes) -> None:
+        self._system.pipe_file(self._path(name), data, mode="create")
+
+    def read(self, name: str) -> bytes:
+        return bytes(self._system.cat_file(self._path(name)))
+
+    def has(self, name: str) -> bool:
+        try:
+            found = self._system.info(self._path(name))  # exists() takes a failure for absence
+        except FileNotFoundError:
+            return False
+        return bool(found["type"] == "file")
+
+    def remove(self, name: str) -> None:
+        self._system.rm_file(self._path(name))
+
+    def names(self, prefix: str) -> list[str]:
+        found = self._system.find(self._path(prefix.rpartition("/")[0]).rstrip("/"))
+        names = (path.removeprefix(self._root + "/") for path in found)
+        return sorted(name for name in names if name.startswith(prefix))
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"

@@ -1,0 +1,94 @@
+"""What a folder of a causal LM says of itself: the context it takes, how it likes to be drawn.
+
+The folder was looked over before (`model_folder`), so that what is read here is JSON.
+"""
+
+from pathlib import Path
+from typing import Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agentworld.errors import InputError
+from agentworld.records.base import first_problem
+from agentworld.records.simulator import Sampling
+
+_TEMPLATES = ("tokenizer_config.json", "chat_template.json")
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Config(_Settings):
+    max_position_embeddings: int | None = None
+    text_config: Self | None = None
+    """Of a model that also sees or hears."""
+
+
+class _Generation(_Settings):
+    do_sample: bool = False
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+
+
+class _Chat(_Settings):
+    chat_template: object = None
+
+
+_AnySettings = TypeVar("_AnySettings", bound=_Settings)
+
+
+def check_complete(folder: Path) -> None:
+    """Raises InputError for a folder without a config, weights, or a chat template.
+
+    And for an adapter among the weights: engines disagree about what that means.
+    """
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder} has no config.json; name the folder of a whole model")
+    if not any(folder.glob("*.safetensors")):
+        raise InputError(f"{folder} has no safetensors weights; name the folder of a whole model")
+    if (folder / "adapter_config.json").exists():
+        raise InputError(f"{folder} has an adapter among its weights; put it into {folder}/adapter")
+    in_settings = (_read(_Chat, folder / name).chat_template for name in _TEMPLATES)
+    if not (folder / "chat_template.jinja").is_file() and not any(in_settings):
+        raise InputError(
+            f"{folder} has no chat template; put the model's chat_template.jinja there"
+        )
+
+
+def context_tokens(folder: Path) -> int:
+    """How many tokens the model takes, prompt and answer together."""
+    config = _read(_Config, folder / "config.json")
+    inner = config.text_config.max_position_embeddings if config.text_config else None
+    found = config.max_position_embeddings or inner
+    if found is None:
+        raise InputError(
+            f"{folder / 'config.json'} does not say how many tokens the model takes; say it in the"
+            " recipe as simulate.context_tokens"
+        )
+    return found
+
+
+def with_generation_defaults(chosen: Sampling, folder: Path) -> Sampling:
+    """What a recipe chose; for the rest how the model's maker draws, or greedy where none says."""
+    defaults = _read(_Generation, folder / "generation_config.json")
+    drawn = defaults.model_dump(exclude={"do_sample"}, exclude_none=True)
+    if not defaults.do_sample:
+        drawn = {}
+    try:
+        return Sampling.model_validate({**drawn, **chosen.model_dump(exclude_unset=True)})
+    except ValidationError as error:
+        raise InputError(
+            f"{folder / 'generation_config.json'} cannot be used: {first_problem(error)}"
+        ) from error
+
+
+def _read(kind: type[_AnySettings], path: Path) -> _AnySettings:
+    """A file's settings; the defaults where there is none."""
+    if not path.is_file():
+        return kind()
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise InputError(f"{path} cannot be used: {first_problem(error)}; correct it") from error

@@ -1,0 +1,82 @@
+"""A folder on a disk of this machine.
+
+A file is written under another name, synced, and renamed or linked to its own; then the folder
+is synced, without which a power cut takes the name away again. A killed writer leaves a hidden
+draft behind and nothing else.
+"""
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class Disk:
+    """A kind of Folder."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._made: set[Path] = set()
+
+    def write(self, name: str, data: bytes) -> None:
+        with self._draft(name, data) as (draft, path):
+            draft.replace(path)
+
+    def create(self, name: str, data: bytes) -> None:
+        with self._draft(name, data) as (draft, path):
+            path.hardlink_to(draft)  # unlike a rename, refuses a name that is taken
+
+    def read(self, name: str) -> bytes:
+        return (self._root / name).read_bytes()
+
+    def has(self, name: str) -> bool:
+        return (self._root / name).is_file()
+
+    def remove(self, name: str) -> None:
+        path = self._root / name
+        try:
+            path.unlink()
+        finally:
+            sync_folder(path.parent)
+
+    def names(self, prefix: str) -> list[str]:
+        start = self._root / prefix.rpartition("/")[0]
+        files = (path for path in start.rglob("[!.]*") if path.is_file())
+        names = (path.relative_to(self._root).as_posix() for path in files)
+        return sorted(name for name in names if name.startswith(prefix))
+
+    @contextmanager
+    def _draft(self, name: str, data: bytes) -> Iterator[tuple[Path, Path]]:
+        path = self._root / name
+        self._make(path.parent)
+        draft = path.with_name(f".{uuid.uuid4().hex}.draft")
+        try:
+            with draft.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            yield draft, path
+        finally:
+            draft.unlink(missing_ok=True)
+            # Even where the name was taken: who took it may not have come to this.
+            sync_folder(path.parent)
+
+    def _make(self, folder: Path) -> None:
+        """Makes a folder that a power cut does not take away, even one that another just made."""
+        if folder in self._made:
+            return
+        if self._root in folder.parents or not folder.parent.is_dir():
+            self._make(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+        self._made.add(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Names that were given in a folder, or taken, outlive a power cut from now on."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

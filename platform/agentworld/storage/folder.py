@@ -1,0 +1,63 @@
+"""A folder anywhere: on a disk, in a bucket, in memory. What an address means is decided here."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from fsspec.core import url_to_fs
+
+from agentworld.errors import AgentworldError, InputError, StoreError
+from agentworld.storage.address import shown
+from agentworld.storage.bucket import Bucket
+from agentworld.storage.disk import Disk
+
+
+class Folder(Protocol):
+    """Files by name, each whole or not there. What a method has written survives a power cut."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Makes a file, or exchanges it."""
+
+    def create(self, name: str, data: bytes) -> None:
+        """Makes a file; raises FileExistsError where the name is taken."""
+
+    def read(self, name: str) -> bytes:
+        """Raises FileNotFoundError."""
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+
+    def remove(self, name: str) -> None:
+        """Raises FileNotFoundError."""
+
+    def names(self, prefix: str) -> list[str]:
+        """The names that begin so, sorted."""
+
+
+def open_folder(url: str) -> Folder:
+    """A folder by path or URL; raises InputError for what is none, or needs another package."""
+    try:
+        # What another process wrote a moment ago must be seen: no listing is kept.
+        system, path = url_to_fs(url, use_listings_cache=False)
+    except ImportError as error:
+        raise InputError(f"{shown(url)} needs a package that is not here: {error}") from error
+    except ValueError as error:
+        raise InputError(
+            f"{shown(url)} is no address of a store ({error}); give a path or s3://bucket/folder"
+        ) from error
+    return Disk(Path(path)) if getattr(system, "local_file", False) else Bucket(system, path)
+
+
+@contextmanager
+def translated(url: str) -> Iterator[None]:
+    """Errors of a folder as StoreError, in one sentence; `url` is already fit to be shown."""
+    try:
+        yield
+    except AgentworldError:
+        raise
+    except Exception as error:  # each of fsspec's drivers has errors of its own
+        said = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        raise StoreError(
+            f"the object store {url} failed: {shown(said)}; check address, rights and free space"
+        ) from error

@@ -1,0 +1,129 @@
+"""Looking over a folder of weights from elsewhere before anything loads it.
+
+Weights are safetensors, no code comes with them, and nothing is read from outside of the
+folder, for its digest would not cover it. Chat templates are compiled here and not rendered:
+whoever renders them (transformers, also for TRL and vLLM) does so in this sandbox of Jinja.
+"""
+
+import json
+from functools import partial
+from pathlib import Path
+
+from jinja2 import TemplateError, nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agentworld.errors import InputError
+from agentworld.records.base import first_problem
+from agentworld.records.checkpoint import model_files
+
+_WEIGHTS = ".safetensors"
+_TEMPLATE = ".jinja"
+_VOCABULARIES = {".model", ".tiktoken"}
+_TEXTS = {"", ".csv", ".json", ".jsonl", ".md", ".rst", ".toml", ".txt", ".yaml", ".yml"}
+_PICTURES = {".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg", ".webp"}
+_TAKEN = {_WEIGHTS, _TEMPLATE} | _VOCABULARIES | _TEXTS | _PICTURES
+
+_SETTINGS = ("config.json", "chat_template.json", ".index.json")
+_NAMES_CODE = {"auto_map", "custom_pipelines"}
+
+
+def check_safe(folder: Path) -> None:
+    """Raises InputError naming the first file that could run code or lead out of the folder."""
+    for path in model_files(folder).values():
+        _check_kind(path)
+        if path.name.endswith(_SETTINGS):
+            _check_settings(path)
+        if path.suffix == _TEMPLATE:
+            _check_template(path, _read(path))
+
+
+def _check_kind(path: Path) -> None:
+    if path.is_symlink():
+        raise InputError(f"{path} is a link; put the file itself in its place")
+    if path.suffix.lower() not in _TAKEN:
+        raise InputError(
+            f"{path} may carry code; a model's folder holds safetensors weights, JSON, templates,"
+            " texts and pictures, so convert or remove it"
+        )
+
+
+class _NamedTemplate(BaseModel):
+    name: str
+    template: str
+
+
+class _Settings(BaseModel):
+    """What is looked at in a JSON file of settings, whichever it is."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    chat_template: str | dict[str, str] | tuple[_NamedTemplate, ...] | None = None
+    weight_map: dict[str, str] = {}
+    """The file of each tensor."""
+
+    @property
+    def templates(self) -> list[str]:
+        """One template, or several by their names."""
+        if isinstance(self.chat_template, str):
+            return [self.chat_template]
+        if isinstance(self.chat_template, dict):
+            return list(self.chat_template.values())
+        return [named.template for named in self.chat_template or ()]
+
+
+def _check_settings(path: Path) -> None:
+    settings = _read_settings(path)
+    for template in settings.templates:
+        _check_template(path, template)
+    for file in settings.weight_map.values():
+        if Path(file).name != file or not file.endswith(_WEIGHTS):
+            raise InputError(
+                f"{path} names {file!r}, which is no safetensors file beside it; correct the index"
+            )
+
+
+def _read_settings(path: Path) -> _Settings:
+    try:
+        found = json.loads(_read(path), object_pairs_hook=partial(_without_code, path))
+        return _Settings.model_validate(found)
+    except ValidationError as error:
+        raise InputError(f"{path} cannot be used: {first_problem(error)}; correct it") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is no JSON ({error}); restore it") from error
+
+
+def _without_code(path: Path, pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object of any depth: loaders were seen to follow what a nested one names."""
+    for key, value in pairs:
+        if key in _NAMES_CODE and value:
+            raise InputError(f"{path} names code to be run ({key}); take it out, none is loaded")
+    return dict(pairs)
+
+
+class _Generation(Extension):
+    """A tag around what a model says, that transformers knows; here only its form."""
+
+    tags = {"generation"}
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def _check_template(path: Path, template: str) -> None:
+    sandbox = ImmutableSandboxedEnvironment(extensions=[_Generation, loopcontrols])
+    try:
+        sandbox.compile(template)
+    # Python's own limits show as such: of nested blocks, of digits, of depth.
+    except (TemplateError, SyntaxError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} holds a template that is none ({error}); correct it") from error
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is no text in UTF-8 ({error}); restore it") from error

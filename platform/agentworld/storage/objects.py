@@ -1,0 +1,105 @@
+"""Bytes that do not change: objects, named by their digest, and files that are written once.
+
+Both live in a folder on a disk or in a bucket (s3://, gs:// and whatever fsspec knows, each by
+a package of its own). What a method has written is whole and survives a power cut.
+"""
+
+import re
+from contextlib import suppress
+
+from agentworld.errors import Conflict, InputError, NotFound, StoreError
+from agentworld.records.base import Digest, digest_bytes
+from agentworld.storage.address import shown
+from agentworld.storage.folder import open_folder, translated
+
+_DIGEST = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
+_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*", re.ASCII)
+
+
+class ObjectStore:
+    """Objects by digest. Several threads and processes may use one at the same time."""
+
+    def __init__(self, url: str) -> None:
+        self._shown = shown(url)
+        with translated(self._shown):
+            self._folder = open_folder(url)
+
+    def put(self, data: bytes) -> Digest:
+        """Keeps bytes; the same bytes again change nothing, and mend what was damaged."""
+        digest = digest_bytes(data)
+        with translated(self._shown):
+            self._folder.write(_file(digest), data)
+        return digest
+
+    def get(self, digest: Digest) -> bytes:
+        """The bytes of a digest; raises NotFound, and StoreError where they are others."""
+        with translated(self._shown):
+            try:
+                data = self._folder.read(_file(digest))
+            except FileNotFoundError as error:
+                raise NotFound(
+                    f"there is no object {digest} in {self._shown}; it was erased or never kept"
+                ) from error
+        if digest_bytes(data) != digest:
+            raise StoreError(
+                f"the object {digest} in {self._shown} is damaged; restore it from a copy",
+                retryable=False,
+            )
+        return data
+
+    def has(self, digest: Digest) -> bool:
+        """Whether there are bytes of this name, damaged or not."""
+        with translated(self._shown):
+            return self._folder.has(_file(digest))
+
+    def erase(self, digest: Digest) -> None:
+        """Takes an object away; what is gone already stays gone."""
+        with translated(self._shown), suppress(FileNotFoundError):
+            self._folder.remove(_file(digest))
+
+
+class WriteOnce:
+    """Files by a name of the caller's, of which none is ever changed."""
+
+    def __init__(self, url: str) -> None:
+        self._shown = shown(url)
+        with translated(self._shown):
+            self._folder = open_folder(url)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Keeps bytes under a name; raises Conflict where it has others already."""
+        with translated(self._shown):
+            try:
+                self._folder.create(_checked(name), data)
+            except FileExistsError as error:
+                if self._folder.read(name) != data:
+                    raise Conflict(
+                        f"{name} in {self._shown} holds other bytes and is written once; "
+                        "find out who wrote it"
+                    ) from error
+
+    def get(self, name: str) -> bytes:
+        """The bytes of a name; raises NotFound."""
+        with translated(self._shown):
+            try:
+                return self._folder.read(_checked(name))
+            except FileNotFoundError as error:
+                raise NotFound(f"there is no {name} in {self._shown}; check the name") from error
+
+    def names(self, prefix: str = "") -> list[str]:
+        """The names that begin so, sorted."""
+        with translated(self._shown):
+            return self._folder.names(prefix)
+
+
+def _file(digest: Digest) -> str:
+    match = _DIGEST.fullmatch(digest)
+    if match is None:
+        raise InputError(f"{digest!r} is no digest; give sha256: and 64 hexadecimal digits")
+    return f"{match[1]}/{match[1]}{match[2]}"
+
+
+def _checked(name: str) -> str:
+    if _NAME.fullmatch(name) is None:
+        raise InputError(f"{name!r} is no name; give letters, digits, `._-` and `/` between them")
+    return name

@@ -1,0 +1,192 @@
+"""The store of pinned simulators: for each a manifest, a model's files, and reports about it.
+
+    simulators/HEX/manifest.json   canonical JSON: HEX is what `sha256sum` says of it
+    simulators/HEX/model/          hard links to the files that the manifest names
+    simulators/HEX/reports/        evaluations, each named by its own digest
+    simulators/files/              every file of every model once, named by its digest
+
+A model is copied in and never linked to where it came from, for there somebody may change it.
+The manifest is written last: a folder without one is what a killed pin left behind.
+"""
+
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.records.base import Digest, digest_file
+from agentworld.records.checkpoint import ArtifactManifest, model_files
+from agentworld.records.progress import Count, Tick, no_tick
+from agentworld.records.report import Report
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.storage.disk import Disk
+from agentworld.storage.model_folder import check_safe
+
+_MANIFEST = "manifest.json"
+_HEX = re.compile("[0-9a-f]{64}")
+_READ_ONLY = 0o444
+
+
+class PinnedSimulator(NamedTuple):
+    """A simulator as the store has it; its folder is named by the manifest's digest."""
+
+    folder: Path
+    manifest: SimulatorManifest
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Raises InputError for another folder, EvidenceError where the manifest was changed."""
+        path = folder / _MANIFEST
+        if not _HEX.fullmatch(folder.name) or not path.is_file():
+            raise InputError(f"{folder} is no pinned simulator; name the folder that was printed")
+        if digest_file(path) != f"sha256:{folder.name}":
+            raise EvidenceError(f"{path} is not the manifest that was pinned; restore it")
+        return cls(folder, SimulatorManifest.read(path))
+
+    @property
+    def digest(self) -> Digest:
+        """What the simulator is called wherever something about it is stored."""
+        return f"sha256:{self.folder.name}"
+
+    @property
+    def model(self) -> Path:
+        """The folder that an engine serves; a world from an endpoint has none."""
+        return self.folder / "model"
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the model's files."""
+        return sum(path.stat().st_size for path in self.model.rglob("*") if path.is_file())
+
+    @property
+    def reports(self) -> list[Digest]:
+        """The evaluations of it; while there is none, nobody has validated it."""
+        return [f"sha256:{path.stem}" for path in self._report_files]
+
+    def attach(self, report: Report) -> None:
+        """Adds an evaluation; raises InputError where it is about something else."""
+        if not report.subjects & {self.digest, self.manifest.artifact}:
+            about = ", ".join(sorted(report.subjects)) or "nothing that it names"
+            raise InputError(
+                f"the report is about {about} and not about {self.digest} or its weights; attach"
+                " it to what it is about"
+            )
+        _freeze(self.folder, f"reports/{_hex(report.digest)}.json", report.canonical)
+
+    def verify(self, tick: Tick = no_tick) -> None:
+        """Raises EvidenceError naming the first file that is not as it was pinned or attached."""
+        for path in self._report_files:
+            if digest_file(path) != f"sha256:{path.stem}":
+                raise EvidenceError(f"{path} is not the report that was attached; restore it")
+        if self.manifest.artifact is None:
+            return
+        try:
+            ArtifactManifest(files=self.manifest.files).verify(self.model, tick)
+            check_safe(self.model)
+        except InputError as error:
+            raise EvidenceError(str(error)) from error
+
+    @property
+    def _report_files(self) -> list[Path]:
+        return sorted((self.folder / "reports").glob("*.json"))
+
+
+class SimulatorStore:
+    """The simulators in a job's store. Nothing that is kept changes; nothing is kept twice."""
+
+    def __init__(self, store: Path) -> None:
+        self._root = store / "simulators"
+
+    def take_in(self, model: Path, tick: Tick = no_tick) -> ArtifactManifest:
+        """Copies a model's files into the store; raises InputError for one that is not safe."""
+        check_safe(model)
+        files = model_files(model)
+        # Each file is read where it lies, and once more as it was written or found here.
+        count = Count(tick, 2 * sum(path.stat().st_size for path in files.values()))
+        return ArtifactManifest(
+            files={name: self._take_in(path, count) for name, path in files.items()}
+        )
+
+    def keep(self, manifest: SimulatorManifest) -> PinnedSimulator:
+        """Makes a simulator of files that were taken in; the same one again mends its files."""
+        folder = self._root / _hex(manifest.digest)
+        for name, digest in manifest.files.items():
+            self._link(digest, folder / "model" / name)
+        _freeze(folder, _MANIFEST, manifest.canonical)
+        return PinnedSimulator.read(folder)
+
+    def all(self) -> list[PinnedSimulator]:
+        """Every simulator that was pinned here, in the order of the digests."""
+        return [PinnedSimulator.read(folder) for folder in self._folders()]
+
+    def find(self, start: str) -> PinnedSimulator:
+        """The one whose digest starts so; raises NotFound, or InputError for several."""
+        start = start if start.startswith("sha256:") else f"sha256:{start}"
+        known = {f"sha256:{folder.name}": folder for folder in self._folders()}
+        found = [digest for digest in known if digest.startswith(start)]
+        if not found:
+            there = ", ".join(known) or "none yet; run `agentworld demo`"
+            raise NotFound(f"there is no simulator {start} in {self._root}; simulators are {there}")
+        if len(found) > 1:
+            raise InputError(f"{start} is the start of {', '.join(found)}; write more of it")
+        return PinnedSimulator.read(known[found[0]])
+
+    def _folders(self) -> list[Path]:
+        manifests = self._root.glob(f"*/{_MANIFEST}")
+        return sorted(path.parent for path in manifests if _HEX.fullmatch(path.parent.name))
+
+    def _file(self, digest: Digest) -> Path:
+        return self._root / "files" / _hex(digest)
+
+    def _take_in(self, path: Path, count: Count) -> Digest:
+        digest = digest_file(path, count.add)
+        kept = self._file(digest)
+        if kept.is_file() and digest_file(kept, count.add) == digest:
+            return digest
+        with self._draft() as draft:
+            shutil.copyfile(path, draft)
+            if digest_file(draft, count.add) != digest:
+                raise InputError(f"{path} was changed while it was read; let it rest and try again")
+            draft.chmod(_READ_ONLY)
+            _sync(draft)
+            draft.replace(kept)
+        return digest
+
+    def _link(self, digest: Digest, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with self._draft() as draft:
+            try:
+                draft.hardlink_to(self._file(digest))
+            except OSError:  # too many links, or a disk that knows none
+                shutil.copy2(self._file(digest), draft)
+            draft.replace(path)
+
+    @contextmanager
+    def _draft(self) -> Iterator[Path]:
+        """A name beside the kept files; nothing bears it afterwards."""
+        draft = self._file(uuid.uuid4().hex + ".draft")
+        draft.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield draft
+        finally:
+            # Also after a replace, which does nothing where both are links to one file.
+            draft.unlink(missing_ok=True)
+
+
+def _freeze(folder: Path, name: str, data: bytes) -> None:
+    Disk(folder).write(name, data)
+    (folder / name).chmod(_READ_ONLY)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _hex(digest: Digest) -> str:
+    return digest.removeprefix("sha256:")

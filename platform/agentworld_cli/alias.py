@@ -1,0 +1,73 @@
+"""Aliases: people's names for simulators, with their history."""
+
+import getpass
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentworld_cli.plain import plain
+from agentworld_cli.show import DEFAULT_STORE, Json, Store
+
+if TYPE_CHECKING:
+    from agentworld.ledger.aliases import AliasChange
+
+app = typer.Typer(help="Names for simulators.", no_args_is_help=True)
+
+_Alias = Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits, . and -.")]
+
+
+@app.command("set")
+def set_(
+    alias: _Alias,
+    simulator: Annotated[
+        str,
+        typer.Argument(metavar="DIGEST|ALIAS", help="A simulator of the store."),
+    ],
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Let a name mean a simulator from now on; runs that are open keep theirs."""
+    from agentworld.steps.simulators import set_alias
+
+    change = set_alias(alias, simulator, Path(store), _who())
+    print(json.dumps(change._asdict(), indent=2) if as_json else _told(change))
+
+
+@app.command()
+def show(alias: _Alias, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Print what a name meant over time; the last is what it means."""
+    from agentworld.steps.simulators import alias_history
+
+    _show(alias_history(Path(store), alias), as_json=as_json)
+
+
+@app.command("list")
+def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Print what each name means now."""
+    from agentworld.steps.simulators import alias_history
+
+    newest = {change.alias: change for change in alias_history(Path(store))}
+    _show([newest[alias] for alias in sorted(newest)], as_json=as_json)
+
+
+def _show(changes: "Sequence[AliasChange]", *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([change._asdict() for change in changes], indent=2))
+        return
+    for change in changes:
+        print(_told(change))
+
+
+def _told(change: "AliasChange") -> str:
+    return f"{change.alias}  {change.simulator}  since {change.at}, set by {plain(change.set_by)}"
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return f"user {os.getuid()}"

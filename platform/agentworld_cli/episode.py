@@ -1,0 +1,138 @@
+"""Episodes: told, checked, forked, replayed and erased."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentworld_cli.plain import plain
+from agentworld_cli.service import Url, ask
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_record
+from agentworld_cli.transcript import transcript
+from agentworld_cli.verification import show_verification
+
+if TYPE_CHECKING:
+    from agentworld.client.simulator import SimulatorClient
+    from agentworld.records.episode import Episode, ResetResult
+
+app = typer.Typer(help="Episodes of runs.", no_args_is_help=True)
+
+_Episode = Annotated[str, typer.Argument(metavar="EPISODE", help="The id of an episode.")]
+
+
+@app.command("list")
+def list_episodes(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run.")],
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Print the episodes of a run in the order in which they were opened."""
+    from agentworld.steps.ledger import existing_ledger
+
+    ledger = existing_ledger(Path(store))
+    told = map(_summary, ledger.episodes(ledger.run(run).id))
+    if as_json:
+        print(json.dumps(list(told), indent=2))
+        return
+    for each in told:
+        task = plain(str(each["task"] or "no task"))
+        reward = "no reward" if each["reward"] is None else f"reward {each['reward']:g}"
+        ending = each["closed"] or "open"
+        print(f"{each['episode']}  {each['num_steps']} steps, {reward}, {ending}, {task}")
+
+
+@app.command("show")
+def show(
+    episode: _Episode, store: Store = DEFAULT_STORE, url: Url = "", as_json: Json = False
+) -> None:
+    """Print an episode of a store, or of the service at --url, as a transcript."""
+    from agentworld.simulate.schemas import write_episode
+    from agentworld.steps.ledger import existing_ledger
+
+    if url:
+        found = ask(url, lambda client: client.episode(episode))
+    else:
+        found = existing_ledger(Path(store)).episode(episode)
+    if as_json:
+        print(write_episode(found).decode())
+    else:
+        print("\n".join(transcript(found)))
+
+
+@app.command("verify")
+def verify(episode: _Episode, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Check that an episode's record is the one that was signed."""
+    from agentworld.audit.verify_episode import verify_episode
+    from agentworld.steps.ledger import existing_ledger, open_evidence
+
+    folder = Path(store)
+    found = verify_episode(episode, existing_ledger(folder), open_evidence(folder))
+    show_verification(found, as_json=as_json)
+
+
+@app.command("fork")
+def fork(
+    episode: _Episode,
+    step: Annotated[int, typer.Option(min=0, help="So many of its first steps are copied.")],
+    url: Url,
+    run: Annotated[str, typer.Option(metavar="RUN", help="Another open run to fork it in.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Begin an episode with the first steps of a recorded one, and print its id."""
+    from agentworld.records.episode import EpisodeOpening, Source
+
+    async def begin(client: "SimulatorClient") -> "ResetResult":
+        into = run or (await client.episode(episode)).opening.run
+        source = Source(episode=episode, step=step)
+        return await client.begin(EpisodeOpening(run=into, fork=source))
+
+    begun = ask(url, begin)
+    print(begun.model_dump_json(indent=2) if as_json else begun.episode)
+
+
+@app.command("replay")
+def replay(episode: _Episode, url: Url, as_json: Json = False) -> None:
+    """Take every recorded action again, answered from the record, and compare the answers."""
+    from agentworld.audit.replay import replay_episode
+    from agentworld.errors import EvidenceError
+
+    report = ask(url, lambda client: replay_episode(episode, client, "agentworld episode replay"))
+    show_record(report, as_json=as_json)
+    if report.differences:
+        raise EvidenceError(f"the replay of episode {episode} is not what was recorded")
+
+
+@app.command("erase")
+def erase(
+    episode: _Episode,
+    yes: Annotated[bool, typer.Option("--yes", help="Erase it for good.")] = False,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Take away what was said in an episode; its digests and its place in the log stay."""
+    from agentworld.errors import InputError
+    from agentworld.steps.ledger import existing_ledger
+
+    ledger = existing_ledger(Path(store))
+    num_steps = len(ledger.episode(episode).steps)
+    if not yes:
+        raise InputError(
+            f"this erases the texts of {num_steps} steps of episode {episode} for good; add --yes"
+        )
+    ledger.erase_texts(episode)
+    if as_json:
+        print(json.dumps({"episode": episode, "num_steps": num_steps}))
+    else:
+        print(f"erased the texts of {num_steps} steps of episode {episode}")
+
+
+def _summary(episode: "Episode") -> dict[str, object]:
+    opening, last = episode.opening, episode.steps[-1:]
+    return {
+        "episode": episode.id,
+        "task": opening.task.id if opening.task else None,
+        "num_steps": len(episode.steps),
+        "reward": last[0].reward if last else None,
+        "closed": episode.closed,
+    }

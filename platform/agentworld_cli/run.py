@@ -1,0 +1,144 @@
+"""Runs: opened and closed at a service, told and checked from a store."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentworld_cli.plain import plain
+from agentworld_cli.service import Url, ask
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_record
+from agentworld_cli.verification import show_verification
+
+if TYPE_CHECKING:
+    from agentworld.client.simulator import SimulatorClient
+    from agentworld.records.run import AgentRun
+
+app = typer.Typer(help="Runs of agents in simulators.", no_args_is_help=True)
+
+_Run = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run.")]
+_Trajectory = Annotated[str, typer.Option(metavar="FOLDER", help="The agent's own log.")]
+
+
+def _digest(text: str) -> str:
+    from pydantic import TypeAdapter, ValidationError
+
+    from agentworld.errors import InputError
+    from agentworld.records.base import Digest
+
+    try:
+        return TypeAdapter(Digest).validate_python(text)
+    except ValidationError as error:
+        raise InputError(
+            f"{text!r} is no digest; give sha256: and 64 hexadecimal digits"
+        ) from error
+
+
+_Weights = Annotated[
+    str, typer.Option(metavar="DIGEST", callback=_digest, help="The digest of weights.")
+]
+
+
+@app.command("open")
+def open_run(
+    agent: Annotated[str, typer.Option(metavar="NAME", help="The agent that is to be made.")],
+    weights: _Weights,
+    url: Url,
+    simulator: Annotated[
+        str, typer.Option(metavar="DIGEST|ALIAS", help="Refused where another one answers.")
+    ] = "",
+    by: Annotated[str, typer.Option(metavar="WHO", help="Who asks for it.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Begin a run that starts from these weights, and print its id."""
+    from agentworld.records.run import RunOpening
+
+    opening = RunOpening(
+        agent=agent, starting_weights=weights, simulator=simulator or None, opened_by=by
+    )
+    run = ask(url, lambda client: client.open_run(opening))
+    print(run.model_dump_json(indent=2) if as_json else run.id)
+
+
+@app.command("close")
+def close_run(run: _Run, weights: _Weights, url: Url, as_json: Json = False) -> None:
+    """End a run with the weights that it made; without a signature they are a claim."""
+
+    async def close(client: "SimulatorClient") -> "AgentRun":
+        await client.resume_run(run)
+        return await client.close_run(weights)
+
+    show_record(ask(url, close), as_json=as_json)
+
+
+@app.command("list")
+def list_runs(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Print the runs of a store, the newest first."""
+    from agentworld.steps.ledger import existing_ledger
+
+    runs = existing_ledger(Path(store)).runs()
+    if as_json:
+        print(json.dumps([run.model_dump(mode="json") for run in runs], indent=2))
+        return
+    for run in runs:
+        ending = f"made {brief(run.final_weights)}" if run.closing else "open"
+        print(
+            f"{run.id}  {run.opening.purpose} of {plain(run.opening.agent)} in"
+            f" {brief(run.simulator)}, {run.num_episodes} episodes, {run.num_steps} steps, {ending}"
+        )
+
+
+@app.command("show")
+def show_run(run: _Run, store: Store = DEFAULT_STORE, url: Url = "", as_json: Json = False) -> None:
+    """Print a run of a store, or of the service at --url."""
+    from agentworld.steps.ledger import existing_ledger
+
+    if url:
+        show_record(ask(url, lambda client: client.resume_run(run)), as_json=as_json)
+    else:
+        show_record(existing_ledger(Path(store)).run(run), as_json=as_json)
+
+
+@app.command("verify")
+def verify(run: _Run, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Check that a run's record is the one that was signed."""
+    from agentworld.audit.verify import verify_run
+    from agentworld.steps.ledger import existing_ledger, open_evidence
+
+    folder = Path(store)
+    found = verify_run(run, existing_ledger(folder), open_evidence(folder))
+    show_verification(found, as_json=as_json)
+
+
+@app.command("join")
+def join(
+    run: _Run, trajectory: _Trajectory, store: Store = DEFAULT_STORE, as_json: Json = False
+) -> None:
+    """Check that the ledger and the agent's own log tell the same of a run."""
+    from agentworld.audit.join import join_run
+    from agentworld.client.trajectory import read_trajectory
+    from agentworld.errors import EvidenceError
+    from agentworld.steps.ledger import existing_ledger
+
+    ledger = existing_ledger(Path(store))
+    report = join_run(ledger.run(run), ledger.episodes(run), read_trajectory(Path(trajectory)))
+    show_record(report, as_json=as_json)
+    if report.is_alarm:
+        raise EvidenceError(f"the ledger and the trajectory of run {run} do not tell the same")
+
+
+@app.command("export")
+def export(
+    run: _Run,
+    out: Annotated[str, typer.Option(metavar="FOLDER", help="Where the files are written.")],
+    trajectory: _Trajectory = "",
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Write a run as Parquet: its transitions, and the agent's own log where one is given."""
+    from agentworld.audit.export import export_run
+    from agentworld.steps.ledger import existing_ledger
+
+    acted = Path(trajectory) if trajectory else None
+    show_record(export_run(run, existing_ledger(Path(store)), Path(out), acted), as_json=as_json)

@@ -1,0 +1,28 @@
+"""Asking a running simulator service."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from agentworld.client.simulator import SimulatorClient
+
+Url = Annotated[str, typer.Option(help="The address of a running simulator service.")]
+
+_Answer = TypeVar("_Answer")
+
+
+def ask(url: str, question: "Callable[[SimulatorClient], Awaitable[_Answer]]") -> _Answer:
+    """What the service at an address answers."""
+    from agentworld.client.simulator import SimulatorClient
+
+    async def work() -> _Answer:
+        client = SimulatorClient(url)
+        try:
+            return await question(client)
+        finally:
+            await client.close()
+
+    return asyncio.run(work())

@@ -1,0 +1,54 @@
+"""An episode for people: what was done and what was shown for it, in the order of its steps."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from agentworld_cli.plain import plain
+
+if TYPE_CHECKING:
+    from agentworld.records.episode import Episode, EpisodeStep
+
+_ERASED = "(erased)"
+
+
+def transcript(episode: "Episode") -> Iterator[str]:
+    """The lines; what an agent or a world said is indented, so that it cannot pose as another."""
+    opening = episode.opening
+    yield f"episode {episode.id} of run {plain(opening.run)}"
+    yield f"simulator {episode.simulator}"
+    for name, text in _beginnings(episode):
+        yield f"{name}:"
+        yield from _indented(text)
+    for step in episode.steps:
+        yield f"step {step.number}:"
+        yield from _indented(step.action, "> ")
+        yield from _indented(step.observation)
+        if told := ", ".join(_outcome(step)):
+            yield f"  {told}"
+    yield f"ended: {episode.closed}" if episode.closed else "open"
+
+
+def _beginnings(episode: "Episode") -> Iterator[tuple[str, str]]:
+    opening = episode.opening
+    if opening.task:
+        yield "task", opening.task.instruction
+    yield "start", opening.start
+    if opening.simulation_instruction:
+        yield "simulation instruction", opening.simulation_instruction
+    for name, source in (("fork", opening.fork), ("replay", opening.replay)):
+        if source:
+            yield name, f"of the first {source.step} steps of episode {source.episode}"
+
+
+def _indented(text: str | None, mark: str = "") -> Iterator[str]:
+    for line in (_ERASED if text is None else text).split("\n"):
+        yield f"  {mark}{plain(line)}"
+
+
+def _outcome(step: "EpisodeStep") -> Iterator[str]:
+    if step.reward is not None:
+        yield f"reward {step.reward:g}"
+    if step.done:
+        yield "the turn limit" if step.truncated else "done"
+    if step.confidence.low:
+        yield "low confidence"

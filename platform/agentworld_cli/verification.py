@@ -1,0 +1,27 @@
+"""What a verification found: printed, and an exit code that tells a broken record."""
+
+from typing import TYPE_CHECKING
+
+from agentworld.errors import EvidenceError
+from agentworld_cli.plain import plain
+from agentworld_cli.show import show_record
+
+if TYPE_CHECKING:
+    from agentworld.audit.verify import RunVerification
+    from agentworld.audit.verify_episode import EpisodeVerification
+
+
+def show_verification(found: "RunVerification | EpisodeVerification", *, as_json: bool) -> None:
+    """Prints what was found; raises EvidenceError where the record is broken."""
+    if as_json:
+        show_record(found, as_json=True)
+    else:
+        for name, value in found.model_dump(mode="json", exclude={"problems"}).items():
+            print(f"{name:<32} {value}")
+        for problem in found.problems:
+            print(f"{'problem':<32} {plain(problem)}")
+    if found.problems:
+        raise EvidenceError(
+            f"the record is not the one that was signed; its problems ({len(found.problems)}) are"
+            " printed above"
+        )

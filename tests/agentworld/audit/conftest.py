@@ -1,0 +1,83 @@
+"""A ledger on disk that somebody tampers with."""
+
+import sqlite3
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import make
+from agentworld.audit.evidence import Evidence
+from agentworld.audit.verify import RunVerification, verify_run
+from agentworld.audit.verify_episode import EpisodeVerification, verify_episode
+from agentworld.evidence.keys import ensure_signer, load_trusted
+from agentworld.ledger import Ledger
+from agentworld.ledger.writes import Closed, Opened, Taken
+from agentworld.records.episode import Episode, EpisodeOpening
+from agentworld.records.run import RunOpening
+from agentworld.simulate.sealing import Sealer
+from agentworld.storage.objects import WriteOnce
+
+SIMULATOR = make.digest("simulator")
+
+
+class Scene(NamedTuple):
+    folder: Path
+    run: str
+
+    @property
+    def ledger(self):
+        return Ledger(f"sqlite:///{self.folder}/ledger.db")
+
+    @property
+    def second_store(self):
+        return WriteOnce(str(self.folder / "checkpoints"))
+
+    @property
+    def copies(self) -> list[Path]:
+        return sorted(each for each in (self.folder / "checkpoints").rglob("*") if each.is_file())
+
+    @property
+    def evidence(self) -> Evidence:
+        steps = self.folder / "steps"
+        trusted = load_trusted(self.folder / "keys")
+        return Evidence(trusted, self.second_store, load_trusted(steps) if steps.exists() else None)
+
+    def seal(self):
+        signer = ensure_signer(self.folder / "keys")
+        return Sealer(self.ledger, SIMULATOR, signer, self.second_store).seal_all()
+
+    def play(self, name, *observations, close=True):
+        """An episode with these steps, written one by one."""
+        ledger = self.ledger
+        begun = Episode(name, SIMULATOR, EpisodeOpening(run=self.run))
+        ledger.write([Opened(begun)])
+        played = make.episode(*observations, base=begun)
+        for step in played.steps:
+            ledger.write([Taken(self.run, step)])
+        if close:
+            ledger.write([Closed(self.run, name, len(played.steps), played.head, "closed")])
+
+    def change(self, *statements):
+        """What somebody with the database in hand does."""
+        with sqlite3.connect(self.folder / "ledger.db") as database:
+            for statement in statements:
+                assert database.execute(statement).rowcount != 0
+
+    def verify(self, ledger=None) -> RunVerification:
+        return verify_run(self.run, ledger or self.ledger, self.evidence)
+
+    def verify_episode(self, name) -> EpisodeVerification:
+        return verify_episode(name, self.ledger, self.evidence)
+
+
+@pytest.fixture
+def scene(tmp_path) -> Scene:
+    """A signed run with an episode that is closed, `first`, and one that is open, `second`."""
+    opening = RunOpening(agent="a", starting_weights=make.digest("starting"))
+    run = Ledger(f"sqlite:///{tmp_path}/ledger.db").open_run(opening, SIMULATOR).id
+    scene = Scene(tmp_path, run)
+    scene.play("first", "a", "b")
+    scene.play("second", "c", close=False)
+    scene.seal()
+    return scene

@@ -1,0 +1,71 @@
+"""What a verification of one episode finds, and what it leaves to the others."""
+
+import pytest
+
+from agentworld.errors import EvidenceError, NotFound
+
+
+def test_an_episode_that_was_closed_and_signed_is_verified(scene):
+    found = scene.verify_episode("first")
+    assert (found.state, found.problems) == ("verified", ())
+    assert (found.run, found.num_steps, found.closed) == (scene.run, 2, "closed")
+    assert 0 < found.last_entry <= found.signed_length
+
+
+def test_an_episode_whose_last_entry_is_not_signed_yet_says_so(scene):
+    scene.play("third", "d")
+    found = scene.verify_episode("third")
+    assert (found.state, found.problems) == ("unsigned", ())
+    assert found.last_entry > found.signed_length
+    assert scene.verify_episode("first").state == "verified"
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE steps SET reward = 1.0 WHERE episode = 'first'", "do not follow"),
+        ("DELETE FROM steps WHERE episode = 'first' AND number = 2", "did not end as"),
+        ("UPDATE episodes SET opening = json_set(opening, '$.turn_limit', 33)", "did not begin"),
+        ("UPDATE episodes SET closed = NULL WHERE id = 'first'", "did not end as"),
+        ("DELETE FROM log WHERE sequence > 4", "its end is cut off"),
+        ("UPDATE steps SET entry = 99 WHERE episode = 'first' AND number = 1", "under entry 99"),
+    ],
+)
+def test_what_was_changed_in_an_episode_is_found(scene, statement, problem):
+    scene.change(statement)
+    found = scene.verify_episode("first")
+    assert any(problem in each for each in found.problems), found.problems
+    assert found.state == "broken"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE steps SET reward = 1.0 WHERE episode = 'second'",
+        "DELETE FROM steps WHERE episode = 'second'",
+        "UPDATE episodes SET closed = 'expired' WHERE id = 'second'",
+    ],
+)
+def test_what_was_changed_in_another_episode_is_not_this_ones(scene, statement):
+    scene.change(statement)
+    assert scene.verify_episode("first").state == "verified"
+    assert scene.verify_episode("second").state == "broken"
+
+
+def test_an_episode_that_its_runs_log_does_not_name_is_found(scene):
+    scene.change("UPDATE episodes SET id = 'third' WHERE id = 'second'")
+    problems = scene.verify_episode("third").problems
+    assert f"the log of run {scene.run} does not name episode third" in problems
+
+
+def test_an_erased_episode_is_verified(scene):
+    scene.ledger.erase_texts("first")
+    assert scene.verify_episode("first").state == "verified"
+
+
+def test_an_episode_that_is_not_there_and_one_that_cannot_be_read_are_told(scene):
+    with pytest.raises(NotFound):
+        scene.verify_episode("third")
+    scene.change("UPDATE episodes SET opening = '[]' WHERE id = 'first'")
+    with pytest.raises(EvidenceError, match="episode first is garbled"):
+        scene.verify_episode("first")

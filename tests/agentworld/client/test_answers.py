@@ -1,0 +1,82 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import make
+from agentworld.client.answers import read_episode, read_failure, read_step
+from agentworld.simulate.schemas import write_episode, write_step
+
+TEXTS = st.lists(st.text(st.characters(exclude_categories=())), max_size=4)
+
+
+@given(st.text())
+def test_a_step_is_read_as_it_was_written(observation):
+    result = make.step_result(observation=observation, reward=0.5, mean_logprob=-1.25)
+    assert read_step(write_step(result), "e", 1) == result
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("simulator", None),
+        ("run", 5),
+        ("episode", ["e"]),
+        ("step", True),
+        ("step", "1"),
+        ("observation", None),
+        ("observation", ["ls"]),
+        ("done", 1),
+        ("truncated", None),
+        ("low_confidence", "no"),
+        ("reward", "1"),
+        ("reward", float("nan")),
+        ("reward", True),
+        ("mean_logprob", float("inf")),
+        ("agreement", []),
+    ],
+)
+def test_a_step_with_a_wrong_field_is_none(field, value):
+    told = {**make.step_result()._asdict(), field: value}
+    with pytest.raises(ValueError, match=f"{field}: "):
+        read_step(json.dumps(told).encode(), "e", 1)
+
+
+@given(TEXTS)
+def test_an_episode_is_read_as_it_was_written(observations):
+    as_sent = json.loads(json.dumps(observations))
+    episode = make.episode(*as_sent)
+    assert read_episode(write_episode(episode)) == episode
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda told: told["steps"].pop(0), "do not follow"),
+        (lambda told: told["steps"][0].update(observation="other"), "do not follow"),
+        (lambda told: told["steps"][0].update(observation=5), "is no episode"),
+        (lambda told: told["steps"][0].pop("head"), "do not follow"),
+        (lambda told: told["steps"][0].update(confidence=None), "is no episode"),
+        (lambda told: told.update(head=make.digest("other")), "do not follow"),
+        (lambda told: told.update(opening={"run": 5}), "run"),
+        (lambda told: told.pop("simulator"), "is no episode"),
+    ],
+)
+def test_an_episode_that_was_changed_is_none(change, words):
+    told = json.loads(write_episode(make.episode("a", "b")))
+    change(told)
+    with pytest.raises(ValueError, match=words):
+        read_episode(json.dumps(told).encode())
+
+
+@pytest.mark.parametrize("body", [b"[]", b"5", b"<html>"])
+def test_what_is_no_object_is_none(body):
+    with pytest.raises(ValueError):  # noqa: PT011  the caller says whose answer it was
+        read_episode(body)
+
+
+def test_a_failure_in_no_language_of_ours_is_shown_in_a_line():
+    error = read_failure(503, b"\xff\x1b[2J bad\ngateway")
+    assert (error.kind, error.retryable) == ("protocol", True)
+    assert str(error).isprintable()

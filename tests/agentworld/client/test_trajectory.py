@@ -1,0 +1,200 @@
+"""The agent's log under kills, cuts, full disks and several writers."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.client.trajectory import TrajectoryLog, read_trajectory
+from agentworld.errors import InputError, StoreError
+from agentworld.records.trajectory_log import TornLine, TrajectoryEnd, write_line
+
+
+def line(step):
+    return TrajectoryEnd("r", "e", step, "closed")
+
+
+def lines(*steps):
+    return [line(step) for step in steps]
+
+
+def written(folder):
+    return list(read_trajectory(folder))
+
+
+def test_lines_come_back_in_their_order(tmp_path):
+    with TrajectoryLog(tmp_path / "log") as log:
+        log.write(line(1))
+        log.write(*lines(2, 3))
+    assert written(tmp_path / "log") == lines(1, 2, 3)
+
+
+def test_a_log_that_nobody_wrote_leaves_no_file(tmp_path):
+    with TrajectoryLog(tmp_path / "log"):
+        pass
+    assert not (tmp_path / "log").exists()
+
+
+def test_a_file_that_is_full_is_followed_by_another(tmp_path):
+    with TrajectoryLog(tmp_path, max_bytes=2 * len(write_line(line(1)))) as log:
+        for step in range(1, 6):
+            log.write(line(step))
+    assert len(list(tmp_path.iterdir())) == 3
+    assert written(tmp_path) == lines(1, 2, 3, 4, 5)
+
+
+def test_several_logs_share_a_folder(tmp_path):
+    with TrajectoryLog(tmp_path) as one, TrajectoryLog(tmp_path) as other:
+        one.write(line(1))
+        other.write(line(2))
+        one.write(line(3))
+    assert sorted(each.step for each in written(tmp_path)) == [1, 2, 3]
+
+
+def test_a_log_that_was_closed_goes_on_in_another_file(tmp_path):
+    log = TrajectoryLog(tmp_path)
+    for step in (1, 2):
+        log.write(line(step))
+        log.close()
+    assert len(list(tmp_path.iterdir())) == 2
+    assert written(tmp_path) == lines(1, 2)
+
+
+STEPS = st.lists(st.integers(0, 10**9), max_size=6)
+
+
+@given(STEPS, st.data())
+def test_a_cut_anywhere_loses_the_line_that_it_hits_and_no_other(tmp_path_factory, steps, data):
+    path = tmp_path_factory.getbasetemp() / "cut.jsonl"
+    whole = b"".join(map(write_line, lines(*steps)))
+    cut = data.draw(st.integers(0, len(whole)))
+    path.write_bytes(whole[:cut])
+    num_whole = whole[:cut].count(b"\n")
+    torn = cut - (whole[:cut].rfind(b"\n") + 1)
+    expected = [*lines(*steps[:num_whole]), *([TornLine(path.name, torn)] if torn else [])]
+    assert written(path) == expected
+
+
+def test_what_follows_a_torn_file_is_read(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(write_line(line(1)) + b'{"kind": "e')
+    (tmp_path / "b.jsonl").write_bytes(write_line(line(2)))
+    assert written(tmp_path) == [line(1), TornLine("a.jsonl", 11), line(2)]
+
+
+def test_a_line_that_is_none_is_named_with_its_file(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(write_line(line(1)) + b"{}\n")
+    with pytest.raises(InputError, match=r"a\.jsonl line 2 is no line of a trajectory: kind"):
+        written(tmp_path)
+
+
+def test_brackets_without_end_are_one_sentence(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b"[" * 100_000 + b"\n")
+    with pytest.raises(InputError, match=r"a\.jsonl line 1"):
+        written(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "words"), [("", "holds no trajectory"), ("gone", "cannot read")])
+def test_what_is_not_there_is_named(tmp_path, name, words):
+    with pytest.raises(InputError, match=words):
+        written(tmp_path / name)
+
+
+def run_python(folder: Path, code: str) -> int:
+    start = f"""
+        import os, resource, signal, sys
+        from pathlib import Path
+        from agentworld.client.trajectory import TrajectoryLog
+        from agentworld.errors import StoreError
+        from agentworld.records.trajectory_log import TrajectoryEnd
+        folder = Path({str(folder)!r})
+        def line(step):
+            return TrajectoryEnd("r", "e", step, "closed")
+    """
+    program = textwrap.dedent(start) + textwrap.dedent(code)
+    return subprocess.run([sys.executable, "-c", program], check=False).returncode
+
+
+def test_a_killed_process_loses_no_line_that_it_wrote(tmp_path):
+    code = """
+        log = TrajectoryLog(folder, sync_seconds=3600)
+        for step in range(100):
+            log.write(line(step))
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    assert run_python(tmp_path, code) == -signal.SIGKILL
+    assert written(tmp_path) == lines(*range(100))
+
+
+def test_a_line_that_did_not_fit_is_torn_and_the_next_begins_another_file(tmp_path):
+    code = """
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        log = TrajectoryLog(folder)
+        log.write(line(1))
+        (file,) = folder.iterdir()
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 10, most))
+        try:
+            log.write(line(2))
+        except StoreError as error:
+            assert "cannot be written" in str(error)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+            log.write(line(2))
+            log.close()
+            sys.exit(42)
+    """
+    assert run_python(tmp_path, code) == 42
+    first, torn, second = written(tmp_path)
+    assert [first, second] == lines(1, 2)
+    assert torn.num_bytes == 10
+
+
+def test_lines_are_durable_after_a_moment_in_groups(tmp_path, monkeypatch):
+    synced, fsync = [], os.fsync
+
+    def watched(handle):
+        synced.append(os.readlink(f"/proc/self/fd/{handle}"))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    log = TrajectoryLog(tmp_path, sync_seconds=0.2)
+    for step in range(50):
+        log.write(line(step))
+    (file,) = tmp_path.iterdir()
+    assert synced == [str(tmp_path), str(tmp_path.parent)]  # the names, before any line
+    until(lambda: synced[2:] == [str(file)])
+    log.write(line(50))
+    log.close()
+    assert synced[2:] == [str(file)] * 2
+
+
+def test_a_sync_that_fails_is_raised_by_the_next_line(tmp_path, monkeypatch):
+    log = TrajectoryLog(tmp_path, sync_seconds=0.05)
+    log.write(line(1))
+    failed = []
+
+    def fails(handle):
+        failed.append(handle)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    until(lambda: failed)
+    monkeypatch.undo()
+    with pytest.raises(StoreError, match="Input/output error"):
+        log.write(line(2))
+    log.write(line(2))
+    log.close()
+    assert written(tmp_path) == lines(1, 2)
+
+
+def until(condition, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)

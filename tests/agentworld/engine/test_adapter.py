@@ -1,0 +1,35 @@
+import json
+
+import pytest
+
+from agentworld.engine.adapter import ADAPTER, adapter_arguments, has_adapter
+from agentworld.errors import InputError
+
+
+def with_adapter(folder, **config):
+    (folder / "adapter").mkdir()
+    (folder / "adapter" / "adapter_config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_a_model_without_an_adapter_is_started_as_it_is(tmp_path):
+    assert not has_adapter(tmp_path)
+    assert adapter_arguments("transformers-serve", tmp_path) == ()
+
+
+@pytest.mark.parametrize(("rank", "most"), [(1, "8"), (8, "8"), (9, "16"), (512, "512")])
+def test_vllm_makes_room_for_the_adapters_rank(tmp_path, rank, most):
+    arguments = adapter_arguments("vllm", with_adapter(tmp_path, r=rank))
+    assert arguments[arguments.index("--max-lora-rank") + 1] == most
+    assert arguments[-1] == f"{ADAPTER}={tmp_path}/adapter"
+
+
+def test_an_engine_that_would_leave_an_adapter_out_is_refused(tmp_path):
+    with pytest.raises(InputError, match="merge it into the weights, or set engine"):
+        adapter_arguments("transformers-serve", with_adapter(tmp_path, r=8))
+
+
+@pytest.mark.parametrize("config", [{}, {"r": 0}, {"r": 513}])
+def test_an_adapter_without_a_rank_that_can_be_is_named(tmp_path, config):
+    with pytest.raises(InputError, match=r"adapter_config\.json cannot be used: r"):
+        adapter_arguments("vllm", with_adapter(tmp_path, **config))

@@ -1,0 +1,210 @@
+import asyncio
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from agentworld.engine.admission import Admission
+from agentworld.engine.fake import FakeEngine
+from agentworld.errors import EngineError
+from agentworld.records.simulator import Sampling
+
+CONCURRENCY, QUEUE = 2, 3
+
+
+def asked(name):
+    return [{"role": "user", "content": name}]
+
+
+class Gate:
+    """An admission before an engine that answers when the test says so."""
+
+    def __init__(self, concurrency=CONCURRENCY, queue=QUEUE):
+        self.now = 0.0
+        self.under_way = {}
+        engine = FakeEngine(self._hold)
+        self.admission = Admission(
+            engine, concurrency=concurrency, queue=queue, clock=lambda: self.now
+        )
+
+    async def _hold(self, messages):
+        name = messages[-1]["content"]
+        self.under_way[name] = asyncio.get_running_loop().create_future()
+        try:
+            return await self.under_way[name]
+        finally:
+            del self.under_way[name]
+
+    async def ask(self, name):
+        """A task that was asked, waits or was refused."""
+        task = asyncio.create_task(self.admission.complete(asked(name), Sampling()))
+        await settle()
+        return task
+
+    async def answer(self, name, answer="besa"):
+        self.under_way[name].set_result(answer)
+        await settle()
+
+
+async def settle():
+    """Returns when every task waits for the test again."""
+    for _ in range(9):
+        await asyncio.sleep(0)
+
+
+def refused(task):
+    return task.done() and isinstance(task.exception(), EngineError)
+
+
+def test_so_many_are_asked_so_many_wait_and_the_next_is_told_when_to_come_back():
+    async def work():
+        gate = Gate()
+        tasks = [await gate.ask(str(number)) for number in range(CONCURRENCY + QUEUE + 1)]
+        assert list(gate.under_way) == ["0", "1"]
+        assert [refused(task) for task in tasks] == [False] * 5 + [True]
+        return tasks[-1].exception()
+
+    error = asyncio.run(work())
+    assert (error.kind, error.retryable) == ("capacity", True)
+    assert error.retry_after_seconds == pytest.approx(1.0 * (QUEUE + 1) / CONCURRENCY)
+
+
+def test_a_place_goes_to_who_has_waited_longest_whatever_the_answer_was():
+    async def work():
+        gate = Gate(concurrency=1)
+        for number in range(3):
+            await gate.ask(str(number))
+        await gate.answer("0", EngineError("gone"))
+        assert list(gate.under_way) == ["1"]
+        await gate.answer("1")
+        assert list(gate.under_way) == ["2"]
+
+    asyncio.run(work())
+
+
+def test_who_gives_up_waiting_leaves_the_place_to_another():
+    async def work():
+        gate = Gate(concurrency=1, queue=1)
+        await gate.ask("0")
+        waiting = await gate.ask("1")
+        waiting.cancel()
+        await settle()
+        assert not refused(await gate.ask("2"))
+        await gate.answer("0")
+        assert list(gate.under_way) == ["2"]
+
+    asyncio.run(work())
+
+
+def test_who_gives_up_as_the_turn_comes_hands_it_on():
+    async def work():
+        gate = Gate(concurrency=1)
+        await gate.ask("0")
+        waiting = await gate.ask("1")
+        await gate.ask("2")
+        gate.under_way["0"].set_result("besa")
+        await asyncio.sleep(0)
+        assert not gate.under_way
+        waiting.cancel()
+        await settle()
+        assert list(gate.under_way) == ["2"]
+
+    asyncio.run(work())
+
+
+def test_the_pause_is_learnt_from_the_time_that_answers_take():
+    async def work():
+        gate = Gate(concurrency=1, queue=0)
+        for number in range(100):
+            await gate.ask(str(number))
+            gate.now += 8.0
+            await gate.answer(str(number))
+        await gate.ask("last")
+        return (await gate.ask("refused")).exception().retry_after_seconds
+
+    assert asyncio.run(work()) == pytest.approx(8.0, rel=0.01)
+
+
+def test_an_admission_hands_on_what_was_asked_and_closes_its_engine():
+    closed = []
+
+    class Closing(FakeEngine):
+        async def close(self):
+            closed.append(self)
+
+    async def work():
+        engine = Closing(lambda _: "besa")
+        admission = Admission(engine, concurrency=1, queue=0)
+        said = await admission.complete(asked("ls"), Sampling(), 7, affinity="e")
+        await admission.close()
+        return said.text, engine
+
+    text, engine = asyncio.run(work())
+    assert (text, engine.asked) == ("besa", [(asked("ls"), Sampling(), 7, "e")])
+    assert closed == [engine]
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Requests come, are answered, fail and are given up in any order."""
+
+    def __init__(self):
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.gate = Gate()
+        self.tasks = {}
+        self.asked, self.waiting = [], []
+
+    @invariant()
+    def the_engine_is_asked_what_the_model_says(self):
+        assert list(self.gate.under_way) == self.asked
+
+    @rule()
+    def ask(self):
+        name = str(len(self.tasks))
+        task = self.tasks[name] = self.run(self.gate.ask(name))
+        if len(self.asked) < CONCURRENCY:
+            self.asked.append(name)
+        elif len(self.waiting) < QUEUE:
+            self.waiting.append(name)
+        else:
+            assert refused(task)
+            assert task.exception().kind == "capacity"
+
+    @precondition(lambda self: self.asked)
+    @rule(data=st.data(), answer=st.sampled_from(["besa", EngineError("gone")]))
+    def answer(self, data, answer):
+        name = data.draw(st.sampled_from(self.asked))
+        self.run(self.gate.answer(name, answer))
+        assert refused(self.tasks[name]) or self.tasks[name].result().text == answer
+        self._leaves(name)
+
+    @precondition(lambda self: self.asked)
+    @rule(data=st.data())
+    def give_up(self, data):
+        name = data.draw(st.sampled_from(self.asked + self.waiting))
+        self.tasks[name].cancel()
+        self.run(settle())
+        assert self.tasks[name].cancelled()
+        self._leaves(name)
+
+    def _leaves(self, name):
+        if name in self.waiting:
+            self.waiting.remove(name)
+            return
+        self.asked.remove(name)
+        if self.waiting:
+            self.asked.append(self.waiting.pop(0))
+
+    def run(self, coroutine):
+        return self.loop.run_until_complete(coroutine)
+
+    def teardown(self):
+        for task in self.tasks.values():
+            task.cancel()
+        self.run(settle())
+        self.loop.close()
+
+
+TestAnyOrder = AnyOrder.TestCase
+TestAnyOrder.settings = settings(max_examples=40)

@@ -1,0 +1,169 @@
+"""Reading responses: every failure is typed, and nothing but a whole answer is a text."""
+
+import json
+import math
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.engine.answer import Question, read_answer
+from agentworld.errors import EngineError
+from agentworld.records.simulator import Sampling
+
+NAMES = {"vllm": "chatcmpl-r", "transformers-serve": "r", "openai": "any"}
+GREEDY, DRAWN = Sampling(), Sampling(temperature=0.5)
+
+
+def choice(content="besa", finish_reason="stop", **fields):
+    return {"message": {"content": content}, "finish_reason": finish_reason, **fields}
+
+
+def answer(*choices, **fields):
+    usage = {"prompt_tokens": 3, "completion_tokens": 2}
+    known = {"id": "chatcmpl-r", "model": "m", "usage": usage}
+    return {**known, "choices": list(choices or [choice()]), **fields}
+
+
+def sure(*logprobs):
+    return answer(choice(logprobs={"content": [{"logprob": each} for each in logprobs]}))
+
+
+def read(body, status=200, kind="vllm", sampling=GREEDY):
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    response = httpx.Response(status, content=content)
+    return read_answer(response, Question("r", kind, "m", sampling))
+
+
+def failure(body, status=200, **options):
+    with pytest.raises(EngineError) as caught:
+        read(body, status, **options)
+    return caught.value
+
+
+def test_an_answer_comes_with_its_tokens():
+    assert read(answer()) == ("besa", 3, 2, "stop", None)
+
+
+WHOLE = json.dumps(answer()).encode()
+NO_ANSWER = {
+    "an error": {"error": {"message": "CUDA error", "code": 500}},
+    "an error of old": {"object": "error", "message": "no", "code": 400},
+    "cut json": WHOLE[:-9],
+    "two jsons": WHOLE * 2,
+    "no json": b"<html>502 Bad Gateway</html>",
+    "events": b"data: " + WHOLE,
+    "nothing": b"",
+    "null": None,
+    "a list": [answer()],
+    "no choice": answer() | {"choices": []},
+    "two choices": answer(choice(), choice()),
+    "no message": answer({"finish_reason": "stop"}),
+    "content in parts": answer(choice([{"type": "text", "text": "besa"}])),
+    "a number": answer(choice(7)),
+    "half of a character": b'{"choices": "\\ud800"}',
+    "bytes of latin-1": WHOLE.replace(b"besa", b"b\xe9sa"),
+    "no usage": answer(usage=None),
+    "tokens in words": answer(usage={"prompt_tokens": "3", "completion_tokens": 2}),
+    "less than no tokens": answer(usage={"prompt_tokens": -1, "completion_tokens": 2}),
+    "no model": answer(model=None),
+    "no end": answer(choice(finish_reason=None)),
+    "aborted": answer(choice(finish_reason="abort")),
+    "an end of its own": answer(choice(finish_reason="tired")),
+}
+
+
+@pytest.mark.parametrize("body", NO_ANSWER.values(), ids=NO_ANSWER.keys())
+def test_what_is_no_answer_is_the_engines_failure(body):
+    error = failure(body)
+    assert (error.kind, error.retryable) == ("engine", True)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        (choice(""), "unparsable"),
+        (choice(None), "unparsable"),
+        (choice(None, "tool_calls"), "unparsable"),
+        (choice("be", "length"), "cut-off"),
+        (choice("besa besa", "repetition"), "cut-off"),
+        (choice("be", "content_filter"), "refused"),
+    ],
+)
+def test_what_the_model_did_itself_only_an_engine_that_draws_may_do_otherwise(said, kind):
+    first, again = failure(answer(said)), failure(answer(said), sampling=DRAWN)
+    assert (first.kind, first.retryable) == (kind, False)
+    assert (again.kind, again.retryable) == (kind, True)
+
+
+@pytest.mark.parametrize("status", [201, 302, 404, 429, 500])
+def test_no_body_is_an_answer_where_the_status_says_otherwise(status):
+    assert f"status {status}" in str(failure(answer(), status))
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [
+        ("vllm", {"id": "chatcmpl-r", "model": "m"}),
+        ("transformers-serve", {"id": "r", "model": "m"}),
+        ("transformers-serve", {"id": "r", "model": "m@main"}),
+        ("openai", {"id": "chatcmpl-7", "model": "m"}),
+        ("openai", {"model": "m-2026-08-06"}),
+    ],
+)
+def test_each_kind_of_server_names_its_answers_in_its_own_way(kind, named):
+    assert read(answer(**named), kind=kind).text == "besa"
+
+
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [("vllm", "m-2"), ("vllm", ""), ("transformers-serve", "m@other"), ("openai", "m-mini")],
+)
+def test_another_models_answer_is_refused(kind, model):
+    error = failure(answer(id=NAMES[kind], model=model), kind=kind)
+    assert (error.kind, error.retryable) == ("refused", False)
+
+
+@pytest.mark.parametrize("kind", ["vllm", "transformers-serve"])
+@pytest.mark.parametrize("name", ["chatcmpl-another", "another", "", None])
+def test_the_answer_to_another_request_is_none(kind, name):
+    error = failure(answer(id=name), kind=kind)
+    assert (error.kind, error.retryable) == ("engine", True)
+
+
+def test_an_answer_ends_before_the_first_stop_string():
+    stopped = Sampling(stop=("[1]", "[0]"))
+    assert read(answer(choice("besa [0] ~ [1]", "length")), sampling=stopped).text == "besa "
+    assert failure(answer(choice("[0] ~")), sampling=stopped).kind == "unparsable"
+
+
+def test_a_stop_string_makes_no_answer_of_one_that_was_aborted():
+    stopped = Sampling(stop=("[0]",))
+    assert failure(answer(choice("besa [0]", "abort")), sampling=stopped).kind == "engine"
+
+
+def test_an_answer_is_as_sure_as_its_tokens_are_on_average():
+    assert read(sure(-0.5, -0.25, 0.0)).mean_logprob == -0.25
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        (),
+        (math.nan,),
+        (-math.inf, -0.1),
+        (math.inf,),
+        (None, -0.1),
+        (-9999.0, -0.1),
+        (1e308, 1e308),
+    ],
+)
+def test_an_answer_that_is_not_known_to_be_sure_is_an_answer(logprobs):
+    said = read(sure(*logprobs))
+    assert (said.text, said.mean_logprob) == ("besa", None)
+
+
+@given(st.text(min_size=1))
+def test_a_whole_answer_is_said_as_it_is(text):
+    assert read(answer(choice(text))).text == text

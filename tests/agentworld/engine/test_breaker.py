@@ -1,0 +1,239 @@
+"""The breaker is driven without an event loop: a request is a coroutine that the test resumes."""
+
+import asyncio
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    multiple,
+    rule,
+)
+
+from agentworld.engine.breaker import CircuitBreaker
+from agentworld.engine.fake import FakeEngine
+from agentworld.errors import EngineError, InputError
+from agentworld.records.simulator import Sampling
+
+ASKED, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
+FAILURES, FIRST_PAUSE, LONGEST_PAUSE = 3, 1.0, 6.0
+BROKEN = [EngineError("gone"), EngineError("late", kind="slow")]
+NOTHING_SAID = [
+    EngineError("no", kind=kind)
+    for kind in ("capacity", "refused", "context", "cut-off", "unparsable")
+] + [InputError("wrong"), asyncio.CancelledError()]
+
+
+class Held:
+    """What an engine awaits until the test says how it ends."""
+
+    def __await__(self):
+        return (yield)
+
+
+async def hold(_messages):
+    return await Held()
+
+
+class Guarded:
+    """A breaker before an engine that answers when the test says so."""
+
+    def __init__(self, **settings):
+        self.now = 1_000.0
+        self.engine = FakeEngine(hold)
+        self.breaker = CircuitBreaker(
+            self.engine,
+            failures=FAILURES,
+            first_pause_seconds=FIRST_PAUSE,
+            clock=lambda: self.now,
+            **{"longest_pause_seconds": LONGEST_PAUSE, **settings},
+        )
+
+    def ask(self):
+        """A request that the engine was asked; raises the EngineError where it was not."""
+        request = self.breaker.complete(ASKED, SAMPLING)
+        request.send(None)
+        return request
+
+    def pause(self):
+        """How long a request is told to wait that is not let through."""
+        with pytest.raises(EngineError, match="left alone") as caught:
+            self.ask()
+        assert (caught.value.kind, caught.value.retryable) == ("open", True)
+        return caught.value.retry_after_seconds
+
+    def fail(self, times=FAILURES, error=BROKEN[0]):
+        for _ in range(times):
+            fail(self.ask(), error)
+
+
+def succeed(request):
+    with pytest.raises(StopIteration) as ended:
+        request.send("besa")
+    assert ended.value.value.text == "besa"
+
+
+def fail(request, error):
+    with pytest.raises(type(error)) as ended:
+        request.throw(error.with_traceback(None))
+    assert ended.value is error
+
+
+def named(error):
+    return getattr(error, "kind", type(error).__name__)
+
+
+@pytest.mark.parametrize("error", BROKEN, ids=named)
+def test_an_engine_that_fails_so_often_in_a_row_is_left_alone(error):
+    guarded = Guarded()
+    guarded.fail(FAILURES - 1, error)
+    succeed(guarded.ask())
+    guarded.fail(FAILURES - 1, error)
+    assert guarded.breaker.state == "closed"
+    guarded.fail(1, error)
+    assert guarded.breaker.state == "open"
+    asked = len(guarded.engine.asked)
+    assert 0 < guarded.pause() <= FIRST_PAUSE
+    assert len(guarded.engine.asked) == asked
+
+
+@pytest.mark.parametrize("error", NOTHING_SAID, ids=named)
+def test_what_says_nothing_about_the_engine_does_not_count(error):
+    guarded = Guarded()
+    guarded.fail(FAILURES - 1)
+    guarded.fail(9, error)
+    assert guarded.breaker.state == "closed"
+    guarded.fail(1)
+    assert guarded.breaker.state == "open"
+
+
+def test_one_request_probes_an_engine_whose_pause_is_over():
+    guarded = Guarded()
+    guarded.fail()
+    guarded.now += guarded.pause()
+    assert guarded.breaker.state == "half-open"
+    probe = guarded.ask()
+    assert guarded.pause() == FIRST_PAUSE
+    succeed(probe)
+    assert guarded.breaker.state == "closed"
+
+
+@pytest.mark.parametrize("error", NOTHING_SAID, ids=named)
+def test_a_probe_that_says_nothing_leaves_its_place_to_the_next(error):
+    guarded = Guarded()
+    guarded.fail()
+    guarded.now += guarded.pause()
+    fail(guarded.ask(), error)
+    assert guarded.breaker.state == "half-open"
+    succeed(guarded.ask())
+    assert guarded.breaker.state == "closed"
+
+
+def test_pauses_grow_while_probes_fail_and_are_short_again_after_one_that_does_not():
+    guarded = Guarded(longest_pause_seconds=1e9)
+    guarded.fail()
+    for _ in range(25):
+        guarded.now += guarded.pause()
+        guarded.fail(1)
+    assert guarded.pause() > 1e3
+    guarded.now += guarded.pause()
+    succeed(guarded.ask())
+    guarded.fail()
+    assert guarded.pause() <= FIRST_PAUSE
+
+
+def test_breakers_of_different_seeds_pause_differently():
+    one, other, again = Guarded(seed=1), Guarded(seed=2), Guarded(seed=1)
+    for guarded in (one, other, again):
+        guarded.fail()
+    assert one.pause() == again.pause() != other.pause()
+
+
+def test_a_breaker_hands_on_what_was_asked_and_closes_its_engine():
+    class Closing(FakeEngine):
+        closed = False
+
+        async def close(self):
+            self.closed = True
+
+    async def work():
+        engine = Closing(lambda _: "besa")
+        breaker = CircuitBreaker(engine)
+        said = await breaker.complete(ASKED, SAMPLING, 7, affinity="e")
+        await breaker.close()
+        return said.text, engine
+
+    text, engine = asyncio.run(work())
+    assert (text, engine.asked, engine.closed) == ("besa", [(ASKED, SAMPLING, 7, "e")], True)
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Requests begin and end in any order, while time goes by."""
+
+    requests = Bundle("requests")
+
+    def __init__(self):
+        super().__init__()
+        self.guarded = Guarded()
+        self.closed = True
+        self.failures = 0
+        self.openings = 0
+        self.until = 0.0
+        self.counted = set()  # requests whose ends mean something: none from another state
+
+    @invariant()
+    def the_state_is_the_models(self):
+        waits = "open" if self.guarded.now < self.until else "half-open"
+        assert self.guarded.breaker.state == ("closed" if self.closed else waits)
+
+    @rule(seconds=st.sampled_from([0.125, 0.5, 2.0, LONGEST_PAUSE]))
+    def wait(self, seconds):
+        self.guarded.now += seconds
+
+    @rule(target=requests)
+    def ask(self):
+        if self.closed or (self.guarded.now >= self.until and not self.counted):
+            request = self.guarded.ask()
+            self.counted.add(request)
+            return request
+        left = self.until - self.guarded.now
+        assert self.guarded.pause() == pytest.approx(left if left > 0 else FIRST_PAUSE)
+        return multiple()
+
+    @rule(request=consumes(requests))
+    def succeed(self, request):
+        succeed(request)
+        if request in self.counted:
+            self.counted.discard(request)
+            self.failures = 0
+            if not self.closed:
+                self.closed, self.openings, self.counted = True, 0, set()
+
+    @rule(request=consumes(requests), error=st.sampled_from(BROKEN))
+    def fail(self, request, error):
+        fail(request, error)
+        if request in self.counted:
+            self.counted.discard(request)
+            self.failures += 1
+            if not self.closed or self.failures == FAILURES:
+                self._opens()
+
+    @rule(request=consumes(requests), error=st.sampled_from(NOTHING_SAID))
+    def say_nothing(self, request, error):
+        fail(request, error)
+        self.counted.discard(request)
+
+    def _opens(self):
+        pause = self.guarded.pause()
+        assert 0 < pause <= min(LONGEST_PAUSE, FIRST_PAUSE * 2**self.openings)
+        self.closed, self.counted = False, set()
+        self.openings += 1
+        self.until = self.guarded.now + pause
+
+
+TestAnyOrder = AnyOrder.TestCase
+TestAnyOrder.settings = settings(max_examples=40)

@@ -1,0 +1,152 @@
+"""What can happen to a connection, by a server that lets it happen."""
+
+import asyncio
+import contextlib
+import re
+
+import pytest
+
+from agentworld.engine.openai import OpenAIEngine
+from agentworld.errors import EngineError
+from agentworld.records.simulator import Sampling
+
+ASKED = [{"role": "user", "content": "ls"}]
+NAME = b"?" * 32  # of the request, filled in by the server
+ANSWER = (
+    b'{"id": "%s", "model": "m", "usage": {"prompt_tokens": 3, "completion_tokens": 2},'
+    b' "choices": [{"message": {"content": "besa"}, "finish_reason": "stop"}]}'
+) % NAME
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
+LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+NAMED = re.compile(rb"x-request-id: (\w{32})")
+WHOLE = HEAD % len(ANSWER) + ANSWER
+
+
+@contextlib.asynccontextmanager
+async def serving(*scripts):
+    """The URL of a server that takes one of these for each connection: pieces, then the end."""
+    left, serving = iter(scripts), []
+
+    async def serve(reader, writer):
+        serving.append(asyncio.current_task())
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(int(LENGTH.search(head)[1]))
+        name = NAMED.search(head)[1]
+        for piece in next(left):
+            if reader.at_eof():
+                break
+            writer.write(piece.replace(NAME, name))
+            await asyncio.sleep(0.02)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server.close()
+    await asyncio.gather(*serving)
+
+
+def connect(url, *, concurrency=1, **settings):
+    kind = "transformers-serve"
+    return OpenAIEngine(url, "m", kind=kind, concurrency=concurrency, **settings)
+
+
+def ask(*scripts, timeout_seconds=20.0):
+    """What the engine says to one request after the other, or the kind of its error."""
+
+    async def work():
+        async with serving(*scripts) as url:
+            engine = connect(url, timeout_seconds=timeout_seconds)
+            said = [await say(engine) for _ in scripts]
+            await engine.close()
+            return said
+
+    return asyncio.run(work())
+
+
+async def say(engine):
+    try:
+        return (await engine.complete(ASKED, Sampling())).text
+    except EngineError as error:
+        return error.kind
+
+
+def test_an_answer_may_come_in_pieces():
+    assert ask([WHOLE[:30], WHOLE[30:90], WHOLE[90:]]) == ["besa"]
+
+
+BROKEN = {
+    "nothing": [],
+    "half of a head": [HEAD[:20]],
+    "no http": [b"besa\r\n\r\n"],
+    "no body": [HEAD % len(ANSWER)],
+    "half of a body": [WHOLE[:-9]],
+    "half of a chunk": [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n", ANSWER],
+    "another encoding": [b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", ANSWER],
+}
+
+
+@pytest.mark.parametrize("pieces", BROKEN.values(), ids=BROKEN.keys())
+def test_a_connection_that_breaks_is_an_error_and_the_next_request_is_answered(pieces):
+    assert ask(pieces, [WHOLE]) == ["engine", "besa"]
+
+
+SLOW = {
+    "nothing": [b""] * 200,
+    "byte by byte": [WHOLE[place : place + 1] for place in range(len(WHOLE))],
+    "blanks": [HEAD % 999, *[b" "] * 200],
+}
+
+
+@pytest.mark.parametrize("pieces", SLOW.values(), ids=SLOW.keys())
+def test_an_engine_has_its_time_for_the_whole_answer_however_it_trickles(pieces):
+    assert ask(pieces, [WHOLE], timeout_seconds=0.5) == ["slow", "besa"]
+
+
+@pytest.mark.parametrize("pieces", [[WHOLE + WHOLE], [WHOLE, WHOLE]])
+def test_what_a_server_says_unasked_is_no_answer_to_the_next_request(pieces):
+    first, second = ask([*pieces, *[b""] * 9], [WHOLE.replace(b"besa", b"kolu")])
+    assert first == "besa"
+    assert second != "besa"
+
+
+def test_an_engine_that_is_not_there_is_an_error():
+    async def work():
+        async with serving() as url:
+            gone = url
+        return await say(connect(gone))
+
+    assert asyncio.run(work()) == "engine"
+
+
+class Counting:
+    """A server that answers every request of every connection, and counts those open."""
+
+    def __init__(self):
+        self.opened = self.open = 0
+
+    async def serve(self, reader, writer):
+        self.opened += 1
+        self.open += 1
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                await reader.readexactly(int(LENGTH.search(head)[1]))
+                writer.write(WHOLE.replace(NAME, NAMED.search(head)[1]))
+        self.open -= 1
+        writer.close()
+
+
+def test_connections_are_used_again_and_no_more_are_open_than_requests_may_be():
+    async def work():
+        counting = Counting()
+        server = await asyncio.start_server(counting.serve, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        engine = connect(url, concurrency=3)
+        for _ in range(5):
+            assert set(await asyncio.gather(*(say(engine) for _ in range(9)))) == {"besa"}
+        assert (counting.opened, counting.open) == (3, 3)
+        await engine.close()
+        while counting.open:
+            await asyncio.sleep(0.01)
+        server.close()
+
+    asyncio.run(work())

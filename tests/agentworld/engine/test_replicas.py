@@ -1,0 +1,133 @@
+import asyncio
+from collections import Counter
+
+import pytest
+
+from agentworld.engine.base import Completion
+from agentworld.engine.breaker import CircuitBreaker
+from agentworld.engine.fake import FakeEngine
+from agentworld.engine.replicas import Replicas
+from agentworld.errors import EngineError, InputError
+from agentworld.records.simulator import Sampling
+
+ASKED, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
+NAMES = [f"http://10.0.0.{number}:8000" for number in range(4)]
+EPISODES = [f"episode-{number}" for number in range(2_000)]
+
+
+class Site:
+    """Replicas of an engine that say their names, or fail as `failing` says."""
+
+    def __init__(self, names=NAMES):
+        self.failing = {}
+        self.engines = {name: FakeEngine(self._answer(name)) for name in names}
+
+    def _answer(self, name):
+        return lambda _: self.failing.get(name, name)
+
+    def ask(self, *episodes, guard=lambda engine: engine):
+        replicas = Replicas({name: guard(engine) for name, engine in self.engines.items()})
+
+        async def work():
+            asked = (replicas.complete(ASKED, SAMPLING, affinity=each) for each in episodes)
+            return [(await each).text for each in asked]
+
+        return asyncio.run(work())
+
+    def homes(self):
+        """The replica of each episode."""
+        return dict(zip(EPISODES, self.ask(*EPISODES), strict=True))
+
+
+def test_an_episode_stays_with_its_replica():
+    for episode in EPISODES[:20]:
+        assert len(set(Site().ask(*[episode] * 20))) == 1
+
+
+def test_another_process_knows_the_replica_of_an_episode():
+    assert Site().homes() == Site(NAMES[::-1]).homes()
+
+
+def test_every_replica_has_its_share_of_the_episodes():
+    shares = Counter(Site().homes().values())
+    assert set(shares) == set(NAMES)
+    assert all(400 < share < 600 for share in shares.values())
+
+
+def test_only_the_episodes_of_a_replica_that_leaves_move_and_they_move_everywhere():
+    before, after = Site().homes(), Site(NAMES[1:]).homes()
+    moved = {episode for episode in EPISODES if before[episode] != after[episode]}
+    assert moved == {episode for episode in EPISODES if before[episode] == NAMES[0]}
+    assert {after[episode] for episode in moved} == set(NAMES[1:])
+
+
+def test_requests_of_no_episode_go_to_all():
+    assert set(Site().ask(*[""] * 50)) == set(NAMES)
+
+
+@pytest.mark.parametrize("kind", ["engine", "slow", "open", "capacity"])
+def test_an_episode_moves_while_its_replica_cannot_answer_and_returns(kind):
+    site = Site()
+    (home,) = site.ask("e")
+    site.failing[home] = EngineError("gone", kind=kind)
+    (refuge,) = site.ask("e")
+    assert refuge != home
+    site.failing.clear()
+    assert site.ask("e") == [home]
+
+
+@pytest.mark.parametrize("kind", ["refused", "context", "cut-off", "unparsable"])
+def test_what_every_replica_would_say_is_asked_of_one(kind):
+    site = Site()
+    site.failing = dict.fromkeys(NAMES, EngineError("no", kind=kind))
+    with pytest.raises(EngineError) as caught:
+        site.ask("e")
+    assert caught.value.kind == kind
+    assert sum(len(engine.asked) for engine in site.engines.values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("pauses", "soonest"), [((9.0, None, 2.0, 5.0), 2.0), ((None, None, None, None), None)]
+)
+def test_where_all_fail_the_error_says_to_come_back_soonest(pauses, soonest):
+    site = Site()
+    for name, pause in zip(NAMES, pauses, strict=True):
+        site.failing[name] = EngineError("gone", retry_after_seconds=pause)
+    with pytest.raises(EngineError) as caught:
+        site.ask("e")
+    assert caught.value.retry_after_seconds == soonest
+    assert all(len(engine.asked) == 1 for engine in site.engines.values())
+
+
+def test_a_replica_behind_a_breaker_is_passed_by_once_it_is_known_to_be_dead():
+    site = Site()
+    (home,) = site.ask("e")
+    site.failing[home] = EngineError("gone")
+    site.engines[home].asked.clear()
+    site.ask(*["e"] * 20, guard=lambda engine: CircuitBreaker(engine, failures=3))
+    assert len(site.engines[home].asked) == 3
+
+
+def test_what_was_asked_is_handed_on_and_all_are_closed():
+    closed = []
+
+    class Closing(FakeEngine):
+        async def close(self):
+            closed.append(self)
+
+    async def work():
+        engine = Closing(lambda _: Completion("besa", 3, 2, "stop", -0.5))
+        replicas = Replicas({"one": engine, "other": engine})
+        said = await replicas.complete(ASKED, SAMPLING, 7, affinity="e")
+        await replicas.close()
+        return said, engine
+
+    said, engine = asyncio.run(work())
+    assert said == ("besa", 3, 2, "stop", -0.5)
+    assert engine.asked == [(ASKED, SAMPLING, 7, "e")]
+    assert closed == [engine, engine]
+
+
+def test_an_engine_without_replicas_is_refused():
+    with pytest.raises(InputError, match="name at least one"):
+        Replicas({})

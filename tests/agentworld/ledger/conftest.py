@@ -1,0 +1,11 @@
+"""Every test of a ledger runs on both databases: the one of a laptop and the one of replicas."""
+
+import pytest
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def url(request, tmp_path):
+    """An empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'ledger.db'}"
+    return request.getfixturevalue("postgres_url")

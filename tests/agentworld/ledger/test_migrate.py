@@ -1,0 +1,167 @@
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import inspect
+
+import make
+from agentworld.errors import Conflict
+from agentworld.ledger import Ledger, migrate
+from agentworld.ledger.database import connect
+from agentworld.ledger.tables import METADATA
+from agentworld.records.run import RunOpening
+
+ROOT = Path(__file__).parents[3]
+MIGRATIONS = Path(migrate.__file__).parent / "migrations"
+OPENING = RunOpening(agent="terminal-agent", starting_weights=make.digest("starting"))
+
+LATER = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "later"
+down_revision = "{newest}"
+
+
+def upgrade():
+    op.create_table("more", sa.Column("id", sa.Integer, primary_key=True))
+    op.add_column("runs", sa.Column("colour", sa.String))
+    {last}
+"""
+
+MIGRATES_WHEN_TOLD = """
+import sys
+from agentworld.ledger.database import connect
+from agentworld.ledger.migrate import migrate
+engine = connect(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+migrate(engine)
+"""
+
+
+@pytest.fixture
+def engine(url):
+    engine = connect(url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def ledger(engine, url):
+    """A ledger of the newest schema."""
+    migrate.migrate(engine)
+    ledger = Ledger(url)
+    yield ledger
+    ledger.close()
+
+
+@pytest.fixture
+def later(tmp_path, monkeypatch):
+    """Makes this program a later one that has a further revision."""
+
+    def become(last=""):
+        shutil.copytree(MIGRATIONS, tmp_path / "later")
+        newest = max((MIGRATIONS / "versions").glob("r*.py")).name[1:5]
+        file = tmp_path / "later" / "versions" / "later.py"
+        file.write_text(LATER.format(newest=newest, last=last))
+        monkeypatch.setattr(migrate, "_REVISIONS", str(tmp_path / "later"))
+
+    return become
+
+
+def schema(engine):
+    with engine.connect() as connection:
+        tables = inspect(connection)
+        return {
+            table: {column["name"] for column in tables.get_columns(table)}
+            for table in tables.get_table_names()
+        }
+
+
+def test_the_migrated_schema_is_the_one_of_the_tables(engine):
+    migrate.migrate(engine)
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+
+
+def test_a_second_migration_changes_nothing(engine, ledger):
+    run = ledger.open_run(OPENING, make.digest("simulator"))
+    before = schema(engine)
+    migrate.migrate(engine)
+    assert schema(engine) == before
+    assert ledger.run(run.id) == run
+
+
+def test_a_database_that_is_newest_is_not_locked_again(engine):
+    migrate.migrate(engine)
+    with migrate._locked(engine):
+        migrate.migrate(engine)
+
+
+@pytest.mark.slow
+def test_processes_that_migrate_at_once_all_succeed(engine):
+    url = engine.url.render_as_string(hide_password=False)
+    command = [sys.executable, "-c", MIGRATES_WHEN_TOLD, url]
+    processes = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    assert {process.stdout.readline() for process in processes} == {"ready\n"}
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in processes:
+        process.communicate()
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert schema(engine).keys() == {*METADATA.tables, "alembic_version"}
+
+
+def test_a_later_revision_keeps_what_was_written(engine, ledger, later):
+    run = ledger.open_run(OPENING, make.digest("simulator"))
+    later()
+    migrate.migrate(engine)
+    assert "colour" in schema(engine)["runs"]
+    assert ledger.run(run.id) == run
+
+
+def test_a_migration_that_fails_leaves_the_schema_as_it_was(engine, later):
+    migrate.migrate(engine)
+    before = schema(engine)
+    later(last="1 / 0")
+    with pytest.raises(ZeroDivisionError):
+        migrate.migrate(engine)
+    assert schema(engine) == before
+
+
+def test_a_database_that_is_newer_than_this_program_is_refused(engine, later, monkeypatch):
+    later()
+    migrate.migrate(engine)
+    monkeypatch.undo()
+    with pytest.raises(Conflict, match="is of revision later, which is newer") as told:
+        migrate.migrate(engine)
+    assert "\n" not in str(told.value)
+
+
+def test_tables_that_no_migration_made_are_refused(engine):
+    METADATA.create_all(engine)
+    with pytest.raises(Conflict, match="holds tables of an unknown schema; name another"):
+        migrate.migrate(engine)
+
+
+@pytest.mark.slow
+def test_an_installed_agentworld_has_the_migrations(tmp_path):
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    ours = {path.relative_to(MIGRATIONS).as_posix() for path in MIGRATIONS.rglob("*.py")}
+    assert ours > {"env.py"}
+    start = "agentworld/ledger/migrations/"
+    names = [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(start)]
+    assert ours <= {name.removeprefix(start) for name in names}

@@ -1,0 +1,123 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import make
+from agentworld.records.trajectory_log import (
+    Sampled,
+    TrajectoryBegin,
+    TrajectoryEnd,
+    TrajectoryStep,
+    read_line,
+    trajectory_lines,
+    write_line,
+)
+
+ANY_TEXT = st.text(st.characters())  # NUL and lone surrogates too
+DIGESTS = st.sampled_from([make.digest("a"), make.digest("b")])
+COUNTS = st.integers(0, 2**63 - 1)
+PLACE = {"run": st.text("ab01"), "episode": st.text("ab01"), "step": COUNTS}
+LINES = st.one_of(
+    st.builds(TrajectoryBegin, **PLACE, simulator=DIGESTS, task=st.none() | ANY_TEXT),
+    st.builds(
+        TrajectoryStep,
+        **PLACE,
+        simulator=DIGESTS,
+        policy=st.none() | DIGESTS,
+        policy_step=st.none() | COUNTS,
+        sampled=ANY_TEXT,
+        action=ANY_TEXT,
+        reward=st.none() | st.floats(allow_nan=False, allow_infinity=False),
+        observation_digest=DIGESTS,
+    ),
+    st.builds(TrajectoryEnd, **PLACE, reason=st.sampled_from(["done", "limit", "closed"])),
+)
+
+
+def as_json_carries_it(line):
+    """Two halves of a character, one beside the other, are that character in every JSON."""
+    return type(line)(**json.loads(json.dumps(line._asdict())))
+
+
+@given(LINES)
+def test_a_line_comes_back_as_it_was(line):
+    assert read_line(write_line(line)) == as_json_carries_it(line)
+
+
+@given(LINES)
+def test_a_line_is_ascii_and_ends_with_its_only_newline(line):
+    data = write_line(line)
+    assert data.isascii()
+    assert data.index(b"\n") == len(data) - 1
+
+
+STEP = TrajectoryStep(
+    run="r",
+    episode="e",
+    step=1,
+    simulator=make.digest("s"),
+    policy=None,
+    policy_step=None,
+    sampled="ls",
+    action="ls",
+    reward=None,
+    observation_digest=make.digest("o"),
+)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("run", 5),
+        ("run", "a\nb"),
+        ("episode", None),
+        ("step", -1),
+        ("step", True),
+        ("step", "1"),
+        ("simulator", "sha256:00"),
+        ("simulator", make.digest("s") + "\n"),
+        ("policy", "the best"),
+        ("policy_step", 0.5),
+        ("sampled", None),
+        ("action", ["ls"]),
+        ("reward", "1"),
+        ("reward", float("nan")),
+        ("reward", 10**400),
+        ("observation_digest", None),
+    ],
+)
+def test_a_wrong_field_is_named(field, value):
+    told = {"kind": "step", **STEP._asdict(), field: value}
+    with pytest.raises(ValueError, match=f"{field}: "):
+        read_line(json.dumps(told).encode())
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"[]", "kind is none of"),
+        (b"{}", "kind is none of"),
+        (b'{"kind": ["step"]}', "kind is none of"),
+        (b'{"kind": "end"}', "has exactly the fields run, episode, step, reason"),
+        (b"\x00\x00", None),
+        (b"\xff", None),
+    ],
+)
+def test_what_is_no_line_is_refused(data, words):
+    with pytest.raises(ValueError, match=words):
+        read_line(data)
+
+
+def test_the_last_step_is_followed_by_the_end_of_its_episode():
+    step, end = trajectory_lines(make.step_result(done=True), "ls", Sampled("ls"))
+    assert isinstance(step, TrajectoryStep)
+    assert end == TrajectoryEnd("r", "e", 1, "done")
+    _, cut_off = trajectory_lines(make.step_result(done=True, truncated=True), "ls", Sampled("ls"))
+    assert cut_off == TrajectoryEnd("r", "e", 1, "limit")
+
+
+def test_a_step_that_is_not_the_last_one_is_a_line():
+    (line,) = trajectory_lines(make.step_result(), "ls", Sampled("ls", make.digest("w"), 3))
+    assert (line.policy, line.policy_step) == (make.digest("w"), 3)

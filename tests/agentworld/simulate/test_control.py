@@ -1,0 +1,65 @@
+"""What an episode's world is told to do is a part of the episode's identity, by its own digest."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.records.base import digest_bytes
+from agentworld.records.episode import Episode, EpisodeOpening
+
+INSTRUCTION = "withhold every file that starts with r"
+SAID = digest_bytes(INSTRUCTION.encode())
+
+
+@pytest.fixture
+def served(serve):
+    return serve()
+
+
+def test_the_answer_to_a_reset_names_the_instruction(served):
+    body = {"run": served.run(), "simulation_instruction": INSTRUCTION}
+    assert served.http("POST", "/reset", body).json()["control"] == SAID
+    without = served.http("POST", "/reset", {"run": served.run()}).json()
+    assert without["control"] == digest_bytes(b"")
+
+
+def test_a_client_is_told_the_digest_too(served):
+    async def begin():
+        client = served.client()
+        await client.resume_run(served_run)
+        opening = EpisodeOpening(run=served_run, simulation_instruction=INSTRUCTION)
+        try:
+            return await client.begin(opening)
+        finally:
+            await client.close()
+
+    served_run = served.run()
+    assert asyncio.run(begin()).control == SAID
+
+
+def test_the_log_that_is_signed_names_the_instruction(served):
+    run = served.run()
+    episode = served.reset(run, simulation_instruction=INSTRUCTION)
+    (opened,) = [entry.fields for entry in served.ledger.log(run) if "control" in entry.fields]
+    assert (opened["episode"], opened["control"]) == (episode, SAID)
+
+
+@given(st.text(max_size=9), st.text(max_size=9))
+def test_the_first_head_and_the_digest_are_those_of_the_instruction(one, other):
+    openings = [EpisodeOpening(run="r", simulation_instruction=text) for text in (one, other)]
+    heads = [Episode("e", SAID, opening).first_head for opening in openings]
+    assert (heads[0] == heads[1]) == (one == other)
+    assert (openings[0].control == openings[1].control) == (one == other)
+
+
+def test_a_fork_and_a_replay_keep_the_instruction_and_may_have_no_other(served):
+    run = served.run()
+    episode = served.reset(run, simulation_instruction=INSTRUCTION)
+    served.step(episode, "ls", 1)
+    source = {"episode": episode, "step": 1}
+    for kind in ("fork", "replay"):
+        assert served.http("POST", "/reset", {"run": run, kind: source}).json()["control"] == SAID
+        other = {"run": run, kind: source, "simulation_instruction": "another"}
+        assert served.http("POST", "/reset", other).status_code == 422

@@ -1,0 +1,111 @@
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+import make
+from agentworld.errors import EngineError
+
+SIMULATOR = make.manifest().digest
+
+
+@pytest.fixture
+def converse(serve):
+    """A function from frames to the frames that answer them, on one connection."""
+
+    def talk(*frames, answer=None, run=None, **manifest):
+        served = serve(answer, **manifest) if answer else serve(**manifest)
+        path = f"/runs/{run or served.run()}/ws"
+        with TestClient(served.transport.app).websocket_connect(path) as socket:
+            answers = []
+            for frame in frames:
+                socket.send_text(frame if isinstance(frame, str) else json.dumps(frame))
+                answers.append(json.loads(socket.receive_text()))
+        return answers
+
+    return talk
+
+
+def step(action):
+    return {"type": "step", "data": {"action": action}}
+
+
+RESET = {"type": "reset", "data": {}}
+
+
+def test_a_connection_plays_an_episode(converse):
+    begun, first, second, state = converse(RESET, step("echo a"), step("echo b"), {"type": "state"})
+    assert begun["data"]["observation"]["simulator"] == SIMULATOR
+    assert [frame["type"] for frame in (begun, first, second, state)] == [
+        *["observation"] * 3,
+        "state",
+    ]
+    assert second["data"]["observation"]["text"] == "b\n[0] ~"
+    assert (second["data"]["reward"], second["data"]["done"]) == (None, False)
+    assert state["data"]["step_count"] == 2
+    assert state["data"]["episode_id"] == begun["data"]["observation"]["episode"]
+
+
+def test_a_task_is_told_at_reset_and_rewarded_at_its_end(converse):
+    reset = {"type": "reset", "data": {"task": make.task().model_dump(mode="json")}}
+    begun, end, after = converse(reset, step("echo besa"), step("ls"))
+    assert begun["data"]["observation"]["text"] == "report rimo.txt"
+    assert (end["data"]["reward"], end["data"]["done"]) == (1.0, True)
+    assert after["type"] == "error"
+
+
+def test_a_second_reset_begins_another_episode(converse):
+    first, _, second, again = converse(RESET, step("echo a"), RESET, step("echo b"))
+    names = {frame["data"]["observation"]["episode"] for frame in (first, second)}
+    assert len(names) == 2
+    assert again["data"]["observation"]["step"] == 1
+
+
+def test_a_failing_engine_is_an_error_frame_and_the_step_can_be_tried_again(converse):
+    answers = iter([EngineError("gone", retry_after_seconds=2), "[0] ~"])
+    _, failed, shown = converse(
+        RESET, step("ls"), step("ls"), answer=lambda messages: next(answers)
+    )
+    assert failed["type"] == "error"
+    told = failed["data"]
+    assert (told["kind"], told["retryable"], told["retry_after_seconds"]) == ("engine", True, 2)
+    assert shown["data"]["observation"]["step"] == 1
+
+
+@pytest.mark.parametrize(
+    ("frame", "problem"),
+    [
+        ("nothing", "is no JSON"),
+        ("[]", "is an object"),
+        ({"type": "jump"}, "no frame of type 'jump'"),
+        ({"type": "reset", "data": {"turn_limit": 0}}, "turn_limit"),
+        ({"type": "reset", "data": {"seed": 7}}, "cannot be honoured"),
+        (step("ls"), "reset first"),
+        ({"type": "step", "data": {"action": 1}}, "reset first"),
+    ],
+    ids=str,
+)
+def test_a_wrong_frame_is_answered_with_what_is_wrong(converse, frame, problem):
+    (answer,) = converse(frame)
+    assert answer["type"] == "error"
+    assert problem in answer["data"]["message"]
+
+
+def test_an_unknown_run_is_an_error_frame(converse):
+    (answer,) = converse(RESET, run="nobody")
+    assert answer["data"]["kind"] == "not-found"
+
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.text() | st.builds(json.dumps, st.dictionaries(st.text(), JSON)), max_size=3))
+def test_whatever_is_sent_is_answered_with_an_error_frame_and_the_connection_lives(
+    converse, frames
+):
+    *answers, last = converse(*frames, RESET)
+    assert {answer["type"] for answer in answers} <= {"error"}
+    assert last["type"] == "observation"

@@ -1,0 +1,24 @@
+import pytest
+
+import make_service
+from agentworld.errors import NotFound
+from agentworld.steps.ledger import existing_ledger, has_keys, open_evidence, open_ledger
+
+
+def test_a_ledger_is_found_where_a_simulator_wrote_one(tmp_path):
+    with pytest.raises(NotFound, match="holds no ledger"):
+        existing_ledger(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    run = open_ledger(tmp_path).open_run(make_service.OPENING, make_service.SIMULATOR)
+    assert existing_ledger(tmp_path).runs() == [run]
+
+
+def test_what_proves_a_store_is_the_keys_that_signed_in_it(tmp_path):
+    assert not has_keys(tmp_path)
+    with pytest.raises(NotFound, match="holds no public key"):
+        open_evidence(tmp_path)
+    make_service.sealer(tmp_path)
+    assert has_keys(tmp_path)
+    evidence = open_evidence(tmp_path)
+    assert len(evidence.trusted) == len(evidence.step_keys or {}) == 1
+    assert evidence.trusted != evidence.step_keys

@@ -1,0 +1,23 @@
+import pytest
+
+from agentworld.storage.address import shown
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("postgresql://anna:hidden@host:5432/db", "postgresql://anna:***@host:5432/db"),
+        ("postgresql+psycopg://:hidden@/db", "postgresql+psycopg://:***@/db"),
+        ("ftp://anna:hid@den/hid:den@host", "ftp://anna:***@host"),
+        ("x://host/db?password=hidden&sslmode=require", "x://host/db?password=***&sslmode=require"),
+        ("x://host/db?sslmode=a&sslPassword=hidden", "x://host/db?sslmode=a&sslPassword=***"),
+        ("s3://bucket/a?aws_secret_access_key=hidden", "s3://bucket/a?aws_secret_access_key=***"),
+        ("anna:hidden@host/db", "anna:***@host/db"),
+        ("cannot reach ftp://anna:hidden@host now", "cannot reach ftp://anna:***@host now"),
+        ("sqlite:////folder/ledger.db", "sqlite:////folder/ledger.db"),
+        ("/folder/a@b:c", "/folder/a@b:c"),
+        ("postgresql://host:5432/db", "postgresql://host:5432/db"),
+    ],
+)
+def test_an_address_is_shown_without_its_secrets(address, told):
+    assert shown(address) == told

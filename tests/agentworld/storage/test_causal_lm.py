@@ -1,0 +1,83 @@
+import json
+
+import pytest
+
+from agentworld.errors import InputError
+from agentworld.records.simulator import Sampling
+from agentworld.storage.causal_lm import check_complete, context_tokens, with_generation_defaults
+
+
+@pytest.fixture
+def model(tmp_path):
+    (tmp_path / "model.safetensors").touch()
+    (tmp_path / "chat_template.jinja").touch()
+    says(tmp_path, "config.json", max_position_embeddings=640)
+    return tmp_path
+
+
+def says(folder, file, **values):
+    (folder / file).write_text(json.dumps(values))
+
+
+def test_a_trained_model_is_complete(tiny_model):
+    check_complete(tiny_model)
+    assert context_tokens(tiny_model) == 1024
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("config.json", r"has no config\.json"),
+        ("model.safetensors", "has no safetensors weights"),
+        ("chat_template.jinja", "has no chat template"),
+    ],
+)
+def test_what_a_folder_lacks_is_named(model, file, words):
+    check_complete(model)
+    (model / file).unlink()
+    with pytest.raises(InputError, match=words):
+        check_complete(model)
+
+
+def test_an_adapter_among_the_weights_is_told_where_to_go(model):
+    says(model, "adapter_config.json", r=8)
+    with pytest.raises(InputError, match=f"put it into {model}/adapter"):
+        check_complete(model)
+
+
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "chat_template.json"])
+def test_a_chat_template_may_be_among_the_settings(model, file):
+    (model / "chat_template.jinja").unlink()
+    says(model, file, chat_template="{{ messages }}")
+    check_complete(model)
+
+
+def test_the_context_of_a_model_that_also_sees_is_that_of_its_text(model):
+    says(model, "config.json", text_config={"max_position_embeddings": 262144})
+    assert context_tokens(model) == 262144
+
+
+def test_a_config_without_a_length_is_answered_with_where_to_say_it(model):
+    says(model, "config.json", hidden_size=8)
+    with pytest.raises(InputError, match=r"say it in the recipe as simulate\.context_tokens"):
+        context_tokens(model)
+
+
+def test_a_world_is_drawn_as_its_maker_says_where_the_recipe_says_nothing(model):
+    says(model, "generation_config.json", do_sample=True, temperature=0.6, top_k=20, min_p=0.1)
+    drawn = with_generation_defaults(Sampling(top_p=0.9, max_tokens=7), model)
+    assert drawn == Sampling(temperature=0.6, top_k=20, top_p=0.9, max_tokens=7)
+    assert with_generation_defaults(Sampling(temperature=0.0), model).temperature == 0
+
+
+@pytest.mark.parametrize("values", [None, {"temperature": 0.6}, {"do_sample": False}])
+def test_a_model_that_is_not_drawn_from_is_greedy(model, values):
+    if values is not None:
+        says(model, "generation_config.json", **values)
+    assert with_generation_defaults(Sampling(max_tokens=7), model) == Sampling(max_tokens=7)
+
+
+def test_defaults_that_cannot_be_are_named(model):
+    says(model, "generation_config.json", do_sample=True, top_p=7)
+    with pytest.raises(InputError, match=r"generation_config\.json cannot be used: top_p"):
+        with_generation_defaults(Sampling(), model)

@@ -1,0 +1,90 @@
+import re
+import tracemalloc
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import make
+from agentworld.records.episode import EpisodeOpening, Source, text_bytes
+from agentworld.storage.exports import (
+    TRAJECTORIES,
+    TRAJECTORY_SCHEMA,
+    TRANSITION_SCHEMA,
+    TRANSITIONS,
+    write_trajectories,
+    write_transitions,
+)
+
+DOCS = Path(__file__).parents[3] / "docs/exports.md"
+
+
+@given(st.lists(st.text(st.characters()), max_size=5))
+def test_any_texts_come_back_as_their_bytes(tmp_path_factory, observations):
+    path = tmp_path_factory.getbasetemp() / "any.parquet"
+    assert write_transitions(path, [make.episode(*observations)]) == len(observations)
+    rows = pq.read_table(path).to_pylist()
+    assert [row["observation"] for row in rows] == [text_bytes(each) for each in observations]
+    assert [row["step"] for row in rows] == list(range(1, len(observations) + 1))
+
+
+def test_erased_texts_are_null_and_their_digests_stay(tmp_path):
+    episode = make.episode("a")
+    erased = episode._replace(steps=(episode.steps[0]._replace(action=None, observation=None),))
+    write_transitions(tmp_path / "a.parquet", [erased])
+    (row,) = pq.read_table(tmp_path / "a.parquet").to_pylist()
+    assert (row["action"], row["observation"]) == (None, None)
+    assert row["observation_digest"] == episode.steps[0].observation_digest
+
+
+def test_the_steps_that_came_with_a_fork_are_told_apart(tmp_path):
+    fork = EpisodeOpening(run="r", fork=Source(episode="other", step=1))
+    episode = make.episode("a", "b")._replace(opening=fork)
+    write_transitions(tmp_path / "a.parquet", [episode])
+    assert pq.read_table(tmp_path / "a.parquet")["copied"].to_pylist() == [True, False]
+
+
+def test_a_file_of_no_steps_has_its_columns(tmp_path):
+    assert write_trajectories(tmp_path / "a.parquet", []) == 0
+    assert pq.read_schema(tmp_path / "a.parquet").equals(TRAJECTORY_SCHEMA)
+
+
+def test_every_column_says_in_the_file_what_it_holds(tmp_path):
+    write_transitions(tmp_path / "a.parquet", [make.episode("a")])
+    for column in pq.read_schema(tmp_path / "a.parquet"):
+        assert column.metadata[b"about"]
+
+
+def test_a_failed_export_leaves_no_file(tmp_path):
+    episodes = (make.episode(str(1 // place)) for place in (1, 0))
+    with pytest.raises(ZeroDivisionError):
+        write_transitions(tmp_path / "a.parquet", episodes)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_memory_does_not_grow_with_the_texts(tmp_path):
+    tracemalloc.start()
+    write_transitions(tmp_path / "a.parquet", (make.episode("x" * (4 << 20)) for _ in range(32)))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 64 << 20
+    assert pq.read_metadata(tmp_path / "a.parquet").num_row_groups == 8
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"),
+    [(TRANSITIONS, TRANSITION_SCHEMA), (TRAJECTORIES, TRAJECTORY_SCHEMA)],
+)
+def test_the_docs_tell_every_column_as_the_file_does(file, schema):
+    _, _, section = DOCS.read_text().partition(f"## {file}\n")
+    table = re.findall(r"^\| `(\w+)` \| ([\w ]+) \| (.+) \|$", section.partition("\n## ")[0], re.M)
+    assert table == [
+        (
+            column.name,
+            f"{column.type} or null" if column.nullable else str(column.type),
+            column.metadata[b"about"].decode(),
+        )
+        for column in schema
+    ]

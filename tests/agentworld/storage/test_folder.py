@@ -1,0 +1,49 @@
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+import make
+from agentworld.errors import InputError, StoreError
+from agentworld.storage.bucket import Bucket
+from agentworld.storage.folder import open_folder
+from agentworld.storage.objects import ObjectStore
+
+
+class Unreachable(MemoryFileSystem):
+    """Fails as the driver of a bucket does whose network is gone."""
+
+    protocol = "unreachable"
+
+    def unanswered(self, *_, **__):
+        raise TimeoutError(f"no answer from {self.protocol}://anna:hidden@host")
+
+    info = cat_file = pipe_file = rm_file = unanswered
+
+
+@pytest.mark.parametrize("url", ["nosuch://bucket", "a/b://c"])
+def test_what_is_no_address_is_refused(url):
+    with pytest.raises(InputError, match="is no address of a store"):
+        open_folder(url)
+
+
+def test_a_bucket_without_its_driver_names_the_package():
+    fsspec.register_implementation("far", "nosuchpackage.Far")
+    with pytest.raises(InputError, match="far://bucket needs a package .*nosuchpackage"):
+        open_folder("far://bucket")
+
+
+def test_a_bucket_that_cannot_be_reached_is_a_failure_and_not_an_absence():
+    fsspec.register_implementation("unreachable", Unreachable, clobber=True)
+    objects, digest = ObjectStore("unreachable://anna:hidden@bucket"), make.digest("a")
+    for ask in (objects.has, objects.get, objects.erase, lambda _: objects.put(b"a")):
+        with pytest.raises(StoreError, match="no answer") as told:
+            ask(digest)
+        assert "hidden" not in str(told.value)
+
+
+def test_a_folder_of_a_bucket_shares_it_with_others():
+    mine, all_of_it = open_folder("memory://shared/mine"), Bucket(MemoryFileSystem(), "/shared")
+    mine.write("a", b"")
+    all_of_it.write("b", b"")
+    assert (mine.names(""), all_of_it.names("")) == (["a"], ["b", "mine/a"])
+    assert not all_of_it.has("mine")

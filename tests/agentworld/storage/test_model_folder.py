@@ -1,0 +1,163 @@
+import json
+from importlib import resources
+
+import pytest
+
+from agentworld.errors import InputError
+from agentworld.storage.model_folder import check_safe
+
+TEMPLATE = "{% for m in messages %}{{ m.content }}{% endfor %}"
+BROKEN = "{% for m in messages %}"
+
+
+@pytest.fixture
+def model(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for name in ("model.safetensors", "LICENSE", "README.md", "plot.PNG", "tokenizer.model"):
+        (folder / name).touch()
+    settings(folder, "config.json", architectures=["Qwen3ForCausalLM"], auto_map={})
+    settings(folder, "tokenizer_config.json", chat_template=None)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return folder
+
+
+def settings(folder, file, **values):
+    (folder / file).parent.mkdir(exist_ok=True)
+    (folder / file).write_text(json.dumps(values))
+
+
+def test_a_model_that_is_only_weights_and_texts_is_taken(model):
+    check_safe(model)
+
+
+def test_what_is_trained_here_is_taken(tiny_model):
+    check_safe(tiny_model)
+
+
+CODE = (
+    "pytorch_model.bin model.pt model.PTH state.pkl last.ckpt tf_model.h5 flax_model.msgpack"
+    " model.gguf model.onnx model.npz modeling.py more/run.sh model.tar lib.so"
+).split()
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_a_file_that_may_carry_code_is_named(model, name):
+    (model / name).parent.mkdir(exist_ok=True)
+    (model / name).touch()
+    with pytest.raises(InputError, match=rf"{name} may carry code"):
+        check_safe(model)
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "more/x_config.json"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"auto_map": {"AutoModelForCausalLM": "somebody/model--modeling.Model"}},
+        {"text_config": {"deep": [{"auto_map": {"AutoConfig": "configuration.Config"}}]}},
+        {"custom_pipelines": {"text-generation": {"impl": "pipeline.Pipeline"}}},
+    ],
+    ids=["model", "nested", "pipeline"],
+)
+def test_settings_that_name_code_are_refused(model, file, values):
+    settings(model, file, **values)
+    with pytest.raises(InputError, match=rf"{file} names code to be run"):
+        check_safe(model)
+
+
+def test_a_doubled_key_hides_no_code(model):
+    (model / "config.json").write_text('{"auto_map": {"AutoModel": "a.B"}, "auto_map": null}')
+    with pytest.raises(InputError, match=r"names code to be run \(auto_map\)"):
+        check_safe(model)
+
+
+@pytest.mark.parametrize("target", ["../outside.json", "README.md"], ids=["outside", "inside"])
+def test_a_link_is_refused_wherever_it_leads(model, target):
+    (model.parent / "outside.json").write_text("{}")
+    (model / "linked.json").symlink_to(target)
+    with pytest.raises(InputError, match=r"linked\.json is a link"):
+        check_safe(model)
+
+
+@pytest.mark.parametrize("file", ["../other.safetensors", "/a.safetensors", "weights.txt"])
+def test_an_index_leads_to_safetensors_beside_it_and_nowhere_else(model, file):
+    settings(model, "model.safetensors.index.json", weight_map={"lm_head": file})
+    with pytest.raises(InputError, match=rf"names '{file}', which is no safetensors file beside"):
+        check_safe(model)
+
+
+def test_an_index_of_weights_that_are_there_is_taken(model):
+    settings(model, "model.safetensors.index.json", weight_map={"lm_head": "model.safetensors"})
+    check_safe(model)
+
+
+PLACES = {
+    "chat_template.jinja": lambda folder, text: (folder / "chat_template.jinja").write_text(text),
+    "additional_chat_templates/tool.jinja": lambda folder, text: (
+        (folder / "additional_chat_templates").mkdir(),
+        (folder / "additional_chat_templates/tool.jinja").write_text(text),
+    ),
+    "chat_template.json": lambda folder, text: settings(
+        folder, "chat_template.json", chat_template=text
+    ),
+    "tokenizer_config.json": lambda folder, text: settings(
+        folder, "tokenizer_config.json", chat_template=[{"name": "default", "template": text}]
+    ),
+    "processor_config.json": lambda folder, text: settings(
+        folder, "processor_config.json", chat_template={"default": text}
+    ),
+}
+
+
+@pytest.mark.parametrize(("file", "write"), PLACES.items(), ids=PLACES.keys())
+def test_a_template_that_does_not_compile_is_refused_wherever_it_stands(model, file, write):
+    write(model, BROKEN)
+    with pytest.raises(InputError, match=rf"{file} holds a template that is none"):
+        check_safe(model)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        BROKEN,
+        "{{ m | no_such_filter }}",
+        "{% for a in b %}" * 30 + "{% endfor %}" * 30,
+        "{{ " + "(" * 3_000 + ")" * 3_000 + " }}",
+        "{{ 10 ** 5000 }}",
+    ],
+    ids=["open", "unknown filter", "nested loops", "nested brackets", "a long number"],
+)
+def test_a_template_that_jinja_or_python_cannot_take_is_refused(model, template):
+    (model / "chat_template.jinja").write_text(template)
+    with pytest.raises(InputError, match="holds a template that is none"):
+        check_safe(model)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        resources.files("agentworld.train").joinpath("chat_template.jinja").read_text(),
+        "{% for m in messages %}{% generation %}{{ m }}{% endgeneration %}{% break %}{% endfor %}",
+    ],
+    ids=["ours", "tags of transformers"],
+)
+def test_a_template_that_transformers_takes_is_taken(model, template):
+    (model / "chat_template.jinja").write_text(template)
+    check_safe(model)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"{", "is no JSON"),
+        (b"[" * 100_000, "is no JSON"),
+        (b"\xff\xfe", "is no text in UTF-8"),
+        (b"[]", "cannot be used"),
+        (b'{"chat_template": 1}', "cannot be used: chat_template"),
+    ],
+    ids=["open", "endless", "no text", "no object", "no template"],
+)
+def test_settings_that_cannot_be_read_are_refused(model, content, problem):
+    (model / "config.json").write_bytes(content)
+    with pytest.raises(InputError, match=rf"config\.json {problem}"):
+        check_safe(model)

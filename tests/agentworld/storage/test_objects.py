@@ -1,0 +1,261 @@
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import uuid
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import make
+from agentworld.errors import Conflict, InputError, NotFound, StoreError
+from agentworld.records.base import digest_bytes
+from agentworld.storage.objects import ObjectStore, WriteOnce
+
+KINDS = ["disk", "memory"]
+
+PUTS_FOR_EVER = """
+import os, sys, threading
+from agentworld.storage.objects import ObjectStore
+objects = ObjectStore(sys.argv[1])
+def put():
+    while True:
+        digest = objects.put(os.urandom(16) * 500_000)
+        os.write(1, digest.encode() + b"\\n")
+for _ in range(4):
+    threading.Thread(target=put).start()
+"""
+
+FILLS_THE_DISK = """
+import os, sys
+from agentworld.errors import StoreError
+from agentworld.storage.objects import ObjectStore
+objects, kept = ObjectStore(sys.argv[1]), []
+try:
+    while True:
+        kept.append(objects.put(os.urandom(50_000)))
+except StoreError as error:
+    print(error)
+files = [name for _, _, names in os.walk(sys.argv[1]) for name in names]
+print(len(kept), len(files), all(map(objects.get, kept)))
+"""
+
+
+def addresses(tmp_path):
+    return {"disk": str(tmp_path / "store"), "memory": f"memory://{uuid.uuid4()}"}
+
+
+@pytest.fixture(params=KINDS)
+def url(request, tmp_path):
+    return addresses(tmp_path)[request.param]
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def shared(request, tmp_path_factory):
+    """One store for all examples of a property."""
+    return ObjectStore(addresses(tmp_path_factory.mktemp("shared"))[request.param])
+
+
+def the_file(tmp_path, digest):
+    return tmp_path / "store" / digest[7:9] / digest[7:]
+
+
+@given(st.binary())
+def test_any_bytes_come_back_by_their_digest(shared, data):
+    digest = shared.put(data)
+    assert digest == digest_bytes(data)
+    assert shared.has(digest)
+    assert shared.get(digest) == data
+
+
+def test_the_same_bytes_are_kept_once(tmp_path):
+    objects = ObjectStore(str(tmp_path / "store"))
+    digest = objects.put(b"a")
+    assert objects.put(b"a") == digest
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files == [the_file(tmp_path, digest)]
+
+
+def test_bytes_are_synced_before_they_get_their_name_and_the_name_after(tmp_path, monkeypatch):
+    objects, digest = ObjectStore(str(tmp_path / "store")), digest_bytes(b"a")
+    file, synced, fsync = the_file(tmp_path, digest), [], os.fsync
+
+    def watched(handle):
+        path = Path(f"/proc/self/fd/{handle}").readlink()
+        synced.append((path.suffix or path.name, file.exists()))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    objects.put(b"a")
+    folders = [(tmp_path.name, False), ("store", False)]
+    assert synced == [*folders, (".draft", False), (file.parent.name, True)]
+
+
+def test_another_store_of_the_same_address_sees_what_was_put(url):
+    assert ObjectStore(url).get(ObjectStore(url).put(b"a")) == b"a"
+
+
+@pytest.mark.parametrize("start", ["", "file://"])
+def test_a_path_and_its_file_url_are_one_store(tmp_path, start):
+    digest = ObjectStore(str(tmp_path / "a" / "b")).put(b"a")
+    assert ObjectStore(f"{start}{tmp_path}/a/b").get(digest) == b"a"
+
+
+def test_a_missing_object_is_said_to_be_missing(url):
+    objects, digest = ObjectStore(url), make.digest("nobody")
+    assert not objects.has(digest)
+    with pytest.raises(NotFound, match=f"there is no object {digest}"):
+        objects.get(digest)
+
+
+def test_an_erased_object_is_gone_and_can_be_put_again(url):
+    objects = ObjectStore(url)
+    digest, other = objects.put(b"a"), objects.put(b"b")
+    objects.erase(digest)
+    objects.erase(digest)
+    assert (objects.has(digest), objects.get(other)) == (False, b"b")
+    assert objects.get(objects.put(b"a")) == b"a"
+
+
+@pytest.mark.parametrize("damage", [b"", b"b", b"aa"])
+def test_a_damaged_object_is_named_and_mended_by_its_bytes(tmp_path, damage):
+    objects = ObjectStore(str(tmp_path / "store"))
+    digest = objects.put(b"a")
+    the_file(tmp_path, digest).write_bytes(damage)
+    with pytest.raises(StoreError, match=f"{digest} in .*store is damaged") as told:
+        objects.get(digest)
+    assert not told.value.retryable
+    objects.put(b"a")
+    assert objects.get(digest) == b"a"
+
+
+@pytest.mark.parametrize("digest", ["", "sha256:", "../../etc/passwd", "sha256:" + "A" * 64])
+def test_what_is_no_digest_is_refused(url, digest):
+    objects = ObjectStore(url)
+    for ask in (objects.get, objects.has, objects.erase):
+        with pytest.raises(InputError, match="is no digest"):
+            ask(digest)
+
+
+def test_many_threads_put_the_same_bytes_and_their_own(url):
+    objects = ObjectStore(url)
+    found = []
+
+    def work(own):
+        for number in range(5):
+            digests = [objects.put(b"shared %d" % number), objects.put(b"%d %d" % (own, number))]
+            found.extend(map(objects.get, digests))
+
+    threads = [threading.Thread(target=work, args=[own]) for own in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(found), len(set(found))) == (80, 45)
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_whole_objects_and_all_that_it_told_of(tmp_path):
+    told = []
+    for number in range(6):
+        command = [sys.executable, "-c", PUTS_FOR_EVER, tmp_path / "store"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            told += [process.stdout.readline().strip() for _ in range(number + 1)]
+            process.kill()
+    objects = ObjectStore(str(tmp_path / "store"))
+    assert all(map(objects.get, told))
+    there = {"sha256:" + path.name for path in (tmp_path / "store").glob("??/[!.]*")}
+    assert set(told) <= there
+    assert all(map(objects.get, there))
+    shutil.rmtree(tmp_path)
+
+
+def test_a_full_disk_is_told_and_leaves_no_part_of_an_object(tmp_path):
+    disk = f"--dev-bind / / --size {1 << 20} --tmpfs {tmp_path}".split()
+    command = ["bwrap", *disk, sys.executable, "-c", FILLS_THE_DISK, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    problem, counts = done.stdout.splitlines()
+    assert f"the object store {tmp_path} failed: No space left on device; check" in problem
+    num_kept, num_files, are_whole = counts.split()
+    assert int(num_kept) == int(num_files) > 10
+    assert are_whole == "True"
+
+
+def test_a_store_that_fails_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    objects = ObjectStore(str(tmp_path / "file"))
+    for ask in (lambda: objects.put(b"a"), lambda: objects.get(make.digest("a"))):
+        with pytest.raises(StoreError, match=r"the object store .*file failed: \w") as told:
+            ask()
+        assert told.value.retryable
+
+
+@pytest.mark.parametrize("name", ["a", "run-1/000012.json", "Run_1/a/b.c"])
+def test_a_file_that_is_written_once_comes_back(url, name):
+    files = WriteOnce(url)
+    files.put(name, b"\x00")
+    files.put(name, b"\x00")
+    assert WriteOnce(url).get(name) == b"\x00"
+
+
+def test_a_file_that_is_written_once_is_never_changed(url):
+    files = WriteOnce(url)
+    files.put("a", b"first")
+    with pytest.raises(Conflict, match=r"a in .* holds other bytes and is written once"):
+        files.put("a", b"second")
+    assert files.get("a") == b"first"
+
+
+def test_names_are_sorted_and_begin_with_a_prefix(url):
+    files = WriteOnce(url)
+    assert files.names() == []
+    for name in ("b/2", "b/10", "a", "bc/1"):
+        files.put(name, b"")
+    assert files.names() == ["a", "b/10", "b/2", "bc/1"]
+    assert files.names("b") == ["b/10", "b/2", "bc/1"]
+    assert files.names("b/") == ["b/10", "b/2"]
+    assert files.names("b/1") == ["b/10"]
+    assert files.names("nobody/") == []
+
+
+def test_a_name_that_was_never_written_is_missing(url):
+    with pytest.raises(NotFound, match="there is no a/b"):
+        WriteOnce(url).get("a/b")
+
+
+@pytest.mark.parametrize("name", ["", "/a", "a/", "../a", "a/../b", ".a", "a//b", "a b", "a\n"])
+def test_a_name_that_could_lead_elsewhere_is_refused(url, name):
+    for ask in (lambda: WriteOnce(url).put(name, b""), lambda: WriteOnce(url).get(name)):
+        with pytest.raises(InputError, match="is no name"):
+            ask()
+
+
+def test_one_of_many_writers_of_a_name_wins_and_all_others_are_told(tmp_path):
+    files = WriteOnce(str(tmp_path / "store"))
+    outcomes = []
+
+    def write(own):
+        try:
+            files.put("run/1", b"%d" % own)
+            outcomes.append(own)
+        except Conflict:
+            outcomes.append(None)
+
+    threads = [threading.Thread(target=write, args=[own]) for own in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (winner,) = [own for own in outcomes if own is not None]
+    assert files.get("run/1") == b"%d" % winner
+    assert files.names() == ["run/1"]
+
+
+def test_a_killed_writers_draft_is_no_name(tmp_path):
+    files = WriteOnce(str(tmp_path / "store"))
+    files.put("run/1", b"")
+    (tmp_path / "store" / "run" / ".0.draft").touch()
+    assert files.names() == ["run/1"]

@@ -1,0 +1,213 @@
+"""What is pinned stays as it was pinned, and says so when it does not."""
+
+import hashlib
+import os
+import stat
+
+import pytest
+
+import make
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.records.report import read_report
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+
+
+@pytest.fixture
+def store(tmp_path):
+    return SimulatorStore(tmp_path / "store")
+
+
+@pytest.fixture
+def model(tmp_path):
+    folder = tmp_path / "elsewhere"
+    (folder / "more").mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "more" / "config.json").write_text("{}")
+    return folder
+
+
+def pinned(store, model, **fields):
+    artifact = store.take_in(model)
+    return store.keep(make.manifest(artifact=artifact.digest, files=artifact.files, **fields))
+
+
+def prompted(store):
+    endpoint = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
+    return store.keep(make.manifest(artifact=None, files={}, engine=endpoint))
+
+
+def inodes(simulator):
+    return {path.name: path.stat().st_ino for path in simulator.model.rglob("*.*")}
+
+
+def test_a_simulator_is_found_by_its_digest_and_by_its_start(store, model):
+    simulator = pinned(store, model)
+    digest = simulator.digest
+    assert simulator.manifest.digest == digest
+    for start in (digest, digest[:15], digest[7:15]):
+        assert store.find(start) == simulator
+
+
+def test_the_sum_of_the_manifests_file_is_the_folders_name(store, model):
+    folder = pinned(store, model).folder
+    assert hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest() == folder.name
+
+
+def test_a_simulator_that_is_not_there_is_answered_with_those_that_are(store, model):
+    with pytest.raises(NotFound, match="simulators are none yet"):
+        store.find("00")
+    known = pinned(store, model).digest
+    with pytest.raises(NotFound, match=f"no simulator sha256:xy in .*; simulators are {known}"):
+        store.find("xy")
+
+
+def test_the_start_of_two_digests_is_refused(store, model):
+    pinned(store, model), prompted(store)
+    assert len(store.all()) == 2
+    with pytest.raises(InputError, match="is the start of"):
+        store.find("sha256:")
+
+
+def test_nobody_writes_into_what_was_pinned_and_the_source_stays_its_owners(store, model):
+    simulator = pinned(store, model)
+    simulator.attach(make.agent_report(simulator=simulator.digest))
+    files = [path for path in simulator.folder.rglob("*") if path.is_file()]
+    assert len(files) == 4
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o444}
+    (model / "model.safetensors").write_bytes(b"trained on")
+    simulator.verify()
+
+
+def test_two_simulators_of_a_model_share_its_files(store, model):
+    one, other = pinned(store, model), pinned(store, model, context_tokens=512)
+    assert one.digest != other.digest
+    assert inodes(one) == inodes(other)
+    assert one.size_bytes == len(b"weights") + len(b"{}")
+
+
+def test_what_was_pinned_before_is_not_copied_again(store, model):
+    first = inodes(pinned(store, model))
+    assert inodes(pinned(store, model)) == first
+
+
+def test_how_far_the_reading_is_is_told_to_its_end(store, model):
+    told = []
+    store.take_in(model, lambda done, total: told.append((done, total)))
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1]
+
+
+def _same_bytes(path):
+    elsewhere = path.parents[3] / "weights"
+    elsewhere.write_bytes(b"weights")
+    return elsewhere
+
+
+CHANGES = {
+    "another byte": lambda path: path.write_bytes(b"Weights"),
+    "cut off": lambda path: path.write_bytes(b"weig"),
+    "gone": lambda path: path.unlink(),
+    "a link to the same bytes": lambda path: (path.unlink(), path.symlink_to(_same_bytes(path))),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_file_that_was_changed_is_named_and_the_next_pin_mends_it(store, model, change):
+    simulator = pinned(store, model)
+    change(simulator.model / "model.safetensors")
+    with pytest.raises(EvidenceError, match=r"model/model\.safetensors is (not the file|a link)"):
+        simulator.verify()
+    pinned(store, model).verify()
+
+
+def test_a_file_that_was_added_is_named(store, model):
+    simulator = pinned(store, model)
+    (simulator.model / "chat_template.jinja").touch()
+    with pytest.raises(EvidenceError, match=r"chat_template\.jinja is not the file"):
+        simulator.verify()
+
+
+def test_a_manifest_that_was_changed_is_named_before_it_is_read(store, model):
+    simulator = pinned(store, model)
+    path = simulator.folder / "manifest.json"
+    path.write_bytes(path.read_bytes().replace(b"1024", b"2048"))
+    for read in (store.all, lambda: store.find(simulator.digest)):
+        with pytest.raises(EvidenceError, match=r"manifest\.json is not the manifest that was"):
+            read()
+
+
+def test_a_pin_that_was_killed_is_no_simulator_and_the_next_one_finishes_it(store, model):
+    simulator = pinned(store, model)
+    (simulator.folder / "manifest.json").unlink()
+    assert store.all() == []
+    with pytest.raises(InputError, match="is no pinned simulator"):
+        PinnedSimulator.read(simulator.folder)
+    assert pinned(store, model) == simulator
+
+
+def test_a_model_that_may_run_code_is_not_taken_in(store, model, tmp_path):
+    (model / "modeling.py").touch()
+    with pytest.raises(InputError, match=r"modeling\.py may carry code"):
+        pinned(store, model)
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(store, model):
+    def train_on(*_how_far):
+        (model / "model.safetensors").write_bytes(os.urandom(7))
+
+    with pytest.raises(InputError, match=r"model\.safetensors was changed while it was read"):
+        store.take_in(model, train_on)
+
+
+def test_a_disk_without_hard_links_gets_copies(store, model, monkeypatch):
+    def refused(*_arguments):
+        raise OSError("Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    simulator = pinned(store, model)
+    simulator.verify()
+
+
+def test_a_world_from_an_endpoint_has_no_files_and_is_whole(store):
+    simulator = prompted(store)
+    simulator.verify()
+    assert not simulator.model.exists()
+    assert simulator.size_bytes == 0
+
+
+def test_a_report_about_a_simulator_or_its_weights_validates_it(store, model):
+    simulator = pinned(store, model)
+    assert simulator.reports == []
+    of_it = make.agent_report(simulator=simulator.digest)
+    of_weights = make.world_report(artifacts={"rl": simulator.manifest.artifact})
+    for report in (of_it, of_weights):
+        simulator.attach(report)
+        path = simulator.folder / "reports" / f"{report.digest.removeprefix('sha256:')}.json"
+        assert read_report(path) == report
+    assert simulator.reports == sorted([of_it.digest, of_weights.digest])
+
+
+@pytest.mark.parametrize(
+    ("report", "about"),
+    [(make.agent_report(), "about sha256:"), (make.world_report(), "about nothing that it names")],
+)
+def test_a_report_about_something_else_is_refused(store, model, report, about):
+    simulator = pinned(store, model)
+    with pytest.raises(InputError, match=about):
+        simulator.attach(report)
+    assert simulator.reports == []
+
+
+def test_a_report_without_a_subject_says_nothing_about_an_endpoint(store):
+    with pytest.raises(InputError, match="about nothing that it names"):
+        prompted(store).attach(make.world_report())
+
+
+def test_a_report_that_was_changed_is_named(store, model):
+    simulator = pinned(store, model)
+    simulator.attach(make.agent_report(simulator=simulator.digest))
+    (path,) = (simulator.folder / "reports").iterdir()
+    path.write_text("{}")
+    with pytest.raises(EvidenceError, match=rf"{path.name} is not the report"):
+        simulator.verify()

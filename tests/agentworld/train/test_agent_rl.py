@@ -1,0 +1,36 @@
+"""An agent's training against a service that writes down what it answers."""
+
+import asyncio
+from pathlib import Path
+
+import make_service
+from agentworld.audit.join import join_run
+from agentworld.client.simulator import SimulatorClient
+from agentworld.client.trajectory import TrajectoryLog, read_trajectory
+from agentworld.recipes.train import AgentRecipe, AgentRlRecipe
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.progress import no_tick
+from agentworld.records.trajectory_log import TrajectoryStep
+from agentworld.train import agent_rl
+from agentworld.train.model import LanguageModel
+
+AGENT = AgentRecipe(rl=AgentRlRecipe(num_steps=2, prompts_per_step=2, group_size=2, max_tokens=4))
+
+
+def test_the_trainers_log_and_the_services_tell_the_same(
+    language_model: LanguageModel, tmp_path: Path
+) -> None:
+    language_model.save(tmp_path / "parent")
+    served, log = make_service.service(tmp_path), tmp_path / "log"
+    with make_service.listening(served.app) as url, TrajectoryLog(log) as trajectory:
+        client = SimulatorClient(url, trajectory=trajectory)
+        run = asyncio.run(client.open_run(make_service.OPENING))
+        out = tmp_path / "out"
+        agent_rl.run(AGENT, tmp_path / "parent", client, run.simulator, out, no_tick)
+    ledger = served.ledger
+    report = join_run(ledger.run(run.id), ledger.episodes(run.id), read_trajectory(log))
+    assert report.num_matched == ledger.run(run.id).num_steps > 0
+    assert not report.is_alarm
+    steps = [line for line in read_trajectory(log) if isinstance(line, TrajectoryStep)]
+    weights = ArtifactManifest.of(tmp_path / "parent").digest
+    assert {(step.policy, step.policy_step) for step in steps} == {(weights, 0), (weights, 1)}

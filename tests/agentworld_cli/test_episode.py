@@ -1,0 +1,102 @@
+import json
+import sqlite3
+
+import pytest
+
+import make
+
+
+def test_the_episodes_of_a_run_are_listed(call, played):
+    (line,) = call(f"episode list {played.run} --store {played.store}").out.splitlines()
+    assert line == f"{played.episode}  3 steps, reward 1, done, {make.task().id}"
+    (told,) = json.loads(call(f"episode list {played.run} --store {played.store} --json").out)
+    assert told == {
+        "episode": played.episode,
+        "task": make.task().id,
+        "num_steps": 3,
+        "reward": 1.0,
+        "closed": "done",
+    }
+
+
+@pytest.mark.parametrize("where", ["--store {0.store}", "--url {0.url}"])
+def test_an_episode_is_shown_and_can_do_nothing_to_a_terminal(call, played, where):
+    out = call(f"episode show {played.episode} {where.format(played)}").out
+    assert r"> cat \x1b[2J\x00\ud800" in out
+    assert all(character.isprintable() or character == "\n" for character in out)
+    assert "reward 1, done" in out
+
+
+def test_an_episode_as_json_is_all_of_it_in_ascii(call, played):
+    out = call(f"episode show {played.episode} --store {played.store} --json").out
+    assert out.isascii()
+    assert json.loads(out)["steps"][1]["observation"] == "cat \x1b[2J\x00\ud800\n[0] ~"
+
+
+def test_an_honest_episode_verifies(call, played):
+    done = call(f"episode verify {played.episode} --store {played.store} --json")
+    assert (done.code, json.loads(done.out)["state"]) == (0, "verified")
+
+
+def test_a_broken_episode_lists_its_problems_and_fails(call, played):
+    with sqlite3.connect(played.store / "ledger.db") as database:
+        database.execute("UPDATE steps SET observation = x'41' WHERE number = 1")
+    done = call(f"episode verify {played.episode} --store {played.store}")
+    assert done.code == 8
+    assert "do not follow from each other" in done.out
+
+
+def test_an_episode_is_forked_at_a_step(call, played):
+    done = call(f"episode fork {played.episode} --step 2 --url {played.url}")
+    forked = played.ledger.episode(done.out.strip())
+    assert (len(forked.steps), forked.opening.run) == (2, played.run)
+
+
+def test_an_episode_of_a_closed_run_is_forked_in_another_run(call, played):
+    weights = make.digest("final")
+    call(f"run close {played.run} --weights {weights} --url {played.url}")
+    refused = call(f"episode fork {played.episode} --step 1 --url {played.url}")
+    assert "is closed" in refused.error
+    run = call(f"run open --agent a --weights {weights} --url {played.url}").out.strip()
+    done = call(f"episode fork {played.episode} --step 1 --run {run} --url {played.url} --json")
+    assert played.ledger.episode(json.loads(done.out)["episode"]).opening.run == run
+
+
+def test_an_episode_is_replayed_byte_for_byte(call, played):
+    done = call(f"episode replay {played.episode} --url {played.url} --json")
+    told = json.loads(done.out)
+    assert (done.code, told["num_steps"], told["differences"]) == (0, 3, [])
+
+
+def test_an_episode_is_erased_for_good_and_verifies_yet(call, played):
+    words = f"episode erase {played.episode} --store {played.store}"
+    asked = call(words)
+    assert asked.code == 2
+    assert "for good; add --yes" in asked.error
+    assert call(f"{words} --yes").code == 0
+    shown = call(f"episode show {played.episode} --store {played.store}").out
+    assert shown.count("(erased)") == 6
+    assert call(f"episode verify {played.episode} --store {played.store}").code == 0
+    again = call(f"episode replay {played.episode} --url {played.url}")
+    assert "was erased by retention" in again.error
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("show gone", "there is no episode gone"),
+        ("verify gone", "there is no episode gone"),
+        ("erase gone --yes", "there is no episode gone"),
+        ("list gone", "there is no run gone"),
+        ("show gone --url {0.url}", "there is no episode gone"),
+        ("fork gone --step 1 --url {0.url}", "there is no episode gone"),
+        ("fork {0.episode} --step 9 --url {0.url}", "has 3 steps and no step 9"),
+        ("replay gone --url {0.url}", "there is no episode gone"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(call, played, words, sentence):
+    known = "" if "--url" in words else f" --store {played.store}"
+    done = call(f"episode {words.format(played)}{known}")
+    assert done.code != 0
+    assert sentence in done.error
+    assert done.error.count("\n") == 1

@@ -1,0 +1,36 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld_cli.plain import plain
+
+ANY_TEXT = st.text(st.characters())
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("kolu besa", "kolu besa"),
+        ("größer 猫", "größer 猫"),
+        ("\x1b[2J", r"\x1b[2J"),
+        ("\x9b2J", r"\x9b2J"),
+        ("a\r\nb\tc", r"a\r\nb\tc"),
+        ("\x00\x7f", r"\x00\x7f"),
+        ("\ud800", r"\ud800"),
+        ("\u202egpj.exe", r"\u202egpj.exe"),
+        ("\U000e0041", r"\U000e0041"),
+    ],
+)
+def test_what_could_do_something_to_a_terminal_is_written_out(text, shown):
+    assert plain(text) == shown
+
+
+@given(ANY_TEXT)
+def test_any_text_is_printable_then(text):
+    assert plain(text).isprintable()
+    assert plain(text).encode().decode() == plain(text)
+
+
+@given(st.text(st.characters(categories=["L", "N", "P"])))
+def test_what_is_printable_stays_as_it_is(text):
+    assert plain(text) == text

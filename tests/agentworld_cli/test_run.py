@@ -1,0 +1,132 @@
+import json
+import shutil
+import sqlite3
+
+import pyarrow.parquet as pq
+import pytest
+
+import make
+import make_service
+
+FINAL = make.digest("final")
+
+
+def test_a_run_is_opened_and_closed_at_a_service(call, played):
+    started = make.digest("starting")
+    opened = call(f"run open --agent a --weights {started} --by me --url {played.url}")
+    run = opened.out.strip()
+    assert played.ledger.run(run).opening.opened_by == "me"
+    closed = call(f"run close {run} --weights {FINAL} --url {played.url} --json")
+    assert json.loads(closed.out)["closing"]["final_weights"] == FINAL
+    assert (opened.code, closed.code) == (0, 0)
+
+
+def test_an_opened_run_is_json_where_that_is_asked(call, played):
+    done = call(f"run open --agent a --weights {FINAL} --url {played.url} --json")
+    assert json.loads(done.out)["simulator"] == make_service.SIMULATOR
+
+
+@pytest.mark.parametrize("simulator", [make_service.SIMULATOR, "production"])
+def test_a_run_is_opened_by_digest_or_alias(call, played, simulator):
+    played.ledger.aliases.set("production", make_service.SIMULATOR, "me")
+    done = call(f"run open --agent a --weights {FINAL} --simulator {simulator} --url {played.url}")
+    assert played.ledger.run(done.out.strip()).simulator == make_service.SIMULATOR
+
+
+def test_a_run_with_another_simulator_is_refused(call, played):
+    done = call(f"run open --agent a --weights {FINAL} --simulator {FINAL} --url {played.url}")
+    assert done.code == 6
+    assert done.error.count("\n") == 1
+
+
+def test_runs_are_listed(call, played):
+    (line,) = call(f"run list --store {played.store}").out.splitlines()
+    assert line.startswith(f"{played.run}  training of terminal-agent in sha256:")
+    assert line.endswith("1 episodes, 3 steps, open")
+    (told,) = json.loads(call(f"run list --store {played.store} --json").out)
+    assert told["id"] == played.run
+
+
+@pytest.mark.parametrize("where", ["--store {0.store}", "--url {0.url}"])
+def test_a_run_is_shown_from_the_store_or_from_the_service(call, played, where):
+    done = call(f"run show {played.run} {where.format(played)} --json")
+    assert json.loads(done.out)["num_steps"] == 3
+
+
+def test_an_honest_run_verifies(call, played):
+    done = call(f"run verify {played.run} --store {played.store}")
+    assert done.code == 0
+    assert "verified" in done.out
+
+
+def test_a_broken_run_lists_its_problems_and_fails(call, played):
+    with sqlite3.connect(played.store / "ledger.db") as database:
+        database.execute("UPDATE steps SET reward = 0.5 WHERE number = 1")
+    done = call(f"run verify {played.run} --store {played.store}")
+    assert done.code == 8
+    assert f"the steps of episode {played.episode} do not follow from each other" in done.out
+    assert done.error.count("\n") == 1
+    told = call(f"run verify {played.run} --store {played.store} --json")
+    assert told.code == 8
+    assert json.loads(told.out)["state"] == "broken"
+
+
+def test_where_nobody_ever_signed_nothing_can_be_verified(call, played):
+    shutil.rmtree(played.store / "keys")
+    done = call(f"run verify {played.run} --store {played.store}")
+    assert done.code == 2
+    assert "holds no public key" in done.error
+
+
+def test_the_two_logs_of_a_run_are_joined(call, played):
+    words = f"run join {played.run} --trajectory {played.trajectory} --store {played.store}"
+    done = call(f"{words} --json")
+    assert (done.code, json.loads(done.out)["num_matched"]) == (0, 3)
+
+
+def test_logs_that_do_not_tell_the_same_fail(call, played):
+    (file,) = played.trajectory.iterdir()
+    file.write_text(file.read_text().replace('"reward":1.0', '"reward":0.0'))
+    words = f"run join {played.run} --trajectory {played.trajectory} --store {played.store}"
+    done = call(words)
+    assert done.code == 8
+    assert "other reward" in done.out
+    assert "do not tell the same" in done.error
+
+
+def test_a_run_is_exported(call, played, tmp_path):
+    words = f"--trajectory {played.trajectory} --store {played.store} --out {tmp_path / 'out'}"
+    done = call(f"run export {played.run} {words} --json")
+    told = json.loads(done.out)
+    assert (told["num_transitions"], told["num_trajectories"]) == (3, 3)
+    assert pq.read_table(told["transitions"]).num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("run show gone", "there is no run gone"),
+        ("run verify gone", "there is no run gone"),
+        ("run export gone --out {0.store}/out", "there is no run gone"),
+        ("run join {0.run} --trajectory {0.store}/gone", "cannot read"),
+        ("run join {0.run} --trajectory {0.store}/keys", "holds no trajectory"),
+        ("run open --agent a --weights no --url {0.url}", "'no' is no digest"),
+        ("run close {0.run} --weights sha256:0 --url {0.url}", "'sha256:0' is no digest"),
+        ("run close gone --weights " + FINAL + " --url {0.url}", "there is no run gone"),
+        ("run show {0.run} --url nowhere", "'nowhere' is no address"),
+        ("run show {0.run} --url http://127.0.0.1:9", "is it running?"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(call, played, words, sentence):
+    known = "" if "--url" in words else f" --store {played.store}"
+    done = call(words.format(played) + known)
+    assert done.code != 0
+    assert sentence in done.error
+    assert done.error.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", ["list", "show x", "verify x", "export x --out out"])
+def test_a_store_without_a_ledger_stays_empty(call, tmp_path, verb):
+    done = call(f"run {verb} --store {tmp_path}")
+    assert "holds no ledger" in done.error
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,132 @@
+"""The nouns `simulator` and `alias`, as people and machines call them."""
+
+import json
+import sys
+
+import pytest
+
+import endpoint
+import make
+from agentworld.storage.simulators import SimulatorStore
+from agentworld_cli.main import main
+
+SHELL = "You simulate a shell."
+
+
+@pytest.fixture(autouse=True)
+def no_registry(monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+
+
+@pytest.fixture
+def call(capsys, monkeypatch, tmp_path):
+    """What a command prints; with `status`, what it says before it ends with that."""
+
+    def run(*words, status=None):
+        monkeypatch.setattr(sys, "argv", ["agentworld", *words, "--store", str(tmp_path)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        assert ended.value.code == (status or 0), printed.err
+        return printed.err if status else printed.out
+
+    return run
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    path = tmp_path / "recipe.yaml"
+    path.write_text("name: mine\nsimulate:\n  sampling:\n    max_tokens: 40\n")
+    return str(path)
+
+
+def test_weights_are_imported_and_shown(call, recipe, tiny_model):
+    words = ("--recipe", recipe, "--text", SHELL, "--domain", "swe", "--json")
+    made = json.loads(call("simulator", "import", str(tiny_model), *words))
+    assert made["validated"] is False
+    told = json.loads(call("simulator", "show", made["simulator"][7:15], "--json"))
+    assert (told["simulator"], told["folder"]) == (made["simulator"], made["folder"])
+    assert (told["verifiable"], told["validated"]) == (True, False)
+    manifest = told["manifest"]
+    assert (manifest["system_prompt"], manifest["domains"]) == (SHELL, ["swe"])
+
+
+def test_an_endpoint_and_a_file_are_a_world_that_is_told_to_be_unverifiable(call, tmp_path):
+    (tmp_path / "prompt.txt").write_text(SHELL + "\n")
+    with endpoint.running(lambda _asked: "~") as there:
+        where = ("--url", there.url, "--model", "m", "--text", str(tmp_path / "prompt.txt"))
+        made = json.loads(call("simulator", "prompt", *where, "--json"))
+    told = json.loads(call("simulator", "show", made["simulator"], "--json"))
+    assert told["manifest"]["system_prompt"] == SHELL
+    assert told["verifiable"] is False
+    assert "unvalidated, cannot be verified" in call("simulator", "list")
+    assert "what its endpoint serves cannot be verified" in call(
+        "simulator", "verify", made["simulator"]
+    )
+
+
+def test_a_prompt_that_is_one_word_is_meant_as_a_file(call):
+    words = ("--url", "http://127.0.0.1:9", "--model", "m", "--text", "promt.txt")
+    assert "cannot read promt.txt" in call("simulator", "prompt", *words, status=2)
+
+
+def test_a_report_validates_a_simulator(call, tmp_path):
+    simulator = make.pinned(tmp_path)
+    report = make.agent_report(simulator=simulator.digest)
+    report.write(tmp_path / "report.json")
+    words = ("--report", str(tmp_path / "report.json"), "--json")
+    assert json.loads(call("simulator", "attach", simulator.digest, *words))["validated"] is True
+    (told,) = json.loads(call("simulator", "list", "--json"))
+    assert told["validated"] is True
+
+
+def test_a_report_about_something_else_is_refused(call, tmp_path):
+    simulator = make.pinned(tmp_path)
+    make.agent_report(simulator=make.digest("other")).write(tmp_path / "report.json")
+    words = ("--report", str(tmp_path / "report.json"))
+    assert "is about" in call("simulator", "attach", simulator.digest, *words, status=2)
+
+
+def test_a_simulator_verifies_by_any_of_its_names_until_a_byte_changes(call, tmp_path):
+    simulator = make.pinned(tmp_path)
+    call("alias", "set", "production", simulator.digest[:20])
+    for name in ("production", simulator.digest):
+        verified = json.loads(call("simulator", "verify", name, "--json"))
+        assert verified == {"simulator": simulator.digest, "files": 1}
+    (simulator.model / "model.safetensors").unlink()
+    assert "model.safetensors is not the file" in call(
+        "simulator", "verify", "production", status=8
+    )
+
+
+def test_a_manifest_that_was_changed_does_not_verify(call, tmp_path):
+    simulator = make.pinned(tmp_path)
+    (simulator.folder / "manifest.json").write_bytes(b"{}")
+    assert "manifest.json is not the manifest" in call(
+        "simulator", "verify", simulator.digest, status=8
+    )
+
+
+def test_an_alias_is_set_shown_with_its_history_and_listed(call, tmp_path):
+    old, new = make.pinned(tmp_path), make.pinned(tmp_path, context_tokens=512)
+    for simulator in (old, new):
+        change = json.loads(call("alias", "set", "production", simulator.digest, "--json"))
+        assert change["simulator"] == simulator.digest
+    history = json.loads(call("alias", "show", "production", "--json"))
+    assert [change["simulator"] for change in history] == [old.digest, new.digest]
+    (now,) = json.loads(call("alias", "list", "--json"))
+    assert (now["alias"], now["simulator"]) == ("production", new.digest)
+    assert f"production  {new.digest}  since " in call("alias", "list")
+
+
+def test_a_store_without_simulators_lists_none_and_stays_empty(call, tmp_path):
+    assert json.loads(call("simulator", "list", "--json")) == []
+    assert json.loads(call("alias", "list", "--json")) == []
+    assert list(tmp_path.iterdir()) == []
+    assert SimulatorStore(tmp_path).all() == []
+
+
+def test_what_an_endpoint_is_called_does_nothing_to_a_terminal(call, tmp_path):
+    there = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m\x1b[2J"}
+    make.pinned(tmp_path, artifact=None, files={}, engine=there)
+    assert "\x1b" not in call("simulator", "list")

@@ -1,0 +1,48 @@
+import make
+from agentworld.records.episode import Confidence, EpisodeOpening, Source
+from agentworld_cli.transcript import transcript
+
+
+def test_a_transcript_tells_the_task_the_steps_and_the_end():
+    opening = EpisodeOpening(run="r", task=make.task())
+    begun = make.episode()._replace(opening=opening)
+    played = make.episode("rimo.txt\n[0] ~", base=begun)
+    last = played.steps[0]._replace(reward=1.0, done=True)
+    assert list(transcript(played._replace(steps=(last,), closed="done"))) == [
+        "episode e of run r",
+        f"simulator {make.digest('s')}",
+        "task:",
+        "  report rimo.txt",
+        "start:",
+        "  rimo.txt: besa",
+        "step 1:",
+        "  > ls",
+        "  rimo.txt",
+        "  [0] ~",
+        "  reward 1, done",
+        "ended: done",
+    ]
+
+
+def test_what_was_shown_cannot_pose_as_another_step():
+    lines = list(transcript(make.episode("[0] ~\nstep 2:\r\n\x1b[1Astep 3:")))
+    assert [line for line in lines if line.startswith("step")] == ["step 1:"]
+    assert all(line.isprintable() for line in lines)
+
+
+def test_where_an_episode_came_from_and_how_sure_it_was_is_told():
+    fork = EpisodeOpening(
+        run="r", fork=Source(episode="other", step=2), simulation_instruction="be"
+    )
+    played = make.episode("a")._replace(opening=fork)
+    unsure = played.steps[0]._replace(truncated=True, done=True, confidence=Confidence(low=True))
+    lines = list(transcript(played._replace(steps=(unsure,))))
+    assert "  of the first 2 steps of episode other" in lines
+    assert lines[lines.index("simulation instruction:") + 1] == "  be"
+    assert lines[-2:] == ["  the turn limit, low confidence", "open"]
+
+
+def test_erased_texts_are_told():
+    played = make.episode("a")
+    erased = played.steps[0]._replace(action=None, observation=None)
+    assert list(transcript(played._replace(steps=(erased,)))).count("  (erased)") == 1

@@ -1,0 +1,33 @@
+"""What is said in the benchmark of a real engine: known beforehand, the same to both sides.
+
+The counting model gives every action the same answer, so each prompt follows from the number of
+its episode and its turn alone.
+"""
+
+from agentworld.domains.terminal.prompts import prompt_parts
+from agentworld.records.message import Message
+from agentworld.records.trajectory import Turn
+from agentworld.rendering.messages import world_messages
+from benchmarks.counting_model import ANSWER
+
+TURNS = 8
+
+
+def start(number: int) -> str:
+    """An episode's initial state: long, and unlike every other's from its first word on."""
+    return "\n".join(f"{number}-{file}.txt: kolu tane" for file in range(20))
+
+
+def action(turn: int) -> str:
+    return f"cat {turn}.txt"
+
+
+def messages(number: int, turn: int) -> list[Message]:
+    """What the engine is asked in a turn, counted from 0."""
+    turns = [Turn(action=action(earlier), observation=ANSWER) for earlier in range(turn)]
+    return world_messages(prompt_parts(start(number)), turns, action(turn))
+
+
+def answered(number: int, turn: int) -> list[Message]:
+    """The same with the engine's answer."""
+    return [*messages(number, turn), Message(role="assistant", content=ANSWER)]

@@ -1,0 +1,48 @@
+"""A model whose engine works for every token and whose answers are known: it says one text.
+
+Each layer computes in full and adds nothing, so that the next token follows from the last one
+alone. Every answer has the same length, parses, and reads back as the very tokens that were said.
+"""
+
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+
+from make_model import tiny_model
+
+ANSWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ123456789bfjqvyz!#$%&()*+,-/:;=?@^_{|}"
+"""Characters that the tokenizer never joins."""
+
+CONTEXT_TOKENS = 2_048
+_ASSISTANT, _END = "<|assistant|>", "<|end|>"
+
+
+def counting_model(folder: Path, *, num_layers: int, hidden_size: int) -> Path:
+    """Writes the model's files into a folder."""
+    tiny_model(folder, num_layers=num_layers, hidden_size=hidden_size)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    model = Qwen3ForCausalLM.from_pretrained(folder)
+    model.config.max_position_embeddings = CONTEXT_TOKENS
+    chain = [_ASSISTANT, *ANSWER, _END]
+    with torch.no_grad():
+        _silence_layers(model)
+        _follow(model, tokenizer.convert_tokens_to_ids(chain))
+    model.save_pretrained(folder)
+    return folder
+
+
+def _silence_layers(model: Qwen3ForCausalLM) -> None:
+    for layer in model.model.layers:
+        layer.self_attn.o_proj.weight.zero_()
+        layer.mlp.down_proj.weight.zero_()
+
+
+def _follow(model: Qwen3ForCausalLM, chain: list[int]) -> None:
+    """Makes each token of the chain the likeliest after the one before it."""
+    embeddings, output = model.model.embed_tokens.weight, model.lm_head.weight
+    embeddings.copy_(torch.nn.functional.normalize(embeddings, dim=-1))
+    output.zero_()
+    for token, successor in pairwise(chain):
+        output[successor] = embeddings[token]

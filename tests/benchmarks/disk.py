@@ -1,0 +1,25 @@
+"""What the disk alone takes to make a write durable, which no service can save."""
+
+import os
+import time
+from pathlib import Path
+
+from benchmarks.figures import percentile
+
+_NUM_WRITES = 200
+_STEP = bytes(4_096)
+"""A page, the least that SQLite writes for a step."""
+
+
+def fsync_p50_ms(folder: Path) -> float:
+    """The median time of an append with fdatasync, as SQLite commits."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path, taken = folder / "fsync", []
+    with path.open("wb", buffering=0) as file:
+        for _ in range(_NUM_WRITES):
+            started = time.perf_counter()
+            file.write(_STEP)
+            os.fdatasync(file.fileno())
+            taken.append(1e3 * (time.perf_counter() - started))
+    path.unlink()
+    return percentile(sorted(taken), 0.5)

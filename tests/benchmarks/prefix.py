@@ -1,0 +1,58 @@
+"""How much of its prompts an engine could have had in its prefix cache, and how much it had."""
+
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+HITS, QUERIES = "vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"
+_CONFIGURATION = "vllm:cache_config_info"
+
+
+class Asked(NamedTuple):
+    """One request, as token ids."""
+
+    prompt: Sequence[int]
+    computed: Sequence[int]
+    """The prompt and what was said to it: all that the cache can hold afterwards."""
+
+
+class CacheCounts(NamedTuple):
+    """vLLM's own counters, in tokens."""
+
+    hits: float
+    queries: float
+    block_tokens: int
+
+
+def hit_bound(asked: Iterable[Asked], block_tokens: int) -> int:
+    """The most prompt tokens that a cache of whole blocks can give, asked in this order.
+
+    The last token of a prompt is always computed, for its successor is what is asked.
+    """
+    held: set[tuple[int, ...]] = set()
+    bound = 0
+    for prompt, computed in asked:
+        known = takewhile(held.__contains__, _beginnings(prompt[:-1], block_tokens))
+        bound += block_tokens * sum(1 for _ in known)
+        held.update(_beginnings(computed, block_tokens))
+    return bound
+
+
+def _beginnings(tokens: Sequence[int], block_tokens: int) -> list[tuple[int, ...]]:
+    """A block is found again only behind the blocks that were before it."""
+    ends = range(block_tokens, len(tokens) + 1, block_tokens)
+    return [tuple(tokens[:end]) for end in ends]
+
+
+def read_counts(metrics: str) -> CacheCounts:
+    """The counters in the text of `/metrics`."""
+    size = _line(metrics, _CONFIGURATION).partition('block_size="')[2].partition('"')[0]
+    return CacheCounts(_value(metrics, HITS), _value(metrics, QUERIES), int(size))
+
+
+def _value(metrics: str, name: str) -> float:
+    return float(_line(metrics, name).rpartition(" ")[2])
+
+
+def _line(metrics: str, name: str) -> str:
+    return next(line for line in metrics.splitlines() if line.startswith(name + "{"))

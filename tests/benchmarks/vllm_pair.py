@@ -1,0 +1,77 @@
+"""A real vLLM on this machine, and our service over it."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+
+import make
+from agentworld.engine.server import ServedEngine, serve
+from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.message import Message
+from agentworld.records.simulator import Sampling, SimulatorManifest
+from agentworld.simulate.manifest import pin
+from benchmarks.counting_model import ANSWER, CONTEXT_TOKENS, counting_model
+from benchmarks.doors import start_ours_on
+from benchmarks.prefix import CacheCounts, read_counts
+
+SAMPLING = Sampling(max_tokens=2 * len(ANSWER))
+_ENGINE = EngineRecipe(kind="vllm")
+# Of a size that takes more than 100 ms to say the answer, on any CPU of today.
+_SIZE = {"num_layers": 6, "hidden_size": 256}
+
+
+class Pair(NamedTuple):
+    """The engine, reached past the service, and the service."""
+
+    engine: ServedEngine
+    service: str
+    """Its URL."""
+
+    def empty_cache(self) -> None:
+        """Lets the engine forget every prefix."""
+        httpx.post(f"{self.engine.url}/reset_prefix_cache", trust_env=False).raise_for_status()
+
+    def counts(self) -> CacheCounts:
+        """The engine's counters of its prefix cache."""
+        answer = httpx.get(f"{self.engine.url}/metrics", trust_env=False)
+        return read_counts(answer.raise_for_status().text)
+
+    def tokens(self, messages: list[Message], *, asks: bool) -> list[int]:
+        """Messages as the engine reads them; `asks` for an answer to follow."""
+        body = {"model": self.engine.model, "messages": messages, "add_generation_prompt": asks}
+        answer = httpx.post(f"{self.engine.url}/tokenize", json=body, trust_env=False)
+        tokens: list[int] = answer.raise_for_status().json()["tokens"]
+        return tokens
+
+
+@contextmanager
+def start_pair(folder: Path) -> Iterator[Pair]:
+    """Starts both, which takes vLLM a minute."""
+    # The only way to `empty_cache`, without which a second round would ask nothing new.
+    os.environ["VLLM_SERVER_DEV_MODE"] = "1"
+    model = counting_model(folder / "model", **_SIZE)
+    manifest = _pin(model)
+    served = serve(
+        model,
+        _ENGINE,
+        sampling=SAMPLING,
+        context_tokens=CONTEXT_TOKENS,
+        log=folder / "engine.log",
+    )
+    with served as engine, start_ours_on(engine, manifest, folder) as service:
+        yield Pair(engine, service)
+
+
+def _pin(model: Path) -> SimulatorManifest:
+    return pin(
+        ArtifactManifest.of(model),
+        SimulateRecipe(sampling=SAMPLING),
+        _ENGINE,
+        lock=make.digest("lock"),
+        context_tokens=CONTEXT_TOKENS,
+    )

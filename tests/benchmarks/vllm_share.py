@@ -1,0 +1,109 @@
+"""Our service over a real vLLM, against the same prompts to that vLLM alone."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.client.simulator import SimulatorClient
+from agentworld.engine.openai import OpenAIEngine
+from agentworld.errors import EngineError
+from agentworld.records.episode import EpisodeOpening
+from benchmarks.conversation import TURNS, action, answered, messages, start
+from benchmarks.counting_model import ANSWER
+from benchmarks.doors import OPENING
+from benchmarks.figures import Spread, ratios
+from benchmarks.prefix import Asked, hit_bound
+from benchmarks.vllm_pair import SAMPLING, Pair, start_pair
+
+EPISODES = 4
+"""At once, on both sides."""
+
+ROUNDS = 6
+LEAST_ENGINE_MS = 100.0
+"""With less work a step, it is not the engine that is measured."""
+
+Step = Callable[[int], Awaitable[str]]
+"""Takes a turn of one episode; returns what was shown."""
+
+
+class VllmShare(NamedTuple):
+    """What the service costs where the engine works."""
+
+    ratio: Spread
+    """Steps per second: service over raw engine, round over round."""
+    engine_ms: float
+    """A step of the raw engine, one episode at once."""
+    hit_of_bound: float
+    """Prefix-cache hits of the service's prompts over the most that these prompts allow."""
+
+
+def measure_share(folder: Path, rounds: int = ROUNDS) -> VllmShare:
+    """Takes rounds with the engine and with the service in turn."""
+    with start_pair(folder) as pair:
+        return asyncio.run(_take_turns(pair, rounds))
+
+
+async def _take_turns(pair: Pair, rounds: int) -> VllmShare:
+    engine, client = pair.engine.connect(), SimulatorClient(pair.service)
+    await client.open_run(OPENING)
+    await _rate([_ask_engine(engine, 0)])  # an engine's first answers take longer
+    pair.empty_cache()
+    alone = await _rate([_ask_engine(engine, 0)])
+    raw, ours, hits = [], [], 0.0
+    for _ in range(rounds):
+        pair.empty_cache()
+        raw.append(await _rate([_ask_engine(engine, number) for number in range(EPISODES)]))
+        pair.empty_cache()
+        before = pair.counts()
+        ours.append(await _rate([await _ask_service(client, n) for n in range(EPISODES)]))
+        hits += pair.counts().hits - before.hits
+    await client.close()
+    await engine.close()
+    bound = rounds * hit_bound(_asked(pair), before.block_tokens)
+    return VllmShare(ratios(ours, raw), 1e3 / alone, hits / bound)
+
+
+def _ask_engine(engine: OpenAIEngine, number: int) -> Step:
+    async def step(turn: int) -> str:
+        return (await engine.complete(messages(number, turn), SAMPLING)).text
+
+    return step
+
+
+async def _ask_service(client: SimulatorClient, number: int) -> Step:
+    opening = EpisodeOpening(run=client.run.id, initial_state=start(number))
+    episode = (await client.begin(opening)).episode
+
+    async def step(turn: int) -> str:
+        return (await client.step(episode, action(turn))).observation
+
+    return step
+
+
+async def _rate(steps: Sequence[Step]) -> float:
+    """Steps per second, of episodes that go on side by side."""
+    started = time.perf_counter()
+    await asyncio.gather(*map(_play, steps))
+    return len(steps) * TURNS / (time.perf_counter() - started)
+
+
+async def _play(step: Step) -> None:
+    for turn in range(TURNS):
+        shown = await step(turn)
+        if shown != ANSWER:
+            raise EngineError(f"the counting model said {shown!r}; its prompts are not as planned")
+
+
+def _asked(pair: Pair) -> list[Asked]:
+    """The prompts of a round, turn after turn, as the engine reads them."""
+    return [
+        Asked(
+            pair.tokens(messages(number, turn), asks=True),
+            # What ended the answer was said and never read.
+            pair.tokens(answered(number, turn), asks=False)[:-1],
+        )
+        for turn in range(TURNS)
+        for number in range(EPISODES)
+    ]
