@@ -1,32 +1,64 @@
-"""A database connection that is durable, and its errors in our words."""
+"""Connections that keep what they committed, and a database's errors in our words.
 
+SQLite is for one machine; PostgreSQL for several replicas. No error shows a password.
+"""
+
+import re
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Engine, create_engine, event
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, SQLAlchemyError
+from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
+from sqlalchemy.exc import (
+    ArgumentError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    SQLAlchemyError,
+)
 
-from agentworld.errors import Conflict, InputError, StoreError
+from agentworld.errors import AgentworldError, Conflict, InputError, StoreError
+from agentworld.storage.address import shown
 
 _BUSY_SECONDS = 30
 
-# FULL: an answered step outlives a power cut. WAL: readers do not wait for the writer.
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
+_RETRY_SECONDS = 0.01
+
+# FULL: an answered step outlives a power cut. secure_delete: an erased text is gone from the file.
+_PRAGMAS = ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
+
+# The same for PostgreSQL, whatever its own configuration says.
+_SETTINGS = f"-c synchronous_commit=on -c lock_timeout={_BUSY_SECONDS}s"
+
+# A server that vanished without a word is noticed; by default that takes two hours.
+_NETWORK = {
+    "connect_timeout": 10,
+    "keepalives_idle": _BUSY_SECONDS,
+    "tcp_user_timeout": _BUSY_SECONDS * 1_000,
+}
+
+# A server that does not let us in gives words and no code.
+_REFUSAL = re.compile(
+    "connection failed.*(authentication failed|no password supplied|does not exist|"
+    "not permitted to log in|no pg_hba.conf entry)|invalid connection option"
+)
 
 
 def connect(url: str) -> Engine:
     """A pool of connections; nothing is opened yet. Raises InputError for what is no URL."""
+    parsed = _parsed(url)
     try:
-        sqlite = url.startswith("sqlite")
-        engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS} if sqlite else {})
-    except (ArgumentError, ModuleNotFoundError) as error:
+        if parsed.drivername == "sqlite":
+            return _sqlite(parsed)
+        return _postgresql(parsed)
+    except ModuleNotFoundError as error:
         raise InputError(
-            f"{url!r} is no database URL ({error}); give one such as sqlite:////path/ledger.db"
+            f"{shown(url)} needs the package {error.name}; install agentworld[postgres]"
         ) from error
-    if sqlite:
-        event.listen(engine, "connect", lambda connection, entry: _set_pragmas(connection))
-    return engine
 
 
 @contextmanager
@@ -34,20 +66,81 @@ def translated(url: str) -> Iterator[None]:
     """Errors of the database as errors of ours, in one sentence each."""
     try:
         yield
-    except IntegrityError as error:
-        raise Conflict(
-            f"the ledger already holds this, or not what it names: {error.orig}"
-        ) from error
-    except DatabaseError as error:
-        if "not a database" in str(error.orig):
-            raise InputError(f"{url} is no database; name a new file or a ledger") from error
-        raise StoreError(f"the ledger {url} failed: {error.orig}") from error
+    except DBAPIError as error:
+        raise _in_our_words(error, shown(url)) from error
     except SQLAlchemyError as error:
-        raise StoreError(f"the ledger {url} failed: {error}") from error
+        raise StoreError(f"the ledger {shown(url)} failed: {error}") from error
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        # Not `from` the error, which may quote what stands where the password ends.
+        raise _no_url(url) from None
+    known = parsed.drivername in ("sqlite", "postgresql", "postgresql+psycopg")
+    if not known or "@" in (parsed.host or ""):
+        raise _no_url(url)
+    return parsed
+
+
+def _no_url(url: str) -> InputError:
+    return InputError(
+        f"{shown(url)!r} is no database URL; give sqlite:////path/ledger.db or"
+        " postgresql://user:password@host/name, with %40 for an @ in the password"
+    )
+
+
+def _sqlite(url: URL) -> Engine:
+    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": _BUSY_SECONDS})
+    event.listen(engine, "connect", lambda connection, entry: _set_pragmas(connection))
+    return engine
 
 
 def _set_pragmas(connection: DBAPIConnection) -> None:
     cursor = connection.cursor()
+    _enter_wal(cursor)
     for pragma in _PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _enter_wal(cursor: DBAPICursor) -> None:
+    """Lets readers not wait for the writer; the file keeps this mode.
+
+    Two that change the mode of a new file at once bar each other's way, and SQLite refuses
+    one of them without waiting for its time-out.
+    """
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(_RETRY_SECONDS)
+
+
+def _postgresql(url: URL) -> Engine:
+    options = " ".join([*url.normalized_query.get("options", ()), _SETTINGS])
+    return create_engine(
+        url,
+        hide_parameters=True,
+        pool_pre_ping=True,  # a connection that a restarted server dropped is not handed out
+        connect_args={**_NETWORK, "options": options},
+    )
+
+
+def _in_our_words(error: DBAPIError, url: str) -> AgentworldError:
+    said = str(error.orig).strip().partition("\n")[0]
+    if isinstance(error, IntegrityError):
+        return Conflict(f"the ledger already holds this, or not what it names: {said}")
+    if isinstance(error, DataError):
+        return InputError(f"the ledger {url} cannot hold this: {said}; send another value")
+    if "not a database" in said:
+        return InputError(f"{url} is no database; name a new file or a ledger")
+    if _REFUSAL.search(said):
+        return InputError(f"{url} does not let the ledger in: {said}; check user and password")
+    passes = isinstance(error, OperationalError | InterfaceError)
+    return StoreError(f"the ledger {url} failed: {said}", retryable=passes)

@@ -1,10 +1,166 @@
-from agentworld.ledger.database import connect
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Barrier
+
+import pytest
+from sqlalchemy import text
+
+from agentworld.errors import Conflict, InputError, StoreError
+from agentworld.ledger.database import connect, translated
+
+SECRET = "hidden"
+
+
+@contextmanager
+def opened(url):
+    engine = connect(url)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def asked(engine, statement, **values):
+    with engine.connect() as connection:
+        return connection.execute(text(statement), values).scalar()
+
+
+def failure(url, statement="SELECT 1", **values):
+    """The error that a statement is answered with."""
+    with (
+        pytest.raises((InputError, StoreError)) as told,
+        translated(url),
+        opened(url) as engine,
+    ):
+        asked(engine, statement, **values)
+    assert "\n" not in str(told.value)
+    assert SECRET not in str(told.value)
+    return told.value
 
 
 def test_what_sqlite_commits_survives_a_power_cut(tmp_path):
-    engine = connect(f"sqlite:///{tmp_path / 'ledger.db'}")
-    with engine.connect() as connection:
-        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
-        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
-        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
-    engine.dispose()
+    with opened(f"sqlite:///{tmp_path / 'ledger.db'}") as engine:
+        assert asked(engine, "PRAGMA journal_mode") == "wal"
+        assert asked(engine, "PRAGMA synchronous") == 2
+        assert asked(engine, "PRAGMA foreign_keys") == 1
+
+
+def test_all_who_open_a_new_file_at_once_get_in(tmp_path):
+    # Without a second try about one in fifteen of these files refuses somebody.
+    for file in range(60):
+        together = Barrier(8)
+
+        def opens(_, url=f"sqlite:///{tmp_path}/{file}.db", together=together):
+            engine = connect(url)
+            together.wait()
+            with engine.connect():
+                pass
+            engine.dispose()
+
+        with ThreadPoolExecutor(8) as openers:
+            list(openers.map(opens, range(8)))
+
+
+@pytest.mark.slow
+def test_what_postgresql_commits_survives_a_power_cut_whatever_its_defaults(postgres_url):
+    with opened(postgres_url) as careless, careless.begin() as connection:
+        name = careless.url.database
+        connection.execute(text(f"ALTER DATABASE {name} SET synchronous_commit=off"))
+    with opened(postgres_url) as engine:
+        assert asked(engine, "SHOW synchronous_commit") == "on"
+        assert asked(engine, "SHOW fsync") == "on"
+
+
+@pytest.mark.slow
+def test_nobody_waits_for_a_lock_for_ever_and_options_of_the_url_stay(postgres_url):
+    with opened(postgres_url + "?options=-c%20statement_timeout%3D7s") as engine:
+        assert asked(engine, "SHOW lock_timeout") == "30s"
+        assert asked(engine, "SHOW statement_timeout") == "7s"
+
+
+def test_what_is_there_already_is_a_conflict(url):
+    with opened(url) as engine:
+        with engine.begin() as connection:
+            connection.execute(text("CREATE TABLE a (b INTEGER PRIMARY KEY)"))
+            connection.execute(text("INSERT INTO a VALUES (1)"))
+        with (
+            pytest.raises(Conflict, match=r"already holds this.*(a\.b|a_pkey)") as told,
+            translated(url),
+        ):
+            asked(engine, "INSERT INTO a VALUES (1)")
+    assert "\n" not in str(told.value)
+
+
+def test_a_defect_of_ours_is_no_reason_for_a_retry_on_postgresql_and_shows_no_values(url):
+    error = failure(url, "SELECT nosuch WHERE 'x' = :value", value=SECRET)
+    assert isinstance(error, StoreError)
+    assert "nosuch" in str(error)
+    assert error.retryable == url.startswith("sqlite")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "parts",
+    [{"password": SECRET}, {"password": ""}, {"username": "anna"}, {"database": "nosuch"}],
+    ids=lambda parts: next(iter(parts)) + " " + next(iter(parts.values())),
+)
+def test_who_is_not_let_in_gave_something_wrong(postgres_server, parts):
+    error = failure(postgres_server.url(**{"database": "postgres", **parts}))
+    assert isinstance(error, InputError)
+    assert "does not let the ledger in" in str(error)
+    assert postgres_server.password not in str(error)
+
+
+@pytest.mark.slow
+def test_a_server_that_is_not_there_may_come_back():
+    error = failure(f"postgresql://anna:{SECRET}@127.0.0.1:1/ledger")
+    assert isinstance(error, StoreError)
+    assert error.retryable
+    assert "postgresql://anna:***@127.0.0.1:1/ledger failed: " in str(error)
+    assert "Connection refused" in str(error)
+
+
+@pytest.mark.slow
+def test_a_connection_that_is_lost_may_come_back(postgres_url):
+    error = failure(postgres_url, "SELECT pg_terminate_backend(pg_backend_pid())")
+    assert isinstance(error, StoreError)
+    assert error.retryable
+
+
+@pytest.mark.slow
+def test_a_connection_that_broke_while_nobody_used_it_is_not_handed_out(postgres_url):
+    with opened(postgres_url) as engine, opened(postgres_url) as other:
+        backend = asked(engine, "SELECT pg_backend_pid()")
+        asked(other, "SELECT pg_terminate_backend(:backend, 1000)", backend=backend)
+        assert asked(engine, "SELECT pg_backend_pid()") != backend
+
+
+@pytest.mark.slow
+def test_a_value_that_a_database_cannot_hold_is_the_callers(postgres_url):
+    error = failure(postgres_url, "SELECT CAST(:value AS TEXT)", value="\x00")
+    assert isinstance(error, InputError)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://anna:{SECRET}@host:port/ledger",
+        f"postgresql://anna:a@{SECRET}@host/ledger",
+        f"postgresql://anna:a@b:{SECRET}@host/ledger",
+        f"postgres://anna:{SECRET}@host/ledger",
+        f"nosuch://anna:{SECRET}@host/ledger",
+        f"mysql://anna:{SECRET}@host/ledger?password={SECRET}",
+        f"anna:{SECRET}@host/://",
+    ],
+)
+def test_a_wrong_address_is_shown_without_its_password(url):
+    error = failure(url)
+    assert "is no database URL; give" in str(error)
+    assert error.__cause__ is None
+
+
+@pytest.mark.slow
+def test_a_parameter_that_postgresql_does_not_know_is_named():
+    error = failure(f"postgresql://anna:{SECRET}@127.0.0.1:1/ledger?nosuch=1")
+    assert isinstance(error, InputError)
+    assert 'invalid connection option "nosuch"' in str(error)
