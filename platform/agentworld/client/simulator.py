@@ -3,7 +3,8 @@
 import asyncio
 import json
 import random
-from collections.abc import Callable
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
 from urllib.parse import quote
@@ -108,7 +109,8 @@ class SimulatorClient:
 
     async def begin(self, opening: EpisodeOpening) -> ResetResult:
         """Begins an episode, with a task or without."""
-        result = await self._ask(_RESET, "POST", "/reset", opening)
+        once = {"idempotency-key": uuid.uuid4().hex}
+        result = await self._ask(_RESET, "POST", "/reset", opening, again=True, headers=once)
         if self._trajectory:
             self._trajectory.write(TrajectoryBegin.of(result, opening.task))
         self._episodes[result.episode] = _Progress(result.run, result.step)
@@ -165,10 +167,12 @@ class SimulatorClient:
         body: object = None,
         *,
         again: bool = False,
+        headers: Mapping[str, str] | None = None,
     ) -> _Answer:
         """`again` says that the service may get the request twice."""
         lost = httpx.TransportError if again else httpx.ConnectError
-        response = await self._answered(method, path, body, lost)
+        send = partial(self._send, method, path, body, {**_JSON, **(headers or {})}, lost)
+        response = await self._answered(send)
         try:
             return read(response.content)
         except ValueError as error:
@@ -177,12 +181,10 @@ class SimulatorClient:
                 f"the simulator's answer to {path} is none: {problem}", kind="protocol"
             ) from error
 
-    async def _answered(
-        self, method: str, path: str, body: object, lost: type[httpx.TransportError]
-    ) -> httpx.Response:
+    async def _answered(self, send: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
         """An answer that is no failure, after the waits that the service asks for."""
         for attempt in range(1, self._attempts + 1):
-            response = await self._send(method, path, body, lost)
+            response = await send()
             self._check_digest(response.headers.get(SIMULATOR_HEADER))
             if not response.is_error:
                 return response
@@ -194,7 +196,12 @@ class SimulatorClient:
         raise failure
 
     async def _send(
-        self, method: str, path: str, body: object, lost: type[httpx.TransportError]
+        self,
+        method: str,
+        path: str,
+        body: object,
+        headers: Mapping[str, str],
+        lost: type[httpx.TransportError],
     ) -> httpx.Response:
         value = body.model_dump(mode="json") if isinstance(body, Record) else body
         # In ASCII, for an action may be no Unicode.
@@ -202,7 +209,7 @@ class SimulatorClient:
         attempt = 1
         while True:
             try:
-                return await self._connections.request(method, path, content, _JSON)
+                return await self._connections.request(method, path, content, headers)
             except httpx.TransportError as error:
                 if attempt >= self._attempts or not isinstance(error, lost):
                     raise SimulatorError(

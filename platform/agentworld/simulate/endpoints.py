@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Header, Request, Response
 
 from agentworld.records.episode import EpisodeOpening, ResetResult
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
@@ -33,6 +33,7 @@ def _service(request: Request) -> SimulatorService:
 
 
 Service = Annotated[SimulatorService, Depends(_service)]
+NewEpisode = Annotated[str | None, Header(pattern="^[0-9a-f]{32}$", description="becomes its id")]
 
 
 @router.post("/runs", responses=failures(404, 409, 422, 503))
@@ -54,9 +55,14 @@ async def close_run(run: str, closing: RunClosing, service: Service) -> AgentRun
 
 
 @router.post("/reset", responses=failures(404, 409, 422, 503))
-async def reset(opening: EpisodeOpening, service: Service) -> ResetResult:
-    """Begins an episode of an open run: new, forked from a recorded one, or a replay of it."""
-    return await service.reset(opening)
+async def reset(
+    opening: EpisodeOpening, service: Service, idempotency_key: NewEpisode = None
+) -> ResetResult:
+    """Begins an episode of an open run: new, forked from a recorded one, or a replay of it.
+
+    A request that is sent again with its `Idempotency-Key` begins no second episode.
+    """
+    return await service.reset(opening, idempotency_key)
 
 
 @router.post(

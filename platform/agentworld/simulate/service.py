@@ -10,7 +10,7 @@ import uuid
 from contextlib import suppress
 
 from agentworld.engine.base import Engine
-from agentworld.errors import Conflict
+from agentworld.errors import Conflict, NotFound
 from agentworld.ledger import Ledger
 from agentworld.ledger.writes import Closed, Opened, Taken, Write
 from agentworld.records.base import Digest
@@ -76,14 +76,19 @@ class SimulatorService:
         await asyncio.to_thread(self._sealer.seal, run)
         return closed
 
-    async def reset(self, opening: EpisodeOpening) -> ResetResult:
-        """Begins an episode of an open run."""
+    async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
+        """Begins an episode of an open run, once under a name; without one it gets a new name."""
         if opening.task:
             check_rule(opening.task.success)
         session.check_seed(self.manifest, opening)
-        episode, record = await self._begin(opening)
-        await self._writer.write(Opened(episode))
-        self._keep(episode, record)
+        episode, record = await self._begin(opening, name or uuid.uuid4().hex)
+        try:
+            await self._writer.write(Opened(episode))
+        except Conflict:
+            if not await self._has_begun(episode):
+                raise
+        else:
+            self._keep(episode, record)
         return session.opened(episode)
 
     async def step(self, name: str, request: Request) -> StepResult:
@@ -178,9 +183,11 @@ class SimulatorService:
     async def _steps_of(self, source: Source) -> tuple[EpisodeStep, ...]:
         return (await self.episode(source.episode)).steps[: source.step]
 
-    async def _begin(self, opening: EpisodeOpening) -> tuple[Episode, tuple[EpisodeStep, ...]]:
+    async def _begin(
+        self, opening: EpisodeOpening, name: str
+    ) -> tuple[Episode, tuple[EpisodeStep, ...]]:
         """The new episode, and the record that it repeats."""
-        name, at = uuid.uuid4().hex, opening.fork or opening.replay
+        at = opening.fork or opening.replay
         if at is None:
             return Episode(name, self.digest, opening), ()
         source = await self.episode(at.episode)
@@ -189,6 +196,13 @@ class SimulatorService:
         if opening.replay:
             return Episode(name, self.digest, opening), record
         return session.forked(Episode(name, self.digest, opening), record), ()
+
+    async def _has_begun(self, episode: Episode) -> bool:
+        """Whether it is there already, with the same start."""
+        try:
+            return (await self.episode(episode.id)).first_head == episode.first_head
+        except NotFound:
+            return False
 
     def _check_ours(self, simulator: Digest) -> None:
         if simulator != self.digest:

@@ -100,6 +100,20 @@ def test_a_step_whose_answer_got_lost_is_sent_again_as_it_was(lost):
     assert first == second
 
 
+def test_a_reset_whose_answer_got_lost_is_sent_again_under_its_name():
+    script = Script(RUN, httpx.ReadError, RESET, RESET)
+
+    async def work():
+        world = client(script)
+        await world.open_run(OPENING)
+        await world.reset(make.task())
+        await world.reset(make.task())
+
+    asyncio.run(work())
+    _, first, again, other = (request.headers.get("idempotency-key") for request in script.asked)
+    assert first == again != other
+
+
 def test_a_run_whose_answer_got_lost_is_not_opened_twice():
     error = failure(Script(httpx.ReadError))
     assert (error.kind, error.retryable) == ("unavailable", True)

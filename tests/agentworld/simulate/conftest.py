@@ -35,18 +35,20 @@ class Served(NamedTuple):
     def client(self) -> SimulatorClient:
         return SimulatorClient("http://simulator", transport=self.transport)
 
-    def http(self, method, path, body=None) -> httpx.Response:
+    def http(self, method, path, body=None, **headers) -> httpx.Response:
         """One request of somebody else's client."""
-        return self.send(method, path, b"" if body is None else json.dumps(body).encode())
+        content = b"" if body is None else json.dumps(body).encode()
+        return self.send(method, path, content, **headers)
 
-    def send(self, method, path, content) -> httpx.Response:
+    def send(self, method, path, content, **more) -> httpx.Response:
         """One request with these bytes."""
 
         async def ask():
             async with httpx.AsyncClient(
                 transport=self.transport, base_url="http://simulator"
             ) as client:
-                headers = {"content-type": "application/json"} if content else {}
+                headers = {name.replace("_", "-"): value for name, value in more.items()}
+                headers |= {"content-type": "application/json"} if content else {}
                 return await client.request(method, path, content=content, headers=headers)
 
         return asyncio.run(ask())

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import uuid
 
 import httpx
 import pytest
@@ -45,6 +46,42 @@ def test_an_episode_is_forked_at_a_step_and_goes_its_own_way(serve):
     assert served.ledger.episode(fork).intact
     assert served.ledger.episode(fork).opening.start == "rimo.txt: besa"
     assert [step.action for step in served.ledger.episode(parent).steps] == ["echo a", "echo b"]
+
+
+def begin(served, name, **opening):
+    return served.http("POST", "/reset", opening, idempotency_key=name)
+
+
+def test_a_reset_that_is_sent_again_begins_one_episode(serve):
+    served, second = serve(), serve()
+    run, name = served.run(), uuid.uuid4().hex
+    first = begin(served, name, run=run, turn_limit=5)
+    assert first.json()["episode"] == name
+    served.step(name, "echo a", 1)
+    for replica in (served, second):
+        assert begin(replica, name, run=run, turn_limit=5).json() == first.json()
+    assert served.step(name, "echo b", 2).json()["observation"] == "b\n[0] ~"
+    assert served.ledger.run(run).num_episodes == 1
+
+
+def test_a_fork_that_is_asked_for_again_begins_where_it_began(serve):
+    served = serve()
+    run, name = served.run(), uuid.uuid4().hex
+    source = {"episode": served.reset(run), "step": 1}
+    served.step(source["episode"], "echo a", 1)
+    first = begin(served, name, run=run, fork=source)
+    served.step(name, "echo b", 2)
+    assert begin(served, name, run=run, fork=source).json() == first.json()
+    assert first.json()["step"] == 1
+
+
+def test_another_opening_under_a_name_that_is_taken_is_refused(serve):
+    served = serve()
+    run, name = served.run(), uuid.uuid4().hex
+    begin(served, name, run=run)
+    assert problem(begin(served, name, run=run, turn_limit=2)) == (409, "conflict")
+    assert problem(begin(served, name, run=served.run())) == (409, "conflict")
+    assert problem(begin(served, "../name", run=run)) == (422, "input")
 
 
 def play(served, episode, *actions):
