@@ -136,13 +136,28 @@ def test_there_is_a_report_to_look_at(told):
     assert (told.store / "report.html").read_text().startswith("<!doctype html>")
 
 
-def audit(told: Told, *words: str) -> subprocess.CompletedProcess[str]:
+def call(told: Told, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "agentworld_cli.main", "audit", *words, "--store", str(told.store)],
+        [sys.executable, "-m", "agentworld_cli.main", *words, "--store", str(told.store)],
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def audit(told: Told, *words: str) -> subprocess.CompletedProcess[str]:
+    return call(told, "audit", *words)
+
+
+def test_the_agents_of_every_run_kept_a_log_that_tells_the_same_as_the_ledger(told):
+    trajectories = {"training": "agent", "evaluation": "validate"}
+    runs = json.loads(call(told, "run", "list", "--json").stdout)
+    played = [run for run in runs if run["num_steps"] > 0]
+    assert sorted(run["opening"]["purpose"] for run in played) == ["evaluation"] * 2 + ["training"]
+    for run in played:
+        (folder,) = told.store.glob(f"steps/{trajectories[run['opening']['purpose']]}/*/trajectory")
+        done = call(told, "run", "join", run["id"], "--trajectory", str(folder), "--json")
+        assert json.loads(done.stdout)["num_matched"] == run["num_steps"], done.stderr
 
 
 def test_the_agent_leads_back_to_the_simulator_and_the_simulator_to_the_agent(told):

@@ -11,14 +11,24 @@ from agentworld.errors import EngineError, SandboxBroken, SimulatorError
 from agentworld.evaluate.bootstrap import estimate, estimate_difference
 from agentworld.evaluate.predict import OWN_FAILURES
 from agentworld.recipes.serve import ValidateRecipe
+from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.records.report import AgentScore, Estimate
 from agentworld.records.simulator import Sampling
 from agentworld.records.task import Task
 from agentworld.records.trajectory import Turn
+from agentworld.records.trajectory_log import Sampled
 from agentworld.rendering.messages import agent_messages
 
 _SEEDS_PER_RECIPE = 1_000_000
+
+
+class Policy(NamedTuple):
+    """Who acts: weights that an engine serves, and how it is asked."""
+
+    engine: Engine
+    sampling: Sampling
+    weights: Digest | None = None
 
 
 class Played(NamedTuple):
@@ -38,7 +48,7 @@ def held_out_tasks(recipe: ValidateRecipe) -> list[Task]:
     return [make_errand(first + n, held_out=True).task for n in range(recipe.num_tasks)]
 
 
-async def play(policy: Engine, world: World, task: Task, sampling: Sampling) -> Played:
+async def play(policy: Policy, world: World, task: Task) -> Played:
     """One episode; an action is the first line of what the policy says.
 
     A policy that says nothing, is cut off, or breaks its sandbox with a command has failed
@@ -52,10 +62,11 @@ async def play(policy: Engine, world: World, task: Task, sampling: Sampling) -> 
         return Played(task, (), None, str(error))
     for _ in range(task.turn_limit):
         try:
-            action = await _act(policy, task, turns, sampling)
+            said = await _say(policy, task, turns)
+            action = _first_line(said)
             if not action:
                 return Played(task, tuple(turns), False, "the policy chose no action")
-            seen = await world.step(episode, action)
+            seen = await world.step(episode, action, Sampled(said, policy.weights))
         except SandboxBroken as error:
             return Played(task, tuple(turns), False, str(error))
         except (EngineError, SimulatorError) as error:
@@ -67,12 +78,11 @@ async def play(policy: Engine, world: World, task: Task, sampling: Sampling) -> 
 
 
 async def play_all(
-    policy: Engine,
+    policy: Policy,
     world: World,
     tasks: Sequence[Task],
     tick: Tick,
     *,
-    sampling: Sampling,
     concurrency: int = 16,
 ) -> list[Played]:
     """An episode for each task, so many at once; raises EngineError if all of them are holes."""
@@ -82,7 +92,7 @@ async def play_all(
     async def one(task: Task) -> Played:
         nonlocal done
         async with turnstile:
-            played = await play(policy, world, task, sampling)
+            played = await play(policy, world, task)
         done += 1
         tick(done, len(tasks))
         return played
@@ -120,15 +130,19 @@ def gain(after: Sequence[Played], before: Sequence[Played], recipe: ValidateReci
     )
 
 
-async def _act(policy: Engine, task: Task, turns: Sequence[Turn], sampling: Sampling) -> str:
-    """The next action; empty where the policy failed by itself."""
+async def _say(policy: Policy, task: Task, turns: Sequence[Turn]) -> str:
+    """What the policy says next; empty where it failed by itself."""
+    messages = agent_messages(task.instruction, turns)
     try:
-        said = await policy.complete(agent_messages(task.instruction, turns), sampling)
+        return (await policy.engine.complete(messages, policy.sampling)).text
     except EngineError as error:
         if error.kind in OWN_FAILURES:
             return ""
         raise
-    first, *_ = said.text.strip().splitlines() or [""]
+
+
+def _first_line(said: str) -> str:
+    first, *_ = said.strip().splitlines() or [""]
     return first.strip()
 
 

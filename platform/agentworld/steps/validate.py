@@ -8,9 +8,17 @@ from typing import NamedTuple
 
 from agentworld.client.base import World
 from agentworld.client.simulator import SimulatorClient
+from agentworld.client.trajectory import TrajectoryLog
 from agentworld.domains.terminal.prompts import DOMAIN
 from agentworld.engine.server import serve
-from agentworld.evaluate.agent import Played, agent_score, gain, held_out_tasks, play_all
+from agentworld.evaluate.agent import (
+    Played,
+    Policy,
+    agent_score,
+    gain,
+    held_out_tasks,
+    play_all,
+)
 from agentworld.evaluate.live import LiveWorld
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest
@@ -23,6 +31,7 @@ from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import (
     REPORT,
     TRAINED,
+    TRAJECTORY,
     UNTRAINED,
     checkpoint_of,
     context_tokens_of,
@@ -41,14 +50,15 @@ class _Episodes(NamedTuple):
 
 
 def validate(recipe: str, store: str, simulator: str, agent: str) -> str:
-    """The folder of the report, and of the live episodes as trajectories."""
+    """The folder of the report, of the live episodes and of the agents' log of the simulated."""
     chosen = load_recipe(recipe_path(recipe))
 
     def work(out: Path, tick: Tick) -> Digest:
         live = LiveWorld()
         with (
             _closed_after(live),
-            served(Path(simulator), chosen.engine, Path(store), out / "logs") as client,
+            TrajectoryLog(out / TRAJECTORY) as acted,
+            served(Path(simulator), chosen.engine, Path(store), out / "logs", acted) as client,
         ):
             worlds = _Worlds(client, live)
             before = _try(Path(agent) / UNTRAINED, worlds, chosen, out, share_of(tick, 0, 0.5))
@@ -102,17 +112,17 @@ def _try(agent: Path, worlds: _Worlds, chosen: Recipe, out: Path, tick: Tick) ->
         context_tokens=context_tokens_of(agent),
         log=out / "logs" / f"{agent.name}.log",
     ) as served_agent:
-        policy = served_agent.connect()
+        policy = Policy(served_agent.connect(), sampling, checkpoint.artifact)
 
         async def play(world: World, part: Tick) -> list[Played]:
-            return await play_all(policy, world, tasks, part, sampling=sampling)
+            return await play_all(policy, world, tasks, part)
 
         async def play_in_both() -> _Episodes:
             await worlds.simulated.open_run(opening)
             simulated = await play(worlds.simulated, share_of(tick, 0, 0.5))
             await worlds.simulated.close_run(checkpoint.artifact)
             live = await play(worlds.live, share_of(tick, 0.5, 1))
-            await policy.close()
+            await policy.engine.close()
             return _Episodes(simulated, live)
 
         episodes = asyncio.run(play_in_both())

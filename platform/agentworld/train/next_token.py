@@ -15,6 +15,7 @@ from agentworld.rendering.messages import system_text
 from agentworld.storage.pools import read_dataset, read_pool
 from agentworld.train.encode import (
     Conversation,
+    Row,
     encode,
     encode_texts,
     one_turn_each,
@@ -29,7 +30,6 @@ from agentworld.train.trainer import CHECKPOINTS, train_rows
 
 _TOKENIZER_SAMPLES = 3_000
 _DRILLS = "drills"
-_DRILLS_SHARE = 0.15  # of the time; only the progress bar believes it
 
 
 def run(
@@ -44,13 +44,16 @@ def run(
     dataset = read_dataset(data)
     samples = list(read_pool(data, dataset, "cpt" if recipe.stage == "cpt" else "sft"))
     start = parent or (Path(model.base) if model.base else None)
-    share = 0.0 if start else _DRILLS_SHARE
-    if start:
-        language_model = load_model(start)
-    else:
-        language_model = _new_model(recipe, model, samples, out, share_of(tick, 0, share))
+    language_model = load_model(start) if start else _new_model(model, samples)
     conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
     rows = list(encode(language_model.tokenizer, conversations))
+    # A killed run that has a checkpoint of the episodes has learned to copy before.
+    is_taught = start or newest_checkpoint(out / CHECKPOINTS)
+    lists = [] if is_taught else _lists_to_copy(language_model, model)
+    share = _num_tokens(lists) / (_num_tokens(lists) + recipe.epochs * _num_tokens(rows))
+    if lists:
+        once = recipe.model_copy(update={"epochs": 1.0})
+        train_rows(language_model, once, lists, out / _DRILLS, share_of(tick, 0, share))
     metrics = train_rows(language_model, recipe, rows, out, share_of(tick, share, 1))
     shutil.rmtree(out / _DRILLS, ignore_errors=True)
     return save_checkpoint(
@@ -64,26 +67,18 @@ def run(
     )
 
 
-def _new_model(
-    recipe: NextTokenRecipe, model: ModelRecipe, samples: list[Sample], out: Path, tick: Tick
-) -> LanguageModel:
+def _new_model(model: ModelRecipe, samples: list[Sample]) -> LanguageModel:
     texts = chain.from_iterable(_texts(sample) for sample in samples[:_TOKENIZER_SAMPLES])
-    language_model = new_model(model, train_tokenizer(texts, pieces(), model.vocabulary_size))
-    if newest_checkpoint(out / CHECKPOINTS) is None:
-        _teach_to_copy(language_model, recipe, model, out / _DRILLS, tick)
-    return language_model
+    return new_model(model, train_tokenizer(texts, pieces(), model.vocabulary_size))
 
 
-def _teach_to_copy(
-    language_model: LanguageModel,
-    recipe: NextTokenRecipe,
-    model: ModelRecipe,
-    out: Path,
-    tick: Tick,
-) -> None:
-    rows = list(encode_texts(language_model.tokenizer, list(drills(model.num_drills, model.seed))))
-    if rows:
-        train_rows(language_model, recipe.model_copy(update={"epochs": 1.0}), rows, out, tick)
+def _lists_to_copy(language_model: LanguageModel, model: ModelRecipe) -> list[Row]:
+    """What a new model learns before it sees an episode."""
+    return list(encode_texts(language_model.tokenizer, list(drills(model.num_drills, model.seed))))
+
+
+def _num_tokens(rows: list[Row]) -> int:
+    return sum(len(row.input_ids) for row in rows)
 
 
 def _texts(sample: Sample) -> Iterator[str]:

@@ -10,6 +10,8 @@ import torch
 from torch.optim import AdamW, Muon, Optimizer
 from transformers import PreTrainedModel
 
+from agentworld.train.muon import BatchedMuon
+
 _ADAM_BETAS = (0.9, 0.95)
 
 
@@ -49,7 +51,7 @@ def make_optimizer(
         parts[".layers." in name and weight.ndim == 2].append(weight)
     rest, inside = parts
     return MuonAndAdamW(
-        Muon(inside, lr=muon_learning_rate, weight_decay=0.0),
+        BatchedMuon(inside, lr=muon_learning_rate, weight_decay=0.0),
         AdamW(rest, lr=learning_rate, betas=_ADAM_BETAS, weight_decay=0.0),
     )
 

@@ -6,10 +6,11 @@ import pytest
 import make
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import EngineError, SandboxBroken, SandboxUnavailable, SimulatorError
-from agentworld.evaluate.agent import agent_score, gain, held_out_tasks, play, play_all
+from agentworld.evaluate.agent import Policy, agent_score, gain, held_out_tasks, play, play_all
 from agentworld.recipes.serve import ValidateRecipe
 from agentworld.records.progress import no_tick
 from agentworld.records.simulator import Sampling
+from agentworld.records.trajectory_log import Sampled
 from agentworld.scoring.success import outcome
 
 RECIPE = ValidateRecipe(num_tasks=5, num_resamples=100)
@@ -31,6 +32,7 @@ class EchoWorld:
         self._steps = {}
         self._error = error
         self._at_reset = at_reset
+        self.sampled = []
         self.num_open = self.most_open = 0
 
     async def reset(self, task):
@@ -42,7 +44,8 @@ class EchoWorld:
         self.most_open = max(self.most_open, self.num_open)
         return episode
 
-    async def step(self, episode, action):
+    async def step(self, episode, action, sampled=None):
+        self.sampled.append(sampled)
         await asyncio.sleep(0)
         if self._error:
             raise self._error
@@ -55,7 +58,7 @@ class EchoWorld:
 
 
 def played(answer, world=None):
-    return asyncio.run(play(FakeEngine(answer), world or EchoWorld(), TASK, Sampling()))
+    return asyncio.run(play(Policy(FakeEngine(answer), Sampling()), world or EchoWorld(), TASK))
 
 
 def test_an_episode_ends_in_success():
@@ -78,13 +81,19 @@ def test_an_episode_without_an_end_is_a_failure_at_the_turn_limit():
 
 def test_the_policy_reads_the_task_and_what_it_saw():
     engine = FakeEngine(lambda messages: "ls" if len(messages) == 1 else "echo besa")
-    asyncio.run(play(engine, EchoWorld(), TASK, Sampling()))
+    asyncio.run(play(Policy(engine, Sampling()), EchoWorld(), TASK))
     contents = [message["content"] for message in engine.asked[-1].messages]
     assert contents == ["report rimo.txt", "ls", "ls\n[0] ~"]
 
 
 def test_an_action_is_the_first_line_of_what_the_policy_says():
     assert played(lambda _: "\n echo besa \nand then I am done").success is True
+
+
+def test_a_world_learns_all_that_the_policy_said_and_which_weights_said_it():
+    world, policy = EchoWorld(), FakeEngine(lambda _: "\n echo besa \nand then")
+    asyncio.run(play(Policy(policy, Sampling(), make.digest("weights")), world, TASK))
+    assert world.sampled == [Sampled("\n echo besa \nand then", make.digest("weights"))]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +138,7 @@ def test_without_a_sandbox_nothing_is_played():
 def play_tasks(answer, tasks, world=None, tick=no_tick, concurrency=16):
     engine, world = FakeEngine(answer), world or EchoWorld()
     return asyncio.run(
-        play_all(engine, world, tasks, tick, sampling=Sampling(), concurrency=concurrency)
+        play_all(Policy(engine, Sampling()), world, tasks, tick, concurrency=concurrency)
     )
 
 

@@ -7,7 +7,7 @@ import make
 from agentworld.domains.terminal.tasks import make_errand
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import NotFound, SandboxBroken
-from agentworld.evaluate.agent import play, play_all
+from agentworld.evaluate.agent import Policy, play, play_all
 from agentworld.evaluate.live import LiveWorld
 from agentworld.records.progress import no_tick
 from agentworld.records.simulator import Sampling
@@ -111,7 +111,7 @@ def test_a_policy_that_knows_the_steps_succeeds_at_every_errand():
     async def live():
         world = LiveWorld()
         tasks = [errand.task for errand in errands]
-        played = await play_all(FakeEngine(answer), world, tasks, no_tick, sampling=Sampling())
+        played = await play_all(Policy(FakeEngine(answer), Sampling()), world, tasks, no_tick)
         await world.close()
         return played
 
@@ -121,7 +121,7 @@ def test_a_policy_that_knows_the_steps_succeeds_at_every_errand():
 def test_an_episode_that_leaves_the_shell_is_played_to_a_failure():
     async def live():
         world = LiveWorld()
-        played = await play(FakeEngine(lambda _: "exit"), world, TASK, Sampling())
+        played = await play(Policy(FakeEngine(lambda _: "exit"), Sampling()), world, TASK)
         await world.close()
         return played
 
