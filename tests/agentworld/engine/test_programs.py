@@ -1,6 +1,9 @@
+import os
+
 import pytest
 
-from agentworld.engine.programs import engine_arguments, engine_version
+from agentworld.engine import programs
+from agentworld.engine.programs import engine_arguments, engine_version, program
 from agentworld.errors import InputError
 from agentworld.recipes.serve import EngineRecipe
 
@@ -24,3 +27,17 @@ def test_the_version_names_the_distribution_that_is_installed():
 def test_an_engine_that_somebody_else_runs_has_no_version_here():
     with pytest.raises(InputError, match="give its url"):
         engine_version("openai")
+
+
+def test_an_engine_on_a_cpu_leaves_cores_to_another_one(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(programs, "_has_gpu", lambda: False)
+    for cores, threads in ((1, "1"), (2, "1"), (16, "8")):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
+        started_with = program("transformers-serve").environment()
+        assert started_with == {"OMP_NUM_THREADS": threads}
+
+
+def test_a_number_of_threads_that_somebody_set_holds(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert program("transformers-serve").environment() == {}

@@ -36,6 +36,17 @@ def test_training_lowers_the_loss(
     assert train_rows(language_model, longer, rows, tmp_path / "b", no_tick)["loss"] < first
 
 
+def test_layers_compute_in_bfloat16_and_weights_stay_in_float32(
+    language_model: LanguageModel, samples: list[Sample], tmp_path: Path
+) -> None:
+    trained, computed_in = copy_of(language_model, tmp_path / "copy"), set()
+    layer = trained.model.model.layers[0].mlp.up_proj
+    layer.register_forward_hook(lambda _layer, _given, said: computed_in.add(said.dtype))
+    train_rows(trained, RECIPE, rows_of(trained, samples), tmp_path / "out", no_tick)
+    assert computed_in == {torch.bfloat16}
+    assert layer.weight.dtype == torch.float32
+
+
 def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(
     language_model: LanguageModel, samples: list[Sample], tmp_path: Path
 ) -> None:
