@@ -40,6 +40,8 @@ class EvaluateRecipe(Record):
     num_episodes: int = Field(80, gt=0)
     num_free_running: int = Field(12, ge=0)
     """Episodes that also run on the model's own observations, from the last checkpoint."""
+    at_once: int = Field(1, gt=0)
+    """Checkpoints that are served and scored side by side."""
     num_resamples: int = 2_000
     seed: int = 0
 

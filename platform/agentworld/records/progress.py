@@ -1,6 +1,7 @@
 """How long work tells how far it is: a function that the caller hands down."""
 
 from collections.abc import Callable
+from functools import partial
 
 Tick = Callable[[int, int], None]
 """Called with what is done and what there is to do, often; it must be cheap to call."""
@@ -24,6 +25,17 @@ class Count:
         """So much more is done."""
         self._done += amount
         self._tick(self._done, self._total)
+
+
+def side_by_side(tick: Tick, num: int) -> list[Tick]:
+    """Ticks for equal parts of a step's work that go on at the same time."""
+    shares = [0.0] * num
+
+    def tick_part(number: int, done: int, total: int) -> None:
+        shares[number] = done / max(1, total)
+        tick(round(sum(shares) / num * _WHOLE), _WHOLE)
+
+    return [partial(tick_part, number) for number in range(num)]
 
 
 def share_of(tick: Tick, begin: float, end: float) -> Tick:

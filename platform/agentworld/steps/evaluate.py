@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from agentworld.evaluate.nearest import NearestTransition
 from agentworld.evaluate.world import evaluate_world
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick, share_of
+from agentworld.records.progress import Tick, side_by_side
 from agentworld.records.report import WorldModelReport, WorldModelScore
 from agentworld.records.sample import Pool, Sample
 from agentworld.steps.base import output_of, run_step
@@ -36,7 +37,7 @@ def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) ->
         }
         for stage, folder in stages.items():
             scorers[stage] = _stage_scorer(stage, folder, samples, chosen, out)
-        scores = _run_all(scorers, out, tick)
+        scores = _run_all(scorers, chosen.evaluate.at_once, out, tick)
         report = WorldModelReport(
             data=output_of(data),
             stages={name: scores[name] for name in stages},
@@ -55,15 +56,20 @@ def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) ->
 _Scorer = Callable[[Tick], WorldModelScore]
 
 
-def _run_all(scorers: dict[str, _Scorer], out: Path, tick: Tick) -> dict[str, WorldModelScore]:
+def _run_all(
+    scorers: dict[str, _Scorer], at_once: int, out: Path, tick: Tick
+) -> dict[str, WorldModelScore]:
     """Every score; those that a killed step had finished are read."""
-    scores = {}
-    for number, (name, scorer) in enumerate(scorers.items()):
+    ticks = side_by_side(tick, len(scorers))
+
+    def run(name: str, part: Tick) -> WorldModelScore:
         kept = out / f"{name}.json"
         if not kept.is_file():
-            scorer(share_of(tick, number / len(scorers), (number + 1) / len(scorers))).write(kept)
-        scores[name] = WorldModelScore.read(kept)
-    return scores
+            scorers[name](part).write(kept)
+        return WorldModelScore.read(kept)
+
+    with ThreadPoolExecutor(at_once) as threads:
+        return dict(zip(scorers, threads.map(run, scorers, ticks), strict=True))
 
 
 def _stage_scorer(
