@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from threading import Lock
 
 Tick = Callable[[int, int], None]
 """Called with what is done and what there is to do, often; it must be cheap to call."""
@@ -28,12 +29,13 @@ class Count:
 
 
 def side_by_side(tick: Tick, num: int) -> list[Tick]:
-    """Ticks for equal parts of a step's work that go on at the same time."""
-    shares = [0.0] * num
+    """Ticks for equal parts of a step's work that go on at the same time, in threads."""
+    shares, one_at_a_time = [0.0] * num, Lock()
 
     def tick_part(number: int, done: int, total: int) -> None:
-        shares[number] = done / max(1, total)
-        tick(round(sum(shares) / num * _WHOLE), _WHOLE)
+        with one_at_a_time:
+            shares[number] = done / max(1, total)
+            tick(round(sum(shares) / num * _WHOLE), _WHOLE)
 
     return [partial(tick_part, number) for number in range(num)]
 

@@ -1,6 +1,8 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from agentworld.records.progress import share_of
+from agentworld.records.progress import share_of, side_by_side
 from agentworld.steps import progress as module
 from agentworld.steps.progress import ProgressFile, forget_progress, read_progress
 
@@ -48,3 +50,22 @@ def test_a_part_without_work_does_not_divide_by_zero():
     told = []
     share_of(lambda *numbers: told.append(numbers), 0, 1)(0, 0)
     assert told == [(0, 1000)]
+
+
+def test_parts_that_go_on_side_by_side_add_up():
+    told = []
+    first, second = side_by_side(lambda *numbers: told.append(numbers), 2)
+    first(1, 2)
+    second(3, 3)
+    first(2, 2)
+    assert told == [(250, 1000), (750, 1000), (1000, 1000)]
+
+
+def test_parts_in_threads_write_one_after_the_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_SECONDS_BETWEEN_WRITES", 0.0)
+    file = ProgressFile(tmp_path, "evaluate")
+    file.begin()
+    parts = side_by_side(file.tick, 4)
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda part: [part(done, 200) for done in range(1, 201)], parts))
+    assert read_progress(tmp_path, "evaluate").done == 1000
