@@ -3,7 +3,6 @@
 import asyncio
 import json
 import random
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -17,7 +16,13 @@ from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.connections import Connections
 from agentworld.errors import InputError, SimulatorError
 from agentworld.records.base import Digest, Record, first_problem
-from agentworld.records.episode import Episode, EpisodeOpening, ResetResult, StepResult
+from agentworld.records.episode import (
+    Episode,
+    EpisodeOpening,
+    ResetResult,
+    StepResult,
+    new_name,
+)
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.task import Task
@@ -109,7 +114,7 @@ class SimulatorClient:
 
     async def begin(self, opening: EpisodeOpening) -> ResetResult:
         """Begins an episode, with a task or without."""
-        once = {"idempotency-key": uuid.uuid4().hex}
+        once = {"idempotency-key": new_name()}
         result = await self._ask(_RESET, "POST", "/reset", opening, again=True, headers=once)
         if self._trajectory:
             self._trajectory.write(TrajectoryBegin.of(result, opening.task))

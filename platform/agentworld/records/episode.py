@@ -5,6 +5,8 @@ as bytes and named by a digest; heads chain digests, so that a text can be erase
 and the chain still verifies.
 """
 
+import secrets
+import time
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -191,6 +193,17 @@ class StepResult(NamedTuple):
     agreement: float | None = None
     low_confidence: bool = False
     """A trainer should mask this step."""
+
+
+def new_name() -> str:
+    """A name for an episode: a UUID of version 7 (RFC 9562), in hexadecimal.
+
+    Names of one time are neighbours, so that the steps of episodes that go on at once share pages
+    of the ledger's index. Nothing depends on their order.
+    """
+    milliseconds, drawn = time.time_ns() // 1_000_000, secrets.randbits(74)
+    high, low = divmod(drawn, 2**62)
+    return f"{milliseconds << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low:032x}"
 
 
 def text_bytes(text: str) -> bytes:

@@ -6,7 +6,6 @@ crash, can go on with any episode.
 
 import asyncio
 import time
-import uuid
 from contextlib import suppress
 
 from agentworld.engine.base import Engine
@@ -22,6 +21,7 @@ from agentworld.records.episode import (
     ResetResult,
     Source,
     StepResult,
+    new_name,
 )
 from agentworld.records.message import Message
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
@@ -81,7 +81,7 @@ class SimulatorService:
         if opening.task:
             check_rule(opening.task.success)
         session.check_seed(self.manifest, opening)
-        episode, record = await self._begin(opening, name or uuid.uuid4().hex)
+        episode, record = await self._begin(opening, name or new_name())
         try:
             await self._writer.write(Opened(episode))
         except Conflict:

@@ -1,8 +1,17 @@
+import uuid
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 import make
-from agentworld.records.episode import EpisodeOpening, text_bytes, text_digest, text_of
+from agentworld.records import episode
+from agentworld.records.episode import (
+    EpisodeOpening,
+    new_name,
+    text_bytes,
+    text_digest,
+    text_of,
+)
 
 
 def test_a_task_brings_its_own_start_and_limit():
@@ -55,3 +64,17 @@ def test_a_text_of_any_kind_is_the_same_after_its_bytes(text):
 
 def test_an_exchanged_opening_breaks_the_chain():
     assert not make.episode("a")._replace(opening=EpisodeOpening(run="other")).intact
+
+
+def test_a_name_is_a_uuid_of_version_7_that_nobody_has_yet():
+    names = [new_name() for _ in range(1_000)]
+    assert len(set(names)) == 1_000
+    assert {(uuid.UUID(name).version, uuid.UUID(name).variant) for name in names} == {
+        (7, uuid.RFC_4122)
+    }
+
+
+def test_names_are_in_the_order_of_time(monkeypatch):
+    clock = iter([1_700_000_000_000_000_000, 1_700_000_000_001_000_000])
+    monkeypatch.setattr(episode.time, "time_ns", lambda: next(clock))
+    assert new_name() < new_name()
