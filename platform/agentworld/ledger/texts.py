@@ -22,15 +22,12 @@ class Texts:
             return
         for step in steps:
             for text in (step.action, step.observation):
-                if text is not None and self._is_long(data := text_bytes(text)):
-                    self._objects.put(data)
+                if text is not None and self._is_long(text):
+                    self._objects.put(text_bytes(text))
 
     def in_row(self, text: str | None) -> bytes | None:
         """The bytes for the row; null for a long text, which is kept elsewhere."""
-        if text is None:
-            return None
-        data = text_bytes(text)
-        return None if self._is_long(data) else data
+        return None if text is None or self._is_long(text) else text_bytes(text)
 
     def read(self, data: bytes | None, digest: Digest) -> str | None:
         """The text; null where it was erased."""
@@ -49,5 +46,7 @@ class Texts:
             for digest in digests:
                 self._objects.erase(digest)
 
-    def _is_long(self, data: bytes) -> bool:
-        return self._objects is not None and len(data) > LONGEST_IN_ROW
+    def _is_long(self, text: str) -> bool:
+        # Most texts are so short that nothing has to be encoded: a character has 4 bytes at most.
+        maybe = self._objects is not None and 4 * len(text) > LONGEST_IN_ROW
+        return maybe and len(text_bytes(text)) > LONGEST_IN_ROW
