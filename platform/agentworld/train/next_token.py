@@ -50,9 +50,10 @@ def run(
     # A killed run that has a checkpoint of the episodes has learned to copy before.
     is_taught = start or newest_checkpoint(out / CHECKPOINTS)
     lists = [] if is_taught else _lists_to_copy(language_model, model)
-    share = _num_tokens(lists) / (_num_tokens(lists) + recipe.epochs * _num_tokens(rows))
+    share = 0.0
     if lists:
         once = recipe.model_copy(update={"epochs": 1.0})
+        share = _num_tokens(lists) / (_num_tokens(lists) + recipe.epochs * _num_tokens(rows))
         train_rows(language_model, once, lists, out / _DRILLS, share_of(tick, 0, share))
     metrics = train_rows(language_model, recipe, rows, out, share_of(tick, share, 1))
     shutil.rmtree(out / _DRILLS, ignore_errors=True)
