@@ -57,7 +57,7 @@ def _figures(figures: list[Figure]) -> Table:
     for heading in ("value", "must", "goal"):
         table.add_column(heading, justify="right")
     for figure in figures:
-        value = f"{figure.value:.3g} {figure.unit}".strip()
+        value = figure.shown
         table.add_row(figure.name, value, _bound(figure, figure.must), _bound(figure, figure.goal))
     return table
 

@@ -22,6 +22,12 @@ class Figure(NamedTuple):
     unit: str = ""
 
     @property
+    def shown(self) -> str:
+        """The value with its unit, as people read it."""
+        digits = ".0f" if abs(self.value) >= 1_000 else ".3g"
+        return f"{self.value:{digits}} {self.unit}".strip()
+
+    @property
     def holds(self) -> bool:
         """Whether the value keeps what must hold."""
         return self.must is None or self.keeps(self.must)

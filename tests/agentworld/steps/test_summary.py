@@ -3,7 +3,7 @@ import pytest
 import make_job
 from agentworld.steps import STEPS
 from agentworld.steps.summary import ExactMatch, Summary, summarise
-from agentworld.steps.targets import figures_of
+from agentworld.steps.targets import Figure, figures_of
 
 
 @pytest.fixture
@@ -74,3 +74,11 @@ def test_a_lead_over_one_baseline_alone_is_none(summary):
     assert "lead over both baselines" in [
         figure.name for figure in figures_of(changed) if not figure.holds
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [(1_113.4, "s", "1113 s"), (778.2, "s", "778 s"), (0.7264, "", "0.726"), (0, "", "0")],
+)
+def test_a_value_is_shown_as_people_read_it(value, unit, shown):
+    assert Figure("any", value, unit=unit).shown == shown
