@@ -57,8 +57,8 @@ def _figures(figures: list[Figure]) -> Table:
     for heading in ("value", "must", "goal"):
         table.add_column(heading, justify="right")
     for figure in figures:
-        value = figure.shown
-        table.add_row(figure.name, value, _bound(figure, figure.must), _bound(figure, figure.goal))
+        bounds = _bound(figure, figure.must), _bound(figure, figure.goal)
+        table.add_row(figure.name, figure.shown, *bounds)
     return table
 
 
