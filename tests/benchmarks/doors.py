@@ -27,7 +27,7 @@ _READY_SECONDS = 120.0
 
 
 @contextmanager
-def start_peer(folder: Path, style: Literal["async", "generated"] = "async") -> Iterator[Door]:
+def start_peer(folder: Path, style: Literal["generated", "async"] = "generated") -> Iterator[Door]:
     """An OpenEnv server that does nothing; `style` as openenv_peer.py tells."""
     port, program = free_port(), Path(__file__).with_name("openenv_peer.py")
     command = [str(_PEER_PYTHON), str(program), str(port), style, OBSERVATION]

@@ -15,7 +15,7 @@ from benchmarks.rounds import Summary, summary, take_turns
 EPISODES = (1, 64, 1_000)
 ROUNDS = 6
 SECONDS = 4.0
-OURS, PEER, GENERATED = "ours", "openenv", "openenv_generated"
+OURS, PEER, ASYNC = "ours", "openenv", "openenv_async"
 
 
 class StepRates(NamedTuple):
@@ -37,7 +37,7 @@ class StepRates(NamedTuple):
         """By server, then by the number of episodes."""
         return {
             name: {episodes: summary(taken[name]) for episodes, taken in self.rounds.items()}
-            for name in (PEER, GENERATED, OURS)
+            for name in (PEER, ASYNC, OURS)
         }
 
     @property
@@ -54,7 +54,7 @@ class StepRates(NamedTuple):
         return servers | {
             "ratio": {str(n): self.ratio(n).median for n in self.rounds},
             "ratio_interval": {str(n): self.ratio(n)[1:] for n in self.rounds},
-            "ratio_generated": {str(n): self.ratio(n, GENERATED).median for n in self.rounds},
+            "ratio_async": {str(n): self.ratio(n, ASYNC).median for n in self.rounds},
             "added_p50_ms": self.added_p50_ms,
             "fsync_p50_ms": self.fsync_p50_ms,
             "fsync_share": self.fsync_p50_ms / self.added_p50_ms,
@@ -66,7 +66,7 @@ def measure_rates(folder: Path, rounds: int = ROUNDS, seconds: float = SECONDS) 
     with ExitStack() as started:
         doors: dict[str, Door] = {
             PEER: started.enter_context(start_peer(folder)),
-            GENERATED: started.enter_context(start_peer(folder, "generated")),
+            ASYNC: started.enter_context(start_peer(folder, "async")),
             OURS: started.enter_context(start_ours(folder)),
         }
         taken = {n: take_turns(doors, n, rounds=rounds, seconds=seconds) for n in EPISODES}

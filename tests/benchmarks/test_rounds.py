@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.load import Round
 from benchmarks.rounds import summary
-from benchmarks.step_rates import GENERATED, OURS, PEER, StepRates
+from benchmarks.step_rates import ASYNC, OURS, PEER, StepRates
 
 
 def rounds(*rates, p50_ms=1.0):
@@ -26,7 +26,7 @@ RATES = StepRates(
     {
         1: {
             PEER: rounds(100.0, 200.0, 100.0, p50_ms=0.25),
-            GENERATED: rounds(50.0, 50.0, 50.0),
+            ASYNC: rounds(50.0, 50.0, 50.0),
             OURS: rounds(50.0, 100.0, 75.0, p50_ms=0.75),
         }
     },
@@ -50,5 +50,5 @@ def test_the_json_names_servers_ratios_and_the_share_of_fsync():
     assert found[OURS]["1"]["steps_per_second"] == 75.0
     assert found["ratio"] == {"1": 0.5}
     assert found["ratio_interval"] == {"1": (0.5, 0.75)}
-    assert found["ratio_generated"] == {"1": 1.5}
+    assert found["ratio_async"] == {"1": 1.5}
     assert found["fsync_share"] == pytest.approx(0.25)

@@ -68,12 +68,13 @@ def read_books(url: str, folder: Path) -> Books:
     episodes = {
         row["id"]: Episode(row, json.loads(row["opening"]), {}) for row in tables["episodes"]
     }
+    names = {row["key"]: row["id"] for row in tables["episodes"]}
     for row in tables["steps"]:
         texts = (
             _text(folder / "objects", row[name], row[f"{name}_digest"])
             for name in ("action", "observation")
         )
-        episodes[row["episode"]].steps[row["number"]] = Step(row, *texts)
+        episodes[names[row["episode"]]].steps[row["number"]] = Step(row, *texts)
     log: dict[str, list[tuple[int, bytes]]] = {row["id"]: [] for row in tables["runs"]}
     for row in sorted(tables["log"], key=lambda row: row["sequence"]):
         log[row["run"]].append((row["sequence"], bytes(row["body"])))

@@ -87,7 +87,6 @@ def test_a_long_text_that_is_nowhere_is_lost(honest):
 
 
 def test_an_episode_that_is_not_there_is_lost(honest):
-    honest.run("UPDATE steps SET episode = 'e' WHERE episode = (SELECT max(id) FROM episodes)")
     honest.run("UPDATE episodes SET id = 'e' WHERE id = (SELECT max(id) FROM episodes)")
     assert {"lost", "unaccounted"} <= honest.kinds()
 
@@ -201,6 +200,12 @@ def test_a_log_with_a_gap_is_found(honest, statement):
 def test_a_chain_that_does_not_hold_is_found(honest, statement):
     honest.run(statement)
     assert "unchained" in honest.kinds()
+
+
+def test_an_episode_with_the_steps_of_another_is_found(honest):
+    honest.run("UPDATE episodes SET key = -key")
+    honest.run("UPDATE episodes SET key = key + 1 + (SELECT count(*) FROM episodes)")
+    assert {"lost", "unchained"} <= honest.kinds()
 
 
 @pytest.mark.parametrize(

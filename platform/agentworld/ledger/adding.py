@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, bindparam, func, select, update
 
 from agentworld.errors import Conflict, NotFound
-from agentworld.ledger.rows import count_open_episodes, insert_rows
+from agentworld.ledger.rows import insert_rows, lengthen_log, open_episodes
 from agentworld.ledger.tables import EPISODES, LOG, RUNS, STEPS
 from agentworld.ledger.texts import Texts
 from agentworld.ledger.writes import Closed, Writes, episode_rows, log_entries, step_rows
 from agentworld.records.base import Digest
+from agentworld.records.episode import EpisodeStep
 from agentworld.records.log import Fields
 
 
@@ -17,9 +18,7 @@ def add(connection: Connection, run: str, writes: Writes, texts: Texts) -> None:
     """Adds what happened to a run's episodes, and its log's entries for it."""
     first = extend_log(connection, run, writes.told, {e.simulator for e in writes.opened})
     insert_rows(connection, EPISODES, list(episode_rows(writes.opened)))
-    rows = step_rows(writes.steps, first + len(writes.opened), texts.in_row)
-    insert_rows(connection, STEPS, list(rows))
-    _check_open(connection, run, {step.episode for step in writes.taken})
+    _add_steps(connection, run, writes.steps, first + len(writes.opened), texts)
     for closed in writes.closed:
         _close(connection, closed)
 
@@ -31,24 +30,30 @@ def extend_log(
 
     Raises NotFound, and Conflict where the run is closed or served by another simulator.
     """
-    found = connection.execute(_LENGTHEN, {"wanted": run, "added": len(told)}).first()
+    found = lengthen_log(connection, run, len(told))
     if found is None:
         if connection.scalar(select(RUNS.c.id).where(RUNS.c.id == run)) is None:
             raise NotFound(f"there is no run {run}; open one first")
         raise Conflict(f"run {run} is closed; open another one")
-    for simulator in simulators - {found.simulator}:
-        raise Conflict(
-            f"run {run} is served by {found.simulator} and by no other simulator ({simulator})"
-        )
-    first: int = found.length - len(told) + 1
+    length, own = found
+    for simulator in simulators - {own}:
+        raise Conflict(f"run {run} is served by {own} and by no other simulator ({simulator})")
+    first = length - len(told) + 1
     insert_rows(connection, LOG, log_entries(run, first, told))
     return first
 
 
-def _check_open(connection: Connection, run: str, episodes: set[str]) -> None:
+def _add_steps(
+    connection: Connection, run: str, steps: Sequence[EpisodeStep], entry: int, texts: Texts
+) -> None:
     """The run's row is held: nobody closes one of its episodes meanwhile."""
-    if episodes and count_open_episodes(connection, run, episodes) != len(episodes):
+    if not steps:
+        return
+    episodes = {step.episode for step in steps}
+    keys = open_episodes(connection, run, episodes)
+    if len(keys) != len(episodes):
         raise Conflict(f"an episode of run {run} is closed or is another run's; reset to begin one")
+    insert_rows(connection, STEPS, list(step_rows(steps, keys, entry, texts.in_row)))
 
 
 def _close(connection: Connection, closed: Closed) -> None:
@@ -64,14 +69,8 @@ def _close(connection: Connection, closed: Closed) -> None:
 
 
 # Made once: to make one takes longer than to run it.
-_LENGTHEN = (
-    update(RUNS)
-    .where(RUNS.c.id == bindparam("wanted"), RUNS.c.final_weights.is_(None))
-    .values(length=RUNS.c.length + bindparam("added"))
-    .returning(RUNS.c.length, RUNS.c.simulator)
-)
 _NEWEST = select(func.coalesce(func.max(STEPS.c.number), 0)).where(
-    STEPS.c.episode == bindparam("episode")
+    STEPS.c.episode == EPISODES.c.key
 )
 _CLOSE = (
     update(EPISODES)

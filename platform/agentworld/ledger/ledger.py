@@ -71,15 +71,18 @@ class Ledger:
     def write(self, writes: Sequence[Write]) -> None:
         """Adds to any runs in one transaction: all of it, or nothing.
 
-        Raises NotFound for an unknown run or episode, and Conflict for a closed run or
-        episode and for a step that is there already.
+        Raises NotFound for an unknown run, and Conflict for a closed run, for an episode that
+        is closed, unknown or another run's, and for a step that is there already.
         """
         # The same order of runs everywhere, so that two writers never wait for each other.
         by_run = attrgetter("run")
-        self._texts.keep_long(Writes.of(writes).steps)
+        groups = groupby(sorted(writes, key=by_run), key=by_run)
+        parts = [(run, Writes.of(own)) for run, own in groups]
+        for _, part in parts:
+            self._texts.keep_long(part.steps)
         with self._transaction() as connection:
-            for run, own in groupby(sorted(writes, key=by_run), key=by_run):
-                add(connection, run, Writes.of(list(own)), self._texts)
+            for run, part in parts:
+                add(connection, run, part, self._texts)
 
     def run(self, run: str) -> AgentRun:
         """A run with the number of its episodes and steps; raises NotFound."""
@@ -146,11 +149,11 @@ class Ledger:
 
     def erase_texts(self, episode: str) -> None:
         """Takes away what an agent and a world said; digests, heads and the log stay."""
-        texts = STEPS.c.episode == episode
+        steps = reading.steps_of(episode)
         with self._transaction() as connection:
-            digests = reading.text_digests(connection, texts)
-            connection.execute(update(STEPS).where(texts).values(action=None, observation=None))
-            unused = digests - reading.digests_elsewhere(connection, episode, digests)
+            digests = reading.text_digests(connection, steps)
+            connection.execute(update(STEPS).where(steps).values(action=None, observation=None))
+            unused = digests - reading.digests_elsewhere(connection, steps, digests)
         self._texts.erase(unused)
 
     def close(self) -> None:

@@ -23,15 +23,15 @@ def runs(connection: Connection, columns: Mapping[str, str]) -> list[AgentRun]:
 def episode(connection: Connection, name: str, texts: Texts) -> Episode | None:
     """An episode with its steps."""
     opened = connection.execute(
-        select(EPISODES.c.opening, EPISODES.c.closed, RUNS.c.simulator)
+        select(EPISODES.c.key, EPISODES.c.opening, EPISODES.c.closed, RUNS.c.simulator)
         .join(RUNS, RUNS.c.id == EPISODES.c.run)
         .where(EPISODES.c.id == name)
     ).first()
     if opened is None:
         return None
-    rows = connection.execute(select(STEPS).where(STEPS.c.episode == name).order_by(STEPS.c.number))
+    wanted = select(STEPS).where(STEPS.c.episode == opened.key).order_by(STEPS.c.number)
+    steps = tuple(_step(name, row, texts) for row in connection.execute(wanted))
     opening = EpisodeOpening.model_validate_json(opened.opening)
-    steps = tuple(_step(row, texts) for row in rows)
     return Episode(name, opened.simulator, opening, steps, opened.closed)
 
 
@@ -52,7 +52,7 @@ def heads_by_entry(connection: Connection, run: str) -> dict[int, list[Digest]]:
     """The heads of a run's steps, by the log entry that covers them and in its order."""
     heads = (
         select(STEPS.c.entry, STEPS.c.head)
-        .join(EPISODES, EPISODES.c.id == STEPS.c.episode)
+        .join(EPISODES, EPISODES.c.key == STEPS.c.episode)
         .where(EPISODES.c.run == run)
         .order_by(STEPS.c.entry, STEPS.c.place)
     )
@@ -84,8 +84,8 @@ def checkpoints(connection: Connection, run: str) -> dict[int, bytes]:
 def idle_episodes(connection: Connection, simulator: Digest, before: float) -> list[Closed]:
     """Open episodes of open runs without a step since `before`, as they are to be closed."""
     steps = STEPS.alias()
-    newest = select(func.max(steps.c.number)).where(steps.c.episode == EPISODES.c.id)
-    is_last = (STEPS.c.episode == EPISODES.c.id) & (STEPS.c.number == newest.scalar_subquery())
+    newest = select(func.max(steps.c.number)).where(steps.c.episode == EPISODES.c.key)
+    is_last = (STEPS.c.episode == EPISODES.c.key) & (STEPS.c.number == newest.scalar_subquery())
     idle = (
         select(EPISODES.c.id, EPISODES.c.run, EPISODES.c.opening, STEPS.c.number, STEPS.c.head)
         .join(RUNS, RUNS.c.id == EPISODES.c.run)
@@ -100,6 +100,12 @@ def idle_episodes(connection: Connection, simulator: Digest, before: float) -> l
     return [_expired(row, simulator) for row in connection.execute(idle)]
 
 
+def steps_of(episode: str) -> ColumnElement[bool]:
+    """The condition for the steps of an episode."""
+    key = select(EPISODES.c.key).where(EPISODES.c.id == episode)
+    return STEPS.c.episode == key.scalar_subquery()
+
+
 def text_digests(connection: Connection, condition: ColumnElement[bool]) -> set[Digest]:
     """Digests of the texts of some steps."""
     rows = connection.execute(
@@ -108,11 +114,11 @@ def text_digests(connection: Connection, condition: ColumnElement[bool]) -> set[
     return {digest for row in rows for digest in row}
 
 
-def digests_elsewhere(connection: Connection, name: str, digests: set[Digest]) -> set[Digest]:
-    """Those that steps of other episodes hold too."""
-    others = (STEPS.c.episode != name) & (
-        STEPS.c.action_digest.in_(digests) | STEPS.c.observation_digest.in_(digests)
-    )
+def digests_elsewhere(
+    connection: Connection, steps: ColumnElement[bool], digests: set[Digest]
+) -> set[Digest]:
+    """Those that other steps hold too."""
+    others = ~steps & (STEPS.c.action_digest.in_(digests) | STEPS.c.observation_digest.in_(digests))
     return text_digests(connection, others) & digests
 
 
@@ -134,11 +140,11 @@ def _counted_runs(wanted: list[ColumnElement[bool]]) -> Select[*tuple[object, ..
     return (
         select(
             RUNS,
-            func.count(EPISODES.c.id.distinct()).label("num_episodes"),
+            func.count(EPISODES.c.key.distinct()).label("num_episodes"),
             func.count(STEPS.c.number).label("num_steps"),
         )
         .outerjoin(EPISODES, EPISODES.c.run == RUNS.c.id)
-        .outerjoin(STEPS, STEPS.c.episode == EPISODES.c.id)
+        .outerjoin(STEPS, STEPS.c.episode == EPISODES.c.key)
         .where(*wanted)
         .group_by(RUNS.c.id)
         .order_by(RUNS.c.id)
@@ -152,9 +158,9 @@ def _expired(row: Row[*tuple[object, ...]], simulator: Digest) -> Closed:
     return Closed(row.run, row.id, 0, Episode(row.id, simulator, opening).first_head, "expired")
 
 
-def _step(row: Row[*tuple[object, ...]], texts: Texts) -> EpisodeStep:
+def _step(episode: str, row: Row[*tuple[object, ...]], texts: Texts) -> EpisodeStep:
     return EpisodeStep(
-        episode=row.episode,
+        episode=episode,
         number=row.number,
         action=texts.read(row.action, row.action_digest),
         observation=texts.read(row.observation, row.observation_digest),

@@ -1,4 +1,4 @@
-"""Many rows in one statement, as plain SQL.
+"""What every write needs, as plain SQL: a construct of SQLAlchemy costs 100 us each time.
 
 A driver lets go of the interpreter's lock once for each row that it inserts, and beside a busy
 event loop each time costs up to a switch interval. One statement for all rows lets go once.
@@ -10,28 +10,35 @@ from itertools import chain
 
 from sqlalchemy import Connection, Table
 
+from agentworld.records.base import Digest
+
 _MOST_ROWS = 256  # SQLite takes 32,766 values in one statement
 
 Row = tuple[object, ...]
-"""Values in the order of the table's columns."""
+"""Values in the order of the table's columns, without a key that the database makes."""
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
     """Adds rows in their order."""
     for part in _parts(rows):
-        names = tuple(table.columns.keys())
-        statement = _insert(table.name, names, len(part), _placeholder(connection))
+        statement = _insert(table, len(part), _placeholder(connection))
         connection.exec_driver_sql(statement, tuple(chain.from_iterable(part)))
 
 
-def count_open_episodes(connection: Connection, run: str, episodes: Collection[str]) -> int:
-    """How many of these are episodes of the run and not closed."""
-    # Asked for twice, one is counted once; sizes are powers of two as below.
+def lengthen_log(connection: Connection, run: str, added: int) -> tuple[int, Digest] | None:
+    """Adds to the length of an open run's log; returns it, and the run's simulator."""
+    statement = _LENGTHEN.format(_placeholder(connection))
+    found = connection.exec_driver_sql(statement, (added, run)).first()
+    return None if found is None else (found.length, found.simulator)
+
+
+def open_episodes(connection: Connection, run: str, episodes: Collection[str]) -> dict[str, int]:
+    """The keys of those of these episodes that are the run's and not closed, by their ids."""
+    # Asked for twice, one is found once; sizes are powers of two as below.
     named = tuple(episodes)
     named += named[-1:] * ((1 << (len(named) - 1).bit_length()) - len(named))
-    statement = _count(len(named), _placeholder(connection))
-    (found,) = connection.exec_driver_sql(statement, (run, *named)).one()
-    return int(found)
+    found = connection.exec_driver_sql(_find(len(named), _placeholder(connection)), named)
+    return {id_: key for id_, key, owner, closed in found if owner == run and closed is None}
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
@@ -47,16 +54,21 @@ def _placeholder(connection: Connection) -> str:
     return "?" if connection.dialect.name == "sqlite" else "%s"
 
 
+_LENGTHEN = (
+    "UPDATE runs SET length = length + {0} WHERE id = {0} AND final_weights IS NULL"
+    " RETURNING length, simulator"
+)
+
+
 @cache
-def _insert(table: str, columns: tuple[str, ...], num_rows: int, placeholder: str) -> str:
+def _insert(table: Table, num_rows: int, placeholder: str) -> str:
+    columns = [each.name for each in table.columns if each is not table.autoincrement_column]
     row = f"({', '.join([placeholder] * len(columns))})"
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * num_rows)}"
 
 
 @cache
-def _count(num_episodes: int, placeholder: str) -> str:
-    names = ", ".join([placeholder] * num_episodes)
-    return (
-        f"SELECT count(*) FROM episodes WHERE run = {placeholder} AND closed IS NULL"
-        f" AND id IN ({names})"
-    )
+def _find(num_episodes: int, placeholder: str) -> str:
+    # Asked for the run too, SQLite would read all of its open episodes.
+    ids = ", ".join([placeholder] * num_episodes)
+    return f"SELECT id, key, run, closed FROM episodes WHERE id IN ({ids})"

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -52,7 +52,7 @@ class Writes(NamedTuple):
     closed: list[Closed]
 
     @classmethod
-    def of(cls, writes: Sequence[Write]) -> "Writes":
+    def of(cls, writes: Iterable[Write]) -> "Writes":
         """Sorts them; their order among their own kind stays."""
         sorted_ = cls([], [], [])
         for write in writes:
@@ -97,13 +97,19 @@ def episode_rows(episodes: Sequence[Episode]) -> Iterator[Row]:
 
 
 def step_rows(
-    steps: Sequence[EpisodeStep], entry: int, in_row: Callable[[str | None], bytes | None]
+    steps: Sequence[EpisodeStep],
+    keys: Mapping[str, int],
+    entry: int,
+    in_row: Callable[[str | None], bytes | None],
 ) -> Iterator[Row]:
-    """Rows of STEPS; `in_row` gives the bytes of a text, or null where they are elsewhere."""
+    """Rows of STEPS, with their episodes' keys.
+
+    `in_row` gives the bytes of a text, or null where they are elsewhere.
+    """
     at = time.time()
     for place, step in enumerate(steps):
         yield (
-            step.episode,
+            keys[step.episode],
             step.number,
             in_row(step.action),
             in_row(step.observation),

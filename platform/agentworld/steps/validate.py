@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,20 +50,34 @@ class _Episodes(NamedTuple):
     live: list[Played]
 
 
+class _Agent(NamedTuple):
+    """An agent whose engine runs."""
+
+    folder: Path
+    weights: Digest
+    policy: Policy
+
+
+class _Served(NamedTuple):
+    """All that a validation asks."""
+
+    simulator: SimulatorClient
+    untrained: _Agent
+    trained: _Agent
+
+
 def validate(recipe: str, store: str, simulator: str, agent: str) -> str:
     """The folder of the report, of the live episodes and of the agents' log of the simulated."""
     chosen = load_recipe(recipe_path(recipe))
 
     def work(out: Path, tick: Tick) -> Digest:
         live = LiveWorld()
-        with (
-            _closed_after(live),
-            TrajectoryLog(out / TRAJECTORY) as acted,
-            served(Path(simulator), chosen.engine, Path(store), out / "logs", acted) as client,
-        ):
-            worlds = _Worlds(client, live)
-            before = _try(Path(agent) / UNTRAINED, worlds, chosen, out, share_of(tick, 0, 0.5))
-            after = _try(Path(agent) / TRAINED, worlds, chosen, out, share_of(tick, 0.5, 1))
+        with _closed_after(live), TrajectoryLog(out / TRAJECTORY) as acted:
+            world = served(Path(simulator), chosen.engine, Path(store), out / "logs", acted)
+            with _all_served(world, Path(agent), chosen, out / "logs") as asked:
+                worlds = _Worlds(asked.simulator, live)
+                before = _try(asked.untrained, worlds, chosen, out, share_of(tick, 0, 0.5))
+                after = _try(asked.trained, worlds, chosen, out, share_of(tick, 0.5, 1))
         part = chosen.validation
         report = AgentReport(
             simulator=PinnedSimulator.read(Path(simulator)).digest,
@@ -88,6 +103,41 @@ def _closed_after(live: LiveWorld) -> Iterator[None]:
         asyncio.run(live.close())
 
 
+@contextmanager
+def _all_served(
+    world: AbstractContextManager[SimulatorClient], agent: Path, chosen: Recipe, logs: Path
+) -> Iterator[_Served]:
+    """Starts the simulator and both agents' engines side by side."""
+    # A server ends with the thread that started it, so that the threads outlive all of them.
+    with ThreadPoolExecutor() as threads, ExitStack() as started:
+        simulator = threads.submit(started.enter_context, world)
+        agents = [
+            threads.submit(started.enter_context, _served_agent(agent / name, chosen, logs))
+            for name in (UNTRAINED, TRAINED)
+        ]
+        # None is still starting when the failure of one ends them all.
+        wait(agents)
+        wait([simulator])
+        untrained, trained = (served_agent.result() for served_agent in agents)
+        yield _Served(simulator.result(), untrained, trained)
+
+
+@contextmanager
+def _served_agent(folder: Path, chosen: Recipe, logs: Path) -> Iterator[_Agent]:
+    """Drawn from as in training: the policy that is judged is the one that learned."""
+    practice = chosen.agent.rl
+    sampling = Sampling(temperature=practice.temperature, max_tokens=practice.max_tokens)
+    weights = checkpoint_of(folder).artifact
+    with serve(
+        model_of(folder).resolve(),
+        chosen.engine,
+        sampling=sampling,
+        context_tokens=context_tokens_of(folder),
+        log=logs / f"{folder.name}.log",
+    ) as engine:
+        yield _Agent(folder, weights, Policy(engine.connect(), sampling, weights))
+
+
 class _Worlds(NamedTuple):
     """Where an agent is tried."""
 
@@ -95,39 +145,27 @@ class _Worlds(NamedTuple):
     live: LiveWorld
 
 
-def _try(agent: Path, worlds: _Worlds, chosen: Recipe, out: Path, tick: Tick) -> _Episodes:
-    """Serves an agent and lets it do the same tasks in both worlds."""
-    # Drawn as in training: the policy that is judged is the one that learned.
-    practice = chosen.agent.rl
-    sampling = Sampling(temperature=practice.temperature, max_tokens=practice.max_tokens)
+def _try(agent: _Agent, worlds: _Worlds, chosen: Recipe, out: Path, tick: Tick) -> _Episodes:
+    """Lets an agent do the same tasks in both worlds."""
     tasks = held_out_tasks(chosen.validation)
-    checkpoint = checkpoint_of(agent)
     opening = RunOpening(
-        agent=chosen.agent.name, starting_weights=checkpoint.artifact, purpose="evaluation"
+        agent=chosen.agent.name, starting_weights=agent.weights, purpose="evaluation"
     )
-    with serve(
-        model_of(agent).resolve(),
-        chosen.engine,
-        sampling=sampling,
-        context_tokens=context_tokens_of(agent),
-        log=out / "logs" / f"{agent.name}.log",
-    ) as served_agent:
-        policy = Policy(served_agent.connect(), sampling, checkpoint.artifact)
 
-        async def play(world: World, part: Tick) -> list[Played]:
-            return await play_all(policy, world, tasks, part)
+    async def play(world: World, part: Tick) -> list[Played]:
+        return await play_all(agent.policy, world, tasks, part)
 
-        async def play_in_both() -> _Episodes:
-            await worlds.simulated.open_run(opening)
-            simulated = await play(worlds.simulated, share_of(tick, 0, 0.5))
-            await worlds.simulated.close_run(checkpoint.artifact)
-            live = await play(worlds.live, share_of(tick, 0.5, 1))
-            await policy.engine.close()
-            return _Episodes(simulated, live)
+    async def play_in_both() -> _Episodes:
+        await worlds.simulated.open_run(opening)
+        simulated = await play(worlds.simulated, share_of(tick, 0, 0.5))
+        await worlds.simulated.close_run(agent.weights)
+        live = await play(worlds.live, share_of(tick, 0.5, 1))
+        await agent.policy.engine.close()
+        return _Episodes(simulated, live)
 
-        episodes = asyncio.run(play_in_both())
+    episodes = asyncio.run(play_in_both())
     write_trajectories(
-        out / f"{agent.name}-live.jsonl", _trajectories(episodes.live, checkpoint.artifact)
+        out / f"{agent.folder.name}-live.jsonl", _trajectories(episodes.live, agent.weights)
     )
     return episodes
 

@@ -73,7 +73,10 @@ class Scene(NamedTuple):
 
 @pytest.fixture
 def scene(tmp_path) -> Scene:
-    """A signed run with an episode that is closed, `first`, and one that is open, `second`."""
+    """A signed run with an episode that is closed, `first`, and one that is open, `second`.
+
+    Their keys are 1 and 2.
+    """
     opening = RunOpening(agent="a", starting_weights=make.digest("starting"))
     run = Ledger(f"sqlite:///{tmp_path}/ledger.db").open_run(opening, SIMULATOR).id
     scene = Scene(tmp_path, run)

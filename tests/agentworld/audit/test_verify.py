@@ -45,16 +45,20 @@ def test_what_is_not_signed_yet_is_told(scene):
 @pytest.mark.parametrize(
     ("statements", "problem"),
     [
-        (["UPDATE steps SET observation = x'00' WHERE episode = 'first'"], "do not follow"),
-        (["UPDATE steps SET reward = 1.0 WHERE episode = 'second'"], "do not follow"),
-        (["DELETE FROM steps WHERE episode = 'first' AND number = 2"], "are not those"),
-        (["DELETE FROM steps WHERE episode = 'second'"], "are not those"),
+        (["UPDATE steps SET observation = x'00' WHERE episode = 1"], "do not follow"),
+        (["UPDATE steps SET reward = 1.0 WHERE episode = 2"], "do not follow"),
+        (["DELETE FROM steps WHERE episode = 1 AND number = 2"], "are not those"),
+        (["DELETE FROM steps WHERE episode = 2"], "are not those"),
         (
             [
-                "DELETE FROM steps WHERE episode = 'second'",
+                "DELETE FROM steps WHERE episode = 2",
                 "DELETE FROM episodes WHERE id = 'second'",
             ],
             "episode second is missing",
+        ),
+        (
+            ["UPDATE episodes SET key = -key", "UPDATE episodes SET key = key + 3"],
+            "do not follow",
         ),
         (["UPDATE episodes SET opening = json_set(opening, '$.turn_limit', 33)"], "did not begin"),
         (["UPDATE episodes SET closed = 'expired' WHERE id = 'first'"], "did not end"),
@@ -74,9 +78,9 @@ def test_what_is_not_signed_yet_is_told(scene):
         (["UPDATE checkpoints SET envelope = x'00'"], "does not verify"),
         (["UPDATE log SET body = x'00' WHERE sequence = 3"], "entry 3 of the log is missing"),
         (["UPDATE log SET body = CAST('[]' AS BLOB) WHERE sequence = 3"], "entry 3 of the log is"),
-        (["UPDATE steps SET head = x'00' WHERE episode = 'second'"], "do not follow"),
-        (["UPDATE steps SET reward = 9e999 WHERE episode = 'second'"], "do not follow"),
-        (["UPDATE steps SET observation = x'ff' WHERE episode = 'second'"], "is garbled"),
+        (["UPDATE steps SET head = x'00' WHERE episode = 2"], "do not follow"),
+        (["UPDATE steps SET reward = 9e999 WHERE episode = 2"], "do not follow"),
+        (["UPDATE steps SET observation = x'ff' WHERE episode = 2"], "is garbled"),
         (["UPDATE episodes SET opening = '{}' WHERE id = 'second'"], "is garbled"),
         (["UPDATE episodes SET closed = 'closed' WHERE id = 'second'"], "does not say so"),
         (["UPDATE episodes SET run = 'other' WHERE id = 'second'"], "holds 1 episodes and the log"),

@@ -23,12 +23,12 @@ def test_an_episode_whose_last_entry_is_not_signed_yet_says_so(scene):
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("UPDATE steps SET reward = 1.0 WHERE episode = 'first'", "do not follow"),
-        ("DELETE FROM steps WHERE episode = 'first' AND number = 2", "did not end as"),
+        ("UPDATE steps SET reward = 1.0 WHERE episode = 1", "do not follow"),
+        ("DELETE FROM steps WHERE episode = 1 AND number = 2", "did not end as"),
         ("UPDATE episodes SET opening = json_set(opening, '$.turn_limit', 33)", "did not begin"),
         ("UPDATE episodes SET closed = NULL WHERE id = 'first'", "did not end as"),
         ("DELETE FROM log WHERE sequence > 4", "its end is cut off"),
-        ("UPDATE steps SET entry = 99 WHERE episode = 'first' AND number = 1", "under entry 99"),
+        ("UPDATE steps SET entry = 99 WHERE episode = 1 AND number = 1", "under entry 99"),
     ],
 )
 def test_what_was_changed_in_an_episode_is_found(scene, statement, problem):
@@ -41,8 +41,8 @@ def test_what_was_changed_in_an_episode_is_found(scene, statement, problem):
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE steps SET reward = 1.0 WHERE episode = 'second'",
-        "DELETE FROM steps WHERE episode = 'second'",
+        "UPDATE steps SET reward = 1.0 WHERE episode = 2",
+        "DELETE FROM steps WHERE episode = 2",
         "UPDATE episodes SET closed = 'expired' WHERE id = 'second'",
     ],
 )

@@ -157,6 +157,54 @@ def test_what_one_call_writes_is_written_whole_or_not_at_all(ledger):
     assert ledger.run(first.opening.run).num_steps == 0
 
 
+def test_an_episode_is_opened_and_goes_on_in_one_write(ledger):
+    run = ledger.open_run(OPENING, SIMULATOR).id
+    episode = Episode("new", SIMULATOR, EpisodeOpening(run=run))
+    ledger.write([*taken(episode, "a", "b"), Opened(episode)])
+    assert ledger.episode("new").steps == steps(episode, "a", "b")
+
+
+def test_a_fork_is_opened_with_its_steps_and_goes_on(ledger):
+    source = open_episode(ledger)
+    ledger.write([*taken(source, "a", "b"), end(source, 2)])
+    fork = Episode("fork", SIMULATOR, EpisodeOpening(run=source.opening.run))
+    first, second, third = steps(fork, "a", "b", "c")
+    ledger.write([Opened(fork._replace(steps=(first, second)))])
+    ledger.write([Taken(source.opening.run, third)])
+    assert ledger.episode("fork").steps == (first, second, third)
+    assert ledger.episode(source.id).steps == steps(source, "a", "b")
+
+
+def test_the_steps_of_many_episodes_of_two_runs_do_not_mix(ledger):
+    runs = [ledger.open_run(OPENING, SIMULATOR).id for _ in range(2)]
+    episodes = [
+        Episode(f"{number * 7919 % 300}", SIMULATOR, EpisodeOpening(run=runs[number % 2]))
+        for number in range(300)
+    ]
+    ledger.write(list(map(Opened, episodes)))
+    ledger.write([write for each in episodes for write in taken(each, each.id)])
+    for run, own in zip(runs, (episodes[::2], episodes[1::2]), strict=True):
+        told = {each.id: each.steps for each in ledger.episodes(run)}
+        assert told == {each.id: steps(each, each.id) for each in own}
+        assert sum(map(len, ledger.heads_by_entry(run).values())) == 150
+
+
+def test_an_episode_is_opened_once(ledger):
+    episode = open_episode(ledger)
+    with pytest.raises(Conflict, match="already holds"):
+        ledger.write([Opened(episode)])
+    assert ledger.run(episode.opening.run).log_length == 2
+
+
+def test_a_step_of_an_episode_that_is_not_there_changes_nothing(ledger):
+    episode = open_episode(ledger)
+    ghost = episode._replace(id="nobody")
+    with pytest.raises(Conflict, match="reset to begin one"):
+        ledger.write([*taken(episode, "a"), *taken(ghost, "a")])
+    run = ledger.run(episode.opening.run)
+    assert (run.num_episodes, run.num_steps, run.log_length) == (1, 0, 2)
+
+
 def test_a_closed_run_takes_no_episode_and_no_step(ledger):
     episode = open_episode(ledger)
     ledger.close_run(episode.opening.run, closing())

@@ -9,6 +9,7 @@ down_revision = None
 
 def upgrade() -> None:
     """Makes the first tables."""
+    key = sa.BigInteger().with_variant(sa.Integer, "sqlite")
     op.create_table(
         "runs",
         sa.Column("id", sa.String, primary_key=True),
@@ -26,7 +27,8 @@ def upgrade() -> None:
     )
     op.create_table(
         "episodes",
-        sa.Column("id", sa.String, primary_key=True),
+        sa.Column("key", key, primary_key=True),
+        sa.Column("id", sa.String, nullable=False, unique=True),
         sa.Column("run", sa.String, sa.ForeignKey("runs.id"), nullable=False),
         sa.Column("opening", sa.Text, nullable=False),
         sa.Column("at", sa.Float, nullable=False),
@@ -35,7 +37,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "steps",
-        sa.Column("episode", sa.String, sa.ForeignKey("episodes.id"), primary_key=True),
+        sa.Column("episode", key, sa.ForeignKey("episodes.key"), primary_key=True),
         sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("action", sa.LargeBinary),
         sa.Column("observation", sa.LargeBinary),
