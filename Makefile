@@ -26,13 +26,13 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup setup-test demo check test-fast test bench bench-demo bench-simulator faults-simulator clean sandbox browser database
+.PHONY: help setup setup-test demo check test-fast test bench bench-demo bench-simulator faults-simulator clean sandbox compiler browser database
 .NOTPARALLEL:
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: sandbox $(PACKAGES) $(PROJECT) ## what the demo needs: a sandbox, a virtual environment
+setup: sandbox compiler $(PACKAGES) $(PROJECT) ## what the demo needs: a sandbox, a compiler, a virtual environment
 
 setup-test: setup $(TEST_PACKAGES) ## what the tests need on top: test tools, vLLM
 
@@ -71,6 +71,9 @@ clean: ## remove what the demo, the tests and the linters wrote
 
 sandbox:
 	@tools/system_packages.sh bwrap:bubblewrap prlimit:util-linux
+
+compiler:
+	@tools/system_packages.sh g++:g++ Python.h:python3-dev
 
 browser:
 	@tools/system_packages.sh chromium:chromium

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs Debian packages whose command is missing; where it may not, says how and stops.
+# Installs Debian packages whose command (or header) is missing; where it may not, says how and stops.
 # Arguments: COMMAND:PACKAGE ...
 set -euo pipefail
 
@@ -7,12 +7,14 @@ set -euo pipefail
 PATH=$PATH$(printf ':%s' /usr/lib/postgresql/*/bin)
 
 present() {
-  # Debian's python3 has a venv module that fails for want of ensurepip.
-  if [ "$1" = venv ]; then
-    "$(tools/find_python.sh)" -c 'import ensurepip, venv' 2>/dev/null
-  else
-    command -v "$1" >/dev/null
-  fi
+  case $1 in
+    # Debian's python3 has a venv module that fails for want of ensurepip.
+    venv) "$(tools/find_python.sh)" -c 'import ensurepip, venv' 2>/dev/null ;;
+    Python.h)
+      "$(tools/find_python.sh)" -c 'import os, sysconfig as s
+raise SystemExit(not os.path.isfile(s.get_path("include") + "/Python.h"))' ;;
+    *) command -v "$1" >/dev/null ;;
+  esac
 }
 
 missing=()

@@ -26,6 +26,11 @@ class Rows(Dataset[Row]):
         return self.rows[index]
 
 
+def width(length: int) -> int:
+    """The tokens that a row of this length takes in a batch."""
+    return -(-length // _ROUND_TO) * _ROUND_TO
+
+
 class TokenBatches(Sampler[list[int]]):
     """Batches of at most so many tokens, for all epochs one after the other.
 
@@ -60,7 +65,7 @@ class TokenBatches(Sampler[list[int]]):
     def _cut(self, ascending: list[int]) -> Iterator[list[int]]:
         batch: list[int] = []
         for index in ascending:
-            if batch and (len(batch) + 1) * self._lengths[index] > self._tokens:
+            if batch and (len(batch) + 1) * width(self._lengths[index]) > self._tokens:
                 yield batch
                 batch = []
             batch.append(index)
@@ -70,10 +75,9 @@ class TokenBatches(Sampler[list[int]]):
 
 def collate(rows: list[Row]) -> dict[str, torch.Tensor]:
     """Right-padded `input_ids` (B, T) and `is_target` (B, T)."""
-    longest = max(len(row.input_ids) for row in rows)
-    width = -(-longest // _ROUND_TO) * _ROUND_TO
-    input_ids = torch.zeros(len(rows), width, dtype=torch.long)
-    is_target = torch.zeros(len(rows), width, dtype=torch.bool)
+    shape = len(rows), width(max(len(row.input_ids) for row in rows))
+    input_ids = torch.zeros(shape, dtype=torch.long)
+    is_target = torch.zeros(shape, dtype=torch.bool)
     for place, row in enumerate(rows):
         length = len(row.input_ids)
         input_ids[place, :length] = torch.from_numpy(row.input_ids)

@@ -18,6 +18,7 @@ from transformers import (
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.progress import Tick
 from agentworld.train.batches import Rows, TokenBatches, collate
+from agentworld.train.compiling import compile_layers
 from agentworld.train.encode import Row
 from agentworld.train.model import LanguageModel
 from agentworld.train.optimizer import make_optimizer
@@ -89,6 +90,8 @@ def train_rows(
     tick: Tick,
 ) -> dict[str, float]:
     """Trains in place, from the newest whole checkpoint in `out` if there is one."""
+    if recipe.compile_layers:
+        compile_layers(language_model.model)
     trainer = NextTokenTrainer(language_model, recipe, rows, out, tick)
     trainer.train(resume_from_checkpoint=newest_checkpoint(out / CHECKPOINTS))
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]

@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import pytest
+
+from agentworld.errors import InputError
+from agentworld.recipes.train import NextTokenRecipe
+from agentworld.records.progress import no_tick
+from agentworld.records.sample import Sample
+from agentworld.train import compiling
+from agentworld.train.compiling import compile_layers
+from agentworld.train.encode import encode, whole_episode
+from agentworld.train.model import LanguageModel, load_model
+from agentworld.train.trainer import train_rows
+
+RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=512, epochs=3)
+
+
+@pytest.mark.slow
+def test_compiled_layers_learn_what_plain_ones_do(
+    language_model: LanguageModel, samples: list[Sample], tmp_path: Path
+) -> None:
+    rows = list(encode(language_model.tokenizer, map(whole_episode, samples)))
+    language_model.save(tmp_path / "start")
+    losses = []
+    for is_compiled in (False, True):
+        trained = load_model(tmp_path / "start")
+        recipe = RECIPE.model_copy(update={"compile_layers": is_compiled})
+        out = tmp_path / str(is_compiled)
+        train_rows(trained, recipe, rows, out / "run", no_tick)
+        trained.save(out / "model")
+        losses.append(train_rows(load_model(out / "model"), RECIPE, rows, out / "on", no_tick))
+    plain, compiled = (found["loss"] for found in losses)
+    assert compiled == pytest.approx(plain, rel=0.02)
+
+
+def test_every_layer_is_compiled_and_nothing_else(language_model: LanguageModel) -> None:
+    names = set(language_model.model.state_dict())
+    compile_layers(language_model.model)
+    compiled = [
+        name for name, module in language_model.model.named_modules() if _is_compiled(module)
+    ]
+    assert compiled == ["model.layers.0"]
+    assert set(language_model.model.state_dict()) == names
+
+
+def test_without_a_compiler_one_sentence_says_so(
+    language_model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling.shutil, "which", lambda _name: None)
+    with pytest.raises(InputError, match=r"needs g\+\+ .* set it to false"):
+        compile_layers(language_model.model)
+
+
+def _is_compiled(module: object) -> bool:
+    return getattr(module, "_compiled_call_impl", None) is not None
