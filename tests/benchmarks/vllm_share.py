@@ -46,7 +46,9 @@ def measure_share(folder: Path, rounds: int = ROUNDS) -> VllmShare:
 
 
 async def _take_turns(pair: Pair, rounds: int) -> VllmShare:
-    engine, client = pair.engine.connect(), SimulatorClient(pair.service)
+    # The very requests of the service, which asks for log-probabilities.
+    engine = OpenAIEngine(pair.engine.url, pair.engine.model, kind="vllm", logprobs=True)
+    client = SimulatorClient(pair.service)
     await client.open_run(OPENING)
     await _rate([_ask_engine(engine, 0)])  # an engine's first answers take longer
     pair.empty_cache()
