@@ -14,9 +14,6 @@ from agentworld.train.muon import BatchedMuon
 
 _ADAM_BETAS = (0.9, 0.95)
 
-# Of Newton and Schulz: each is a thirtieth of a step of a small model, and a fifth changes little.
-_NS_STEPS = 4
-
 
 class MuonAndAdamW(Optimizer):
     """Two optimizers whose parameter groups a scheduler sees as one list."""
@@ -54,7 +51,7 @@ def make_optimizer(
         parts[".layers." in name and weight.ndim == 2].append(weight)
     rest, inside = parts
     return MuonAndAdamW(
-        BatchedMuon(inside, lr=muon_learning_rate, weight_decay=0.0, ns_steps=_NS_STEPS),
+        BatchedMuon(inside, lr=muon_learning_rate, weight_decay=0.0),
         AdamW(rest, lr=learning_rate, betas=_ADAM_BETAS, weight_decay=0.0),
     )
 
