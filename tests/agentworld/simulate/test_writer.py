@@ -43,6 +43,22 @@ def test_steps_that_come_while_one_is_written_share_the_next_transaction():
     assert batches == [[1], [2, 3, 4]]
 
 
+def test_steps_that_are_on_their_way_join_the_first_transaction():
+    batches = []
+
+    async def arrive(writer, number):
+        for _ in range(3 * number):  # turns of the loop, as a request takes them to be read
+            await asyncio.sleep(0)
+        await writer.write(step(number))
+
+    async def work():
+        writer = Writer(lambda writes: batches.append(len(writes)))
+        await asyncio.gather(*(arrive(writer, number) for number in range(4)))
+
+    asyncio.run(work())
+    assert batches == [4]
+
+
 def test_a_step_is_durable_when_its_writer_returns():
     stored = []
 
