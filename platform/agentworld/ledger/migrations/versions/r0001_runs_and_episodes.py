@@ -6,10 +6,11 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
+_KEY = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
 
 def upgrade() -> None:
     """Makes the first tables."""
-    key = sa.BigInteger().with_variant(sa.Integer, "sqlite")
     op.create_table(
         "runs",
         sa.Column("id", sa.String, primary_key=True),
@@ -27,7 +28,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "episodes",
-        sa.Column("key", key, primary_key=True),
+        sa.Column("key", _KEY, primary_key=True),
         sa.Column("id", sa.String, nullable=False, unique=True),
         sa.Column("run", sa.String, sa.ForeignKey("runs.id"), nullable=False),
         sa.Column("opening", sa.Text, nullable=False),
@@ -37,7 +38,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "steps",
-        sa.Column("episode", key, sa.ForeignKey("episodes.key"), primary_key=True),
+        sa.Column("episode", _KEY, sa.ForeignKey("episodes.key"), primary_key=True),
         sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("action", sa.LargeBinary),
         sa.Column("observation", sa.LargeBinary),
