@@ -186,15 +186,17 @@ def test_a_sync_that_fails_is_raised_by_the_next_line(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", fails)
     until(lambda: failed)
     monkeypatch.undo()
-    step = 1
+    steps = []
+
+    def write_next():
+        steps.append(len(steps) + 2)
+        log.write(line(steps[-1]))
+
     with pytest.raises(StoreError, match="Input/output error"):
-        while step < 1_000:  # the failure is noted a moment after it happened
-            step += 1
-            log.write(line(step))
-            time.sleep(0.001)
-    log.write(line(step))
+        until(write_next)  # the failure is noted a moment after it happened
+    log.write(line(steps[-1]))
     log.close()
-    assert written(tmp_path) == lines(*range(1, step + 1))
+    assert written(tmp_path) == lines(1, *steps)
 
 
 def until(condition, seconds=30.0):
