@@ -177,23 +177,19 @@ def test_lines_are_durable_after_a_moment_in_groups(tmp_path, monkeypatch):
 def test_a_sync_that_fails_is_raised_by_the_next_line(tmp_path, monkeypatch):
     log = TrajectoryLog(tmp_path, sync_seconds=0.05)
     log.write(line(1))
-    failed = []
-
-    def fails(handle):
-        failed.append(handle)
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(os, "fsync", fails)
-    until(lambda: failed)
-    monkeypatch.undo()
     steps = []
+
+    def fails(_handle):
+        raise OSError(5, "Input/output error")
 
     def write_next():
         steps.append(len(steps) + 2)
         log.write(line(steps[-1]))
 
+    monkeypatch.setattr(os, "fsync", fails)
     with pytest.raises(StoreError, match="Input/output error"):
-        until(write_next)  # the failure is noted a moment after it happened
+        until(write_next)  # the failure is another thread's, and noted when that comes to it
+    monkeypatch.undo()
     log.write(line(steps[-1]))
     log.close()
     assert written(tmp_path) == lines(1, *steps)
