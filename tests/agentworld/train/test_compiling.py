@@ -12,7 +12,7 @@ from agentworld.train.encode import encode, whole_episode
 from agentworld.train.model import LanguageModel, load_model
 from agentworld.train.trainer import train_rows
 
-RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=512, epochs=3)
+RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=512, epochs=8)
 
 
 @pytest.mark.slow
@@ -23,13 +23,11 @@ def test_compiled_layers_learn_what_plain_ones_do(
     language_model.save(tmp_path / "start")
     losses = []
     for is_compiled in (False, True):
-        trained = load_model(tmp_path / "start")
         recipe = RECIPE.model_copy(update={"compile_layers": is_compiled})
-        out = tmp_path / str(is_compiled)
-        train_rows(trained, recipe, rows, out / "run", no_tick)
-        trained.save(out / "model")
-        losses.append(train_rows(load_model(out / "model"), RECIPE, rows, out / "on", no_tick))
-    plain, compiled = (found["loss"] for found in losses)
+        trained, out = load_model(tmp_path / "start"), tmp_path / str(is_compiled)
+        losses.append(train_rows(trained, recipe, rows, out, no_tick)["loss"])
+    plain, compiled = losses
+    assert plain > 0  # a run that is too short tells no loss
     assert compiled == pytest.approx(plain, rel=0.02)
 
 
