@@ -13,6 +13,7 @@ SEED ?= 1
 stamp = $(VENV)/.$(1)-$(shell cat $(2) | sha256sum | cut -c1-16)
 PACKAGES := $(call stamp,packages,constraints.txt)
 PROJECT := $(call stamp,project,constraints.txt pyproject.toml)
+COMPILES := $(call stamp,compiles,constraints.txt tools/check_compiler.py)
 TEST_PACKAGES := $(call stamp,test-packages,constraints-test.txt constraints-vllm.txt)
 
 # A peer of the benchmarks, in an environment of its own.
@@ -32,7 +33,7 @@ export DO_NOT_TRACK := 1
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: sandbox compiler $(PACKAGES) $(PROJECT) ## what the demo needs: a sandbox, a compiler, a virtual environment
+setup: sandbox compiler $(PACKAGES) $(PROJECT) $(COMPILES) ## what the demo needs: a sandbox, a compiler, a virtual environment
 
 setup-test: setup $(TEST_PACKAGES) ## what the tests need on top: test tools, vLLM
 
@@ -95,6 +96,10 @@ $(PACKAGES): | $(VENV)/bin/pip
 $(PROJECT): $(PACKAGES)
 	$(PIP) install -q --no-build-isolation -c constraints.txt -e .
 	rm -f $(VENV)/.project-* && touch $@
+
+$(COMPILES): | compiler $(PROJECT)
+	$(PYTHON) tools/check_compiler.py
+	rm -f $(VENV)/.compiles-* && touch $@
 
 $(TEST_PACKAGES): | $(PACKAGES)
 	$(PIP) install -q --no-deps -r constraints-test.txt

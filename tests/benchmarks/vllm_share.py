@@ -20,7 +20,7 @@ from benchmarks.vllm_pair import SAMPLING, Pair, start_pair
 EPISODES = 4
 """At once, on both sides."""
 
-ROUNDS = 6
+ROUNDS = 24
 LEAST_ENGINE_MS = 100.0
 """With less work a step, it is not the engine that is measured."""
 
@@ -40,7 +40,7 @@ class VllmShare(NamedTuple):
 
 
 def measure_share(folder: Path, rounds: int = ROUNDS) -> VllmShare:
-    """Takes rounds with the engine and with the service in turn."""
+    """Takes rounds with the engine and with the service, which first in turn."""
     with start_pair(folder) as pair:
         return asyncio.run(_take_turns(pair, rounds))
 
@@ -54,16 +54,26 @@ async def _take_turns(pair: Pair, rounds: int) -> VllmShare:
     pair.empty_cache()
     alone = await _rate([_ask_engine(engine, 0)])
     raw, ours, hits = [], [], 0.0
-    for _ in range(rounds):
+
+    async def ask_engine() -> None:
         pair.empty_cache()
         raw.append(await _rate([_ask_engine(engine, number) for number in range(EPISODES)]))
+
+    async def ask_service() -> None:
+        nonlocal hits
         pair.empty_cache()
-        before = pair.counts()
+        before = pair.counts().hits
         ours.append(await _rate([await _ask_service(client, n) for n in range(EPISODES)]))
-        hits += pair.counts().hits - before.hits
+        hits += pair.counts().hits - before
+
+    for number in range(rounds):
+        # A B B A: a machine that becomes slower is not taken for a slower side.
+        sides = (ask_engine, ask_service) if number % 2 == 0 else (ask_service, ask_engine)
+        for side in sides:
+            await side()
     await client.close()
     await engine.close()
-    bound = rounds * hit_bound(_asked(pair), before.block_tokens)
+    bound = rounds * hit_bound(_asked(pair), pair.counts().block_tokens)
     return VllmShare(ratios(ours, raw), 1e3 / alone, hits / bound)
 
 

@@ -28,9 +28,9 @@ from agentworld.steps.folders import (
     model_of,
 )
 from agentworld.steps.guard import no_live_shell
+from agentworld.steps.heavy import lasting
 from agentworld.steps.serving import served
 from agentworld.storage.simulators import PinnedSimulator
-from agentworld.train import agent_rl, imitation
 
 _OPENED = "opened.json"
 _IMITATION_SHARE = 0.25
@@ -70,6 +70,8 @@ def agent(recipe: str, store: str, collected: str, simulator: str) -> str:
 
 def _imitate(chosen: Recipe, collected: Path, simulator: Path, out: Path, tick: Tick) -> Checkpoint:
     """The untrained agent: a world model that has seen how explorers act."""
+    with lasting():
+        from agentworld.train import imitation
     parent, before = model_of(simulator), out / UNTRAINED
     return _once(before, lambda: imitation.run(chosen.agent, collected, parent, before, tick))
 
@@ -83,6 +85,8 @@ def _practise(
     tick: Tick,
 ) -> tuple[Checkpoint, AgentRun]:
     """The trained agent and its run, closed with the weights that it made."""
+    with lasting():
+        from agentworld.train import agent_rl
     parent, after = model_of(out / UNTRAINED), out / TRAINED
     run = asyncio.run(_open_run(client, chosen.agent.name, untrained, out))
     trained = _once(

@@ -6,7 +6,7 @@ from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.steps.base import output_of, run_step
-from agentworld.train import next_token
+from agentworld.steps.heavy import lasting
 
 
 def cpt(recipe: str, store: str, data: str) -> str:
@@ -14,6 +14,8 @@ def cpt(recipe: str, store: str, data: str) -> str:
     chosen = load_recipe(recipe_path(recipe))
 
     def work(out: Path, tick: Tick) -> Digest:
+        with lasting():
+            from agentworld.train import next_token
         return next_token.run(chosen.cpt, chosen.model, Path(data), None, out, tick).artifact
 
     inputs = {"data": output_of(data)}

@@ -7,7 +7,7 @@ from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import model_of
-from agentworld.train import world_rl
+from agentworld.steps.heavy import lasting
 
 
 def rl(recipe: str, store: str, data: str, parent: str) -> str:
@@ -15,6 +15,8 @@ def rl(recipe: str, store: str, data: str, parent: str) -> str:
     part = load_recipe(recipe_path(recipe)).rl
 
     def work(out: Path, tick: Tick) -> Digest:
+        with lasting():
+            from agentworld.train import world_rl
         return world_rl.run(part, Path(data), model_of(Path(parent)), out, tick).artifact
 
     inputs = {"data": output_of(data), "parent": output_of(parent)}

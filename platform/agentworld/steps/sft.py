@@ -7,7 +7,7 @@ from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import model_of
-from agentworld.train import next_token
+from agentworld.steps.heavy import lasting
 
 
 def sft(recipe: str, store: str, data: str, parent: str) -> str:
@@ -15,6 +15,8 @@ def sft(recipe: str, store: str, data: str, parent: str) -> str:
     chosen = load_recipe(recipe_path(recipe))
 
     def work(out: Path, tick: Tick) -> Digest:
+        with lasting():
+            from agentworld.train import next_token
         first = model_of(Path(parent))
         return next_token.run(chosen.sft, chosen.model, Path(data), first, out, tick).artifact
 
