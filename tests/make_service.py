@@ -65,9 +65,9 @@ def sealer(store: Path) -> Sealer:
     )
 
 
-def service(store: Path, answer=shell) -> Service:
+def service(store: Path, answer=shell, **intervals: float) -> Service:
     engine = FakeEngine(answer)
-    app = create_app(make.manifest(), engine, open_ledger(store), sealer(store))
+    app = create_app(make.manifest(), engine, open_ledger(store), sealer(store), **intervals)
     return Service(store, engine, app)
 
 

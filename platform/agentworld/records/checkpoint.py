@@ -9,8 +9,9 @@ from agentworld.records.progress import Count, Tick, no_tick
 
 Stage = Literal["cpt", "sft", "rl", "imitation", "agent"]
 
-BESIDE = (".git", ".gitattributes", ".github", ".gitignore", "model.sig")
-"""What `model_signing` leaves out: the bookkeeping of git, and a signature over the rest."""
+BESIDE = (".cache", ".git", ".gitattributes", ".github", ".gitignore", "model.sig")
+"""What no model is made of: the bookkeeping of git and of `hf download`, and a signature over
+the rest. `model_signing` is told to leave it out."""
 
 
 class ArtifactManifest(Record):

@@ -1,10 +1,6 @@
 """What an agent is asked in an episode, and how its transcript is judged."""
 
-from typing import Literal
-
 from agentworld.records.base import Record
-
-Family = Literal["find", "create", "edit", "report"]
 
 
 class SuccessRule(Record):
@@ -24,7 +20,8 @@ class Task(Record):
     """An order in words, a start, a rule of success and a turn limit."""
 
     id: str
-    family: Family
+    family: str
+    """What kind of order it is, as its domain names it: `find`, `create`."""
     instruction: str
     initial_state: str
     """The start as the simulator's prompt tells it; the agent does not see it."""

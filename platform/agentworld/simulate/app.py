@@ -32,7 +32,8 @@ def create_app(
 ) -> FastAPI:
     """The service of one pinned simulator; raises InputError where this code is not the pinned.
 
-    An episode without a step for `idle_seconds` is ended; logs are signed every `seal_seconds`.
+    An episode without a step for `idle_seconds` is ended; logs are signed every `seal_seconds`
+    and when the service ends.
     """
     check_code(manifest)
     service = SimulatorService(manifest, engine, ledger, sealer)
@@ -44,9 +45,11 @@ def create_app(
             again_and_again(lambda: service.expire(idle_seconds), idle_seconds / 10),
         ):
             yield
-        await service.close()
-        await engine.close()
-        ledger.close()
+        try:
+            await service.close()
+        finally:
+            await engine.close()
+            ledger.close()
 
     app = FastAPI(title="agentworld simulator", version=__version__, lifespan=working)
     app.state.service = service

@@ -28,8 +28,8 @@ _MEANINGS = {
     503: "the engine or the ledger is gone; try again after the seconds in Retry-After",
     504: "the engine gave no answer within its time; try again",
 }
-# A database does not say when it is back.
-_STORE_PAUSE_SECONDS = 1.0
+# A database does not say when it is back, and an engine seldom.
+_PAUSE_SECONDS = 1.0
 _ENGINE_STATUS: dict[EngineFailure, int] = {
     "engine": 503,
     "open": 503,
@@ -69,6 +69,10 @@ def problem_of(error: AgentworldError) -> Problem:
     return _translate(error)[1]
 
 
+def _pause(retryable: bool) -> float | None:
+    return _PAUSE_SECONDS if retryable else None
+
+
 def _translate(error: Exception) -> tuple[int, Problem]:
     message = str(error)
     match error:
@@ -78,11 +82,12 @@ def _translate(error: Exception) -> tuple[int, Problem]:
             return 409, Problem(kind="conflict", message=message, retryable=False)
         case InputError():
             return 422, Problem(kind="input", message=message, retryable=False)
-        case EngineError(kind=kind, retryable=again, retry_after_seconds=wait):
+        case EngineError(kind=kind, retryable=again, retry_after_seconds=pause):
+            wait = pause or _pause(again)
             problem = Problem(kind=kind, message=message, retryable=again, retry_after_seconds=wait)
             return _ENGINE_STATUS[kind], problem
         case AgentworldError(retryable=again):
-            wait = _STORE_PAUSE_SECONDS if again else None
+            wait = _pause(again)
             problem = Problem(
                 kind="store", message=message, retryable=again, retry_after_seconds=wait
             )

@@ -142,8 +142,9 @@ class SimulatorService:
         return found
 
     async def close(self) -> None:
-        """Waits for what is being written."""
+        """Waits for what is being written, and signs it."""
         await self._writer.close()
+        await self.seal()
 
     async def _answer(self, episode: OpenEpisode, request: Request) -> EpisodeStep:
         async with episode.lock:

@@ -28,7 +28,14 @@ from agentworld.records.checkpoint import ArtifactManifest
 NAMES = st.sampled_from(
     ["a", "a.txt", "a/b", "a b", "a-b/c", "B", "b/a/c", "é", ".x", ".gitignore", ".git/b", "d/.git"]
 )
-BESIDE = (".git/config", ".gitattributes", ".github/a.yaml", ".gitignore", "model.sig")
+BESIDE = (
+    ".cache/huggingface/download/a.metadata",
+    ".git/config",
+    ".gitattributes",
+    ".github/a.yaml",
+    ".gitignore",
+    "model.sig",
+)
 
 
 @pytest.fixture

@@ -1,10 +1,13 @@
 import asyncio
 import logging
+import time
 
 import pytest
 
+from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import StoreError
 from agentworld.simulate.housekeeping import again_and_again
+from make_service import OPENING, listening, play, service
 
 
 def test_work_is_done_again_and_again_and_ends_with_the_block():
@@ -44,3 +47,37 @@ def test_work_that_fails_is_told_and_tried_again(caplog, error, told):
     with caplog.at_level(logging.WARNING):
         asyncio.run(live())
     assert told in caplog.text
+
+
+def play_at(url):
+    async def visit():
+        client = SimulatorClient(url)
+        run = (await client.open_run(OPENING)).id
+        episode = await play(client, "echo a", run=run)
+        await client.close()
+        return run, episode
+
+    return asyncio.run(visit())
+
+
+def wait_for(holds):
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_service_ends_what_stands_still_and_signs_while_it_serves(tmp_path):
+    served = service(tmp_path, idle_seconds=0.2, seal_seconds=0.05)
+    with listening(served.app) as url:
+        run, episode = play_at(url)
+        wait_for(lambda: served.ledger.episode(episode).closed == "expired")
+        wait_for(lambda: len(served.ledger.log(run)) in served.ledger.checkpoints(run))
+
+
+def test_a_service_that_ends_signs_all_that_it_served(tmp_path):
+    served = service(tmp_path)
+    with listening(served.app) as url:
+        run, _ = play_at(url)
+        assert not served.ledger.checkpoints(run)
+    assert len(served.ledger.log(run)) in served.ledger.checkpoints(run)

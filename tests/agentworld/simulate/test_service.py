@@ -218,6 +218,13 @@ def test_a_refusal_says_when_to_come_again(serve):
     assert answer.json()["error"]["retry_after_seconds"] == 1.2
 
 
+@pytest.mark.parametrize(("kind", "status"), [("engine", 503), ("slow", 504)])
+def test_a_failure_that_may_pass_says_when_to_come_again(serve, kind, status):
+    served = serve(lambda messages: EngineError("gone", kind=kind))
+    answer = served.step(served.reset(), "ls", 1)
+    assert (answer.status_code, answer.headers["retry-after"]) == (status, "1")
+
+
 def test_an_unsure_answer_is_marked_or_refused_as_the_manifest_says(serve):
     says = Completion("[0] ~", 10, 3, "stop", mean_logprob=-2.0)
     for below, status in (("mark", 200), ("refuse", 502)):

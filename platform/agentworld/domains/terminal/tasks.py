@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from agentworld.domains.terminal.start import describe_files, make_files
 from agentworld.domains.terminal.words import EpisodeWords, episode_words
-from agentworld.records.task import Family, SuccessRule, Task
+from agentworld.records.task import SuccessRule, Task
 
 TURN_LIMIT = 6
 _ANSWER = r"echo [a-z. ]+"
@@ -95,7 +95,7 @@ def _answers(text: str) -> SuccessRule:
     return SuccessRule(closing=_ANSWER, output=text)
 
 
-_MAKERS: dict[Family, Callable[[random.Random, EpisodeWords, dict[str, str]], _Order]] = {
+_MAKERS: dict[str, Callable[[random.Random, EpisodeWords, dict[str, str]], _Order]] = {
     "create": _create,
     "edit": _edit,
     "find": _find,
