@@ -20,7 +20,7 @@ class ModelRecipe(Record):
     num_key_value_heads: int = 2
     head_size: int = 32
     context_tokens: int = 1024
-    num_drills: int = 3_000
+    num_drills: int = 12_000
     """Lists of words that a new model learns to copy from before it sees an episode."""
     seed: int = 0
 
