@@ -115,7 +115,7 @@ def pinned(store: Path, **fields: object) -> PinnedSimulator:
 
 def episode(*observations: str, base: Episode | None = None) -> Episode:
     """An episode with a step for each of these, chained; `base` is how it begins."""
-    made = base or Episode("e", digest("s"), EpisodeOpening(run="r"))
+    made = base or Episode.begun("e", digest("s"), EpisodeOpening(run="r"))
     for shown in observations:
         texts = "ls", shown, text_digest("ls"), text_digest(shown)
         step = EpisodeStep(made.id, len(made.steps) + 1, *texts).linked(made.head)
@@ -133,7 +133,7 @@ def acted(episode: Episode, number: int, **fields: object) -> TrajectoryStep:
     """What the agent's log tells of a step of this episode."""
     step = episode.steps[number - 1]
     told = TrajectoryStep(
-        run=episode.opening.run,
+        run=episode.run,
         episode=episode.id,
         step=number,
         simulator=episode.simulator,

@@ -1,4 +1,4 @@
-"""Episodes: told, checked, forked, replayed and erased."""
+"""Episodes: told, checked, forked, replayed, closed and erased."""
 
 import json
 from pathlib import Path
@@ -83,7 +83,7 @@ def fork(
     from agentworld.records.episode import EpisodeOpening, Source
 
     async def begin(client: "SimulatorClient") -> "ResetResult":
-        into = run or (await client.episode(episode)).opening.run
+        into = run or (await client.episode(episode)).run
         source = Source(episode=episode, step=step)
         return await client.begin(EpisodeOpening(run=into, fork=source))
 
@@ -101,6 +101,12 @@ def replay(episode: _Episode, url: Url, as_json: Json = False) -> None:
     show_record(report, as_json=as_json)
     if report.differences:
         raise EvidenceError(f"the replay of episode {episode} is not what was recorded")
+
+
+@app.command("close")
+def close(episode: _Episode, url: Url) -> None:
+    """End an episode before it is done; one that is over stays as it is."""
+    ask(url, lambda client: client.end(episode))
 
 
 @app.command("erase")
@@ -128,10 +134,10 @@ def erase(
 
 
 def _summary(episode: "Episode") -> dict[str, object]:
-    opening, last = episode.opening, episode.steps[-1:]
+    task, last = episode.opening and episode.opening.task, episode.steps[-1:]
     return {
         "episode": episode.id,
-        "task": opening.task.id if opening.task else None,
+        "task": task and task.id,
         "num_steps": len(episode.steps),
         "reward": last[0].reward if last else None,
         "closed": episode.closed,

@@ -13,8 +13,7 @@ _ERASED = "(erased)"
 
 def transcript(episode: "Episode") -> Iterator[str]:
     """The lines; what an agent or a world said is indented, so that it cannot pose as another."""
-    opening = episode.opening
-    yield f"episode {episode.id} of run {plain(opening.run)}"
+    yield f"episode {episode.id} of run {plain(episode.run)}"
     yield f"simulator {episode.simulator}"
     for name, text in _beginnings(episode):
         yield f"{name}:"
@@ -28,8 +27,11 @@ def transcript(episode: "Episode") -> Iterator[str]:
     yield f"ended: {episode.closed}" if episode.closed else "open"
 
 
-def _beginnings(episode: "Episode") -> Iterator[tuple[str, str]]:
+def _beginnings(episode: "Episode") -> Iterator[tuple[str, str | None]]:
     opening = episode.opening
+    if opening is None:
+        yield "start", None
+        return
     if opening.task:
         yield "task", opening.task.instruction
     yield "start", opening.start

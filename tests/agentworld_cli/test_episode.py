@@ -49,7 +49,7 @@ def test_a_broken_episode_lists_its_problems_and_fails(call, played):
 def test_an_episode_is_forked_at_a_step(call, played):
     done = call(f"episode fork {played.episode} --step 2 --url {played.url}")
     forked = played.ledger.episode(done.out.strip())
-    assert (len(forked.steps), forked.opening.run) == (2, played.run)
+    assert (len(forked.steps), forked.run) == (2, played.run)
 
 
 def test_an_episode_of_a_closed_run_is_forked_in_another_run(call, played):
@@ -59,13 +59,22 @@ def test_an_episode_of_a_closed_run_is_forked_in_another_run(call, played):
     assert "is closed" in refused.error
     run = call(f"run open --agent a --weights {weights} --url {played.url}").out.strip()
     done = call(f"episode fork {played.episode} --step 1 --run {run} --url {played.url} --json")
-    assert played.ledger.episode(json.loads(done.out)["episode"]).opening.run == run
+    assert played.ledger.episode(json.loads(done.out)["episode"]).run == run
 
 
 def test_an_episode_is_replayed_byte_for_byte(call, played):
     done = call(f"episode replay {played.episode} --url {played.url} --json")
     told = json.loads(done.out)
     assert (done.code, told["num_steps"], told["differences"]) == (0, 3, [])
+
+
+def test_an_open_episode_is_closed_and_not_erased_before(call, played):
+    forked = call(f"episode fork {played.episode} --step 1 --url {played.url}").out.strip()
+    erase = f"episode erase {forked} --yes --store {played.store}"
+    assert "is open; close it" in call(erase).error
+    assert call(f"episode close {forked} --url {played.url}").code == 0
+    assert played.ledger.episode(forked).closed == "closed"
+    assert call(erase).code == 0
 
 
 def test_an_episode_is_erased_for_good_and_verifies_yet(call, played):
@@ -75,7 +84,7 @@ def test_an_episode_is_erased_for_good_and_verifies_yet(call, played):
     assert "for good; add --yes" in asked.error
     assert call(f"{words} --yes").code == 0
     shown = call(f"episode show {played.episode} --store {played.store}").out
-    assert shown.count("(erased)") == 6
+    assert shown.count("(erased)") == 7
     assert call(f"episode verify {played.episode} --store {played.store}").code == 0
     again = call(f"episode replay {played.episode} --url {played.url}")
     assert "was erased by retention" in again.error
@@ -89,6 +98,7 @@ def test_an_episode_is_erased_for_good_and_verifies_yet(call, played):
         ("erase gone --yes", "there is no episode gone"),
         ("list gone", "there is no run gone"),
         ("show gone --url {0.url}", "there is no episode gone"),
+        ("close gone --url {0.url}", "there is no episode gone"),
         ("fork gone --step 1 --url {0.url}", "there is no episode gone"),
         ("fork {0.episode} --step 9 --url {0.url}", "has 3 steps and no step 9"),
         ("replay gone --url {0.url}", "there is no episode gone"),

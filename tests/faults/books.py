@@ -37,8 +37,14 @@ class Episode(NamedTuple):
     """A row of an episode, what it was opened with, and its steps by number."""
 
     row: Row
-    opening: Row
+    opening_text: str
     steps: dict[int, Step]
+
+    @property
+    def opening(self) -> Row:
+        """What it was opened with."""
+        told: Row = json.loads(self.opening_text)
+        return told
 
     def content(self, number: int) -> tuple[object, ...] | None:
         """What a client is answered for a step."""
@@ -66,7 +72,10 @@ def read_books(url: str, folder: Path) -> Books:
     """Everything in the ledger at this URL and in the folders beside."""
     tables = {name: _rows(url, name) for name in ("runs", "log", "episodes", "steps")}
     episodes = {
-        row["id"]: Episode(row, json.loads(row["opening"]), {}) for row in tables["episodes"]
+        row["id"]: Episode(
+            row, _text(folder / "objects", row["opening"], row["opening_digest"]) or "{}", {}
+        )
+        for row in tables["episodes"]
     }
     names = {row["key"]: row["id"] for row in tables["episodes"]}
     for row in tables["steps"]:

@@ -24,7 +24,14 @@ def chain_findings(books: Books) -> Iterator[Finding]:
     """Every head follows from the one before it, and every text is the one of its digest."""
     for name, episode in books.episodes.items():
         simulator = books.runs[episode.row["run"]]["simulator"]
-        head = digest(rfc8785.dumps([name, simulator, episode.opening]))
+        row, opening = episode.row, episode.opening
+        if digest(episode.opening_text.encode()) != row["opening_digest"]:
+            yield Finding("unchained", f"what {name} was opened with is another")
+        copied = (opening.get("fork") or {"step": 0})["step"]
+        if (row["run"], row["copied"]) != (opening.get("run"), copied):
+            yield Finding("unchained", f"the row of {name} is not of its opening")
+        begun = [name, simulator, row["run"], row["copied"], row["opening_digest"]]
+        head = digest(rfc8785.dumps(begun))
         if sorted(episode.steps) != list(range(1, len(episode.steps) + 1)):
             yield Finding("unchained", f"the steps of {name} are {sorted(episode.steps)}")
             continue
@@ -51,7 +58,7 @@ def log_findings(books: Books) -> Iterator[Finding]:
         yield from _run_findings(books.runs[run], [each["kind"] for each in told])
         own = {n: e for n, e in books.episodes.items() if e.row["run"] == run}
         yield from _steps_findings(run, told, own)
-        yield from _episodes_findings(books.runs[run], told, own)
+        yield from _episodes_findings(run, told, own)
 
 
 def signature_findings(books: Books, trusted: Path) -> Iterator[Finding]:
@@ -106,14 +113,14 @@ def _steps_findings(run: str, told: list[Row], own: dict[str, Episode]) -> Itera
             yield Finding("unaccounted", f"entry {entry} of run {run} names other steps")
 
 
-def _episodes_findings(run: Row, told: list[Row], own: dict[str, Episode]) -> Iterator[Finding]:
+def _episodes_findings(run: str, told: list[Row], own: dict[str, Episode]) -> Iterator[Finding]:
     opened = [each["episode"] for each in told if each["kind"] == "episode-opened"]
     closed = {each["episode"]: each for each in told if each["kind"] == "episode-closed"}
     if sorted(opened) != sorted(own):
-        yield Finding("unaccounted", f"the log of run {run['id']} names other episodes")
+        yield Finding("unaccounted", f"the log of run {run} names other episodes")
     for name, episode in own.items():
         reason, closing = episode.row["closed"], closed.get(name)
-        if reason is None and run["final_weights"] is None:
+        if reason is None:
             yield Finding("unaccounted", f"episode {name} was never closed")
         if (closing and closing["reason"]) != reason:
             yield Finding("unaccounted", f"the log closes episode {name} otherwise")

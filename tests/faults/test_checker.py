@@ -193,7 +193,8 @@ def test_a_log_with_a_gap_is_found(honest, statement):
     [
         "UPDATE steps SET head = replace(head, '0', '1')",
         "UPDATE steps SET action_digest = observation_digest",
-        "UPDATE episodes SET opening = replace(opening, 'kolu', 'kola')",
+        "UPDATE episodes SET opening = CAST(replace(opening, 'kolu', 'kola') AS BLOB)",
+        "UPDATE episodes SET copied = copied + 1",
         "UPDATE steps SET number = 7 WHERE number = 2",
     ],
 )

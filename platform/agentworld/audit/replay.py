@@ -47,7 +47,7 @@ async def replay_episode(name: str, client: SimulatorClient, opened_by: str) -> 
 
 
 async def _open_run(recorded: Episode, client: SimulatorClient, opened_by: str) -> AgentRun:
-    first = await client.resume_run(recorded.opening.run)
+    first = await client.resume_run(recorded.run)
     own = {"purpose": "evaluation", "opened_by": opened_by, "simulator": None}
     return await client.open_run(first.opening.model_copy(update=own))
 

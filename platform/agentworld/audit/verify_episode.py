@@ -41,7 +41,7 @@ class EpisodeTold(NamedTuple):
 
 def verify_episode(name: str, ledger: RunRecord, evidence: Evidence) -> EpisodeVerification:
     """Checks an episode and its run's log; raises NotFound, and EvidenceError for a garbled one."""
-    log = read_log(_readable(name, ledger).opening.run, ledger, evidence)
+    log = read_log(_readable(name, ledger).run, ledger, evidence)
     # Again, after its log: what a service adds meanwhile is told in the log's end.
     episode = _readable(name, ledger)
     entries, told = _entries_of(episode, log), episodes_told(log).get(name)
@@ -119,7 +119,7 @@ def _differences(
     if told is None:
         yield f"the log of run {log.run.id} does not name episode {episode.id}"
         return
-    if episode.first_head != told.opening.get("head"):
+    if episode.first_head != told.opening.get("head") or not episode.begins_whole:
         yield f"episode {episode.id} did not begin as the log says"
     if not _follows(episode):
         yield f"the steps of episode {episode.id} do not follow from each other"

@@ -63,7 +63,10 @@ def read_episode(body: bytes) -> Episode:
         episode = Episode(
             id=fields["id"],
             simulator=fields["simulator"],
-            opening=EpisodeOpening.model_validate(fields["opening"]),
+            run=fields["run"],
+            opening=fields["opening"] and EpisodeOpening.model_validate(fields["opening"]),
+            opening_digest=fields["opening_digest"],
+            num_copied=fields["num_copied"],
             steps=tuple(_step(step) for step in fields["steps"]),
             closed=fields["closed"],
         )

@@ -95,7 +95,9 @@ class SimulatorClient:
 
     async def open_run(self, opening: RunOpening) -> AgentRun:
         """Begins a run, and from now on takes no answer from another simulator."""
-        return self._enter(await self._ask(_RUN, "POST", "/runs", opening))
+        once = {"idempotency-key": new_name()}
+        asked = self._ask(_RUN, "POST", "/runs", opening, again=True, headers=once)
+        return self._enter(await asked)
 
     async def resume_run(self, run: str) -> AgentRun:
         """Continues a run that an earlier process opened."""

@@ -5,25 +5,38 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, bindparam, func, select, update
 
 from agentworld.errors import Conflict, NotFound
+from agentworld.ledger import reading
 from agentworld.ledger.rows import insert_rows, lengthen_log, open_episodes
 from agentworld.ledger.tables import EPISODES, LOG, RUNS, STEPS
 from agentworld.ledger.texts import Texts
 from agentworld.ledger.writes import Closed, Writes, episode_rows, log_entries, step_rows
+from agentworld.records import log
 from agentworld.records.base import Digest
 from agentworld.records.episode import EpisodeStep
 from agentworld.records.log import Fields
+from agentworld.records.run import RunClosing
 
 
 def add(connection: Connection, run: str, writes: Writes, texts: Texts) -> None:
     """Adds what happened to a run's episodes, and its log's entries for it."""
-    first = extend_log(connection, run, writes.told, {e.simulator for e in writes.opened})
-    insert_rows(connection, EPISODES, list(episode_rows(writes.opened)))
+    first = _extend_log(connection, run, writes.told, {e.simulator for e in writes.opened})
+    insert_rows(connection, EPISODES, list(episode_rows(writes.opened, texts.in_row)))
     _add_steps(connection, run, writes.steps, first + len(writes.opened), texts)
+    # Erasing waits for the rows above, and so does not take away what they name.
+    texts.keep_still(texts.long(writes.texts))
     for closed in writes.closed:
         _close(connection, closed)
 
 
-def extend_log(
+def close(connection: Connection, run: str, closing: RunClosing, texts: Texts) -> None:
+    """Ends a run: first its episodes that are open, then the run."""
+    lengthen_log(connection, run, 0)  # holds the run: nobody opens another episode meanwhile
+    add(connection, run, Writes.of(reading.open_ends(connection, run)), texts)
+    _extend_log(connection, run, [log.run_closed(closing)], set())
+    connection.execute(update(RUNS).where(RUNS.c.id == run).values(closing.model_dump()))
+
+
+def _extend_log(
     connection: Connection, run: str, told: Sequence[Fields], simulators: set[Digest]
 ) -> int:
     """Appends to the log of an open run and holds the run; returns the first sequence number.

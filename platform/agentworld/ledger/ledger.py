@@ -1,26 +1,26 @@
 """What the simulator service writes down, and what an auditor reads."""
 
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import attrgetter
 
-from sqlalchemy import Connection, insert, update
+from sqlalchemy import Connection, insert
 
 from agentworld.errors import Conflict, NotFound
 from agentworld.ledger import reading
-from agentworld.ledger.adding import add, extend_log
+from agentworld.ledger.adding import add, close
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.database import connect, translated
+from agentworld.ledger.erasing import erase
 from agentworld.ledger.migrate import migrate
 from agentworld.ledger.rows import insert_rows
-from agentworld.ledger.tables import CHECKPOINTS, LOG, RUNS, STEPS
+from agentworld.ledger.tables import CHECKPOINTS, LOG, RUNS
 from agentworld.ledger.texts import Texts
 from agentworld.ledger.writes import Closed, Write, Writes, log_entries
 from agentworld.records import log
 from agentworld.records.base import Digest
-from agentworld.records.episode import Episode
+from agentworld.records.episode import Episode, new_name
 from agentworld.records.log import LogEntry
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.storage.objects import ObjectStore
@@ -41,31 +41,33 @@ class Ledger:
         with translated(url):
             migrate(self._engine)
 
-    def open_run(self, opening: RunOpening, simulator: Digest) -> AgentRun:
-        """Begins a run; its simulator never changes."""
-        run = AgentRun(id=uuid.uuid4().hex, opening=opening, simulator=simulator, log_length=1)
-        with self._transaction() as connection:
-            connection.execute(
-                insert(RUNS).values(
-                    id=run.id, simulator=simulator, opening=opening.model_dump_json(), length=1
-                )
-            )
-            insert_rows(connection, LOG, log_entries(run.id, 1, [log.run_opened(run)]))
+    def open_run(self, opening: RunOpening, simulator: Digest, name: str | None = None) -> AgentRun:
+        """Begins a run, once under a name; its simulator never changes."""
+        id_ = name or new_name()
+        run = AgentRun(id=id_, opening=opening, simulator=simulator, log_length=1)
+        try:
+            with self._transaction() as connection:
+                row = {"id": id_, "simulator": simulator, "length": 1}
+                connection.execute(insert(RUNS).values(opening=opening.model_dump_json(), **row))
+                insert_rows(connection, LOG, log_entries(id_, 1, [log.run_opened(run)]))
+        except Conflict:
+            run = self.run(id_)
+            if (run.opening, run.simulator) != (opening, simulator):
+                raise
         return run
 
     def close_run(self, run: str, closing: RunClosing) -> AgentRun:
-        """Ends a run with what it made; the same closing again changes nothing."""
+        """Ends a run with what it made, and its episodes; the same again changes nothing."""
         found = self.run(run)
         if found.closing is None:
             # Another replica may close it first, asked for the same.
             with suppress(Conflict), self._transaction() as connection:
-                extend_log(connection, run, [log.run_closed(closing)], set())
-                connection.execute(
-                    update(RUNS).where(RUNS.c.id == run).values(closing.model_dump())
-                )
+                close(connection, run, closing, self._texts)
             found = self.run(run)
         if found.final_weights != closing.final_weights:
             raise Conflict(f"run {run} was closed with other weights, {found.final_weights}")
+        if found.closing != closing:
+            raise Conflict(f"run {run} was closed with another signature; the first one stays")
         return found
 
     def write(self, writes: Sequence[Write]) -> None:
@@ -79,7 +81,7 @@ class Ledger:
         groups = groupby(sorted(writes, key=by_run), key=by_run)
         parts = [(run, Writes.of(own)) for run, own in groups]
         for _, part in parts:
-            self._texts.keep_long(part.steps)
+            self._texts.keep(self._texts.long(part.texts))
         with self._transaction() as connection:
             for run, part in parts:
                 add(connection, run, part, self._texts)
@@ -148,13 +150,14 @@ class Ledger:
             return reading.idle_episodes(connection, simulator, before)
 
     def erase_texts(self, episode: str) -> None:
-        """Takes away what an agent and a world said; digests, heads and the log stay."""
-        steps = reading.steps_of(episode)
+        """Takes away what an episode was opened with, and what an agent and a world said in it.
+
+        Digests, heads and the log stay. Raises NotFound, and Conflict for an open episode.
+        """
+        if self.episode(episode).closed is None:
+            raise Conflict(f"episode {episode} is open; close it, and then erase it")
         with self._transaction() as connection:
-            digests = reading.text_digests(connection, steps)
-            connection.execute(update(STEPS).where(steps).values(action=None, observation=None))
-            unused = digests - reading.digests_elsewhere(connection, steps, digests)
-        self._texts.erase(unused)
+            erase(connection, episode, self._texts)
 
     def close(self) -> None:
         """Lets go of the database."""

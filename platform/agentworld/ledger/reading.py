@@ -1,6 +1,6 @@
 """From rows to records."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlalchemy import Connection, Row, RowMapping, Select, func, select
 from sqlalchemy.sql.elements import ColumnElement
@@ -9,9 +9,19 @@ from agentworld.ledger.tables import CHECKPOINTS, EPISODES, LOG, RUNS, STEPS
 from agentworld.ledger.texts import Texts
 from agentworld.ledger.writes import Closed
 from agentworld.records.base import Digest
-from agentworld.records.episode import Confidence, Episode, EpisodeOpening, EpisodeStep
+from agentworld.records.episode import (
+    CloseReason,
+    Confidence,
+    Episode,
+    EpisodeOpening,
+    EpisodeStep,
+    first_head,
+)
 from agentworld.records.log import LogEntry
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
+
+Reader = Callable[[bytes | None, Digest], str | None]
+"""The text of a row's bytes and its digest; null where it was erased."""
 
 
 def runs(connection: Connection, columns: Mapping[str, str]) -> list[AgentRun]:
@@ -22,17 +32,25 @@ def runs(connection: Connection, columns: Mapping[str, str]) -> list[AgentRun]:
 
 def episode(connection: Connection, name: str, texts: Texts) -> Episode | None:
     """An episode with its steps."""
-    opened = connection.execute(
-        select(EPISODES.c.key, EPISODES.c.opening, EPISODES.c.closed, RUNS.c.simulator)
+    found = connection.execute(
+        select(EPISODES, RUNS.c.simulator)
         .join(RUNS, RUNS.c.id == EPISODES.c.run)
         .where(EPISODES.c.id == name)
     ).first()
-    if opened is None:
+    if found is None:
         return None
-    wanted = select(STEPS).where(STEPS.c.episode == opened.key).order_by(STEPS.c.number)
-    steps = tuple(_step(name, row, texts) for row in connection.execute(wanted))
-    opening = EpisodeOpening.model_validate_json(opened.opening)
-    return Episode(name, opened.simulator, opening, steps, opened.closed)
+    read = _nothing if found.erased else texts.read
+    wanted = select(STEPS).where(STEPS.c.episode == found.key).order_by(STEPS.c.number)
+    return Episode(
+        id=name,
+        simulator=found.simulator,
+        run=found.run,
+        opening=_opening(read(found.opening, found.opening_digest)),
+        opening_digest=found.opening_digest,
+        num_copied=found.copied,
+        steps=tuple(_step(name, row, read) for row in connection.execute(wanted)),
+        closed=found.closed,
+    )
 
 
 def episode_names(connection: Connection, run: str) -> list[str]:
@@ -83,43 +101,17 @@ def checkpoints(connection: Connection, run: str) -> dict[int, bytes]:
 
 def idle_episodes(connection: Connection, simulator: Digest, before: float) -> list[Closed]:
     """Open episodes of open runs without a step since `before`, as they are to be closed."""
-    steps = STEPS.alias()
-    newest = select(func.max(steps.c.number)).where(steps.c.episode == EPISODES.c.key)
-    is_last = (STEPS.c.episode == EPISODES.c.key) & (STEPS.c.number == newest.scalar_subquery())
     idle = (
-        select(EPISODES.c.id, EPISODES.c.run, EPISODES.c.opening, STEPS.c.number, STEPS.c.head)
-        .join(RUNS, RUNS.c.id == EPISODES.c.run)
-        .outerjoin(STEPS, is_last)
-        .where(
-            RUNS.c.simulator == simulator,
-            RUNS.c.final_weights.is_(None),
-            EPISODES.c.closed.is_(None),
-            func.coalesce(STEPS.c.at, EPISODES.c.at) < before,
-        )
+        (RUNS.c.simulator == simulator)
+        & RUNS.c.final_weights.is_(None)
+        & (func.coalesce(STEPS.c.at, EPISODES.c.at) < before)
     )
-    return [_expired(row, simulator) for row in connection.execute(idle)]
+    return _ends(connection, idle, "expired")
 
 
-def steps_of(episode: str) -> ColumnElement[bool]:
-    """The condition for the steps of an episode."""
-    key = select(EPISODES.c.key).where(EPISODES.c.id == episode)
-    return STEPS.c.episode == key.scalar_subquery()
-
-
-def text_digests(connection: Connection, condition: ColumnElement[bool]) -> set[Digest]:
-    """Digests of the texts of some steps."""
-    rows = connection.execute(
-        select(STEPS.c.action_digest, STEPS.c.observation_digest).where(condition)
-    )
-    return {digest for row in rows for digest in row}
-
-
-def digests_elsewhere(
-    connection: Connection, steps: ColumnElement[bool], digests: set[Digest]
-) -> set[Digest]:
-    """Those that other steps hold too."""
-    others = ~steps & (STEPS.c.action_digest.in_(digests) | STEPS.c.observation_digest.in_(digests))
-    return text_digests(connection, others) & digests
+def open_ends(connection: Connection, run: str) -> list[Closed]:
+    """Open episodes of a run, as they are to be closed."""
+    return _ends(connection, EPISODES.c.run == run, "closed")
 
 
 def _run(row: RowMapping) -> AgentRun:
@@ -147,23 +139,51 @@ def _counted_runs(wanted: list[ColumnElement[bool]]) -> Select[*tuple[object, ..
         .outerjoin(STEPS, STEPS.c.episode == EPISODES.c.key)
         .where(*wanted)
         .group_by(RUNS.c.id)
-        .order_by(RUNS.c.id)
+        .order_by(RUNS.c.id.desc())  # names sort by time
     )
 
 
-def _expired(row: Row[*tuple[object, ...]], simulator: Digest) -> Closed:
+def _ends(connection: Connection, wanted: ColumnElement[bool], reason: CloseReason) -> list[Closed]:
+    steps = STEPS.alias()
+    newest = select(func.max(steps.c.number)).where(steps.c.episode == EPISODES.c.key)
+    is_last = (STEPS.c.episode == EPISODES.c.key) & (STEPS.c.number == newest.scalar_subquery())
+    begun = EPISODES.c["id", "run", "copied", "opening_digest"]
+    open_ = (
+        select(*begun, RUNS.c.simulator, STEPS.c.number, STEPS.c.head)
+        .join(RUNS, RUNS.c.id == EPISODES.c.run)
+        .outerjoin(STEPS, is_last)
+        .where(EPISODES.c.closed.is_(None), wanted)
+    )
+    return [_end(row, reason) for row in connection.execute(open_)]
+
+
+def _end(row: Row[*tuple[object, ...]], reason: CloseReason) -> Closed:
     if row.number is not None:
-        return Closed(row.run, row.id, row.number, row.head, "expired")
-    opening = EpisodeOpening.model_validate_json(row.opening)
-    return Closed(row.run, row.id, 0, Episode(row.id, simulator, opening).first_head, "expired")
+        return Closed(row.run, row.id, row.number, row.head, reason)
+    head = first_head(row.id, row.simulator, row.run, row.copied, row.opening_digest)
+    return Closed(row.run, row.id, 0, head, reason)
 
 
-def _step(episode: str, row: Row[*tuple[object, ...]], texts: Texts) -> EpisodeStep:
+def _opening(text: str | None) -> EpisodeOpening | None:
+    """Raises ValueError where the text is not the opening's own."""
+    if text is None:
+        return None
+    opening = EpisodeOpening.model_validate_json(text)
+    if opening.text != text:
+        raise ValueError("an opening was written anew, in another form")
+    return opening
+
+
+def _nothing(_data: bytes | None, _digest: Digest) -> None:
+    """What is left of an erased text."""
+
+
+def _step(episode: str, row: Row[*tuple[object, ...]], read: Reader) -> EpisodeStep:
     return EpisodeStep(
         episode=episode,
         number=row.number,
-        action=texts.read(row.action, row.action_digest),
-        observation=texts.read(row.observation, row.observation_digest),
+        action=read(row.action, row.action_digest),
+        observation=read(row.observation, row.observation_digest),
         action_digest=row.action_digest,
         observation_digest=row.observation_digest,
         reward=row.reward,

@@ -50,7 +50,10 @@ EPISODES = Table(
     Column("key", _KEY, primary_key=True),
     Column("id", String, nullable=False, unique=True),
     Column("run", ForeignKey("runs.id"), nullable=False),
-    Column("opening", Text, nullable=False),
+    Column("opening", LargeBinary),  # null where it is in the object store, or erased
+    Column("erased", Boolean, nullable=False),  # the texts of the episode and of its steps
+    Column("opening_digest", String, nullable=False),
+    Column("copied", Integer, nullable=False),  # steps that came with a fork
     Column("at", Float, nullable=False),
     Column("closed", String),
     Index("episodes_of_run", "run", "closed"),

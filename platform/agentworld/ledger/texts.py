@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from agentworld.errors import NotFound
+from agentworld.errors import NotFound, StoreError
 from agentworld.records.base import Digest
-from agentworld.records.episode import EpisodeStep, text_bytes, text_of
+from agentworld.records.episode import text_bytes, text_digest, text_of
 from agentworld.storage.objects import ObjectStore
 
 LONGEST_IN_ROW = 8 * 1024  # bytes
@@ -16,29 +16,38 @@ class Texts:
     def __init__(self, objects: ObjectStore | None) -> None:
         self._objects = objects
 
-    def keep_long(self, steps: Iterable[EpisodeStep]) -> None:
-        """Makes the long texts of these steps durable, before a transaction waits for it."""
-        if self._objects is None:
-            return
-        for step in steps:
-            for text in (step.action, step.observation):
-                if text is not None and self._is_long(text):
-                    self._objects.put(text_bytes(text))
+    def long(self, texts: Iterable[str | None]) -> list[str]:
+        """Those of these texts that are kept in the object store."""
+        return [text for text in texts if text is not None and self._is_long(text)]
+
+    def keep(self, long: Iterable[str]) -> None:
+        """Makes long texts durable, before a transaction waits for it."""
+        if self._objects is not None:
+            for text in long:
+                self._objects.put(text_bytes(text))
+
+    def keep_still(self, long: Iterable[str]) -> None:
+        """Keeps once more those that somebody erased since, to be asked while nobody erases."""
+        if self._objects is not None:
+            self.keep(text for text in long if not self._objects.has(text_digest(text)))
 
     def in_row(self, text: str | None) -> bytes | None:
         """The bytes for the row; null for a long text, which is kept elsewhere."""
         return None if text is None or self._is_long(text) else text_bytes(text)
 
-    def read(self, data: bytes | None, digest: Digest) -> str | None:
-        """The text; null where it was erased."""
+    def read(self, data: bytes | None, digest: Digest) -> str:
+        """The text; raises StoreError where it is neither in its row nor in the object store."""
         if data is not None:
-            return text_of(data)
-        if self._objects is None:
-            return None
+            return text_of(bytes(data))
         try:
-            return text_of(self._objects.get(digest))
+            if self._objects is not None:
+                return text_of(self._objects.get(digest))
         except NotFound:
-            return None
+            pass
+        raise StoreError(
+            f"the text {digest} is lost and was not erased; restore the object store, or name it",
+            retryable=False,
+        )
 
     def erase(self, digests: Iterable[Digest]) -> None:
         """Takes long texts away."""

@@ -1,6 +1,5 @@
 """What may be added to an open run, and the rows that it becomes."""
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ class Opened(NamedTuple):
     @property
     def run(self) -> str:
         """The owner."""
-        return self.episode.opening.run
+        return self.episode.run
 
 
 class Taken(NamedTuple):
@@ -42,6 +41,9 @@ class Closed(NamedTuple):
 
 
 Write = Opened | Taken | Closed
+
+InRow = Callable[[str | None], bytes | None]
+"""The bytes of a text for its row, or null where they are elsewhere."""
 
 
 class Writes(NamedTuple):
@@ -72,6 +74,12 @@ class Writes(NamedTuple):
         return copied + self.taken
 
     @property
+    def texts(self) -> list[str | None]:
+        """All that was said, by whoever opened an episode, by an agent or by a world."""
+        openings = [episode.opened_with.text for episode in self.opened]
+        return openings + [text for step in self.steps for text in (step.action, step.observation)]
+
+    @property
     def told(self) -> list[log.Fields]:
         """What the log is told, an entry each; the steps' entry comes before the closings."""
         steps = self.steps
@@ -88,24 +96,27 @@ def log_entries(run: str, first: int, told: Sequence[log.Fields]) -> list[LogEnt
     return [LogEntry.of(run, first + place, at, fields) for place, fields in enumerate(told)]
 
 
-def episode_rows(episodes: Sequence[Episode]) -> Iterator[Row]:
+def episode_rows(episodes: Sequence[Episode], in_row: InRow) -> Iterator[Row]:
     """Rows of EPISODES."""
     at = time.time()
     for episode in episodes:
-        opening = episode.opening
-        yield episode.id, opening.run, json.dumps(opening.given), at, None
+        opening = in_row(episode.opened_with.text)
+        yield (
+            episode.id,
+            episode.run,
+            opening,
+            False,
+            episode.opening_digest,
+            episode.num_copied,
+            at,
+            None,
+        )
 
 
 def step_rows(
-    steps: Sequence[EpisodeStep],
-    keys: Mapping[str, int],
-    entry: int,
-    in_row: Callable[[str | None], bytes | None],
+    steps: Sequence[EpisodeStep], keys: Mapping[str, int], entry: int, in_row: InRow
 ) -> Iterator[Row]:
-    """Rows of STEPS, with their episodes' keys.
-
-    `in_row` gives the bytes of a text, or null where they are elsewhere.
-    """
+    """Rows of STEPS, with their episodes' keys."""
     at = time.time()
     for place, step in enumerate(steps):
         yield (

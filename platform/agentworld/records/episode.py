@@ -1,8 +1,8 @@
 """One interaction with one simulator: an opening, and steps that are only added.
 
 What an agent and a world say is text of any kind: NUL, lone surrogates, a megabyte. It is kept
-as bytes and named by a digest; heads chain digests, so that a text can be erased by retention
-and the chain still verifies.
+as bytes and named by a digest, and so is what an episode was opened with; heads chain digests, so
+that a text can be erased by retention and the chain still verifies.
 """
 
 import secrets
@@ -15,7 +15,8 @@ from typing import Literal, NamedTuple
 import rfc8785
 from pydantic import Field
 
-from agentworld.records.base import Digest, Record, digest_bytes, digest_json
+from agentworld.errors import Conflict
+from agentworld.records.base import Digest, Record, canonical_json, digest_bytes, digest_json
 from agentworld.records.task import Task
 
 CloseReason = Literal["done", "limit", "closed", "expired"]
@@ -39,7 +40,7 @@ class EpisodeOpening(Record):
     turn_limit: int = Field(32, gt=0)
     simulation_instruction: str = ""
     """In place of the simulator's own control text."""
-    seed: int | None = Field(None, ge=0, lt=2**63)
+    seed: int | None = Field(None, ge=0, lt=2**53)
     """Taken by a simulator whose policy is `seeded`; any other refuses it."""
     fork: Source | None = None
     """Begins as a copy of these steps."""
@@ -47,11 +48,11 @@ class EpisodeOpening(Record):
     """Answers from the record; the engine is not asked."""
 
     @property
-    def given(self) -> dict[str, object]:
-        """What it says beyond defaults, as it is stored and named: a field that a later version
-        adds leaves the names of older episodes as they are.
+    def text(self) -> str:
+        """What it says beyond defaults as canonical JSON, as it is stored and named: a field that
+        a later version adds leaves the names of older episodes as they are.
         """
-        return self.model_dump(mode="json", exclude_defaults=True)
+        return canonical_json(self.model_dump(mode="json", exclude_defaults=True)).decode()
 
     @property
     def start(self) -> str:
@@ -127,9 +128,27 @@ class Episode(NamedTuple):
 
     id: str
     simulator: Digest
-    opening: EpisodeOpening
+    run: str
+    opening: EpisodeOpening | None
+    """Null once erased."""
+    opening_digest: Digest
+    num_copied: int = 0
+    """Its first steps that came with a fork: the agent of another episode took them."""
     steps: tuple[EpisodeStep, ...] = ()
     closed: CloseReason | None = None
+
+    @classmethod
+    def begun(cls, name: str, simulator: Digest, opening: EpisodeOpening) -> "Episode":
+        """An episode as it is opened, without a step yet."""
+        copied = opening.fork.step if opening.fork else 0
+        return cls(name, simulator, opening.run, opening, text_digest(opening.text), copied)
+
+    @property
+    def opened_with(self) -> EpisodeOpening:
+        """Its opening; raises Conflict where retention erased it."""
+        if self.opening is None:
+            raise Conflict(f"what episode {self.id} was opened with was erased by retention")
+        return self.opening
 
     @property
     def head(self) -> Digest:
@@ -137,14 +156,9 @@ class Episode(NamedTuple):
         return self.steps[-1].head if self.steps else self.first_head
 
     @property
-    def num_copied(self) -> int:
-        """Its first steps that came with a fork: the agent of another episode took them."""
-        return self.opening.fork.step if self.opening.fork else 0
-
-    @property
     def first_head(self) -> Digest:
         """Names what the episode started with."""
-        return digest_json([self.id, self.simulator, self.opening.given])
+        return first_head(self.id, self.simulator, self.run, self.num_copied, self.opening_digest)
 
     @property
     def intact(self) -> bool:
@@ -153,12 +167,20 @@ class Episode(NamedTuple):
         numbers = [step.number for step in self.steps]
         return (
             numbers == list(range(1, len(numbers) + 1))
+            and self.begins_whole
             and all(_is_whole(step) for step in self.steps)
             and all(
                 step.head_after(before) == after
                 for step, (before, after) in zip(self.steps, pairwise(heads), strict=True)
             )
         )
+
+    @property
+    def begins_whole(self) -> bool:
+        """What it was opened with, unless it is erased, is what its start names."""
+        if self.opening is None:
+            return True
+        return Episode.begun(self.id, self.simulator, self.opening)[:6] == self[:6]
 
 
 class ResetResult(Record):
@@ -204,6 +226,13 @@ def new_name() -> str:
     milliseconds, drawn = time.time_ns() // 1_000_000, secrets.randbits(74)
     high, low = divmod(drawn, 2**62)
     return f"{milliseconds << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low:032x}"
+
+
+def first_head(
+    episode: str, simulator: Digest, run: str, num_copied: int, opening: Digest
+) -> Digest:
+    """Names what an episode started with: sha256 over an array of these (RFC 8785)."""
+    return digest_json([episode, simulator, run, num_copied, opening])
 
 
 def text_bytes(text: str) -> bytes:

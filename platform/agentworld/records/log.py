@@ -48,7 +48,7 @@ def run_opened(run: AgentRun) -> Fields:
 
 def episode_opened(episode: Episode) -> Fields:
     """The head names all that the episode starts with; the control text also by itself."""
-    control = episode.opening.control
+    control = episode.opened_with.control
     return {
         "kind": "episode-opened",
         "episode": episode.id,

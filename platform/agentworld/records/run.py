@@ -17,7 +17,7 @@ class RunOpening(Record):
     opened_by: str = ""
     """Who asked for it."""
     simulator: str | None = None
-    """The digest or the alias that was asked for; null takes the one that answers."""
+    """The digest, or an alias that becomes one when it is stored; null takes what answers."""
 
 
 class RunClosing(Record):

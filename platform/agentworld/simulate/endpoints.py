@@ -33,13 +33,18 @@ def _service(request: Request) -> SimulatorService:
 
 
 Service = Annotated[SimulatorService, Depends(_service)]
-NewEpisode = Annotated[str | None, Header(pattern="^[0-9a-f]{32}$", description="becomes its id")]
+NewName = Annotated[str | None, Header(pattern="^[0-9a-f]{32}$", description="becomes its id")]
 
 
 @router.post("/runs", responses=failures(404, 409, 422, 503))
-async def open_run(opening: RunOpening, service: Service) -> AgentRun:
-    """Opens a run with this simulator; the run never moves to another one."""
-    return await service.open_run(opening)
+async def open_run(
+    opening: RunOpening, service: Service, idempotency_key: NewName = None
+) -> AgentRun:
+    """Opens a run with this simulator; the run never moves to another one.
+
+    A request that is sent again with its `Idempotency-Key` opens no second run.
+    """
+    return await service.open_run(opening, idempotency_key)
 
 
 @router.get("/runs/{run}", responses=failures(404, 409, 503))
@@ -50,13 +55,13 @@ async def get_run(run: str, service: Service) -> AgentRun:
 
 @router.post("/runs/{run}/close", responses=failures(404, 409, 422, 503))
 async def close_run(run: str, closing: RunClosing, service: Service) -> AgentRun:
-    """Closes a run; the same weights again change nothing, other weights are refused."""
+    """Closes a run and its open episodes; the same again changes nothing, others are refused."""
     return await service.close_run(run, closing)
 
 
 @router.post("/reset", responses=failures(404, 409, 422, 503))
 async def reset(
-    opening: EpisodeOpening, service: Service, idempotency_key: NewEpisode = None
+    opening: EpisodeOpening, service: Service, idempotency_key: NewName = None
 ) -> ResetResult:
     """Begins an episode of an open run: new, forked from a recorded one, or a replay of it.
 

@@ -17,7 +17,7 @@ class OpenEpisode:
         self, episode: Episode, history: list[Message], record: tuple[EpisodeStep, ...]
     ) -> None:
         self.id = episode.id
-        self.opening = episode.opening
+        self.opening = episode.opened_with
         self.head = episode.head
         self.closed = episode.closed
         self.steps = list(episode.steps)

@@ -73,7 +73,10 @@ def write_episode(episode: Episode) -> bytes:
     told = {
         "id": episode.id,
         "simulator": episode.simulator,
-        "opening": episode.opening.model_dump(mode="json"),
+        "run": episode.run,
+        "opening": episode.opening and episode.opening.model_dump(mode="json"),
+        "opening_digest": episode.opening_digest,
+        "num_copied": episode.num_copied,
         "steps": steps,
         "closed": episode.closed,
         "head": episode.head,

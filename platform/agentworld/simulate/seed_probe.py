@@ -114,7 +114,7 @@ def _prompt(manifest: SimulatorManifest, number: int) -> list[Message]:
     """What the service asks at the first step of an episode."""
     errand = make_errand(number, held_out=True)
     opening = EpisodeOpening(run="probe", task=errand.task)
-    history = session.history(manifest, Episode("probe", manifest.digest, opening))
+    history = session.history(manifest, Episode.begun("probe", manifest.digest, opening))
     return [*history, Message(role="user", content=errand.steps[0])]
 
 

@@ -56,12 +56,16 @@ class SimulatorService:
         self._writer = Writer(ledger.write)
         self._episodes = OpenEpisodes(most_in_memory)
 
-    async def open_run(self, opening: RunOpening) -> AgentRun:
-        """Begins a run with this simulator; an alias is resolved here and never again."""
+    async def open_run(self, opening: RunOpening, name: str | None = None) -> AgentRun:
+        """Begins a run with this simulator, once under a name.
+
+        An alias is resolved here and never again: what is stored names the digest.
+        """
         if opening.simulator:
             wanted = await asyncio.to_thread(self._aliases.resolve, opening.simulator)
             self._check_ours(wanted)
-        return await asyncio.to_thread(self._ledger.open_run, opening, self.digest)
+            opening = opening.model_copy(update={"simulator": wanted})
+        return await asyncio.to_thread(self._ledger.open_run, opening, self.digest, name)
 
     async def run(self, run: str) -> AgentRun:
         """A run of this simulator."""
@@ -70,7 +74,7 @@ class SimulatorService:
         return found
 
     async def close_run(self, run: str, closing: RunClosing) -> AgentRun:
-        """Ends a run and signs its log; the same weights again change nothing."""
+        """Ends a run with its open episodes and signs its log; the same again changes nothing."""
         self._sealer.check_closing(await self.run(run), closing)
         closed = await asyncio.to_thread(self._ledger.close_run, run, closing)
         await asyncio.to_thread(self._sealer.seal, run)
@@ -109,7 +113,7 @@ class SimulatorService:
         """Ends an episode; one that is over stays as it is."""
         episode = await self.episode(name)
         while episode.closed is None:
-            run, num_steps = episode.opening.run, len(episode.steps)
+            run, num_steps = episode.run, len(episode.steps)
             try:
                 await self._writer.write(Closed(run, name, num_steps, episode.head, reason))
                 break
@@ -169,7 +173,7 @@ class SimulatorService:
 
     async def _load(self, name: str, *, anew: bool = False) -> OpenEpisode:
         episode = await self.episode(name)
-        replay = episode.opening.replay
+        replay = episode.opened_with.replay
         record = await self._steps_of(replay) if replay else ()
         if anew:
             self._episodes.drop(name)
@@ -190,13 +194,12 @@ class SimulatorService:
         """The new episode, and the record that it repeats."""
         at = opening.fork or opening.replay
         if at is None:
-            return Episode(name, self.digest, opening), ()
+            return Episode.begun(name, self.digest, opening), ()
         source = await self.episode(at.episode)
         opening = session.continued(opening, source, at)
         record = source.steps[: at.step]
-        if opening.replay:
-            return Episode(name, self.digest, opening), record
-        return session.forked(Episode(name, self.digest, opening), record), ()
+        begun = Episode.begun(name, self.digest, opening)
+        return (begun, record) if opening.replay else (session.forked(begun, record), ())
 
     async def _has_begun(self, episode: Episode) -> bool:
         """Whether it is there already, with the same start."""

@@ -42,7 +42,7 @@ class Observed(NamedTuple):
 
 def history(manifest: SimulatorManifest, episode: Episode) -> list[Message]:
     """What the engine reads before the next action."""
-    opening = episode.opening
+    opening = episode.opened_with
     prompt = PromptParts(
         task_description=manifest.system_prompt,  # all parts before the initial state, as pinned
         initial_state=opening.start,
@@ -93,7 +93,7 @@ def continued(opening: EpisodeOpening, source: Episode, at: Source) -> EpisodeOp
         )
     mine = {"run": opening.run, "fork": opening.fork, "replay": opening.replay}
     given = {"seed": opening.seed} if opening.seed is not None else {}
-    return source.opening.model_copy(update=mine | given)
+    return source.opened_with.model_copy(update=mine | given)
 
 
 def forked(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
@@ -195,14 +195,14 @@ def next_step(episode: OpenEpisode, request: Request, observed: Observed) -> Epi
 
 def opened(episode: Episode) -> ResetResult:
     """The answer to a reset."""
-    task = episode.opening.task
+    opening = episode.opened_with
     return ResetResult(
         simulator=episode.simulator,
-        run=episode.opening.run,
+        run=episode.run,
         episode=episode.id,
         step=len(episode.steps),
-        instruction=task.instruction if task else None,
-        control=episode.opening.control,
+        instruction=opening.task.instruction if opening.task else None,
+        control=opening.control,
     )
 
 

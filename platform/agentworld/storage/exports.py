@@ -37,7 +37,7 @@ _REWARD = _column(
 TRANSITION_SCHEMA = pa.schema(
     [
         *_PLACE,
-        _column("task", pa.string(), "id of the episode's task; null without one", null=True),
+        _column("task", pa.string(), "id of its task; null without one, or erased", null=True),
         _column("copied", pa.bool_(), "came with a fork: another episode's agent took this step"),
         _column("action", pa.binary(), "what was sent; null where it was erased", null=True),
         _column("observation", pa.binary(), "what was answered; null where erased", null=True),
@@ -84,13 +84,13 @@ def write_trajectories(path: Path, steps: Iterable[TrajectoryStep]) -> int:
 
 
 def _transition(episode: Episode, step: EpisodeStep) -> Row:
-    opening, confidence = episode.opening, step.confidence
+    task, confidence = episode.opening and episode.opening.task, step.confidence
     return {
-        "run": opening.run,
+        "run": episode.run,
         "simulator": episode.simulator,
         "episode": episode.id,
         "step": step.number,
-        "task": opening.task.id if opening.task else None,
+        "task": task and task.id,
         "copied": step.number <= episode.num_copied,
         "action": _bytes(step.action),
         "observation": _bytes(step.observation),

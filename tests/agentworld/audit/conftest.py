@@ -50,7 +50,7 @@ class Scene(NamedTuple):
     def play(self, name, *observations, close=True):
         """An episode with these steps, written one by one."""
         ledger = self.ledger
-        begun = Episode(name, SIMULATOR, EpisodeOpening(run=self.run))
+        begun = Episode.begun(name, SIMULATOR, EpisodeOpening(run=self.run))
         ledger.write([Opened(begun)])
         played = make.episode(*observations, base=begun)
         for step in played.steps:

@@ -42,7 +42,7 @@ def stages(**sft: object) -> tuple[Checkpoint, ...]:
 
 
 def play(ledger: Ledger, run: AgentRun) -> None:
-    begun = Episode("e", run.simulator, EpisodeOpening(run=run.id))
+    begun = Episode.begun("e", run.simulator, EpisodeOpening(run=run.id))
     ledger.write([Opened(begun)])
     ledger.write([Taken(run.id, step) for step in make.episode("[0] ~", "[0] ~", base=begun).steps])
 

@@ -20,7 +20,7 @@ OTHER = make.digest("other")
 
 
 def episode(name: str, *observations: str) -> Episode:
-    begun = Episode(name, RUN.simulator, EpisodeOpening(run=RUN.id))
+    begun = Episode.begun(name, RUN.simulator, EpisodeOpening(run=RUN.id))
     return make.episode(*observations, base=begun)
 
 

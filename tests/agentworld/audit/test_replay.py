@@ -79,6 +79,7 @@ def test_what_is_not_as_it_was_recorded_is_named(tmp_path):
 def test_an_erased_episode_is_not_replayed_and_opens_no_run(tmp_path):
     served = make_service.service(tmp_path)
     episode = asyncio.run(make_service.play(served.client(), "ls"))
+    asyncio.run(served.client().end(episode))
     served.ledger.erase_texts(episode)
     with pytest.raises(Conflict, match="step 1 .* was erased by retention"):
         asyncio.run(replay_episode(episode, served.client(), "me"))

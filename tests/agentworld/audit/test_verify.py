@@ -18,6 +18,7 @@ from agentworld.simulate.sealing import checkpoint_name
 FINAL = make.digest("final")
 SIMULATOR = make.digest("simulator")
 ZEROS = "sha256:" + "0" * 64
+OTHER_OPENING = "CAST(json_set(CAST(opening AS TEXT), '$.turn_limit', 33) AS BLOB)"
 
 
 def test_an_honest_record_has_no_problems_and_is_signed_to_its_end(scene):
@@ -60,7 +61,9 @@ def test_what_is_not_signed_yet_is_told(scene):
             ["UPDATE episodes SET key = -key", "UPDATE episodes SET key = key + 3"],
             "do not follow",
         ),
-        (["UPDATE episodes SET opening = json_set(opening, '$.turn_limit', 33)"], "did not begin"),
+        ([f"UPDATE episodes SET opening = {OTHER_OPENING}"], "did not begin"),
+        ([f"UPDATE episodes SET opening_digest = '{ZEROS}'"], "did not begin"),
+        (["UPDATE episodes SET copied = 1"], "did not begin"),
         (["UPDATE episodes SET closed = 'expired' WHERE id = 'first'"], "did not end"),
         (["DELETE FROM log WHERE sequence = 3"], "entry 3 of the log is missing"),
         (["DELETE FROM log WHERE sequence > 4"], "its end is cut off"),
@@ -82,6 +85,9 @@ def test_what_is_not_signed_yet_is_told(scene):
         (["UPDATE steps SET reward = 9e999 WHERE episode = 2"], "do not follow"),
         (["UPDATE steps SET observation = x'ff' WHERE episode = 2"], "is garbled"),
         (["UPDATE episodes SET opening = '{}' WHERE id = 'second'"], "is garbled"),
+        (["UPDATE episodes SET opening = x'7b7d' WHERE id = 'second'"], "is garbled"),
+        (["UPDATE episodes SET opening = CAST(opening || ' ' AS BLOB)"], "is garbled"),
+        (["UPDATE steps SET observation = NULL WHERE episode = 2"], "is lost and was not erased"),
         (["UPDATE episodes SET closed = 'closed' WHERE id = 'second'"], "does not say so"),
         (["UPDATE episodes SET run = 'other' WHERE id = 'second'"], "holds 1 episodes and the log"),
     ],

@@ -114,13 +114,12 @@ def test_a_reset_whose_answer_got_lost_is_sent_again_under_its_name():
     assert first == again != other
 
 
-def test_a_run_whose_answer_got_lost_is_not_opened_twice():
-    error = failure(Script(httpx.ReadError))
-    assert (error.kind, error.retryable) == ("unavailable", True)
-
-
-def test_a_run_that_never_arrived_is_sent_again():
-    assert play(Script(httpx.ConnectError, RUN, RESET)) == []
+@pytest.mark.parametrize("lost", [httpx.ConnectError, httpx.ReadError])
+def test_a_run_whose_answer_got_lost_is_sent_again_under_its_name(lost):
+    script = Script(lost, RUN, RESET)
+    assert play(script) == []
+    first, again, _ = (request.headers.get("idempotency-key") for request in script.asked)
+    assert first == again is not None
 
 
 def test_a_simulator_that_stays_away_is_an_error():

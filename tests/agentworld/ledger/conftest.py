@@ -2,6 +2,8 @@
 
 import pytest
 
+from agentworld.ledger import Ledger
+
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def url(request, tmp_path):
@@ -9,3 +11,11 @@ def url(request, tmp_path):
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'ledger.db'}"
     return request.getfixturevalue("postgres_url")
+
+
+@pytest.fixture
+def ledger(url):
+    """Without an object store."""
+    ledger = Ledger(url)
+    yield ledger
+    ledger.close()

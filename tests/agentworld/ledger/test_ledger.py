@@ -1,50 +1,15 @@
 import threading
 import time
-import uuid
 
 import pytest
 
 import make
 from agentworld.errors import Conflict, InputError, NotFound, StoreError
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import Closed, Opened, Taken
-from agentworld.records.episode import Episode, EpisodeOpening, heads_digest
-from agentworld.records.run import RunClosing, RunOpening
+from agentworld.ledger.writes import Opened, Taken
+from agentworld.records.episode import Episode, EpisodeOpening, heads_digest, text_digest
 from agentworld.storage.objects import ObjectStore
-
-SIMULATOR = make.digest("simulator")
-OPENING = RunOpening(agent="terminal-agent", starting_weights=make.digest("starting"))
-
-
-@pytest.fixture
-def ledger(url):
-    ledger = Ledger(url)
-    yield ledger
-    ledger.close()
-
-
-def closing(name="final"):
-    return RunClosing(final_weights=make.digest(name))
-
-
-def open_episode(ledger, run=None, simulator=SIMULATOR, **opening):
-    run = run or ledger.open_run(OPENING, SIMULATOR).id
-    episode = Episode(uuid.uuid4().hex, simulator, EpisodeOpening(run=run, **opening))
-    ledger.write([Opened(episode)])
-    return episode
-
-
-def steps(episode, *observations):
-    """Steps that are linked to each other, the first one to the episode's start."""
-    return make.episode(*observations, base=episode).steps
-
-
-def taken(episode, *observations):
-    return [Taken(episode.opening.run, step) for step in steps(episode, *observations)]
-
-
-def end(episode, num_steps=0, reason="closed"):
-    return Closed(episode.opening.run, episode.id, num_steps, episode.head, reason)
+from make_ledger import OPENING, SIMULATOR, closing, end, open_episode, steps, taken
 
 
 def test_a_run_is_what_it_was_opened_with(ledger):
@@ -55,9 +20,9 @@ def test_a_run_is_what_it_was_opened_with(ledger):
 
 def test_a_run_counts_its_episodes_and_steps(ledger):
     first = open_episode(ledger)
-    second = open_episode(ledger, first.opening.run)
+    second = open_episode(ledger, first.run)
     ledger.write([*taken(first, "a", "b"), *taken(second, "c")])
-    run = ledger.run(first.opening.run)
+    run = ledger.run(first.run)
     assert (run.num_episodes, run.num_steps) == (2, 3)
 
 
@@ -83,11 +48,50 @@ def test_a_run_that_two_replicas_close_at_once_is_closed_by_both(ledger, url):
     replica.close()
 
 
-def test_a_run_is_closed_with_one_set_of_weights(ledger):
+def test_a_run_is_closed_with_one_set_of_weights_and_one_signature(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
     ledger.close_run(run, closing())
     with pytest.raises(Conflict, match="closed with other weights"):
         ledger.close_run(run, closing("other"))
+    with pytest.raises(Conflict, match="closed with another signature"):
+        ledger.close_run(run, closing().model_copy(update={"signature": "late"}))
+
+
+def test_a_run_is_opened_once_under_a_name(ledger):
+    run = ledger.open_run(OPENING, SIMULATOR, "name")
+    assert ledger.open_run(OPENING, SIMULATOR, "name") == run
+    with pytest.raises(Conflict, match="already holds"):
+        ledger.open_run(OPENING, make.digest("another simulator"), "name")
+    assert ledger.runs() == [run]
+
+
+def test_the_newest_run_comes_first(ledger):
+    opened = []
+    for _ in range(4):
+        opened.append(ledger.open_run(OPENING, SIMULATOR))
+        time.sleep(0.002)
+    assert ledger.runs() == opened[::-1]
+
+
+def test_the_open_episodes_of_a_run_end_with_it(ledger):
+    run = ledger.open_run(OPENING, SIMULATOR).id
+    begun, stepped, over = (open_episode(ledger, run) for _ in range(3))
+    elsewhere = open_episode(ledger)
+    ledger.write([*taken(stepped, "a", "b"), end(over, reason="done")])
+    ledger.close_run(run, closing())
+    reasons = [ledger.episode(each.id).closed for each in (begun, stepped, over, elsewhere)]
+    assert reasons == ["closed", "closed", "done", None]
+    told = [entry.fields for entry in ledger.log(run)]
+    assert [each["kind"] for each in told][-3:] == [
+        "episode-closed",
+        "episode-closed",
+        "run-closed",
+    ]
+    ends = {each["episode"]: (each["num_steps"], each["head"]) for each in told[-3:-1]}
+    assert ends == {
+        begun.id: (0, begun.head),
+        stepped.id: (2, steps(stepped, "a", "b")[-1].head),
+    }
 
 
 def test_runs_are_found_by_their_simulator_and_by_what_they_made(ledger):
@@ -128,16 +132,12 @@ def test_a_long_text_is_kept_in_the_object_store_and_a_short_one_in_its_row(url,
     ledger.close()
 
 
-def test_an_erased_episode_still_verifies(url, tmp_path):
+def test_a_long_opening_is_kept_in_the_object_store(url, tmp_path):
     ledger = Ledger(url, ObjectStore(str(tmp_path / "objects")))
-    episode, other = open_episode(ledger), open_episode(ledger)
-    ledger.write([*taken(episode, "secret" * 2_000, "secret"), *taken(other, "secret")])
-    ledger.erase_texts(episode.id)
-    found = ledger.episode(episode.id)
-    assert [(step.action, step.observation) for step in found.steps] == [(None, None)] * 2
-    assert found.intact
-    assert ledger.episode(other.id).steps[0].observation == "secret"
-    assert not [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
+    episode = open_episode(ledger, initial_state="tree" * 3_000)
+    (kept,) = [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
+    assert text_digest(kept.read_text()) == episode.opening_digest
+    assert ledger.episode(episode.id) == episode
     ledger.close()
 
 
@@ -154,12 +154,12 @@ def test_what_one_call_writes_is_written_whole_or_not_at_all(ledger):
     ledger.write([end(second)])
     with pytest.raises(Conflict, match="is closed"):
         ledger.write([*taken(first, "a"), *taken(second, "b")])
-    assert ledger.run(first.opening.run).num_steps == 0
+    assert ledger.run(first.run).num_steps == 0
 
 
 def test_an_episode_is_opened_and_goes_on_in_one_write(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
-    episode = Episode("new", SIMULATOR, EpisodeOpening(run=run))
+    episode = Episode.begun("new", SIMULATOR, EpisodeOpening(run=run))
     ledger.write([*taken(episode, "a", "b"), Opened(episode)])
     assert ledger.episode("new").steps == steps(episode, "a", "b")
 
@@ -167,10 +167,10 @@ def test_an_episode_is_opened_and_goes_on_in_one_write(ledger):
 def test_a_fork_is_opened_with_its_steps_and_goes_on(ledger):
     source = open_episode(ledger)
     ledger.write([*taken(source, "a", "b"), end(source, 2)])
-    fork = Episode("fork", SIMULATOR, EpisodeOpening(run=source.opening.run))
+    fork = Episode.begun("fork", SIMULATOR, EpisodeOpening(run=source.run))
     first, second, third = steps(fork, "a", "b", "c")
     ledger.write([Opened(fork._replace(steps=(first, second)))])
-    ledger.write([Taken(source.opening.run, third)])
+    ledger.write([Taken(source.run, third)])
     assert ledger.episode("fork").steps == (first, second, third)
     assert ledger.episode(source.id).steps == steps(source, "a", "b")
 
@@ -178,7 +178,7 @@ def test_a_fork_is_opened_with_its_steps_and_goes_on(ledger):
 def test_the_steps_of_many_episodes_of_two_runs_do_not_mix(ledger):
     runs = [ledger.open_run(OPENING, SIMULATOR).id for _ in range(2)]
     episodes = [
-        Episode(f"{number * 7919 % 300}", SIMULATOR, EpisodeOpening(run=runs[number % 2]))
+        Episode.begun(f"{number * 7919 % 300}", SIMULATOR, EpisodeOpening(run=runs[number % 2]))
         for number in range(300)
     ]
     ledger.write(list(map(Opened, episodes)))
@@ -193,7 +193,7 @@ def test_an_episode_is_opened_once(ledger):
     episode = open_episode(ledger)
     with pytest.raises(Conflict, match="already holds"):
         ledger.write([Opened(episode)])
-    assert ledger.run(episode.opening.run).log_length == 2
+    assert ledger.run(episode.run).log_length == 2
 
 
 def test_a_step_of_an_episode_that_is_not_there_changes_nothing(ledger):
@@ -201,18 +201,18 @@ def test_a_step_of_an_episode_that_is_not_there_changes_nothing(ledger):
     ghost = episode._replace(id="nobody")
     with pytest.raises(Conflict, match="reset to begin one"):
         ledger.write([*taken(episode, "a"), *taken(ghost, "a")])
-    run = ledger.run(episode.opening.run)
+    run = ledger.run(episode.run)
     assert (run.num_episodes, run.num_steps, run.log_length) == (1, 0, 2)
 
 
 def test_a_closed_run_takes_no_episode_and_no_step(ledger):
     episode = open_episode(ledger)
-    ledger.close_run(episode.opening.run, closing())
+    ledger.close_run(episode.run, closing())
     with pytest.raises(Conflict, match="is closed"):
         ledger.write(taken(episode, "a"))
     with pytest.raises(Conflict, match="is closed"):
-        open_episode(ledger, episode.opening.run)
-    run = ledger.run(episode.opening.run)
+        open_episode(ledger, episode.run)
+    run = ledger.run(episode.run)
     assert (run.num_episodes, run.num_steps) == (1, 0)
 
 
@@ -248,7 +248,7 @@ def test_a_step_is_written_for_the_run_of_its_episode_alone(ledger):
 
 def test_the_log_tells_all_that_happened_to_a_run_in_one_order(ledger):
     episode = open_episode(ledger)
-    run = episode.opening.run
+    run = episode.run
     ledger.write([*taken(episode, "a", "b"), end(episode, 2, "done")])
     ledger.close_run(run, closing())
     log = ledger.log(run)

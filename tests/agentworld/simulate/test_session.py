@@ -22,7 +22,7 @@ OPENINGS = st.sampled_from(
 
 
 def begun(opening):
-    return opened(Episode("e", MANIFEST.digest, opening))
+    return opened(Episode.begun("e", MANIFEST.digest, opening))
 
 
 def opened(episode):
@@ -30,7 +30,8 @@ def opened(episode):
 
 
 def whole(episode):
-    return Episode(episode.id, MANIFEST.digest, episode.opening, tuple(episode.steps))
+    begun = Episode.begun(episode.id, MANIFEST.digest, episode.opening)
+    return begun._replace(steps=tuple(episode.steps))
 
 
 def play(opening, turns):
@@ -102,7 +103,7 @@ def test_an_episode_that_is_read_again_goes_on_as_the_one_that_was_kept(episode)
 def test_a_fork_has_the_same_past_under_its_own_name(episode, data):
     ongoing = [step for step in episode.steps if not step.done]
     taken = data.draw(st.integers(0, len(ongoing)))
-    empty = Episode("fork", MANIFEST.digest, episode.opening)
+    empty = Episode.begun("fork", MANIFEST.digest, episode.opening)
     fork = session.forked(empty, episode.steps[:taken])
     assert fork.intact
     assert opened(fork).history == episode.history[: 1 + 2 * taken]
@@ -112,13 +113,13 @@ def test_a_fork_has_the_same_past_under_its_own_name(episode, data):
 def test_an_episode_that_is_over_is_forked_before_its_end():
     episode = play(EpisodeOpening(run="r", turn_limit=1), [("ls", "[0] ~")])
     with pytest.raises(Conflict, match="fork it earlier"):
-        session.forked(Episode("fork", MANIFEST.digest, episode.opening), episode.steps)
+        session.forked(Episode.begun("fork", MANIFEST.digest, episode.opening), episode.steps)
 
 
 @given(EPISODES)
 def test_a_replay_says_what_the_record_says_and_nothing_after_it(episode):
     replay = OpenEpisode(
-        Episode("replay", MANIFEST.digest, episode.opening), [], tuple(episode.steps)
+        Episode.begun("replay", MANIFEST.digest, episode.opening), [], tuple(episode.steps)
     )
     for step in episode.steps:
         shown = session.replayed(replay, session.Request(step.number, step.action))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import make
-from agentworld.records.episode import EpisodeOpening, Source, text_bytes
+from agentworld.records.episode import Episode, EpisodeOpening, Source, text_bytes
 from agentworld.storage.exports import (
     TRAJECTORIES,
     TRAJECTORY_SCHEMA,
@@ -41,7 +41,7 @@ def test_erased_texts_are_null_and_their_digests_stay(tmp_path):
 
 def test_the_steps_that_came_with_a_fork_are_told_apart(tmp_path):
     fork = EpisodeOpening(run="r", fork=Source(episode="other", step=1))
-    episode = make.episode("a", "b")._replace(opening=fork)
+    episode = make.episode("a", "b", base=Episode.begun("e", make.digest("s"), fork))
     write_transitions(tmp_path / "a.parquet", [episode])
     assert pq.read_table(tmp_path / "a.parquet")["copied"].to_pylist() == [True, False]
 

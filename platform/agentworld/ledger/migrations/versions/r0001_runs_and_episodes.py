@@ -11,6 +11,19 @@ _KEY = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 def upgrade() -> None:
     """Makes the first tables."""
+    _make_runs()
+    _make_episodes()
+    op.create_table(
+        "aliases",
+        sa.Column("sequence", sa.Integer, primary_key=True),
+        sa.Column("alias", sa.String, nullable=False, index=True),
+        sa.Column("simulator", sa.String, nullable=False),
+        sa.Column("set_by", sa.String, nullable=False),
+        sa.Column("at", sa.String, nullable=False),
+    )
+
+
+def _make_runs() -> None:
     op.create_table(
         "runs",
         sa.Column("id", sa.String, primary_key=True),
@@ -27,11 +40,23 @@ def upgrade() -> None:
         sa.Column("body", sa.LargeBinary, nullable=False),
     )
     op.create_table(
+        "checkpoints",
+        sa.Column("run", sa.String, sa.ForeignKey("runs.id"), primary_key=True),
+        sa.Column("length", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("envelope", sa.LargeBinary, nullable=False),
+    )
+
+
+def _make_episodes() -> None:
+    op.create_table(
         "episodes",
         sa.Column("key", _KEY, primary_key=True),
         sa.Column("id", sa.String, nullable=False, unique=True),
         sa.Column("run", sa.String, sa.ForeignKey("runs.id"), nullable=False),
-        sa.Column("opening", sa.Text, nullable=False),
+        sa.Column("opening", sa.LargeBinary),
+        sa.Column("erased", sa.Boolean, nullable=False),
+        sa.Column("opening_digest", sa.String, nullable=False),
+        sa.Column("copied", sa.Integer, nullable=False),
         sa.Column("at", sa.Float, nullable=False),
         sa.Column("closed", sa.String),
         sa.Index("episodes_of_run", "run", "closed"),
@@ -54,18 +79,4 @@ def upgrade() -> None:
         sa.Column("entry", sa.Integer, nullable=False),
         sa.Column("place", sa.Integer, nullable=False),
         sa.Column("at", sa.Float, nullable=False),
-    )
-    op.create_table(
-        "checkpoints",
-        sa.Column("run", sa.String, sa.ForeignKey("runs.id"), primary_key=True),
-        sa.Column("length", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("envelope", sa.LargeBinary, nullable=False),
-    )
-    op.create_table(
-        "aliases",
-        sa.Column("sequence", sa.Integer, primary_key=True),
-        sa.Column("alias", sa.String, nullable=False, index=True),
-        sa.Column("simulator", sa.String, nullable=False),
-        sa.Column("set_by", sa.String, nullable=False),
-        sa.Column("at", sa.String, nullable=False),
     )
