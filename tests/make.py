@@ -143,6 +143,7 @@ def acted(episode: Episode, number: int, **fields: object) -> TrajectoryStep:
         action=step.action,
         reward=step.reward,
         observation_digest=step.observation_digest,
+        low_confidence=step.confidence.low,
     )
     return told._replace(**fields)
 

@@ -15,11 +15,12 @@ class Shown(NamedTuple):
     reward: float | None = None
     done: bool = False
     truncated: bool = False
+    low_confidence: bool = False
 
 
 class ScriptedWorld:
     """Ends every episode at its third step; fails the episodes that it is told to, those that
-    are `shut` before they begin.
+    are `shut` before they begin. It is `unsure` of steps by task and number.
     """
 
     def __init__(
@@ -27,10 +28,12 @@ class ScriptedWorld:
         failing: frozenset[str] = frozenset(),
         shut: frozenset[str] = frozenset(),
         reward: Callable[[str], float] = lambda _action: 1.0,
+        unsure: Callable[[str, int], bool] = lambda _task, _step: False,
     ) -> None:
         self.failing = failing
         self.shut = shut
         self.reward = reward
+        self.unsure = unsure
         self.steps: dict[str, int] = {}
         self.num_episodes = 0
         self.sampled: list[Sampled | None] = []
@@ -46,7 +49,9 @@ class ScriptedWorld:
     async def step(self, episode: str, action: str, sampled: Sampled | None = None, /) -> Shown:
         self.sampled.append(sampled)
         self.steps[episode] += 1
-        if episode.partition(" ")[0] in self.failing:
+        task, _, _ = episode.partition(" ")
+        if task in self.failing:
             raise SimulatorError(f"no answer to {action!r}")
-        done = self.steps[episode] == 3
-        return Shown(reward=self.reward(action) if done else None, done=done)
+        number = self.steps[episode]
+        reward = self.reward(action) if number == 3 else None
+        return Shown(reward=reward, done=number == 3, low_confidence=self.unsure(task, number))

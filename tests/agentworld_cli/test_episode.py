@@ -46,6 +46,16 @@ def test_a_broken_episode_lists_its_problems_and_fails(call, played):
     assert "do not follow from each other" in done.out
 
 
+def test_an_episode_that_the_ledger_dropped_is_one_sentence_and_fails(call, played):
+    with sqlite3.connect(played.store / "ledger.db") as database:
+        database.execute("DELETE FROM steps")
+        database.execute("DELETE FROM episodes")
+    done = call(f"episode verify {played.episode} --store {played.store}")
+    assert done.code == 8
+    assert f"was opened in run {played.run} (entry 2 of its log) and is gone" in done.error
+    assert done.error.count("\n") == 1
+
+
 def test_an_episode_is_forked_at_a_step(call, played):
     done = call(f"episode fork {played.episode} --step 2 --url {played.url}")
     forked = played.ledger.episode(done.out.strip())

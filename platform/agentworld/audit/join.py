@@ -35,6 +35,8 @@ class JoinReport(Record):
     num_other_action: int
     num_other_observation: int
     num_other_reward: int
+    num_other_confidence: int
+    """Of the steps in both: one says that the simulator was not sure, the other that it was."""
     num_repeated: int
     """Lines of the trajectory beyond the first of a step."""
     num_torn: int
@@ -51,6 +53,7 @@ class JoinReport(Record):
             or self.num_other_action
             or self.num_other_observation
             or self.num_other_reward
+            or self.num_other_confidence
         )
 
 
@@ -64,9 +67,11 @@ class _Told(NamedTuple):
     action: Digest
     observation: Digest
     reward: float | None
+    confidence: bool
+    """Low."""
 
 
-_COMPARED = ("simulator", "action", "observation", "reward")
+_COMPARED = ("simulator", "action", "observation", "reward", "confidence")
 
 
 def join_run(
@@ -93,7 +98,8 @@ def _by_ledger(episodes: Iterable[Episode]) -> Iterator[_Told]:
     for episode in episodes:
         for step in episode.steps[episode.num_copied :]:
             digests = episode.simulator, step.action_digest, step.observation_digest
-            yield _Told(episode.id, step.number, False, *digests, step.reward)
+            outcome = step.reward, step.confidence.low
+            yield _Told(episode.id, step.number, False, *digests, *outcome)
 
 
 def _by_agent(
@@ -104,7 +110,8 @@ def _by_agent(
             count["num_torn"] += 1
         elif isinstance(line, TrajectoryStep) and line.run == run.id:
             digests = line.simulator, text_digest(line.action), line.observation_digest
-            yield _Told(line.episode, line.step, True, *digests, line.reward)
+            outcome = line.reward, line.low_confidence
+            yield _Told(line.episode, line.step, True, *digests, *outcome)
 
 
 def _compare(told: list[_Told]) -> Counter[str]:

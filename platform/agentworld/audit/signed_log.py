@@ -24,6 +24,10 @@ from agentworld.records.run import AgentRun, RunOpening
 class RunRecord(Protocol):
     """What a verification reads of the ledger."""
 
+    def runs(self) -> list[AgentRun]:
+        """All runs."""
+        ...
+
     def run(self, run: str) -> AgentRun:
         """A run; raises NotFound."""
         ...
@@ -67,6 +71,20 @@ def read_log(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
     except (ValueError, TypeError) as error:
         raise EvidenceError(
             f"the ledger's record of run {name} is garbled ({type(error).__name__}); restore it"
+        ) from error
+
+
+def opening_entry(episode: str, ledger: RunRecord) -> LogEntry | None:
+    """The entry of a run's log that tells of this episode's opening; null where none does.
+
+    Raises EvidenceError where a run is garbled, so that nobody can tell.
+    """
+    try:
+        entries = (entry for run in ledger.runs() for entry in ledger.log(run.id))
+        return next((entry for entry in entries if _opens(entry, episode)), None)
+    except (ValueError, TypeError) as error:
+        raise EvidenceError(
+            f"the ledger's record of its runs is garbled ({type(error).__name__}); restore it"
         ) from error
 
 
@@ -123,6 +141,11 @@ def _fields(entry: LogEntry) -> Fields:
     except (ValueError, RecursionError):
         return {}
     return fields if isinstance(fields, dict) else {}
+
+
+def _opens(entry: LogEntry, episode: str) -> bool:
+    fields = _fields(entry)
+    return (fields.get("kind"), fields.get("episode")) == ("episode-opened", episode)
 
 
 def _length_problems(run: AgentRun, log: list[LogEntry], newest: int) -> Iterator[str]:

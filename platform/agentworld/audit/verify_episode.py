@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from agentworld.audit.evidence import Evidence, EvidenceState, state_of
-from agentworld.audit.signed_log import RunRecord, SignedLog, read_log, step_problems
+from agentworld.audit.signed_log import (
+    RunRecord,
+    SignedLog,
+    opening_entry,
+    read_log,
+    step_problems,
+)
 from agentworld.errors import EvidenceError, NotFound, StoreError
 from agentworld.records.base import Digest, Record
 from agentworld.records.episode import CloseReason, Episode
@@ -24,6 +30,8 @@ class EpisodeVerification(Record):
     state: EvidenceState
     num_steps: int
     closed: CloseReason | None
+    erased: bool
+    """Retention took its texts away, so that their digests alone were compared."""
     last_entry: int
     """The last one of the run's log that tells of the episode; 0 where none does."""
     signed_length: int
@@ -40,8 +48,12 @@ class EpisodeTold(NamedTuple):
 
 
 def verify_episode(name: str, ledger: RunRecord, evidence: Evidence) -> EpisodeVerification:
-    """Checks an episode and its run's log; raises NotFound, and EvidenceError for a garbled one."""
-    log = read_log(_readable(name, ledger).run, ledger, evidence)
+    """Checks an episode and its run's log.
+
+    Raises NotFound where there never was such an episode, EvidenceError where it is gone or
+    garbled.
+    """
+    log = read_log(_kept(name, ledger).run, ledger, evidence)
     # Again, after its log: what a service adds meanwhile is told in the log's end.
     episode = _readable(name, ledger)
     entries, told = _entries_of(episode, log), episodes_told(log).get(name)
@@ -60,6 +72,7 @@ def verify_episode(name: str, ledger: RunRecord, evidence: Evidence) -> EpisodeV
         state=state_of(problems, signed=last <= log.signed_length),
         num_steps=len(episode.steps),
         closed=episode.closed,
+        erased=episode.opening is None,
         last_entry=last,
         signed_length=log.signed_length,
         problems=problems,
@@ -90,6 +103,20 @@ def episode_problems(
         yield str(error)
     else:
         yield from _differences(episode, told, log, ledger)
+
+
+def _kept(name: str, ledger: RunRecord) -> Episode:
+    """The episode; raises EvidenceError where a run's log names one that the ledger dropped."""
+    try:
+        return _readable(name, ledger)
+    except NotFound:
+        opened = opening_entry(name, ledger)
+        if opened is None:
+            raise
+        raise EvidenceError(
+            f"episode {name} was opened in run {opened.run} (entry {opened.sequence} of its log)"
+            " and is gone from the ledger; restore the ledger"
+        ) from None
 
 
 def _readable(name: str, ledger: RunRecord) -> Episode:

@@ -29,6 +29,11 @@ class Seen(Protocol):
         """Over because of the turn limit."""
         ...
 
+    @property
+    def low_confidence(self) -> bool:
+        """The world is not sure of the observation; a trainer masks the step."""
+        ...
+
 
 class World(Protocol):
     """Raises a typed error where it cannot answer; never makes an observation up."""

@@ -37,7 +37,7 @@ class Played(NamedTuple):
     task: Task
     turns: tuple[Turn, ...]
     success: bool | None
-    """Null is a hole: the episode could not be played to its end, by no fault of the agent."""
+    """Null is a hole: nobody knows how the episode ends, by no fault of the agent."""
     problem: str = ""
     """Why it ended before the task did."""
 
@@ -52,8 +52,8 @@ async def play(policy: Policy, world: World, task: Task) -> Played:
     """One episode; an action is the first line of what the policy says.
 
     A policy that says nothing, is cut off, or breaks its sandbox with a command has failed
-    the task. An engine or a simulator that fails, or a sandbox that cannot be had, leaves a
-    hole.
+    the task. An engine or a simulator that fails, a sandbox that cannot be had, or a world that
+    is not sure of the last observation leaves a hole.
     """
     turns: list[Turn] = []
     try:
@@ -72,6 +72,8 @@ async def play(policy: Policy, world: World, task: Task) -> Played:
         except (EngineError, SimulatorError) as error:
             return Played(task, tuple(turns), None, str(error))
         turns.append(Turn(action=action, observation=seen.observation))
+        if seen.done and seen.low_confidence:
+            return Played(task, tuple(turns), None, "the world is not sure of its last observation")
         if seen.done:
             return Played(task, tuple(turns), bool(seen.reward))
     return Played(task, tuple(turns), False, "the turn limit")

@@ -25,6 +25,8 @@ class LiveStep(NamedTuple):
     reward: float | None
     done: bool
     truncated: bool
+    low_confidence: bool = False
+    """Never: what a shell shows is so."""
 
 
 @dataclass

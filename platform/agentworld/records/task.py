@@ -20,6 +20,7 @@ class Task(Record):
     """An order in words, a start, a rule of success and a turn limit."""
 
     id: str
+    """Names the task, in the ledger and in an agent's log."""
     family: str
     """What kind of order it is, as its domain names it: `find`, `create`."""
     instruction: str
@@ -28,3 +29,6 @@ class Task(Record):
     success: SuccessRule
     turn_limit: int
     seed: int
+    """What it was drawn with; also its episodes' seed, unless their opening gives another, in a
+    simulator whose seed policy is `seeded`. Any other passes over it.
+    """

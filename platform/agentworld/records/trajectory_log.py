@@ -61,6 +61,8 @@ class TrajectoryStep(NamedTuple):
     """What was seen for it; null while a task is open, and without one."""
     observation_digest: Digest
     """Of what was seen."""
+    low_confidence: bool
+    """The simulator was not sure of what was seen."""
 
 
 class TrajectoryEnd(NamedTuple):
@@ -102,6 +104,7 @@ def trajectory_lines(result: StepResult, action: str, sampled: Sampled) -> list[
         action=action,
         reward=result.reward,
         observation_digest=text_digest(result.observation),
+        low_confidence=result.low_confidence,
     )
     if not result.done:
         return [step]
@@ -130,6 +133,10 @@ def read_line(data: bytes) -> TrajectoryLine:
 
 def _is_text(value: object) -> bool:
     return type(value) is str
+
+
+def _is_flag(value: object) -> bool:
+    return type(value) is bool
 
 
 def _is_name(value: object) -> bool:
@@ -166,5 +173,6 @@ _CHECKS: dict[str, Callable[[object], bool]] = {
     "action": _is_text,
     "reward": _or_null(_is_number),
     "observation_digest": _is_digest,
+    "low_confidence": _is_flag,
     "reason": get_args(CloseReason).__contains__,
 }

@@ -34,6 +34,9 @@ _PLACE = [
 _REWARD = _column(
     "reward", pa.float64(), "null without a task, and while a task is still open", null=True
 )
+_LOW_CONFIDENCE = _column(
+    "low_confidence", pa.bool_(), "below the manifest's threshold; to be masked"
+)
 TRANSITION_SCHEMA = pa.schema(
     [
         *_PLACE,
@@ -48,7 +51,7 @@ TRANSITION_SCHEMA = pa.schema(
         _column("truncated", pa.bool_(), "done because of the turn limit"),
         _column("mean_logprob", pa.float64(), "of the answer's tokens, if known", null=True),
         _column("agreement", pa.float64(), "share of further samples that agree", null=True),
-        _column("low_confidence", pa.bool_(), "below the manifest's threshold; to be masked"),
+        _LOW_CONFIDENCE,
         _column("head", pa.string(), "of the episode's chain after this step"),
     ]
 )
@@ -62,6 +65,7 @@ TRAJECTORY_SCHEMA = pa.schema(
         _column("action_digest", pa.string(), "of the bytes of the action"),
         _REWARD,
         _column("observation_digest", pa.string(), "of the bytes of the observation seen"),
+        _LOW_CONFIDENCE,
     ]
 )
 

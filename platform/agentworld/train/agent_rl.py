@@ -1,7 +1,7 @@
 """RL of an agent in a pinned simulator; no shell and no state tracker runs beside it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from agentworld.train.rollout import Attempt, Policy, roll_out
 from agentworld.train.save import save_checkpoint
 from agentworld.train.trainer import CHECKPOINTS, Ticking
 
+_MASKED = "masked_steps"
 _MAX_OBSERVATION_TOKENS = 64
 _SEEDS_PER_RUN = 1_000_000  # far from the seeds of validation's tasks
 
@@ -58,7 +59,7 @@ def run(
         recipe=recipe,
         parent=parent,
         simulator=simulator,
-        metrics=mean_reward(trainer),
+        metrics=_metrics(trainer),
     )
 
 
@@ -84,11 +85,24 @@ def _columns(attempts: Sequence[Attempt]) -> dict[str, object]:
         "prompt_ids": [attempt.prompt_ids for attempt in attempts],
         "completion_ids": [attempt.completion_ids for attempt in attempts],
         "logprobs": None,
-        "env_mask": [attempt.is_action for attempt in attempts],
+        "env_mask": [attempt.is_target for attempt in attempts],
         "episode_reward": [attempt.reward for attempt in attempts],
+        "num_masked": [attempt.num_masked for attempt in attempts],
     }
 
 
-def _reward(episode_reward: Sequence[float | None], **_: object) -> list[float | None]:
+def _reward(
+    episode_reward: Sequence[float | None],
+    num_masked: Sequence[int],
+    log_metric: Callable[[str, float], None],
+    **_: object,
+) -> list[float | None]:
     """What the simulator gave at the end of each episode; null is a hole."""
+    log_metric(_MASKED, sum(num_masked))
     return list(episode_reward)
+
+
+def _metrics(trainer: GRPOTrainer) -> dict[str, float]:
+    """Rewards, and the steps of all episodes whose observations the simulator is not sure of."""
+    masked = sum(float(entry.get(_MASKED, 0)) for entry in trainer.state.log_history)
+    return {**mean_reward(trainer), _MASKED: masked}

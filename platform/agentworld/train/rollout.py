@@ -2,6 +2,10 @@
 
 An episode becomes one token row: the policy's own tokens carry the loss, the observations'
 do not. An episode that the simulator fails is a hole: it has no reward, and never 0.
+
+An action whose observation the world is not sure of carries no loss either, for nobody knows what
+it led to; the actions around it do. A reward that comes with such an observation is none, so that
+the whole episode is a hole.
 """
 
 import asyncio
@@ -31,8 +35,10 @@ class Attempt:
     turns: list[Turn] = field(default_factory=list)
     prompt_ids: list[int] = field(default_factory=list)
     completion_ids: list[int] = field(default_factory=list)
-    is_action: list[int] = field(default_factory=list)
-    """1 for each completion token that the policy wrote."""
+    is_target: list[int] = field(default_factory=list)
+    """1 for each completion token that carries loss."""
+    num_masked: int = 0
+    """Steps whose observations the world is not sure of."""
     reward: float | None = None
     done: bool = False
 
@@ -41,10 +47,15 @@ class Attempt:
         """Everything so far."""
         return self.prompt_ids + self.completion_ids
 
-    def add(self, token_ids: Sequence[int], *, is_action: bool) -> None:
+    def add(self, token_ids: Sequence[int], *, is_target: bool) -> None:
         """Appends what the policy or the world wrote."""
         self.completion_ids += token_ids
-        self.is_action += [int(is_action)] * len(token_ids)
+        self.is_target += [int(is_target)] * len(token_ids)
+
+    def mask_last(self, num_tokens: int) -> None:
+        """Takes the loss from the step whose action is the last so many tokens."""
+        self.num_masked += 1
+        self.is_target[len(self.is_target) - num_tokens :] = [0] * num_tokens
 
 
 class Act(NamedTuple):
@@ -53,6 +64,8 @@ class Act(NamedTuple):
     action: str
     sampled: Sampled
     """All that it wrote, its end token among it."""
+    num_tokens: int
+    """Of all that it wrote."""
 
 
 @dataclass(frozen=True)
@@ -97,15 +110,16 @@ class Policy:
         """
         messages = agent_messages(attempt.task.instruction, attempt.turns)
         new = self._text(messages, prompted=True).removeprefix(self._text(messages[:-1]))
-        attempt.add(self.tokenizer.encode(new, add_special_tokens=False), is_action=False)
+        attempt.add(self.tokenizer.encode(new, add_special_tokens=False), is_target=False)
 
     def _take(self, attempt: Attempt, row: torch.Tensor) -> Act:
         end = self.tokenizer.eos_token_id
         ids = row.tolist()
         ids = ids[: ids.index(end) + 1] if end in ids else ids
-        attempt.add(ids, is_action=True)
+        attempt.add(ids, is_target=True)
         action = str(self.tokenizer.decode(ids, skip_special_tokens=True))
-        return Act(action, Sampled(str(self.tokenizer.decode(ids)), self.weights, self.step))
+        sampled = Sampled(str(self.tokenizer.decode(ids)), self.weights, self.step)
+        return Act(action, sampled, len(ids))
 
     def _text(self, messages: list[Message], *, prompted: bool = False) -> str:
         text = self.tokenizer.apply_chat_template(
@@ -115,7 +129,7 @@ class Policy:
 
 
 async def roll_out(policy: Policy, world: World, tasks: Sequence[Task]) -> list[Attempt]:
-    """Plays every task to its end; raises SimulatorError when half of them got no answer."""
+    """Plays every task to its end; raises SimulatorError when half of them are holes."""
     attempts = [Attempt(task) for task in tasks]
     await asyncio.gather(*(_begin(policy, world, attempt) for attempt in attempts))
     while going := [attempt for attempt in attempts if not attempt.done]:
@@ -124,8 +138,9 @@ async def roll_out(policy: Policy, world: World, tasks: Sequence[Task]) -> list[
     num_holes = sum(attempt.reward is None for attempt in attempts)
     if num_holes * 2 >= len(attempts):
         raise SimulatorError(
-            f"{num_holes} of {len(attempts)} episodes got no answer from the simulator; the"
-            " training stops here and continues from its last checkpoint"
+            f"{num_holes} of {len(attempts)} episodes have no reward, for the simulator gave no"
+            " answer or is not sure of its last one; the training stops here and continues from its"
+            " last checkpoint"
         )
     return attempts
 
@@ -137,7 +152,7 @@ async def _begin(policy: Policy, world: World, attempt: Attempt) -> None:
     except SimulatorError:
         attempt.done = True
         # A trainer reads no row without a token; this one is nobody's.
-        attempt.add([policy.tokenizer.eos_token_id], is_action=False)
+        attempt.add([policy.tokenizer.eos_token_id], is_target=False)
 
 
 async def _step(policy: Policy, world: World, attempt: Attempt, act: Act) -> None:
@@ -148,5 +163,8 @@ async def _step(policy: Policy, world: World, attempt: Attempt, act: Act) -> Non
         return
     attempt.turns.append(Turn(action=act.action, observation=result.observation))
     attempt.reward, attempt.done = result.reward, result.done
+    if result.low_confidence:
+        attempt.mask_last(act.num_tokens)
+        attempt.reward = None
     if not attempt.done:
         policy.hear(attempt)

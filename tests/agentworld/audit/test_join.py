@@ -61,6 +61,7 @@ def test_a_step_that_no_simulator_answered_is_an_alarm():
         ({"observation_digest": OTHER}, "other_observation"),
         ({"reward": 1.0}, "other_reward"),
         ({"simulator": OTHER}, "other_simulator"),
+        ({"low_confidence": True}, "other_confidence"),
     ],
 )
 def test_a_step_that_both_tell_otherwise_is_an_alarm(change, count):

@@ -58,9 +58,27 @@ def test_an_episode_that_its_runs_log_does_not_name_is_found(scene):
     assert f"the log of run {scene.run} does not name episode third" in problems
 
 
+def test_an_episode_that_the_ledger_dropped_is_told_by_its_runs_log(scene):
+    scene.change("DELETE FROM steps WHERE episode = 2", "DELETE FROM episodes WHERE id = 'second'")
+    sentence = rf"episode second was opened in run {scene.run} \(entry 6 of its log\) and is gone"
+    with pytest.raises(EvidenceError, match=sentence):
+        scene.verify_episode("second")
+
+
+def test_a_garbled_entry_names_no_episode_and_a_garbled_run_is_told(scene):
+    scene.change("UPDATE log SET body = x'00' WHERE sequence = 3")
+    with pytest.raises(NotFound):
+        scene.verify_episode("third")
+    scene.change("UPDATE runs SET opening = '{}'")
+    with pytest.raises(EvidenceError, match="record of its runs is garbled"):
+        scene.verify_episode("third")
+
+
 def test_an_erased_episode_is_verified(scene):
+    assert not scene.verify_episode("first").erased
     scene.ledger.erase_texts("first")
-    assert scene.verify_episode("first").state == "verified"
+    found = scene.verify_episode("first")
+    assert (found.state, found.erased) == ("verified", True)
 
 
 def test_an_episode_that_is_not_there_and_one_that_cannot_be_read_are_told(scene):

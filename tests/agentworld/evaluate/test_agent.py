@@ -22,16 +22,21 @@ class Step(NamedTuple):
     reward: float | None
     done: bool
     truncated: bool
+    low_confidence: bool = False
 
 
 class EchoWorld:
-    """Answers every `echo` as a shell would, or raises the error it was given."""
+    """Answers every `echo` as a shell would, or raises the error it was given.
 
-    def __init__(self, error=None, at_reset=None):
+    It is not sure of what it shows for the action `unsure`.
+    """
+
+    def __init__(self, error=None, at_reset=None, unsure=None):
         self._tasks = {}
         self._steps = {}
         self._error = error
         self._at_reset = at_reset
+        self._unsure = unsure
         self.sampled = []
         self.num_open = self.most_open = 0
 
@@ -52,9 +57,9 @@ class EchoWorld:
         self._steps[episode] += 1
         shown = action.removeprefix("echo ") + "\n[0] ~"
         task = self._tasks[episode]
-        step = Step(shown, *outcome(task, task.turn_limit, self._steps[episode], action, shown))
-        self.num_open -= step.done
-        return step
+        ended = outcome(task, task.turn_limit, self._steps[episode], action, shown)
+        self.num_open -= ended.done
+        return Step(shown, *ended, low_confidence=action == self._unsure)
 
 
 def played(answer, world=None):
@@ -119,6 +124,15 @@ def test_what_fails_beside_the_agent_leaves_a_hole(policy, world):
     found = played(lambda _: policy, world)
     assert found.success is None
     assert found.problem
+
+
+@pytest.mark.parametrize(("unsure", "success"), [("ls", True), ("echo besa", None)])
+def test_an_end_that_the_world_is_not_sure_of_leaves_a_hole(unsure, success):
+    found = played(
+        lambda messages: "ls" if len(messages) == 1 else "echo besa", EchoWorld(unsure=unsure)
+    )
+    assert (found.success, len(found.turns)) == (success, 2)
+    assert bool(found.problem) == (success is None)
 
 
 def test_a_sandbox_that_cannot_be_had_leaves_a_hole():

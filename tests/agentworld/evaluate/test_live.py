@@ -33,6 +33,7 @@ def test_an_episode_starts_with_the_tasks_files_and_ends_in_success():
     (read, said), num_steps = steps("cat rimo.txt", "echo besa")
     assert (read.observation, read.reward, read.done) == ("besa\n[0] ~", None, False)
     assert (said.reward, said.done, said.truncated) == (1.0, True, False)
+    assert not read.low_confidence
     assert num_steps == 2
 
 

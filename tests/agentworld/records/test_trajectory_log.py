@@ -31,6 +31,7 @@ LINES = st.one_of(
         action=ANY_TEXT,
         reward=st.none() | st.floats(allow_nan=False, allow_infinity=False),
         observation_digest=DIGESTS,
+        low_confidence=st.booleans(),
     ),
     st.builds(TrajectoryEnd, **PLACE, reason=st.sampled_from(["done", "limit", "closed"])),
 )
@@ -64,6 +65,7 @@ STEP = TrajectoryStep(
     action="ls",
     reward=None,
     observation_digest=make.digest("o"),
+    low_confidence=False,
 )
 
 
@@ -86,6 +88,7 @@ STEP = TrajectoryStep(
         ("reward", float("nan")),
         ("reward", 10**400),
         ("observation_digest", None),
+        ("low_confidence", 0),
     ],
 )
 def test_a_wrong_field_is_named(field, value):
@@ -119,5 +122,6 @@ def test_the_last_step_is_followed_by_the_end_of_its_episode():
 
 
 def test_a_step_that_is_not_the_last_one_is_a_line():
-    (line,) = trajectory_lines(make.step_result(), "ls", Sampled("ls", make.digest("w"), 3))
-    assert (line.policy, line.policy_step) == (make.digest("w"), 3)
+    unsure = make.step_result(low_confidence=True)
+    (line,) = trajectory_lines(unsure, "ls", Sampled("ls", make.digest("w"), 3))
+    assert (line.policy, line.policy_step, line.low_confidence) == (make.digest("w"), 3, True)

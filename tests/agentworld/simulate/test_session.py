@@ -156,3 +156,17 @@ def test_the_prompt_and_the_longest_answer_must_fit():
     with pytest.raises(EngineError, match="do not fit in 100") as caught:
         session.observation(manifest, Completion("[0] ~", 61, 3, "stop"))
     assert (caught.value.kind, caught.value.retryable) == ("context", False)
+
+
+def test_an_episode_has_its_tasks_seed_unless_it_names_another():
+    manifest = make.manifest(sampling={"seed_policy": "seeded"})
+    of_task = EpisodeOpening(run="r", task=make.task(seed=7))
+    seeds = [
+        session.seed(manifest, opening, 1)
+        for opening in (
+            of_task,
+            EpisodeOpening(run="r", seed=7),
+            of_task.model_copy(update={"seed": 8}),
+        )
+    ]
+    assert seeds[0] == seeds[1] != seeds[2]

@@ -46,6 +46,13 @@ def test_the_steps_that_came_with_a_fork_are_told_apart(tmp_path):
     assert pq.read_table(tmp_path / "a.parquet")["copied"].to_pylist() == [True, False]
 
 
+def test_what_the_simulator_was_not_sure_of_is_told_on_the_agents_side_too(tmp_path):
+    acted = make.acted(make.episode("a"), 1)
+    write_trajectories(tmp_path / "a.parquet", [acted, acted._replace(low_confidence=True)])
+    told = pq.read_table(tmp_path / "a.parquet")["low_confidence"].to_pylist()
+    assert told == [False, True]
+
+
 def test_a_file_of_no_steps_has_its_columns(tmp_path):
     assert write_trajectories(tmp_path / "a.parquet", []) == 0
     assert pq.read_schema(tmp_path / "a.parquet").equals(TRAJECTORY_SCHEMA)

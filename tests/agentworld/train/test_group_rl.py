@@ -53,3 +53,17 @@ def test_an_agent_is_trained_on_the_rewards_of_its_world(parent: Path, tmp_path:
         (ArtifactManifest.of(parent).digest, 0),
         (ArtifactManifest.of(parent).digest, 1),
     }
+
+
+def test_an_agent_learns_nothing_from_the_steps_that_its_world_is_not_sure_of_and_counts_them(
+    parent: Path, tmp_path: Path
+) -> None:
+    def trained(name: str, *unsure: int) -> Checkpoint:
+        world = ScriptedWorld(
+            reward=lambda action: float(len(action) % 2), unsure=lambda _task, step: step in unsure
+        )
+        return agent_rl.run(AGENT, parent, world, make.digest("s"), tmp_path / name, no_tick)
+
+    sure, again, masked = trained("sure"), trained("again"), trained("masked", 1, 2)
+    assert sure.artifact == again.artifact != masked.artifact
+    assert (sure.metrics["masked_steps"], masked.metrics["masked_steps"]) == (0, 2 * 8)

@@ -9,6 +9,8 @@ from agentworld.train.model import LanguageModel
 from agentworld.train.rollout import Attempt, Policy, roll_out
 from worlds import ScriptedWorld
 
+SHOWN = "<|user|>kolmir\n[0] ~<|assistant|>"
+
 
 def play(language_model: LanguageModel, world: ScriptedWorld, num_tasks: int) -> list[Attempt]:
     tasks = [make_errand(seed, held_out=False).task for seed in range(num_tasks)]
@@ -16,19 +18,19 @@ def play(language_model: LanguageModel, world: ScriptedWorld, num_tasks: int) ->
     return asyncio.run(roll_out(policy, world, tasks))
 
 
+def text_of(language_model: LanguageModel, attempt: Attempt, *, is_target: bool) -> str:
+    """What carries loss, or what carries none."""
+    told = zip(attempt.completion_ids, attempt.is_target, strict=True)
+    return str(language_model.tokenizer.decode([id_ for id_, on in told if on == is_target]))
+
+
 def test_an_episode_is_one_row_whose_actions_alone_carry_loss(
     language_model: LanguageModel,
 ) -> None:
     (attempt,) = play(language_model, ScriptedWorld(), 1)
-    heard = [
-        token
-        for token, is_action in zip(attempt.completion_ids, attempt.is_action, strict=True)
-        if not is_action
-    ]
-    shown = "<|user|>kolmir\n[0] ~<|assistant|>"
     assert attempt.reward == 1.0
     assert len(attempt.turns) == 3
-    assert language_model.tokenizer.decode(heard) == shown * 2
+    assert text_of(language_model, attempt, is_target=False) == SHOWN * 2
 
 
 def test_a_world_is_told_all_that_the_policy_wrote_and_which_policy_it_was(
@@ -38,20 +40,36 @@ def test_a_world_is_told_all_that_the_policy_wrote_and_which_policy_it_was(
     task = make_errand(0, held_out=False).task
     policy = Policy(*language_model, temperature=1.0, max_tokens=8, weights=weights, step=7)
     (attempt,) = asyncio.run(roll_out(policy, world, [task]))
-    written = [
-        token
-        for token, is_action in zip(attempt.completion_ids, attempt.is_action, strict=True)
-        if is_action
-    ]
     sampled = [each for each in world.sampled if each]
     assert len(sampled) == 3
     assert {(each.policy, each.policy_step) for each in sampled} == {(weights, 7)}
-    assert "".join(each.text for each in sampled) == language_model.tokenizer.decode(written)
+    written = text_of(language_model, attempt, is_target=True)
+    assert "".join(each.text for each in sampled) == written
+
+
+def test_an_action_whose_observation_is_unsure_carries_no_loss_and_the_others_do(
+    language_model: LanguageModel,
+) -> None:
+    world = ScriptedWorld(unsure=lambda _task, step: step == 2)
+    (attempt,) = play(language_model, world, 1)
+    first, second, third = (each.text for each in world.sampled if each)
+    assert text_of(language_model, attempt, is_target=True) == first + third
+    assert text_of(language_model, attempt, is_target=False) == SHOWN + second + SHOWN
+    assert (attempt.reward, attempt.num_masked) == (1.0, 1)
 
 
 def test_an_episode_that_the_simulator_fails_is_a_hole(language_model: LanguageModel) -> None:
     failing = make_errand(1, held_out=False).task.id
     attempts = play(language_model, ScriptedWorld(frozenset({failing})), 4)
+    assert [attempt.reward for attempt in attempts] == [1.0, None, 1.0, 1.0]
+
+
+def test_an_episode_whose_last_observation_is_unsure_is_a_hole(
+    language_model: LanguageModel,
+) -> None:
+    unsure = make_errand(1, held_out=False).task.id
+    world = ScriptedWorld(unsure=lambda task, step: (task, step) == (unsure, 3))
+    attempts = play(language_model, world, 4)
     assert [attempt.reward for attempt in attempts] == [1.0, None, 1.0, 1.0]
 
 
@@ -61,7 +79,7 @@ def test_an_episode_that_never_began_is_a_hole_with_a_row_of_its_own(
     shut = make_errand(1, held_out=False).task.id
     hole = play(language_model, ScriptedWorld(shut=frozenset({shut})), 4)[1]
     assert hole.reward is None
-    assert (len(hole.completion_ids), sum(hole.is_action)) == (1, 0)
+    assert (len(hole.completion_ids), sum(hole.is_target)) == (1, 0)
 
 
 def test_a_simulator_that_is_gone_stops_the_training(language_model: LanguageModel) -> None:
