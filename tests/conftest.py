@@ -1,5 +1,6 @@
 """What many rooms' tests share: a tiny model for real engines, a database server, patience."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,10 @@ from hypothesis import settings
 
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+# A test's store is its own, also where the shell names the ledger of a service.
+for name in ("LEDGER_URL", "OBJECTS_URL", "CHECKPOINTS_URL", "KEYS"):
+    os.environ.pop(f"AGENTWORLD_{name}", None)
 
 
 @pytest.fixture(scope="session")

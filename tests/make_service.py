@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,11 +16,17 @@ import make
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.fake import FakeEngine
 from agentworld.engine.process import LOOPBACK, free_port
-from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
+from agentworld.evidence.keys import (
+    SIMULATOR_KEYS,
+    STEP_KEYS,
+    ensure_signer,
+    load_signer,
+    load_trusted,
+)
 from agentworld.records.run import RunOpening
 from agentworld.simulate.app import create_app
-from agentworld.simulate.local import Stores
 from agentworld.simulate.sealing import Sealer
+from agentworld.simulate.stores import Stores
 from agentworld.steps.ledger import open_ledger
 from agentworld.storage.objects import WriteOnce
 
@@ -55,13 +62,16 @@ class Service(NamedTuple):
 def sealer(store: Path) -> Sealer:
     """What signs the logs of a store's simulator."""
     stores = Stores.of(store)
-    ensure_signer(stores.keys / STEP_KEYS)
+    own, steps = stores.keys / SIMULATOR_KEYS, stores.keys / STEP_KEYS
+    for folder in (own, steps):
+        ensure_signer(folder)
     return Sealer(
         open_ledger(store),
         SIMULATOR,
-        ensure_signer(stores.keys / SIMULATOR_KEYS),
+        partial(load_signer, own),
         WriteOnce(stores.checkpoints_url),
-        load_trusted(stores.keys / STEP_KEYS),
+        trusted=partial(load_trusted, own),
+        step_keys=partial(load_trusted, steps),
     )
 
 

@@ -14,6 +14,7 @@ from agentworld_cli import (
     demo,
     episode,
     evaluate,
+    keys,
     pipeline,
     run,
     simulator,
@@ -47,6 +48,7 @@ app.add_typer(episode.app, name="episode")
 app.add_typer(agent.app, name="agent")
 app.add_typer(alias.app, name="alias")
 app.add_typer(audit.app, name="audit")
+app.add_typer(keys.app, name="keys")
 app.add_typer(pipeline.app, name="pipeline")
 
 

@@ -35,8 +35,24 @@ def _digest(text: str) -> str:
         ) from error
 
 
+def _envelope(path: str | None) -> str | None:
+    from agentworld.errors import InputError
+
+    if path is None:
+        return None
+    try:
+        # An editor ends a file with a newline, and an envelope has none.
+        return Path(path).read_text(encoding="utf-8").rstrip("\n")
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {error}; give the signed envelope") from error
+
+
 _Weights = Annotated[
     str, typer.Option(metavar="DIGEST", callback=_digest, help="The digest of weights.")
+]
+_Signature = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", callback=_envelope, help="A DSSE envelope by who wrote them."),
 ]
 
 
@@ -62,12 +78,14 @@ def open_run(
 
 
 @app.command("close")
-def close_run(run: _Run, weights: _Weights, url: Url, as_json: Json = False) -> None:
+def close_run(
+    run: _Run, weights: _Weights, url: Url, signature: _Signature = None, as_json: Json = False
+) -> None:
     """End a run with the weights that it made; without a signature they are a claim."""
 
     async def close(client: "SimulatorClient") -> "AgentRun":
         await client.resume_run(run)
-        return await client.close_run(weights)
+        return await client.close_run(weights, signature)
 
     show_record(ask(url, close), as_json=as_json)
 

@@ -127,11 +127,23 @@ def attach(
 
 
 @app.command()
-def show(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+def show(
+    simulator: _Which,
+    model_signing: Annotated[
+        bool,
+        typer.Option("--model-signing", help="Print what OpenSSF model signing signs."),
+    ] = False,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
     """Print what a simulator is."""
-    from agentworld.steps.simulators import find, sheet
+    from agentworld.steps.simulators import find, sheet, signing_statement
 
-    show_record(sheet(find(simulator, Path(store)), Path(store)), as_json=as_json)
+    found = find(simulator, Path(store))
+    if model_signing:
+        sys.stdout.buffer.write(signing_statement(found).canonical)
+    else:
+        show_record(sheet(found, Path(store)), as_json=as_json)
 
 
 @app.command("list")
@@ -171,16 +183,27 @@ def verify(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = Fals
 
 @app.command()
 def serve(
-    simulator: _Which, recipe: RecipeName = DEFAULT_RECIPE, store: Store = DEFAULT_STORE
+    simulator: _Which,
+    recipe: Annotated[
+        str, typer.Option(help="A recipe whose engine is taken, not the pinned one.")
+    ] = "",
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Requests to the engine that are under way at once.")
+    ] = None,
+    store: Store = DEFAULT_STORE,
 ) -> None:
     """Answer agents until interrupted."""
     from agentworld.recipes import load_recipe, recipe_path
-    from agentworld.steps.serving import served_at
+    from agentworld.steps.serving import pinned_engine, served_at
     from agentworld.steps.simulators import find
 
-    engine = load_recipe(recipe_path(recipe)).engine
-    folder = find(simulator, Path(store)).folder
-    with served_at(folder, engine, Path(store), Path(store) / "logs" / folder.name) as url:
+    chosen = load_recipe(recipe_path(recipe)).engine if recipe else None
+    found = find(simulator, Path(store))
+    engine = chosen or pinned_engine(found.manifest)
+    if concurrency:
+        engine = engine.model_copy(update={"concurrency": concurrency})
+    logs = Path(store) / "logs" / found.folder.name
+    with served_at(found.folder, engine, Path(store), logs) as url:
         console.print(f"{simulator} answers at {url}", soft_wrap=True)
         while True:
             time.sleep(3600)

@@ -7,6 +7,8 @@ import pytest
 
 import make
 import make_service
+from agentworld.evidence.keys import STEP_KEYS, load_signer
+from agentworld.evidence.weights import RunWeights, sign_weights
 
 FINAL = make.digest("final")
 
@@ -19,6 +21,25 @@ def test_a_run_is_opened_and_closed_at_a_service(call, played):
     closed = call(f"run close {run} --weights {FINAL} --url {played.url} --json")
     assert json.loads(closed.out)["closing"]["final_weights"] == FINAL
     assert (opened.code, closed.code) == (0, 0)
+
+
+def test_a_run_is_closed_with_the_signature_of_a_file(call, played, tmp_path):
+    made = RunWeights(run=played.run, simulator=make_service.SIMULATOR, weights=FINAL)
+    signature = sign_weights(made, load_signer(played.store / "keys" / STEP_KEYS))
+    (tmp_path / "signature").write_text(signature + "\n")
+    words = f"--weights {FINAL} --signature {tmp_path / 'signature'} --url {played.url} --json"
+    closed = json.loads(call(f"run close {played.run} {words}").out)
+    assert closed["closing"]["signature"] == signature
+    verified = call(f"run verify {played.run} --store {played.store} --json")
+    assert json.loads(verified.out)["weights"] == "signed"
+
+
+def test_a_file_that_holds_no_signature_closes_nothing(call, played, tmp_path):
+    (tmp_path / "empty").touch()
+    words = f"--weights {FINAL} --signature {tmp_path / 'empty'} --url {played.url}"
+    done = call(f"run close {played.run} {words}")
+    assert "cannot be closed with this signature" in done.error
+    assert played.ledger.run(played.run).closing is None
 
 
 def test_an_opened_run_is_json_where_that_is_asked(call, played):
@@ -113,6 +134,10 @@ def test_a_run_is_exported(call, played, tmp_path):
         ("run open --agent a --weights no --url {0.url}", "'no' is no digest"),
         ("run close {0.run} --weights sha256:0 --url {0.url}", "'sha256:0' is no digest"),
         ("run close gone --weights " + FINAL + " --url {0.url}", "there is no run gone"),
+        (
+            "run close {0.run} --weights " + FINAL + " --signature gone --url {0.url}",
+            "cannot read gone",
+        ),
         ("run show {0.run} --url nowhere", "'nowhere' is no address"),
         ("run show {0.run} --url http://127.0.0.1:9", "is it running?"),
     ],

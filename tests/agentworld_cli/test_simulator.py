@@ -7,9 +7,17 @@ import pytest
 
 import endpoint
 import make
+from agentworld.errors import InputError
+from agentworld.evidence.statement import Statement
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.recipes.serve import SimulateRecipe
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.simulate.manifest import pin
+from agentworld.steps import serving
 from agentworld.storage.simulators import SimulatorStore
 from agentworld_cli.main import main
 
+THERE = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
 SHELL = "You simulate a shell."
 
 
@@ -49,6 +57,60 @@ def test_weights_are_imported_and_shown(call, recipe, tiny_model):
     assert (told["verifiable"], told["validated"]) == (True, False)
     manifest = told["manifest"]
     assert (manifest["system_prompt"], manifest["domains"]) == (SHELL, ["swe"])
+
+
+def test_the_statement_that_model_signing_signs_names_every_file(call, tmp_path):
+    simulator = make.pinned(tmp_path)
+    told = call("simulator", "show", simulator.digest, "--model-signing", "--json")
+    statement = Statement.parse(told.encode())
+    assert statement.canonical == told.encode()
+    named = {each["name"]: each["digest"] for each in statement.predicate["resources"]}
+    files = simulator.manifest.files
+    assert named == {name: digest.removeprefix("sha256:") for name, digest in files.items()}
+
+
+def test_an_endpoints_world_has_no_files_to_sign(call, tmp_path):
+    simulator = make.pinned(tmp_path, artifact=None, files={}, engine=THERE)
+    words = ("simulator", "show", simulator.digest, "--model-signing")
+    assert "has no files to sign" in call(*words, status=2)
+
+
+@pytest.fixture
+def served_with(monkeypatch):
+    """The engines that simulators were served with, none of which is started."""
+    engines = []
+
+    def served_at(_folder, engine, _store, _logs):
+        engines.append(engine)
+        raise InputError("this is not started")
+
+    monkeypatch.setattr(serving, "served_at", served_at)
+    return engines
+
+
+def test_a_simulator_is_served_by_its_pinned_engine_or_by_a_recipes(call, tmp_path, served_with):
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("name: mine\nengine:\n  cache_blocks: 7\n  dtype: bfloat16\n")
+    recipe = load_recipe(mine).engine
+    manifest = pin(
+        ArtifactManifest(files=make.manifest().files),
+        SimulateRecipe(),
+        recipe,
+        lock=make.digest("lock"),
+        context_tokens=512,
+    )
+    digest = make.pinned(tmp_path, **manifest.model_dump()).digest
+    call("simulator", "serve", digest, status=2)
+    call("simulator", "serve", digest, "--concurrency", "3", status=2)
+    call("simulator", "serve", digest, "--recipe", "demo", status=2)
+    three = recipe.model_copy(update={"concurrency": 3})
+    assert served_with == [recipe, three, load_recipe(recipe_path("demo")).engine]
+
+
+def test_an_endpoints_world_is_served_without_a_recipe(call, tmp_path, served_with):
+    simulator = make.pinned(tmp_path, artifact=None, files={}, engine=THERE)
+    call("simulator", "serve", simulator.digest, "--concurrency", "2", status=2)
+    assert [engine.concurrency for engine in served_with] == [2]
 
 
 def test_an_endpoint_and_a_file_are_a_world_that_is_told_to_be_unverifiable(call, tmp_path):

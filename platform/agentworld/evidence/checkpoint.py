@@ -6,7 +6,7 @@ It covers every entry so far, and so every answered step: entries name the heads
 from pydantic import ValidationError
 
 from agentworld.errors import EvidenceError
-from agentworld.evidence.envelope import sign, verify
+from agentworld.evidence.envelope import read_unverified, sign, verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.statement import Statement, Subject
 from agentworld.records.base import Digest, Record, first_problem
@@ -36,7 +36,15 @@ def sign_checkpoint(checkpoint: RunCheckpoint, signer: Signer) -> bytes:
 
 def verify_checkpoint(envelope: bytes, trusted: TrustedKeys) -> RunCheckpoint:
     """What one of the trusted keys signed; raises EvidenceError for anything else."""
-    statement = verify(envelope, trusted)
+    return _checkpoint(verify(envelope, trusted))
+
+
+def read_checkpoint(envelope: bytes, known: TrustedKeys) -> RunCheckpoint:
+    """What somebody signed, to compare it; raises EvidenceError where a known key did not."""
+    return _checkpoint(read_unverified(envelope, known))
+
+
+def _checkpoint(statement: Statement) -> RunCheckpoint:
     try:
         checkpoint = RunCheckpoint.model_validate(statement.predicate)
     except ValidationError as error:

@@ -39,8 +39,23 @@ def verify(envelope: bytes, trusted: TrustedKeys) -> Statement:
     """The statement that one of the trusted keys signed; raises EvidenceError for any other."""
     found = _read(envelope)
     _check_signature(found, trusted)
+    return _statement(found)
+
+
+def read_unverified(envelope: bytes, known: TrustedKeys) -> Statement:
+    """The statement, whoever signed it; of the known keys it is checked that they did.
+
+    For comparing, and not for relying on it. Raises EvidenceError like `verify`.
+    """
+    found = _read(envelope)
+    if known.keys() & found.signatures.keys():
+        _check_signature(found, known)
+    return _statement(found)
+
+
+def _statement(envelope: Envelope) -> Statement:
     try:
-        return Statement.parse(found.payload)
+        return Statement.parse(envelope.payload)
     except ValidationError as error:
         raise EvidenceError(
             f"what was signed is no in-toto statement ({first_problem(error)}); do not rely on it"

@@ -69,6 +69,12 @@ def rotate(folder: Path) -> Signer:
     return load_signer(folder)
 
 
+def current_key(folder: Path) -> str | None:
+    """The id of the current signer's key; null where a folder has public keys alone."""
+    path = folder / SIGNER
+    return _key_id(_read_private(path).public_key()) if path.exists() else None
+
+
 def load_trusted(folder: Path) -> TrustedKeys:
     """Every public key that is trusted."""
     paths = sorted((folder / TRUSTED).glob("*.pem"))

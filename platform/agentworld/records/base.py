@@ -92,4 +92,6 @@ def first_problem(error: ValidationError) -> str:
     """The first thing that pydantic found wrong, as words: where, what, which value."""
     problem = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in problem["loc"]) or "the whole"
+    if problem["type"] == "missing":  # what is around it may hold a secret
+        return f"{where}: {problem['msg']}"
     return f"{where}: {problem['msg']} (got {str(problem['input'])[:80]!r})"

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import agentworld
 from agentworld.engine.process import LOOPBACK, free_port, running
@@ -13,28 +12,9 @@ from agentworld.engine.server import serve
 from agentworld.recipes.serve import EngineRecipe
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.simulate.manifest import check_engine, check_files
+from agentworld.simulate.stores import Stores
 
 _READY_SECONDS = 300.0
-
-
-class Stores(NamedTuple):
-    """Where a service keeps what it answers, and the keys that it signs with."""
-
-    ledger_url: str
-    objects_url: str
-    checkpoints_url: str
-    keys: Path
-
-    @classmethod
-    def of(cls, folder: Path) -> "Stores":
-        """Files in one folder."""
-        whole = folder.resolve()
-        return cls(
-            ledger_url=f"sqlite:///{whole / 'ledger.db'}",
-            objects_url=str(whole / "objects"),
-            checkpoints_url=str(whole / "checkpoints"),
-            keys=whole / "keys",
-        )
 
 
 @contextmanager

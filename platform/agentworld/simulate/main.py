@@ -4,11 +4,16 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from pydantic import ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, ValidationError
 
 from agentworld.errors import AgentworldError, InputError
-from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
+from agentworld.evidence.keys import (
+    SIMULATOR_KEYS,
+    STEP_KEYS,
+    ensure_signer,
+    load_signer,
+    load_trusted,
+)
 from agentworld.ledger import Ledger
 from agentworld.records.base import Digest, first_problem
 from agentworld.records.simulator import Endpoint, SimulatorManifest
@@ -18,13 +23,12 @@ from agentworld.simulate.listening import listen
 from agentworld.simulate.manifest import check_files
 from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.seed_probe import prove_seeds
+from agentworld.simulate.stores import Stores
 from agentworld.storage.objects import ObjectStore, WriteOnce
 
 
-class Settings(BaseSettings):
-    """Addresses, as AGENTWORLD_MANIFEST and so on."""
-
-    model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
+class Settings(Stores):
+    """All that a service is told, as AGENTWORLD_MANIFEST and so on."""
 
     manifest: Path
     """The pinned simulator."""
@@ -36,13 +40,10 @@ class Settings(BaseSettings):
     engine_concurrency: int = 32
     """Of each replica."""
     engine_timeout_seconds: float = 120.0
-    ledger_url: str
-    objects_url: str
-    """Where long texts are kept."""
-    checkpoints_url: str
-    """The second store, of signed checkpoints; not where the ledger is."""
-    keys: Path
-    """A folder: `simulator` with the service's own keys, `steps` with those that close runs."""
+    idle_seconds: float = Field(3600.0, gt=0)
+    """An episode without a step for so long is ended."""
+    seal_seconds: float = Field(10.0, gt=0)
+    """How often logs that grew are signed."""
     host: str = "127.0.0.1"
     port: int = 8000
 
@@ -62,7 +63,14 @@ def serve(settings: Settings) -> None:
     )
     prove_seeds(manifest, connect, settings.engine_concurrency * len(urls), briefly=True)
     ledger = Ledger(settings.ledger_url, ObjectStore(settings.objects_url))
-    app = create_app(manifest, connect(), ledger, _sealer(settings, ledger, manifest.digest))
+    app = create_app(
+        manifest,
+        connect(),
+        ledger,
+        _sealer(settings, ledger, manifest.digest),
+        idle_seconds=settings.idle_seconds,
+        seal_seconds=settings.seal_seconds,
+    )
     listen(app, settings.host, settings.port)
 
 
@@ -80,13 +88,15 @@ def _engines(manifest: SimulatorManifest, settings: Settings) -> tuple[tuple[str
 
 
 def _sealer(settings: Settings, ledger: Ledger, simulator: Digest) -> Sealer:
-    steps = settings.keys / STEP_KEYS
+    own, steps = settings.keys / SIMULATOR_KEYS, settings.keys / STEP_KEYS
+    ensure_signer(own)
     return Sealer(
         ledger,
         simulator,
-        ensure_signer(settings.keys / SIMULATOR_KEYS),
+        partial(load_signer, own),
         WriteOnce(settings.checkpoints_url),
-        load_trusted(steps) if steps.is_dir() else None,
+        trusted=partial(load_trusted, own),
+        step_keys=lambda: load_trusted(steps) if steps.is_dir() else {},
     )
 
 

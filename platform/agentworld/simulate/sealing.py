@@ -1,14 +1,15 @@
 """Signing the logs of runs, at intervals and when a run is closed, with a copy elsewhere.
 
 The copy is written first and once: whoever shortens the ledger, or restores an old one, does
-not know how to take it back.
+not know how to take it back. Keys are read when they are needed, for they may be rotated.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
 
 from agentworld.errors import Conflict, EvidenceError, InputError
-from agentworld.evidence.checkpoint import RunCheckpoint, sign_checkpoint
+from agentworld.evidence.checkpoint import RunCheckpoint, read_checkpoint, sign_checkpoint
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.merkle import MerkleTree
 from agentworld.evidence.weights import RunWeights, check_weights
@@ -25,15 +26,18 @@ class Sealer:
         self,
         ledger: Ledger,
         simulator: Digest,
-        signer: Signer,
+        signer: Callable[[], Signer],
         second_store: WriteOnce,
-        step_keys: TrustedKeys | None = None,
+        *,
+        trusted: Callable[[], TrustedKeys] = dict,
+        step_keys: Callable[[], TrustedKeys] = dict,
     ) -> None:
         self._ledger = ledger
         self._simulator = simulator
         self._signer = signer
-        self._step_keys = step_keys or {}
         self._second_store = second_store
+        self._trusted = trusted
+        self._step_keys = step_keys
         self._trees: dict[str, MerkleTree] = {}
         self._turn = Lock()
 
@@ -43,27 +47,42 @@ class Sealer:
             return
         made = RunWeights(run=run.id, simulator=run.simulator, weights=closing.final_weights)
         try:
-            check_weights(made, closing.signature, self._step_keys)
+            check_weights(made, closing.signature, self._step_keys())
         except EvidenceError as error:
             raise InputError(f"the run cannot be closed with this signature: {error}") from error
 
     def seal_all(self) -> int:
         """Signs every log that grew since it was signed last; returns how many."""
         grown = self._ledger.unsealed(self._simulator)
+        problems = []
         for run in grown:
-            self.seal(run)
+            try:
+                self.seal(run)
+            except EvidenceError as error:  # one log that forked keeps no other from being signed
+                problems.append(str(error))
         with self._turn:  # a run that stands still is not kept in memory
             self._trees = {run: tree for run, tree in self._trees.items() if run in grown}
+        if problems:
+            raise EvidenceError("; ".join(problems))
         return len(grown)
 
     def seal(self, run: str) -> None:
-        """Signs a log as it is now."""
+        """Signs a log as it is now; raises EvidenceError where another one was signed as this."""
         checkpoint = self._checkpoint(run)
-        envelope = sign_checkpoint(checkpoint, self._signer)
-        # Another replica, with a key of its own, may have signed the same length.
-        with suppress(Conflict):
-            self._second_store.put(checkpoint_name(run, checkpoint.length), envelope)
+        envelope = self._copied(checkpoint)
+        with suppress(Conflict):  # another replica was faster, with the same copy
             self._ledger.add_checkpoint(run, checkpoint.length, envelope)
+
+    def _copied(self, checkpoint: RunCheckpoint) -> bytes:
+        """What the second store holds of this length: ours, or the same by another key."""
+        name = checkpoint_name(checkpoint.run, checkpoint.length)
+        envelope = sign_checkpoint(checkpoint, self._signer())
+        try:
+            self._second_store.put(name, envelope)
+        except Conflict:
+            envelope = self._second_store.get(name)
+            _check_same(checkpoint, envelope, self._trusted())
+        return envelope
 
     def _checkpoint(self, run: str) -> RunCheckpoint:
         with self._turn:
@@ -73,6 +92,22 @@ class Sealer:
             return RunCheckpoint(
                 run=run, simulator=self._simulator, length=len(tree), root=tree.root
             )
+
+
+def _check_same(checkpoint: RunCheckpoint, envelope: bytes, known: TrustedKeys) -> None:
+    try:
+        stored = read_checkpoint(envelope, known)
+    except EvidenceError as error:
+        raise EvidenceError(
+            f"{checkpoint.length} entries of run {checkpoint.run} cannot be signed, for what the"
+            f" second store holds of them does not verify: {error}"
+        ) from error
+    if stored != checkpoint:
+        raise EvidenceError(
+            f"the log of run {checkpoint.run} has forked: of {checkpoint.length} entries the second"
+            f" store holds {stored.root} of run {stored.run}, and the ledger has {checkpoint.root};"
+            " stop what serves it, and find out which of the two is true"
+        )
 
 
 def checkpoint_name(run: str, length: int) -> str:

@@ -14,7 +14,7 @@ from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import Tick, share_of
 from agentworld.records.run import AgentRun, RunOpening
-from agentworld.simulate.local import Stores
+from agentworld.simulate.stores import Stores
 from agentworld.steps.addresses import open_registry, registry_digest
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import (

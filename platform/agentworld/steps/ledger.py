@@ -6,7 +6,7 @@ from agentworld.audit.evidence import Evidence
 from agentworld.errors import NotFound
 from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, load_trusted
 from agentworld.ledger import Ledger
-from agentworld.simulate.local import Stores
+from agentworld.simulate.stores import Stores
 from agentworld.storage.objects import ObjectStore, WriteOnce
 
 _SQLITE = "sqlite:///"
@@ -19,9 +19,13 @@ def open_ledger(store: Path) -> Ledger:
 
 
 def existing_ledger(store: Path) -> Ledger:
-    """The ledger of a store; raises NotFound before an empty one is made."""
-    if not Path(Stores.of(store).ledger_url.removeprefix(_SQLITE)).is_file():
-        raise NotFound(f"{store} holds no ledger; serve a simulator there, or name another store")
+    """The ledger of a store; raises NotFound before an empty file is made."""
+    url = Stores.of(store).ledger_url
+    file = Path(url.removeprefix(_SQLITE))
+    if url.startswith(_SQLITE) and not file.is_file():
+        raise NotFound(
+            f"{file.parent} holds no {file.name}; serve a simulator there, or name another store"
+        )
     return open_ledger(store)
 
 

@@ -6,11 +6,21 @@ from pathlib import Path
 
 from agentworld.client.simulator import SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog
+from agentworld.engine.programs import recipe_of
 from agentworld.recipes.serve import EngineRecipe
-from agentworld.simulate.local import Stores, serve_simulator
+from agentworld.records.simulator import Endpoint, SimulatorManifest
+from agentworld.simulate.local import serve_simulator
+from agentworld.simulate.stores import Stores
 from agentworld.steps.folders import MANIFEST
 from agentworld.steps.installed import check_installed
 from agentworld.storage.simulators import PinnedSimulator
+
+
+def pinned_engine(manifest: SimulatorManifest) -> EngineRecipe:
+    """The engine that a simulator was pinned with; an endpoint's world needs none."""
+    if isinstance(manifest.engine, Endpoint):
+        return EngineRecipe()
+    return recipe_of(manifest.engine)
 
 
 @contextmanager

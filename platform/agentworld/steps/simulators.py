@@ -5,10 +5,13 @@ from contextlib import closing
 from pathlib import Path
 
 from agentworld.audit.sources import world_models_of
-from agentworld.errors import NotFound
+from agentworld.errors import InputError, NotFound
+from agentworld.evidence.model_signing import model_statement
+from agentworld.evidence.statement import Statement
 from agentworld.ledger.aliases import AliasChange
 from agentworld.lineage.base import Registry
 from agentworld.records.base import Digest, Record
+from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.steps.addresses import check_store, open_registry
 from agentworld.steps.ledger import existing_ledger, open_ledger
@@ -59,6 +62,17 @@ def sheet(simulator: PinnedSimulator, store: Path) -> SimulatorSheet:
         reports=tuple(simulator.reports),
         manifest=simulator.manifest,
     )
+
+
+def signing_statement(simulator: PinnedSimulator) -> Statement:
+    """Its model's files in the OpenSSF form, unsigned; raises InputError for an endpoint."""
+    manifest = simulator.manifest
+    if manifest.artifact is None:
+        raise InputError(
+            f"{simulator.digest} is the world of an endpoint, which has no files to sign; name one"
+            " with weights"
+        )
+    return model_statement(ArtifactManifest(files=manifest.files), manifest.artifact)
 
 
 def set_alias(alias: str, name: str, store: Path, by: str) -> AliasChange:

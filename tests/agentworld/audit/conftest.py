@@ -1,6 +1,7 @@
 """A ledger on disk that somebody tampers with."""
 
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,7 +45,7 @@ class Scene(NamedTuple):
         return Evidence(trusted, self.second_store, load_trusted(steps) if steps.exists() else None)
 
     def seal(self):
-        signer = ensure_signer(self.folder / "keys")
+        signer = partial(ensure_signer, self.folder / "keys")
         return Sealer(self.ledger, SIMULATOR, signer, self.second_store).seal_all()
 
     def play(self, name, *observations, close=True):

@@ -1,4 +1,5 @@
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -200,7 +201,7 @@ def test_an_agent_of_somebodys_endpoint_ends_the_chain_there(tmp_path):
 def signed(told: Story) -> Story:
     """The story with a sealed log, and whom to trust."""
     store = told.sources.store
-    signer, copies = ensure_signer(store / "keys"), WriteOnce(str(store / "checkpoints"))
+    signer, copies = partial(ensure_signer, store / "keys"), WriteOnce(str(store / "checkpoints"))
     assert isinstance(told.sources.ledger, Ledger)
     Sealer(told.sources.ledger, told.run.simulator, signer, copies).seal_all()
     evidence = Evidence(load_trusted(store / "keys"), copies)

@@ -50,6 +50,14 @@ def test_a_server_answers_while_the_block_runs_and_is_gone_after_it(tmp_path):
     assert not is_alive(server.process.pid)
 
 
+def test_what_a_server_is_told_is_not_among_the_words_that_everybody_sees(tmp_path):
+    say = f"import os; print(os.environ['LEDGER'], os.environ['HOME'], flush=True); {HOLD}"
+    with start(tmp_path, "-c", say, LEDGER="a-password") as server:
+        wait_for(lambda: server.log.read_text().strip())
+        assert server.log.read_text().split() == ["a-password", os.environ["HOME"]]
+        assert "a-password" not in " ".join(server.process.args)
+
+
 def test_a_server_ends_when_the_block_fails(tmp_path):
     with pytest.raises(KeyError), start(tmp_path, "-c", HOLD) as server:
         raise KeyError("ours")
@@ -121,6 +129,8 @@ with running("it", [sys.executable, "-c", {HOLD!r}], {{}}, 1, pathlib.Path({str(
         [sys.executable, "-c", code], env=path, stdout=subprocess.PIPE
     ) as starter:
         child = int(starter.stdout.readline())
-        wait_for(lambda: b"sleep" in Path(f"/proc/{child}/cmdline").read_bytes())
+        # From then on it ends with its starter: what comes before has set that up.
+        server = sys.executable.encode()
+        wait_for(lambda: Path(f"/proc/{child}/cmdline").read_bytes().startswith(server))
         starter.kill()
     wait_for(lambda: not is_alive(child))

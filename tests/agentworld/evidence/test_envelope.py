@@ -9,7 +9,7 @@ from securesystemslib.dsse import Envelope
 
 import make
 from agentworld.errors import EvidenceError
-from agentworld.evidence.envelope import PAYLOAD_TYPE, sign, verify
+from agentworld.evidence.envelope import PAYLOAD_TYPE, read_unverified, sign, verify
 from agentworld.evidence.keys import ensure_signer, load_trusted
 
 
@@ -98,6 +98,17 @@ def test_a_trusted_keys_name_under_anothers_signature_is_refused(tmp_path, signe
     )
     with pytest.raises(EvidenceError, match="the signature is not that of the key"):
         verify(forged, trusted)
+
+
+def test_what_a_stranger_signed_can_be_read_and_what_a_known_key_did_not_sign_cannot(
+    tmp_path, signer, trusted
+):
+    other = ensure_signer(tmp_path)
+    strange = sign(make.statement(), other)
+    assert read_unverified(strange, trusted) == make.statement()
+    forged = strange.replace(other.public_key.keyid.encode(), signer.public_key.keyid.encode())
+    with pytest.raises(EvidenceError, match="the signature is not that of the key"):
+        read_unverified(forged, trusted)
 
 
 NO_ENVELOPES = {

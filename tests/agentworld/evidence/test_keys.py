@@ -21,6 +21,7 @@ from agentworld.evidence.envelope import sign, verify
 from agentworld.evidence.keys import (
     SIGNER,
     TRUSTED,
+    current_key,
     ensure_signer,
     load_signer,
     load_trusted,
@@ -154,6 +155,14 @@ def test_what_is_no_public_key_is_refused(tmp_path):
     (tmp_path / TRUSTED / "a.pem").write_bytes(b"no key")
     with pytest.raises(InputError, match=r"a\.pem is no public key"):
         load_trusted(tmp_path)
+
+
+def test_the_current_key_is_told_without_trusting_it(tmp_path):
+    assert current_key(tmp_path) is None
+    signer = ensure_signer(tmp_path)
+    (tmp_path / TRUSTED / f"{signer.public_key.keyid}.pem").unlink()
+    assert current_key(tmp_path) == signer.public_key.keyid
+    assert list((tmp_path / TRUSTED).iterdir()) == []
 
 
 def test_a_folder_without_keys_is_named(tmp_path):

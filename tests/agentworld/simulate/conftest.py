@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import httpx
@@ -77,9 +78,9 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
         sealer = Sealer(
             opened,
             pinned.digest,
-            ensure_signer(tmp_path / "keys" / SIMULATOR_KEYS),
+            partial(ensure_signer, tmp_path / "keys" / SIMULATOR_KEYS),
             WriteOnce(str(tmp_path / "checkpoints")),
-            load_trusted(tmp_path / "keys" / STEP_KEYS),
+            step_keys=partial(load_trusted, tmp_path / "keys" / STEP_KEYS),
         )
         app = create_app(pinned, engine, opened, sealer)
         return Served(engine, opened, httpx.ASGITransport(app, raise_app_exceptions=False))

@@ -14,8 +14,9 @@ from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.run import RunOpening
 from agentworld.records.simulator import Endpoint, Sampling
-from agentworld.simulate.local import Stores, serve_simulator
+from agentworld.simulate.local import serve_simulator
 from agentworld.simulate.manifest import pin, pin_endpoint
+from agentworld.simulate.stores import Stores
 
 ENGINE = EngineRecipe(kind="transformers-serve", cache_blocks=128, batch_tokens=256)
 OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))

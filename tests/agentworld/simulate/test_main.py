@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 import agentworld
 import endpoint
 import make
+import make_service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.process import free_port, running
 from agentworld.errors import EngineError, InputError
@@ -23,6 +25,7 @@ from agentworld.records.base import digest_bytes
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.run import RunOpening
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.simulate import main
 from agentworld.simulate.main import Settings, serve
 
 OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))
@@ -73,9 +76,8 @@ def folder(tmp_path):
     return folder
 
 
-def service(folder, engine_url):
-    port = free_port()
-    environment = {
+def environment_of(folder, engine_url) -> dict[str, str]:
+    return {
         "AGENTWORLD_MANIFEST": str(folder.parent / "manifest.json"),
         "AGENTWORLD_MODEL_FOLDER": str(folder),
         "AGENTWORLD_ENGINE_URLS": json.dumps([engine_url]),
@@ -84,11 +86,25 @@ def service(folder, engine_url):
         "AGENTWORLD_OBJECTS_URL": str(folder.parent / "objects"),
         "AGENTWORLD_CHECKPOINTS_URL": str(folder.parent / "checkpoints"),
         "AGENTWORLD_KEYS": str(folder.parent / "keys"),
+    }
+
+
+def service(folder, engine_url):
+    port = free_port()
+    environment = {
+        **environment_of(folder, engine_url),
         "AGENTWORLD_PORT": str(port),
         "PYTHONPATH": str(Path(agentworld.__file__).parents[1]),
     }
     command = [sys.executable, "-m", "agentworld.simulate.main"]
     return running("the service", command, environment, port, folder.parent / "service.log")
+
+
+def wait_for(holds):
+    deadline = time.monotonic() + 8  # sooner than a service signs where nobody says how often
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 async def play(url, num_episodes, num_steps):
@@ -179,6 +195,49 @@ def test_a_service_does_not_start_where_a_promised_seed_is_not_kept(folder):
 
     with pytest.raises(EngineError, match=r"status 2; .*\nerror: equal seeds do not give equal"):
         work()
+
+
+@pytest.fixture
+def apps(folder, engine_url, monkeypatch):
+    """What `main` would listen with, set up by the environment."""
+    for name, value in environment_of(folder, engine_url).items():
+        monkeypatch.setenv(name, value)
+    found = []
+    monkeypatch.setattr(main, "listen", lambda app, *_: found.append(app))
+    return found
+
+
+def test_the_environment_says_when_an_episode_expires_and_how_often_logs_are_signed(
+    folder, apps, monkeypatch
+):
+    monkeypatch.setenv("AGENTWORLD_IDLE_SECONDS", "0.2")
+    monkeypatch.setenv("AGENTWORLD_SEAL_SECONDS", "0.05")
+    assert main.main() == 0
+    ledger = Ledger(f"sqlite:///{folder.parent / 'ledger.db'}")
+    with make_service.listening(apps[0]) as url:
+        run, shown = asyncio.run(play(url, num_episodes=1, num_steps=1))
+        (episode,) = shown
+        wait_for(lambda: ledger.episode(episode).closed == "expired")
+        wait_for(lambda: len(ledger.log(run)) in ledger.checkpoints(run))
+    ledger.close()
+
+
+@pytest.mark.parametrize("name", ["IDLE_SECONDS", "SEAL_SECONDS"])
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "soon"])
+def test_an_interval_that_is_none_is_one_sentence(apps, monkeypatch, capsys, name, value):
+    monkeypatch.setenv(f"AGENTWORLD_{name}", value)
+    assert (main.main(), apps) == (2, [])
+    said = capsys.readouterr().err
+    assert f"error: the environment is wrong at {name.lower()}" in said
+    assert said.count("\n") == 1
+
+
+def test_what_is_not_set_is_named_and_no_password_is_told(apps, monkeypatch, capsys):
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:secret@host/ledger")
+    monkeypatch.delenv("AGENTWORLD_OBJECTS_URL")
+    assert (main.main(), apps) == (2, [])
+    said = capsys.readouterr().err
+    assert said == "error: the environment is wrong at objects_url: Field required\n"
 
 
 def test_a_service_without_an_engine_says_what_is_missing(folder):

@@ -1,7 +1,10 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import make
 from agentworld.domains.terminal.prompts import prompt_parts
+from agentworld.engine.programs import engine_arguments, recipe_of
 from agentworld.errors import InputError
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
 from agentworld.records.base import digest_bytes
@@ -13,6 +16,20 @@ from agentworld.simulate.manifest import check_code, check_engine, check_files, 
 from agentworld.simulate.session import history
 
 ENGINE = EngineRecipe(kind="transformers-serve")
+DTYPES = st.sampled_from(["float32", "bfloat16", "float16"])
+ENGINES = st.builds(
+    EngineRecipe,
+    dtype=DTYPES,
+    cache_blocks=st.integers(),
+    batch_tokens=st.integers(),
+) | st.builds(
+    EngineRecipe,
+    kind=st.just("vllm"),
+    dtype=DTYPES,
+    quantisation=st.none() | st.text() | st.sampled_from(["fp8", "--dtype", "--cb-num-blocks"]),
+    parallelism=st.integers(1, 2**31 - 1),
+    cache_blocks=st.integers(),
+)
 
 
 @pytest.fixture
@@ -72,6 +89,31 @@ def test_other_code_does_not_serve_a_manifest(folder, field, value):
 def test_an_engine_with_other_arguments_is_not_the_pinned_one(folder):
     with pytest.raises(InputError, match=r"pins engine\.arguments"):
         check_engine(pinned(folder), ENGINE.model_copy(update={"batch_tokens": 7}))
+
+
+@given(engine=ENGINES, concurrency=st.integers())
+def test_a_pinned_engine_is_started_again_from_its_manifest_alone(engine, concurrency):
+    asked = engine.model_copy(update={"concurrency": concurrency})
+    made = pin(
+        ArtifactManifest(files={}),
+        SimulateRecipe(),
+        asked,
+        lock=make.digest("constraints"),
+        context_tokens=512,
+    )
+    again = recipe_of(made.engine)
+    assert engine_arguments(again, 512) == engine_arguments(asked, 512)
+    check_engine(made, again)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("dtype", "float8"), ("arguments", ["--cb-num-blocks", "many"]), ("parallelism", 2)],
+)
+def test_an_engine_that_no_recipe_describes_is_not_started(field, value):
+    known = {"kind": "transformers-serve", "version": "5.19.0", "lock": make.digest("lock")}
+    with pytest.raises(InputError, match="the manifest's engine cannot be started here"):
+        recipe_of(make.manifest(engine={**known, field: value}).engine)
 
 
 def test_an_engine_of_another_version_is_not_the_pinned_one(folder):

@@ -13,6 +13,16 @@ def test_a_ledger_is_found_where_a_simulator_wrote_one(tmp_path):
     assert existing_ledger(tmp_path).runs() == [run]
 
 
+def test_a_ledger_that_the_environment_names_is_not_made_by_who_looks_for_it(tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere.db"
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", f"sqlite:///{elsewhere}")
+    with pytest.raises(NotFound, match=r"holds no elsewhere\.db"):
+        existing_ledger(tmp_path / "store")
+    assert list(tmp_path.iterdir()) == []
+    run = open_ledger(tmp_path / "store").open_run(make_service.OPENING, make_service.SIMULATOR)
+    assert existing_ledger(tmp_path / "another").runs() == [run]
+
+
 def test_what_proves_a_store_is_the_keys_that_signed_in_it(tmp_path):
     assert not has_keys(tmp_path)
     with pytest.raises(NotFound, match="holds no public key"):

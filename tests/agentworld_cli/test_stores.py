@@ -1,0 +1,46 @@
+"""The record of a service that keeps it elsewhere, read where the environment says."""
+
+import json
+from functools import partial
+
+import pytest
+
+import make_service
+from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
+from agentworld.ledger import Ledger
+from agentworld.simulate.sealing import Sealer
+from agentworld.storage.objects import WriteOnce
+
+
+def state(done) -> str:
+    return json.loads(done.out)["state"]
+
+
+@pytest.mark.slow
+def test_a_run_on_a_server_is_found_through_the_environment(
+    call, tmp_path, monkeypatch, postgres_url
+):
+    ledger, copies = Ledger(postgres_url), f"file://{tmp_path}/copies"
+    run = ledger.open_run(make_service.OPENING, make_service.SIMULATOR)
+    signer = partial(ensure_signer, tmp_path / "keys" / SIMULATOR_KEYS)
+    Sealer(ledger, make_service.SIMULATOR, signer, WriteOnce(copies)).seal_all()
+    ledger.close()
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", postgres_url)
+    monkeypatch.setenv("AGENTWORLD_CHECKPOINTS_URL", copies)
+    monkeypatch.setenv("AGENTWORLD_KEYS", str(tmp_path / "keys"))
+    store = tmp_path / "store"
+    (told,) = json.loads(call(f"run list --store {store} --json").out)
+    assert told["id"] == run.id
+    assert state(call(f"run verify {run.id} --store {store} --json")) == "verified"
+    assert not store.exists()
+
+
+def test_checkpoints_in_another_place_are_found_through_the_environment(
+    call, played, tmp_path_factory, monkeypatch
+):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "copies"
+    (played.store / "checkpoints").rename(elsewhere)
+    words = f"run verify {played.run} --store {played.store} --json"
+    assert state(call(words)) == "broken"
+    monkeypatch.setenv("AGENTWORLD_CHECKPOINTS_URL", f"file://{elsewhere}")
+    assert state(call(words)) == "verified"
