@@ -1,6 +1,7 @@
 """An engine that can fail in every way we know: a process of its own with a chat API.
 
-It writes down what it says before it says it, and which of its answers it spoiled.
+It writes down what it says before it says it, and which of its answers it spoiled. What it is, it
+always tells.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import random
 import secrets
 from pathlib import Path
 
+import endpoint
 from faults import law
 from faults.journal import Journal
 from faults.spoiled import SPOILED, Answer, response
@@ -28,6 +30,7 @@ class Engine:
         self._words = words
         self._number = 0
         self._last: Answer | None = None
+        self._told = endpoint.vllm(law.ENGINE_VERSION, words.version, law.CONTEXT_TOKENS)
         self._said = Journal(words.folder / "said.jsonl")
         self._faults = Journal(words.folder / "faults.jsonl")
 
@@ -47,7 +50,11 @@ class Engine:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request; whether the connection goes on."""
-        request, asked = await _read_request(reader)
+        path, request, body = await _read_request(reader)
+        if path in self._told:
+            writer.write(response(self._told[path]))
+            return True
+        asked: Answer = json.loads(body)
         self._number += 1
         chance = random.Random(f"{self._words.name} {self._words.seed} {self._number}")
         # Time enough for another replica to come to the same step.
@@ -100,12 +107,12 @@ def _choice(text: str, logprob: float) -> Answer:
     }
 
 
-async def _read_request(reader: asyncio.StreamReader) -> tuple[str, Answer]:
-    """The name of a request, and what it asks."""
-    head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[1:]
+async def _read_request(reader: asyncio.StreamReader) -> tuple[str, str, bytes]:
+    """The path and the name of a request, and what it asks."""
+    first, *head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (h.partition(":") for h in head)}
     body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return headers.get("x-request-id", ""), json.loads(body)
+    return first.split()[1], headers.get("x-request-id", ""), body
 
 
 async def _cut(writer: asyncio.StreamWriter, fault: str, answer: Answer) -> bool:

@@ -15,6 +15,9 @@ Message = dict[str, str]
 
 CLOSING = "echo .+"
 """The rule of every task: such an action ends it."""
+ENGINE_VERSION = "0"
+CONTEXT_TOKENS = 1_000_000
+"""What every engine is pinned with, and tells of itself."""
 _LONG = 300
 
 

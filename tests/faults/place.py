@@ -24,6 +24,7 @@ from agentworld.simulate.manifest import check_code
 from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.service import SimulatorService
 from agentworld.storage.objects import ObjectStore, WriteOnce
+from faults import law
 from faults.proxy import LOOPBACK
 
 ENGINE_TIMEOUT_SECONDS = 1.0
@@ -137,8 +138,8 @@ def _manifest(version: str) -> SimulatorManifest:
         artifact=ArtifactManifest(files=files).digest,
         control_text=f"You are the {version}.",
         sampling={"temperature": 1.0},
-        context_tokens=1_000_000,
-        engine={"kind": "vllm", "version": "0", "lock": make.digest("lock")},
+        context_tokens=law.CONTEXT_TOKENS,
+        engine={"kind": "vllm", "version": law.ENGINE_VERSION, "lock": make.digest("lock")},
         retry={"attempts": 2, "retry_on": ["engine", "slow", "capacity", "cut-off", "unparsable"]},
     )
     check_code(manifest)

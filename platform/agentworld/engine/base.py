@@ -3,11 +3,16 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
+from agentworld.errors import EngineFailure
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
 
 EngineKind = Literal["transformers-serve", "vllm", "openai"]
 """Programs with an OpenAI-compatible API; `openai` is one that somebody else runs."""
+
+
+BROKEN: tuple[EngineFailure, ...] = ("engine", "slow")
+"""Failures of the server; the others are about a request, or about the model."""
 
 
 class Completion(NamedTuple):

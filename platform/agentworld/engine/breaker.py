@@ -5,20 +5,20 @@ request's end counts only for the state that it was asked in: what was asked bef
 broke says nothing about its repair.
 """
 
+import logging
 import random
 import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from agentworld.engine.base import Completion, Engine
+from agentworld.engine.base import BROKEN, Completion, Engine
 from agentworld.errors import EngineError
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
 
 State = Literal["closed", "open", "half-open"]
 
-# The others are about a request, or about the model.
-_BROKEN = ("engine", "slow")
+_log = logging.getLogger(__name__)
 
 
 class CircuitBreaker:
@@ -32,6 +32,7 @@ class CircuitBreaker:
         self,
         engine: Engine,
         *,
+        name: str = "the engine",
         failures: int = 5,
         first_pause_seconds: float = 1.0,
         longest_pause_seconds: float = 60.0,
@@ -39,6 +40,7 @@ class CircuitBreaker:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine = engine
+        self._name = name
         self._limit = failures
         self._first_pause = first_pause_seconds
         self._longest_pause = longest_pause_seconds
@@ -72,7 +74,7 @@ class CircuitBreaker:
             completion = await self._engine.complete(messages, sampling, seed, affinity=affinity)
             healthy = True
         except EngineError as error:
-            healthy = False if error.kind in _BROKEN else None
+            healthy = False if error.kind in BROKEN else None
             raise
         finally:
             self._leave(era, healthy)
@@ -89,7 +91,7 @@ class CircuitBreaker:
             if left > 0 or self._probing:
                 pause = left if left > 0 else self._first_pause
                 raise EngineError(
-                    f"the engine failed {self._failures} times in a row and is left alone; come"
+                    f"{self._name} failed {self._failures} times in a row and is left alone; come"
                     f" back in {pause:.1f} s",
                     kind="open",
                     retry_after_seconds=pause,
@@ -113,10 +115,16 @@ class CircuitBreaker:
 
     def _open(self) -> None:
         self._era += 1
-        self._until = self._clock() + self._random.uniform(0, self._pause)
+        pause = self._random.uniform(0, self._pause)
+        self._until = self._clock() + pause
         self._pause = min(self._longest_pause, 2 * self._pause)
+        _log.warning(
+            "%s failed %d times in a row and is left alone for %.1f s",
+            *(self._name, self._failures, pause),
+        )
 
     def _close(self) -> None:
         self._era += 1
         self._until = None
         self._pause = self._first_pause
+        _log.info("%s answers again", self._name)

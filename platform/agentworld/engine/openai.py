@@ -12,13 +12,17 @@ from pydantic import JsonValue
 from agentworld.engine.answer import Question, read_answer
 from agentworld.engine.base import Completion, EngineKind
 from agentworld.engine.connections import Connections
+from agentworld.engine.refusal import refusal
 from agentworld.errors import EngineError, InputError
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
+from agentworld.storage.address import shown
 
 CHAT_PATH = "/v1/chat/completions"
 REQUEST = "chat-completions-v1"
-"""Named in every simulator manifest; changes whenever what an engine is asked does."""
+"""Named in every simulator manifest; changes whenever what an engine is asked does: the fields of
+the body, and U+FFFD where a text has half of a surrogate pair, which no request can hold.
+"""
 REQUEST_ID = "x-request-id"
 """The header that vLLM and `transformers serve` name their answer after, in `id`."""
 
@@ -47,6 +51,7 @@ class OpenAIEngine:
         timeout_seconds: float = 120.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        self.name = f"the engine at {shown(url)}"
         self._model = model
         self._kind = kind
         self._fixed = fixed
@@ -68,30 +73,34 @@ class OpenAIEngine:
         _check_fixed(sampling, self._fixed)
         body = request_body(self._kind, self._model, messages, sampling, seed) | self._logprobs
         question = Question(uuid4().hex, self._kind, self._model, sampling)
-        return read_answer(await self._send(question.request, body), question)
+        named = {REQUEST_ID: question.request}
+        return read_answer(await self._send("POST", CHAT_PATH, named, body), question)
+
+    async def read(self, path: str) -> bytes:
+        """What the server tells there; raises EngineError where it tells nothing."""
+        response = await self._send("GET", path, {})
+        if response.status_code != httpx.codes.OK:
+            raise refusal(response)
+        return response.content
 
     async def close(self) -> None:
         """Lets go of connections."""
         await self._connections.close()
 
-    async def _send(self, request: str, body: Fields) -> httpx.Response:
-        url, headers = self._connections.url, {REQUEST_ID: request} | self._authorisation
+    async def _send(
+        self, method: str, path: str, headers: dict[str, str], body: Fields | None = None
+    ) -> httpx.Response:
+        headers = headers | self._authorisation
         try:
-            return await self._connections.request("POST", CHAT_PATH, body, headers)
+            return await self._connections.request(method, path, body, headers)
         except httpx.TimeoutException as error:
             raise EngineError(
-                f"the engine at {url} gave no answer in time ({error}); give it more time or less"
-                " to do",
+                f"{self.name} gave no answer in time ({error}); give it more time or less to do",
                 kind="slow",
             ) from error
         except httpx.HTTPError as error:
             raise EngineError(
-                f"the engine at {url} gave no answer ({type(error).__name__}); is it running?"
-            ) from error
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"the messages hold {error.object[error.start]!r}, which is no character; leave it"
-                " out"
+                f"{self.name} gave no answer ({type(error).__name__}); is it running?"
             ) from error
 
 
@@ -105,7 +114,7 @@ def request_body(
     """The request as this kind of server takes it: `transformers serve` refuses other fields."""
     body: Fields = {
         "model": model,
-        "messages": [{"role": m["role"], "content": m["content"]} for m in messages],
+        "messages": [{"role": m["role"], "content": _encodable(m["content"])} for m in messages],
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "max_tokens": sampling.max_tokens,
@@ -113,6 +122,15 @@ def request_body(
     if seed is not None:
         body["seed"] = seed
     return body | _OWN_FIELDS[kind](sampling)
+
+
+def _encodable(text: str) -> str:
+    """The text as UTF-8 can hold it: both halves of a surrogate pair are one character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def _check_fixed(sampling: Sampling, fixed: Sampling | None) -> None:

@@ -4,10 +4,12 @@ import importlib.metadata
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from packaging.requirements import Requirement
 from pydantic import ValidationError
 
 from agentworld.engine.base import EngineKind
@@ -26,7 +28,7 @@ class Program(NamedTuple):
     """A server with an OpenAI-compatible API that can be started here."""
 
     distributions: tuple[str, ...]
-    """Names that it is installed under."""
+    """Names that it is installed under, each with the extras that serving asks for."""
     command: tuple[str, ...]
     """Up to the model's folder."""
     arguments: Callable[[EngineRecipe, int], tuple[str, ...]]
@@ -38,11 +40,16 @@ class Program(NamedTuple):
 
 def engine_version(kind: EngineKind) -> str:
     """The installed version of the program; raises InputError where it is not installed."""
-    for distribution in program(kind).distributions:
-        try:
-            return f"{distribution} {importlib.metadata.version(distribution)}"
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    name = installed_as(kind).name
+    return f"{name} {importlib.metadata.version(name)}"
+
+
+def installed_as(kind: EngineKind) -> Requirement:
+    """The program's distribution; raises InputError where it is not installed."""
+    for distribution in map(Requirement, program(kind).distributions):
+        with suppress(importlib.metadata.PackageNotFoundError):
+            importlib.metadata.distribution(distribution.name)
+            return distribution
     raise InputError(f"the engine {kind} is not installed here; install it or name another kind")
 
 
@@ -120,7 +127,7 @@ def _has_gpu() -> bool:
 
 _PROGRAMS: dict[EngineKind, Program] = {
     "transformers-serve": Program(
-        distributions=("transformers",),
+        distributions=("transformers[serving]",),
         command=("-m", "transformers.cli.transformers", "serve"),
         arguments=lambda recipe, context_tokens: _transformers_arguments(recipe),
         environment=_transformers_environment,

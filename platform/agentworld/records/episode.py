@@ -78,7 +78,7 @@ class Confidence(NamedTuple):
     agreement: float | None = None
     """Share of further samples that said the same; null where none were asked for."""
     low: bool = False
-    """Below the manifest's threshold."""
+    """Below a threshold of the manifest, or not known to reach it."""
 
 
 class EpisodeStep(NamedTuple):

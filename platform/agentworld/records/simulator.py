@@ -43,7 +43,7 @@ class EnginePin(Record):
     image: Digest | None = None
     """Of the container image that it runs in; null where it runs in an environment."""
     lock: Digest | None = None
-    """Of the constraints that its environment was installed from; null where it has an image."""
+    """Of the installed versions of it and all that it requires; null where it has an image."""
     dtype: str = "float32"
     quantisation: str | None = None
     parallelism: _Count = 1
@@ -76,7 +76,7 @@ class RetryPolicy(Record):
 
 
 class ConfidencePolicy(Record):
-    """How sure an answer must be, and what becomes of one that is not."""
+    """How sure an answer must be, and what becomes of one that is not, or not known to be."""
 
     num_samples: int = Field(1, ge=1, le=16)
     """Answers asked for each step; the first is the observation, the others agree or not."""
@@ -86,6 +86,14 @@ class ConfidencePolicy(Record):
     """Least share of the other samples that say the same."""
     below: Literal["mark", "refuse"] = "mark"
     """Marked, so that a trainer can mask it, or a typed error."""
+
+    @model_validator(mode="after")
+    def _compares_several(self) -> Self:
+        if self.min_agreement is not None and self.num_samples == 1:
+            raise ValueError(
+                "one sample agrees with nothing: raise num_samples, or unset min_agreement"
+            )
+        return self
 
 
 class SimulatorManifest(Record):

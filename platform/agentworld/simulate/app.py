@@ -1,6 +1,6 @@
 """The only wiring: a manifest, an engine and a ledger make a service."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agentworld import __version__
 from agentworld.client.simulator import SIMULATOR_HEADER
 from agentworld.engine.base import Engine
+from agentworld.engine.breaker import State
 from agentworld.ledger import Ledger
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.simulate import openenv
@@ -27,13 +28,14 @@ def create_app(
     ledger: Ledger,
     sealer: Sealer,
     *,
+    states: Callable[[], Mapping[str, State]] = dict,
     idle_seconds: float = 3600.0,
     seal_seconds: float = 10.0,
 ) -> FastAPI:
     """The service of one pinned simulator; raises InputError where this code is not the pinned.
 
     An episode without a step for `idle_seconds` is ended; logs are signed every `seal_seconds`
-    and when the service ends.
+    and when the service ends. `states` tells of each replica of the engine whether it is asked.
     """
     check_code(manifest)
     service = SimulatorService(manifest, engine, ledger, sealer)
@@ -53,6 +55,7 @@ def create_app(
 
     app = FastAPI(title="agentworld simulator", version=__version__, lifespan=working)
     app.state.service = service
+    app.state.engine_states = states
     app.include_router(router)
     app.router.routes.append(openenv.ROUTE)
     app.add_middleware(_Named, digest=service.digest)

@@ -98,6 +98,6 @@ async def get_manifest(service: Service) -> Response:
 
 
 @router.get("/health")
-async def get_health(service: Service) -> Health:
-    """The service listens."""
-    return Health(simulator=service.digest)
+async def get_health(request: Request, service: Service) -> Health:
+    """The service listens; without an engine it answers typed refusals."""
+    return Health(simulator=service.digest, engines=request.app.state.engine_states())

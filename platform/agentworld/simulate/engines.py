@@ -1,21 +1,23 @@
 """From addresses to one engine that the service can lean on.
 
-Each replica is behind a circuit breaker of its own, all of them behind one bound on what is
-under way, so that too much load is a typed refusal and a dead replica is not asked.
+Each replica is checked against the manifest, behind a circuit breaker of its own, all of them
+behind one bound on what is under way, so that another engine is not believed, too much load is a
+typed refusal and a dead replica is not asked.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.engine.admission import Admission
-from agentworld.engine.base import Engine
-from agentworld.engine.breaker import CircuitBreaker
+from agentworld.engine.attested import attested
+from agentworld.engine.breaker import CircuitBreaker, State
 from agentworld.engine.openai import OpenAIEngine
 from agentworld.engine.replicas import Replicas
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.storage.address import shown
 
 _WAITING_FOR_EACH = 64  # requests in the queue for each one under way
 
@@ -28,6 +30,19 @@ class Secrets(BaseSettings):
     engine_api_key: SecretStr = SecretStr("")
 
 
+class ConnectedEngines(Admission):
+    """One engine of all replicas, which are named by their addresses."""
+
+    def __init__(self, replicas: Mapping[str, CircuitBreaker], concurrency: int) -> None:
+        queue = concurrency * _WAITING_FOR_EACH
+        super().__init__(Replicas(replicas), concurrency=concurrency, queue=queue)
+        self._breakers = replicas
+
+    def states(self) -> dict[str, State]:
+        """Which replicas are asked, by their addresses without what is secret in them."""
+        return {shown(url): breaker.state for url, breaker in self._breakers.items()}
+
+
 def connect_engines(
     manifest: SimulatorManifest,
     urls: Sequence[str],
@@ -36,24 +51,24 @@ def connect_engines(
     concurrency: int,
     timeout_seconds: float,
     api_key: str = "",
-) -> Engine:
+) -> ConnectedEngines:
     """One engine of all replicas; `concurrency` is what each of them takes at once."""
     kind = manifest.engine.kind
-    replicas = {
-        url: CircuitBreaker(
-            OpenAIEngine(
-                url,
-                model,
-                kind=kind,
-                logprobs=kind == "vllm" or manifest.confidence.min_logprob is not None,
-                concurrency=concurrency,
-                timeout_seconds=timeout_seconds,
-                api_key=api_key,
-            ),
-            # Replicas of the service do not all probe at the same moment.
-            seed=secrets.randbits(32),
+    logprobs = kind == "vllm" or manifest.confidence.min_logprob is not None
+
+    def replica(url: str) -> CircuitBreaker:
+        server = OpenAIEngine(
+            url,
+            model,
+            kind=kind,
+            logprobs=logprobs,
+            concurrency=concurrency,
+            timeout_seconds=timeout_seconds,
+            api_key=api_key,
         )
-        for url in urls
-    }
-    at_once = concurrency * len(replicas)
-    return Admission(Replicas(replicas), concurrency=at_once, queue=at_once * _WAITING_FOR_EACH)
+        # Replicas of the service do not all probe at the same moment.
+        seed = secrets.randbits(32)
+        return CircuitBreaker(attested(server, manifest, model), name=server.name, seed=seed)
+
+    replicas = {url: replica(url) for url in urls}
+    return ConnectedEngines(replicas, concurrency * len(replicas))

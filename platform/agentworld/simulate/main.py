@@ -63,11 +63,13 @@ def serve(settings: Settings) -> None:
     )
     prove_seeds(manifest, connect, settings.engine_concurrency * len(urls), briefly=True)
     ledger = Ledger(settings.ledger_url, ObjectStore(settings.objects_url))
+    engine = connect()
     app = create_app(
         manifest,
-        connect(),
+        engine,
         ledger,
         _sealer(settings, ledger, manifest.digest),
+        states=engine.states,
         idle_seconds=settings.idle_seconds,
         seal_seconds=settings.seal_seconds,
     )

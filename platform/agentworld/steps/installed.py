@@ -1,14 +1,21 @@
 """What engines of this place come from: pinned with a simulator, checked before it is served."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from importlib import metadata
 from typing import NamedTuple
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from agentworld.engine.base import EngineKind
+from agentworld.engine.programs import installed_as
 from agentworld.errors import InputError
-from agentworld.records.base import Digest, first_problem
+from agentworld.records.base import Digest, digest_json, first_problem
 from agentworld.records.simulator import Endpoint, SimulatorManifest
-from agentworld.steps.code import lock_digest
 
 
 class Settings(BaseSettings):
@@ -30,22 +37,58 @@ class Installed(NamedTuple):
         return f"image {self.image}" if self.image else f"lock {self.lock}"
 
 
-def installed() -> Installed:
-    """Raises InputError where the environment names no digest."""
+def installed(kind: EngineKind) -> Installed:
+    """What an engine of this kind comes from; raises InputError for one that is not here, or an
+    image without a digest.
+    """
     try:
         image = Settings().engine_image
     except ValidationError as error:
         raise InputError(f"the environment is wrong at {first_problem(error)}") from error
-    return Installed(image, None if image else lock_digest())
+    return Installed(image, None if image else lock_digest(kind))
 
 
 def check_installed(manifest: SimulatorManifest) -> None:
     """Raises InputError where engines of this place come from elsewhere than the pinned one."""
     if isinstance(manifest.engine, Endpoint):
         return
-    pinned, here = Installed(manifest.engine.image, manifest.engine.lock), installed()
+    pinned = Installed(manifest.engine.image, manifest.engine.lock)
+    here = installed(manifest.engine.kind)
     if pinned != here:
         raise InputError(
             f"the simulator's engine was pinned with {pinned} and here is {here}; serve it there,"
             " or pin anew"
         )
+
+
+@cache
+def lock_digest(kind: EngineKind) -> Digest:
+    """Over the installed version of an engine and of everything that it requires."""
+    return digest_json(_versions(installed_as(kind)))
+
+
+def _versions(engine: Requirement) -> dict[str, str]:
+    """By name; what is required and not installed plays no part."""
+    found: dict[str, str] = {}
+    waiting, seen = [engine], set[tuple[str, frozenset[str]]]()
+    while waiting:
+        wanted = waiting.pop()
+        name, extras = canonicalize_name(wanted.name), frozenset(wanted.extras)
+        if (name, extras) in seen:
+            continue
+        seen.add((name, extras))
+        with suppress(metadata.PackageNotFoundError):
+            distribution = metadata.distribution(name)
+            found[name] = distribution.version
+            waiting += _required_by(distribution, extras)
+    return found
+
+
+def _required_by(
+    distribution: metadata.Distribution, extras: Iterable[str]
+) -> Iterator[Requirement]:
+    """Here, and for these extras."""
+    for requirement in map(Requirement, distribution.requires or ()):
+        marker = requirement.marker
+        if marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+            yield requirement

@@ -30,7 +30,7 @@ def pin_model(
 
 def frozen(artifact: ArtifactManifest, model: Path, chosen: Recipe) -> SimulatorManifest:
     """The manifest of a model as a recipe says; raises InputError for what cannot be served."""
-    here = installed()
+    here = installed(chosen.engine.kind)
     return pin(
         artifact,
         chosen.simulate,

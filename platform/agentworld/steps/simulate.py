@@ -50,7 +50,8 @@ def pin_version(recipe: str, store: str, ref: VersionRef) -> str:
             asyncio.run(_probe(client, artifact))
         return simulator.digest
 
-    inputs = {"version": registered.artifact, "installed": digest_json(installed())}
+    here = digest_json(installed(chosen.engine.kind))
+    inputs = {"version": registered.artifact, "installed": here}
     parts = [chosen.simulate, chosen.engine]
     step = run_step(Path(store), "simulate", parts, inputs, work)
     return str(simulators.find(output_of(str(step))).folder)

@@ -146,6 +146,21 @@ def test_pauses_grow_while_probes_fail_and_are_short_again_after_one_that_does_n
     assert guarded.pause() <= FIRST_PAUSE
 
 
+def test_a_breaker_that_opens_and_closes_says_so_by_the_engines_name(caplog):
+    caplog.set_level("INFO")
+    guarded = Guarded(name="the engine at http://there")
+    guarded.fail()
+    pause = guarded.pause()
+    guarded.now += pause
+    succeed(guarded.ask())
+    told = [(record.levelname, record.getMessage()) for record in caplog.records]
+    failed = f"failed 3 times in a row and is left alone for {pause:.1f} s"
+    assert told == [
+        ("WARNING", f"the engine at http://there {failed}"),
+        ("INFO", "the engine at http://there answers again"),
+    ]
+
+
 def test_breakers_of_different_seeds_pause_differently():
     one, other, again = Guarded(seed=1), Guarded(seed=2), Guarded(seed=1)
     for guarded in (one, other, again):

@@ -40,7 +40,7 @@ def complete(engine, sampling=GREEDY, messages=ASKED):
     return asyncio.run(engine.complete(messages, sampling))
 
 
-def body_sent(**settings):
+def body_sent(messages=ASKED, **settings):
     sent = []
 
     def keep(request):
@@ -48,7 +48,7 @@ def body_sent(**settings):
         return httpx.Response(503)
 
     with pytest.raises(EngineError):
-        complete(engine(keep, **settings))
+        complete(engine(keep, **settings), messages=messages)
     return sent[0]
 
 
@@ -83,9 +83,25 @@ def test_an_engine_that_is_gone_or_slow_may_come_back(raised, kind):
     assert (caught.value.kind, caught.value.retryable) == (kind, True)
 
 
-def test_what_is_no_character_cannot_be_asked():
-    with pytest.raises(InputError, match=r"'\\udcff', which is no character"):
-        complete(engine(), messages=[{"role": "user", "content": "ls \udcff"}])
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [
+        ("ls \udcff.txt", "ls \ufffd.txt"),
+        ("half \ud83d", "half \ufffd"),
+        ("\ud83d\ude00 \U0001f600 \udc00", "\U0001f600 \U0001f600 \ufffd"),
+        ("\ufeff\ude00\ud83d", "\ufeff\ufffd\ufffd"),
+        ("nul \0", "nul \0"),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_asked_as_the_replacement_character(said, sent):
+    messages = [{"role": "system", "content": said}, {"role": "user", "content": said}]
+    assert [each["content"] for each in body_sent(messages)["messages"]] == [sent, sent]
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_a_text_that_is_unicode_is_asked_as_it_is(said):
+    body = request_body("openai", "m", [{"role": "user", "content": said}], GREEDY)
+    assert body["messages"][0]["content"] == said
 
 
 @pytest.mark.parametrize("kind", ["vllm", "openai"])

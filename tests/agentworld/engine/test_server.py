@@ -8,6 +8,8 @@ import signal
 
 import pytest
 
+import make
+from agentworld.engine.attested import attested
 from agentworld.engine.base import Completion
 from agentworld.engine.openai import OpenAIEngine
 from agentworld.engine.server import serve
@@ -15,7 +17,7 @@ from agentworld.errors import EngineError, InputError
 from agentworld.recipes.serve import EngineRecipe
 from agentworld.records.simulator import Sampling
 
-MAX_TOKENS = 40
+MAX_TOKENS, CONTEXT_TOKENS = 40, 256
 GREEDY = Sampling(max_tokens=MAX_TOKENS)
 DRAWN = Sampling(max_tokens=MAX_TOKENS, temperature=1.0)
 PROMPTS = [f"echo {number} > a{number * 7}" for number in range(16)]
@@ -30,7 +32,15 @@ def asked(prompt):
 def serving(folder, logs, kind="transformers-serve", sampling=GREEDY):
     recipe = EngineRecipe(kind=kind, cache_blocks=128, batch_tokens=256)
     log = logs / "engine.log"
-    return serve(folder, recipe, sampling=sampling, context_tokens=256, log=log)
+    return serve(folder, recipe, sampling=sampling, context_tokens=CONTEXT_TOKENS, log=log)
+
+
+def pinned(served, context_tokens=CONTEXT_TOKENS):
+    """The engine behind the check that it is the pinned one."""
+    engine = {"kind": served.kind, "version": served.version, "lock": make.digest("lock")}
+    manifest = make.manifest(engine=engine, context_tokens=context_tokens)
+    server = OpenAIEngine(served.url, served.model, kind=served.kind, logprobs=True)
+    return attested(server, manifest, served.model)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +74,10 @@ def complete_all(engine, prompts, sampling=GREEDY):
 
 def say_all(served, prompts, sampling=GREEDY):
     """What the engine says to each, or the kind of its error."""
-    completions = complete_all(served.connect(), prompts, sampling)
+    return texts(complete_all(served.connect(), prompts, sampling))
+
+
+def texts(completions):
     return [each.kind if isinstance(each, EngineError) else each.text for each in completions]
 
 
@@ -107,11 +120,18 @@ def test_vllm_draws_each_answer_as_it_was_asked(vllm):
 
 @pytest.mark.slow
 def test_vllm_tells_how_sure_it_is_of_each_answer(vllm):
-    engine = OpenAIEngine(vllm.url, vllm.model, kind="vllm", logprobs=True)
-    completions = complete_all(engine, PROMPTS)
+    completions = complete_all(pinned(vllm), PROMPTS)
     sure = [each.mean_logprob for each in completions if isinstance(each, Completion)]
     assert len(set(sure)) > 4
     assert all(-20 < each <= 0 for each in sure)
+
+
+@pytest.mark.slow
+def test_vllm_tells_that_it_is_not_the_pinned_one(vllm):
+    for another in (vllm._replace(version="vllm 0.11.0"), vllm._replace(model="another")):
+        assert texts(complete_all(pinned(another), PROMPTS[:1])) == ["engine"]
+    (refused,) = complete_all(pinned(vllm, context_tokens=512), PROMPTS[:1])
+    assert "takes 256 tokens where 512 is asked for" in str(refused)
 
 
 @pytest.mark.slow
@@ -184,6 +204,6 @@ def test_vllm_answers_with_an_adapter_as_with_the_merged_weights(tiny_model, tmp
         shutil.copytree(tiny_model, tmp_path / name)
     lora(tmp_path)
     with serving(tmp_path / "beside", tmp_path, "vllm") as served:
-        said = say_all(served, PROMPTS)
+        said = texts(complete_all(pinned(served), PROMPTS))
     assert said == generate_all(tmp_path / "merged", PROMPTS)
     assert said != generate_all(tiny_model, PROMPTS)

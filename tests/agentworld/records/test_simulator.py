@@ -53,7 +53,7 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     "parser": TEXTS,
     "retry.attempts": st.integers(1, 10),
     "retry.retry_on": st.lists(st.sampled_from(["slow", "cut-off"]), max_size=2),
-    "confidence.num_samples": st.integers(1, 16),
+    "confidence.num_samples": st.integers(2, 16),
     "confidence.min_logprob": st.none() | st.floats(allow_nan=False, allow_infinity=False),
     "confidence.min_agreement": st.none() | SHARES,
     "confidence.below": st.sampled_from(["mark", "refuse"]),
@@ -200,3 +200,8 @@ def test_a_world_has_weights_or_an_endpoint(fields, words):
 def test_an_endpoints_address_holds_no_secret(url):
     with pytest.raises(ValueError, match="String should match"):
         Endpoint(url=url, model="m")
+
+
+def test_one_sample_is_not_asked_to_agree():
+    with pytest.raises(ValueError, match="one sample agrees with nothing: raise num_samples"):
+        ConfidencePolicy(min_agreement=0.5)

@@ -70,7 +70,7 @@ class Served(NamedTuple):
 def serve(tmp_path) -> Iterator[Callable[..., Served]]:
     """Serves with an answer and a manifest of the test's own; all share one ledger."""
 
-    def start(answer=shell, ledger=Ledger, **manifest):
+    def start(answer=shell, ledger=Ledger, states=dict, **manifest):
         engine, opened = FakeEngine(answer), ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
         ledgers.append(opened)
         pinned = make.manifest(**manifest)
@@ -82,7 +82,7 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
             WriteOnce(str(tmp_path / "checkpoints")),
             step_keys=partial(load_trusted, tmp_path / "keys" / STEP_KEYS),
         )
-        app = create_app(pinned, engine, opened, sealer)
+        app = create_app(pinned, engine, opened, sealer, states=states)
         return Served(engine, opened, httpx.ASGITransport(app, raise_app_exceptions=False))
 
     ledgers: list[Ledger] = []

@@ -316,6 +316,12 @@ def test_every_record_that_answers_holds_the_simulator(serve):
     assert {answer.json()["simulator"] for answer in answers} == {SIMULATOR}
 
 
+def test_a_service_is_ready_whatever_became_of_its_engines_and_says_so(serve):
+    states = {"http://here": "closed", "http://there": "open"}
+    health = serve(states=lambda: states).http("GET", "/health").json()
+    assert health == {"simulator": SIMULATOR, "status": "ready", "engines": states}
+
+
 def test_the_manifest_is_served_as_it_was_pinned(serve):
     assert serve().http("GET", "/manifest").json() == make.manifest().model_dump(mode="json")
 

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import httpx
 import pytest
 
 import endpoint
@@ -78,6 +79,8 @@ def test_the_world_of_an_endpoint_is_served_without_an_engine(tmp_path, monkeypa
         )
         with served as simulator:
             _, shown = asyncio.run(play(simulator))
+            health = httpx.get(f"{simulator}/health", trust_env=False).json()
+    assert health["engines"] == {there.url: "closed"}
     assert sorted(shown) == sorted(f"saw echo {n} > a{n * 7}" for n in range(10))
     assert {asked.headers["authorization"] for asked in there.asked} == {"Bearer a key"}
     assert there.asked[0].body["messages"][0]["content"].startswith("You simulate a shell.")

@@ -135,7 +135,7 @@ def test_all_that_a_recipe_says_of_a_world_is_pinned(folder):
         system_prompt="a shell",
         control_text="be slow",
         retry={"attempts": 3},
-        confidence={"min_agreement": 0.5},
+        confidence={"min_agreement": 0.5, "num_samples": 3},
         domains=("swe",),
     )
     manifest = pinned(folder, recipe)
@@ -189,3 +189,24 @@ def test_a_seeded_simulator_needs_an_engine_that_takes_seeds(folder):
     seeded = SimulateRecipe(sampling=Sampling(temperature=1.0, seed_policy="seeded"))
     with pytest.raises(InputError, match="takes no seed"):
         pinned(folder, seeded)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "key"),
+    [({"min_logprob": -1.0}, "min_logprob"), ({"num_samples": 3}, "num_samples")],
+    ids=["a log-probability that is not told", "samples that are all the same"],
+)
+def test_a_measure_that_cannot_tell_answers_apart_is_refused(folder, confidence, key):
+    recipe = SimulateRecipe(confidence=confidence)
+    with pytest.raises(InputError, match=rf"simulate\.confidence\.{key}"):
+        pinned(folder, recipe)
+    drawn = recipe.model_copy(update={"sampling": Sampling(temperature=1.0)})
+    assert pinned(folder, drawn, EngineRecipe(kind="vllm")).confidence == recipe.confidence
+
+
+def test_an_endpoint_is_not_asked_again_and_again_for_the_same_answer():
+    recipe = SimulateRecipe(confidence={"num_samples": 3, "min_logprob": -1.0})
+    with pytest.raises(InputError, match="3 samples at temperature 0 are all the same"):
+        pin_endpoint(THERE, recipe)
+    drawn = recipe.model_copy(update={"sampling": Sampling(temperature=1.0)})
+    assert pin_endpoint(THERE, drawn).confidence == recipe.confidence

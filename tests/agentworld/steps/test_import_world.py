@@ -64,6 +64,10 @@ def add_adapter(model):
 WRONG = {
     "code": (lambda model: (model / "run.py").touch(), r"run\.py may carry code"),
     "no template": (lambda model: (model / "chat_template.jinja").unlink(), "no chat template"),
+    "a template that reaches for Python": (
+        lambda model: (model / "chat_template.jinja").write_text("{{ ''.__class__.__mro__ }}"),
+        "access to attribute '__class__' of 'str' object is unsafe",
+    ),
     "an adapter that the engine leaves out": (add_adapter, "merge it into the weights, or set"),
 }
 

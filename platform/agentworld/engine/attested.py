@@ -1,0 +1,111 @@
+"""That the server at an address is the engine that was pinned: asked before it is believed.
+
+vLLM tells its version, its models and their context. `transformers serve` tells no version, lists
+the models of a cache and not the one that it was started with, and is healthy whatever it serves,
+so that there is nothing to ask it; what an endpoint is, nobody can verify.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from agentworld.engine.base import BROKEN, Completion, Engine
+from agentworld.engine.openai import OpenAIEngine
+from agentworld.errors import EngineError
+from agentworld.records.base import first_problem
+from agentworld.records.message import Message
+from agentworld.records.simulator import Sampling, SimulatorManifest
+
+
+class Attested:
+    """An engine that is checked before the first request, and again after it failed: what was
+    started in its place may be another.
+    """
+
+    def __init__(self, engine: Engine, check: Callable[[], Coroutine[None, None, None]]) -> None:
+        self._engine = engine
+        self._check = check
+        self._checked: asyncio.Task[None] | None = None
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        seed: int | None = None,
+        *,
+        affinity: str = "",
+    ) -> Completion:
+        """The engine's answer; raises what the check raises where it is not the pinned one."""
+        if self._checked is None:
+            self._checked = asyncio.create_task(self._check())
+        checked = self._checked
+        try:
+            await asyncio.shield(checked)  # others wait for it, whoever gives up
+            return await self._engine.complete(messages, sampling, seed, affinity=affinity)
+        except EngineError as error:
+            if checked.exception() or error.kind in BROKEN:
+                self._checked = None
+            raise
+
+    async def close(self) -> None:
+        """Lets go of the engine's connections."""
+        await self._engine.close()
+
+
+def attested(server: OpenAIEngine, manifest: SimulatorManifest, model: str) -> Engine:
+    """The server, asked what it is where its kind can tell."""
+    if manifest.engine.kind != "vllm":
+        return server
+    version = manifest.engine.version.rpartition(" ")[2]  # without the distribution's name
+    return Attested(server, partial(_check_vllm, server, version, model, manifest.context_tokens))
+
+
+class _Version(BaseModel):
+    version: str
+
+
+class _Model(BaseModel):
+    id: str
+    parent: str | None = None
+    """Of an adapter, which has its context."""
+    max_model_len: int | None = None
+
+
+class _Models(BaseModel):
+    data: list[_Model]
+
+
+async def _check_vllm(server: OpenAIEngine, version: str, model: str, context_tokens: int) -> None:
+    found = await _ask(server, "/version", _Version)
+    if found.version != version:
+        raise _another(server, f"is vLLM {found.version}", version)
+    models = {told.id: told for told in (await _ask(server, "/v1/models", _Models)).data}
+    if model not in models:
+        raise _another(server, f"serves {sorted(models)}", repr(model))
+    served = models[model]
+    context = models.get(served.parent or "", served).max_model_len
+    if context != context_tokens:
+        raise _another(server, f"takes {context} tokens", str(context_tokens))
+
+
+_Told = TypeVar("_Told", bound=BaseModel)
+
+
+async def _ask(server: OpenAIEngine, path: str, kind: type[_Told]) -> _Told:
+    try:
+        return kind.model_validate_json(await server.read(path))
+    except ValidationError as error:
+        raise EngineError(
+            f"{server.name} does not tell at {path} what it is: {first_problem(error)}"
+        ) from error
+
+
+def _another(server: OpenAIEngine, found: str, wanted: str) -> EngineError:
+    return EngineError(
+        f"{server.name} {found} where {wanted} is asked for; serve what the manifest pins, or pin"
+        " anew",
+        retryable=False,
+    )

@@ -1,0 +1,30 @@
+"""Whether a chat template from elsewhere makes a prompt, in the way that engines render it: by the
+tokenizer beside it, in transformers' sandbox of Jinja.
+"""
+
+from pathlib import Path
+
+from transformers import AutoTokenizer
+
+from agentworld.errors import InputError
+from agentworld.records.message import Message
+
+_CONVERSATION = [
+    Message(role="system", content="You simulate a Linux shell."),
+    Message(role="user", content="ls"),
+]
+
+
+def check_renders(folder: Path) -> None:
+    """Raises InputError where it makes none of a system's and a user's message, which is what a
+    world is asked with: where it reaches for Python, or knows no system.
+    """
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer.apply_chat_template(_CONVERSATION, tokenize=False, add_generation_prompt=True)
+    except Exception as error:  # whatever Python raises, a template can
+        said = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"{folder} has a chat template or a tokenizer that makes no prompt of a system's and a"
+            f" user's message ({said}); correct it"
+        ) from error

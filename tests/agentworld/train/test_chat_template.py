@@ -1,0 +1,63 @@
+"""Templates as strangers write them: transformers renders them in a sandbox, or not at all."""
+
+import re
+import shutil
+
+import pytest
+from jinja2.exceptions import SecurityError
+from transformers import AutoTokenizer
+
+from agentworld.errors import InputError
+from agentworld.storage.model_folder import check_safe
+from agentworld.train.chat_template import check_renders
+
+HOSTILE = {
+    "classes": "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+    "globals": "{{ raise_exception.__globals__.keys() }}",
+    "imports": "{{ cycler.__init__.__globals__.os.popen('id').read() }}",
+    "a formatted string": "{{ '{0.__class__.__mro__}'.format(messages) }}",
+    "what it is given": "{{ messages.append(messages[0]) }}",
+}
+
+
+@pytest.fixture
+def model(tiny_model, tmp_path):
+    """A model whose weights nobody looks at."""
+    return shutil.copytree(tiny_model, tmp_path / "model", ignore=lambda *_: ["model.safetensors"])
+
+
+def test_a_template_that_makes_a_prompt_is_taken(model):
+    check_renders(model)
+
+
+@pytest.mark.parametrize("template", HOSTILE.values(), ids=HOSTILE)
+def test_a_template_that_reaches_for_python_is_not_rendered(model, template):
+    (model / "chat_template.jinja").write_text(template)
+    check_safe(model)  # it compiles
+    messages = [{"role": "user", "content": "ls"}]
+    with pytest.raises(SecurityError, match="is unsafe"):
+        AutoTokenizer.from_pretrained(model).apply_chat_template(messages, tokenize=False)
+    with pytest.raises(InputError, match="makes no prompt of a system's .* is unsafe") as refused:
+        check_renders(model)
+    assert isinstance(refused.value.__cause__, SecurityError)
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{{ raise_exception('no system here') }}", "no system here"),
+        ("{{ messages[7].content }}", "list object has no element 7"),
+        ("{{ 1 / 0 }}", "division by zero"),
+        ("{{ range(10 ** 9) | list }}", "Range too big"),
+    ],
+)
+def test_a_template_that_fails_is_refused_with_its_reason(model, template, words):
+    (model / "chat_template.jinja").write_text(template)
+    with pytest.raises(InputError, match=re.escape(words)):
+        check_renders(model)
+
+
+def test_a_tokenizer_that_cannot_be_loaded_is_refused(model):
+    (model / "tokenizer.json").write_text("{}")
+    with pytest.raises(InputError, match="or a tokenizer that makes no prompt"):
+        check_renders(model)
