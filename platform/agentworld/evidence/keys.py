@@ -62,8 +62,16 @@ def ensure_signer(folder: Path) -> Signer:
 
 
 def rotate(folder: Path) -> Signer:
-    """A new signer in place of the current one, whose public key stays trusted."""
-    load_signer(folder)
+    """A new signer in place of the current one, whose public key stays trusted.
+
+    Raises NotFound where there is none; what is there and is no key is replaced.
+    """
+    try:
+        load_signer(folder)
+    except NotFound:
+        raise
+    except InputError:
+        pass
     with _draft(folder / SIGNER, _new_key()) as draft:
         draft.replace(folder / SIGNER)
     return load_signer(folder)

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from pydantic import Field, ValidationError
+from pydantic_settings import SettingsError
 
 from agentworld.errors import AgentworldError, InputError
 from agentworld.evidence.keys import (
@@ -117,6 +118,8 @@ def _settings() -> Settings:
         return Settings()
     except ValidationError as error:
         raise InputError(f"the environment is wrong at {first_problem(error)}") from error
+    except SettingsError as error:  # what is no JSON; its cause may quote a secret
+        raise InputError(f"the environment is wrong: {error}; give JSON") from None
 
 
 if __name__ == "__main__":

@@ -29,4 +29,9 @@ class Stores(BaseSettings):
             "checkpoints_url": str(whole / "checkpoints"),
             "keys": whole / "keys",
         }
-        return cls.model_validate(files | EnvSettingsSource(cls)())
+        return cls.model_validate(files | cls.named())
+
+    @classmethod
+    def named(cls) -> dict[str, str]:
+        """What the environment names."""
+        return EnvSettingsSource(cls)()

@@ -29,6 +29,7 @@ from agentworld.steps.folders import (
 )
 from agentworld.steps.guard import no_live_shell
 from agentworld.steps.heavy import lasting
+from agentworld.steps.ledger import ledger_digest
 from agentworld.steps.serving import served
 from agentworld.storage.simulators import PinnedSimulator
 
@@ -50,7 +51,6 @@ def agent(recipe: str, store: str, collected: str, simulator: str) -> str:
         with no_live_shell() as guard:
             learning = share_of(tick, 0, _IMITATION_SHARE)
             untrained = _imitate(chosen, Path(collected), Path(simulator), out, learning)
-            # Before the service starts, which reads whom to trust once.
             signer = ensure_signer(Stores.of(Path(store)).keys / STEP_KEYS)
             serving = Path(simulator), chosen.engine, Path(store), out / "logs"
             with TrajectoryLog(out / TRAJECTORY) as acted, served(*serving, acted) as client:
@@ -63,8 +63,12 @@ def agent(recipe: str, store: str, collected: str, simulator: str) -> str:
         result.write(out / RUN)
         return trained.artifact
 
-    inputs = {"collected": output_of(collected), "registry": registry_digest()}
-    inputs["simulator"] = PinnedSimulator.read(Path(simulator)).digest
+    inputs = {
+        "collected": output_of(collected),
+        "simulator": PinnedSimulator.read(Path(simulator)).digest,
+        "registry": registry_digest(),
+        "ledger": ledger_digest(),
+    }
     return str(run_step(Path(store), "agent", [chosen.agent, chosen.engine], inputs, work))
 
 

@@ -6,7 +6,9 @@ from agentworld.audit.evidence import Evidence
 from agentworld.errors import NotFound
 from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, load_trusted
 from agentworld.ledger import Ledger
+from agentworld.records.base import Digest, digest_json
 from agentworld.simulate.stores import Stores
+from agentworld.storage.address import shown
 from agentworld.storage.objects import ObjectStore, WriteOnce
 
 _SQLITE = "sqlite:///"
@@ -27,6 +29,11 @@ def existing_ledger(store: Path) -> Ledger:
             f"{file.parent} holds no {file.name}; serve a simulator there, or name another store"
         )
     return open_ledger(store)
+
+
+def ledger_digest() -> Digest:
+    """Names the ledger: what is written in one is not in another."""
+    return digest_json(shown(Stores.named().get("ledger_url", "the store's own")))
 
 
 def has_keys(store: Path) -> bool:

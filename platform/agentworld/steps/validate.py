@@ -38,6 +38,7 @@ from agentworld.steps.folders import (
     context_tokens_of,
     model_of,
 )
+from agentworld.steps.ledger import ledger_digest
 from agentworld.steps.serving import served
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.trajectories import write_trajectories
@@ -89,8 +90,11 @@ def validate(recipe: str, store: str, simulator: str, agent: str) -> str:
         report.write(out / REPORT)
         return report.digest
 
-    inputs = {"agent": output_of(agent)}
-    inputs["simulator"] = PinnedSimulator.read(Path(simulator)).digest
+    inputs = {
+        "agent": output_of(agent),
+        "simulator": PinnedSimulator.read(Path(simulator)).digest,
+        "ledger": ledger_digest(),
+    }
     parts = [chosen.validation, chosen.engine, chosen.agent]
     return str(run_step(Path(store), "validate", parts, inputs, work))
 

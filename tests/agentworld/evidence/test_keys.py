@@ -115,6 +115,16 @@ def test_a_rotation_leaves_one_signer_which_is_new_and_closed_to_others(tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == [SIGNER, TRUSTED]
 
 
+def test_a_signer_that_is_no_key_is_replaced(tmp_path):
+    ensure_signer(tmp_path)
+    (tmp_path / SIGNER).write_text("no key")
+    with pytest.raises(InputError, match="restore or rotate it"):
+        load_signer(tmp_path)
+    rotate(tmp_path)
+    assert load_signer(tmp_path).public_key.keyid in load_trusted(tmp_path)
+    assert len(load_trusted(tmp_path)) == 2
+
+
 def test_only_a_signer_that_is_there_is_rotated(tmp_path):
     with pytest.raises(NotFound, match="there is no signer"):
         rotate(tmp_path)

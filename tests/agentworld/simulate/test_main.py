@@ -250,3 +250,12 @@ def test_a_service_without_an_engine_says_what_is_missing(folder):
     )
     with pytest.raises(InputError, match="set AGENTWORLD_MODEL_FOLDER, AGENTWORLD_ENGINE_URLS"):
         serve(settings)
+
+
+def test_an_address_that_is_no_json_is_one_sentence(apps, monkeypatch, capsys):
+    monkeypatch.setenv("AGENTWORLD_ENGINE_URLS", "http://ada:secret@host")
+    assert (main.main(), apps) == (2, [])
+    said = capsys.readouterr().err
+    assert said.startswith("error: the environment is wrong: ")
+    assert "engine_urls" in said
+    assert (said.count("\n"), "secret" in said) == (1, False)

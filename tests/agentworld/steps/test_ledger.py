@@ -2,7 +2,13 @@ import pytest
 
 import make_service
 from agentworld.errors import NotFound
-from agentworld.steps.ledger import existing_ledger, has_keys, open_evidence, open_ledger
+from agentworld.steps.ledger import (
+    existing_ledger,
+    has_keys,
+    ledger_digest,
+    open_evidence,
+    open_ledger,
+)
 
 
 def test_a_ledger_is_found_where_a_simulator_wrote_one(tmp_path):
@@ -32,3 +38,11 @@ def test_what_proves_a_store_is_the_keys_that_signed_in_it(tmp_path):
     evidence = open_evidence(tmp_path)
     assert len(evidence.trusted) == len(evidence.step_keys or {}) == 1
     assert evidence.trusted != evidence.step_keys
+
+
+def test_a_ledger_has_a_name_that_tells_no_password(monkeypatch):
+    own = ledger_digest()
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:one@host/ledger")
+    named = ledger_digest()
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:other@host/ledger")
+    assert own != named == ledger_digest()
