@@ -49,6 +49,7 @@ COMMANDS = {
     "episode verify": "as_json episode store",
     "episode fork": "as_json episode run step url",
     "episode replay": "as_json episode url",
+    "episode close": "episode url",
     "episode erase": "as_json episode store yes",
     "agent validate": "agent as_json recipe simulator store",
     "alias set": "alias as_json simulator store",

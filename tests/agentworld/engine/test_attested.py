@@ -149,7 +149,7 @@ def test_an_adapter_has_the_context_of_its_model():
 def test_another_vllm_is_refused_with_what_it_is_and_what_was_pinned(tells, words):
     with pytest.raises(EngineError, match=words) as refused:
         ask(tells)
-    assert (refused.value.kind, refused.value.retryable) == ("refused", False)
+    assert (refused.value.kind, refused.value.retryable) == ("engine", False)
     assert str(refused.value).endswith("; serve what the manifest pins, or pin anew")
 
 

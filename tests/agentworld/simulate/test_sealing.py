@@ -69,7 +69,7 @@ def scene(tmp_path):
 
 def grow(ledger, run, name):
     """A log entry more."""
-    ledger.write([Opened(Episode(name, SIMULATOR, EpisodeOpening(run=run)))])
+    ledger.write([Opened(Episode.begun(name, SIMULATOR, EpisodeOpening(run=run)))])
 
 
 def key_of(envelope: bytes) -> str:
