@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -22,6 +23,10 @@ from agentworld.records.progress import Tick
 from agentworld.steps.progress import StepProgress
 
 _SECONDS_BETWEEN_LINES = 30.0
+
+# As of rich's bars: a step's first minute (a compiler's, an engine's start) tells nothing of its
+# later ones, nor does what an earlier process of it had done.
+_SECONDS_OF_PACE = 30.0
 
 
 class View(Protocol):
@@ -117,6 +122,7 @@ class LineView:
 
     def __init__(self) -> None:
         self._told: dict[str, str] = {}
+        self._paces: defaultdict[str, _Pace] = defaultdict(_Pace)
         self._last_line = 0.0
 
     def __enter__(self) -> Self:
@@ -133,6 +139,7 @@ class LineView:
     def show(self, seen: Sequence[StepProgress]) -> None:
         """Writes what is new."""
         for step in seen:
+            self._paces[step.step].take(step)
             is_new = self._told.get(step.step) != step.state
             is_due = time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES
             if is_new or (is_due and step.state == "running"):
@@ -142,16 +149,36 @@ class LineView:
         self._told[step.step] = step.state
         self._last_line = time.monotonic()
         ended = step.state in ("finished", "reused")
-        sys.stderr.write(f"{step.step:<9} {_ending(step) if ended else _middle(step)}\n")
+        said = _ending(step) if ended else _middle(step, self._paces[step.step].seconds_left)
+        sys.stderr.write(f"{step.step:<9} {said}\n")
+
+
+class _Pace:
+    """How fast a step was in the last half minute."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float]] = deque()
+
+    def take(self, step: StepProgress) -> None:
+        """Its share that is done now."""
+        now = time.monotonic()
+        self._seen.append((now, step.done / max(1, step.total)))
+        while len(self._seen) > 2 and self._seen[1][0] <= now - _SECONDS_OF_PACE:
+            self._seen.popleft()
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Null where it stood still."""
+        (before, from_), (now, to) = self._seen[0], self._seen[-1]
+        return (1 - to) * (now - before) / (to - from_) if to > from_ else None
 
 
 def _ending(step: StepProgress) -> str:
     return "reused" if step.state == "reused" else f"finished in {step.seconds:.0f} s"
 
 
-def _middle(step: StepProgress) -> str:
+def _middle(step: StepProgress, seconds_left: float | None) -> str:
     if step.state == "failed" or not step.done:
         return step.state
-    elapsed = time.time() - step.started
-    left = elapsed * (step.total - step.done) / step.done
-    return f"{step.done / step.total:.0%}, {left:.0f} s to go"
+    to_go = "" if seconds_left is None else f", {seconds_left:.0f} s to go"
+    return f"{step.done / step.total:.0%}{to_go}"

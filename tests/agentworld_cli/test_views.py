@@ -21,11 +21,24 @@ def test_lines_tell_beginning_and_end_of_a_step_once(capsys):
     assert capsys.readouterr().err == "cpt       running\ncpt       finished in 12 s\n"
 
 
-def test_a_line_between_tells_the_time_to_go(capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("shares", "line"),
+    [
+        ((0, 50), "50%, 20 s to go"),
+        ((14,), "14%"),  # nobody saw how long an earlier process took for it
+        ((14, 14, 14), "14%"),
+        ((0, 0, 0, 0, 10, 20, 30), "30%, 140 s to go"),  # it had to be compiled first
+    ],
+)
+def test_a_line_between_tells_the_time_to_go_at_the_pace_of_late(capsys, monkeypatch, shares, line):
+    now = 0.0
     monkeypatch.setattr("agentworld_cli.views._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("agentworld_cli.views.time.monotonic", lambda: now)
     with LineView() as view:
-        view.show([progress("cpt", "running", done=50)])
-    assert capsys.readouterr().err == "cpt       50%, 60 s to go\n"
+        for share in shares:
+            now += 20.0
+            view.show([progress("cpt", "running", done=share)])
+    assert capsys.readouterr().err.splitlines()[-1] == f"cpt       {line}"
 
 
 def test_work_of_this_process_is_told_from_its_beginning_to_its_end(capsys, monkeypatch):
