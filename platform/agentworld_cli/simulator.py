@@ -184,22 +184,17 @@ def verify(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = Fals
 @app.command()
 def serve(
     simulator: _Which,
-    recipe: Annotated[
-        str, typer.Option(help="A recipe whose engine is taken, not the pinned one.")
-    ] = "",
     concurrency: Annotated[
         int | None, typer.Option(min=1, help="Requests to the engine that are under way at once.")
     ] = None,
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Answer agents until interrupted."""
-    from agentworld.recipes import load_recipe, recipe_path
     from agentworld.steps.serving import pinned_engine, served_at
     from agentworld.steps.simulators import find
 
-    chosen = load_recipe(recipe_path(recipe)).engine if recipe else None
     found = find(simulator, Path(store))
-    engine = chosen or pinned_engine(found.manifest)
+    engine = pinned_engine(found.manifest)
     if concurrency:
         engine = engine.model_copy(update={"concurrency": concurrency})
     logs = Path(store) / "logs" / found.folder.name

@@ -36,7 +36,7 @@ COMMANDS = {
     "simulator show": "as_json model_signing simulator store",
     "simulator list": "as_json store",
     "simulator verify": "as_json simulator store",
-    "simulator serve": "concurrency recipe simulator store",
+    "simulator serve": "concurrency simulator store",
     "run open": "agent as_json by simulator url weights",
     "run close": "as_json run signature url weights",
     "run list": "as_json store",
