@@ -9,7 +9,7 @@ import endpoint
 import make
 from agentworld.errors import InputError
 from agentworld.evidence.statement import Statement
-from agentworld.recipes import load_recipe, recipe_path
+from agentworld.recipes import load_recipe
 from agentworld.recipes.serve import SimulateRecipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.simulate.manifest import pin
@@ -88,7 +88,7 @@ def served_with(monkeypatch):
     return engines
 
 
-def test_a_simulator_is_served_by_its_pinned_engine_or_by_a_recipes(call, tmp_path, served_with):
+def test_a_simulator_is_served_by_its_pinned_engine(call, tmp_path, served_with):
     mine = tmp_path / "mine.yaml"
     mine.write_text("name: mine\nengine:\n  cache_blocks: 7\n  dtype: bfloat16\n")
     recipe = load_recipe(mine).engine
@@ -102,9 +102,8 @@ def test_a_simulator_is_served_by_its_pinned_engine_or_by_a_recipes(call, tmp_pa
     digest = make.pinned(tmp_path, **manifest.model_dump()).digest
     call("simulator", "serve", digest, status=2)
     call("simulator", "serve", digest, "--concurrency", "3", status=2)
-    call("simulator", "serve", digest, "--recipe", "demo", status=2)
     three = recipe.model_copy(update={"concurrency": 3})
-    assert served_with == [recipe, three, load_recipe(recipe_path("demo")).engine]
+    assert served_with == [recipe, three]
 
 
 def test_an_endpoints_world_is_served_without_a_recipe(call, tmp_path, served_with):
