@@ -2,11 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from agentworld_cli.show import Json, console
+
+if TYPE_CHECKING:
+    from agentworld_cli.follow import Followed
 
 _INTERRUPTED = 130
 
@@ -14,6 +17,8 @@ _INTERRUPTED = 130
 class Job(NamedTuple):
     """A finished job: where its steps are, and the most memory that all processes took."""
 
+    recipe: str
+    """Its name."""
     store: Path
     folders: dict[str, Path]
     peak_memory_gib: float
@@ -35,7 +40,7 @@ def demo(
     from agentworld_cli.tables import show_summary
 
     job = run_job(profile, store)
-    summary = summarise(job.folders, job.peak_memory_gib)
+    summary = summarise(job.recipe, job.folders, job.peak_memory_gib)
     try:
         summary.write(job.store / "summary.json")
         page = write_page(job.store / "report.html", job.folders, summary)
@@ -65,18 +70,18 @@ def run_job(profile: str, store: Path | None) -> Job:
     try:
         with hold(place / DRIVER_LOCK, busy):
             forget_progress(place)
-            return _run(str(path), place)
+            return Job(recipe.name, place, *_run(str(path), place))
     except OSError as error:
         raise translated(error, place) from error
 
 
-def _run(recipe: str, store: Path) -> Job:
+def _run(recipe: str, store: Path) -> "Followed":
     from agentworld_cli.follow import follow
     from agentworld_pipelines.local import start
 
     job = start(recipe, store)
     try:
-        return Job(store, *follow(job, store))
+        return follow(job, store)
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; the next run continues from what is finished\n")
         raise typer.Exit(_INTERRUPTED) from None

@@ -11,7 +11,7 @@ from agentworld_cli.tables import show_summary
 def printed(tmp_path) -> str:
     folders = make_job.finished_job(tmp_path)
     with console.capture() as captured:
-        show_summary(folders, summarise(folders, 2.5))
+        show_summary(folders, summarise("demo", folders, 2.5))
     return captured.get()
 
 

@@ -60,6 +60,8 @@ class AgentFigures(Record):
 class Summary(Record):
     """What `summary.json` holds."""
 
+    recipe: str
+    """Its name; a bound may be that of one recipe."""
     commit: str
     world_model: WorldModelFigures
     agent: AgentFigures
@@ -70,11 +72,12 @@ class Summary(Record):
     """Of all processes together."""
 
 
-def summarise(folders: Mapping[str, Path], peak_memory_gib: float) -> Summary:
+def summarise(recipe: str, folders: Mapping[str, Path], peak_memory_gib: float) -> Summary:
     """The figures of a job from the folders of its finished steps."""
     receipts = {step: read_receipt(folder) for step, folder in folders.items()}
     peaks = (receipt.peak_memory_gib for receipt in receipts.values())
     return Summary(
+        recipe=recipe,
         commit=commit(),
         world_model=_world_model(WorldModelReport.read(folders["evaluate"] / REPORT)),
         agent=_agent(

@@ -9,6 +9,7 @@ _WORDS = ("all turns", "need memory", "unseen word")
 _MUST = (0.75, 0.70, 0.40)
 _GOALS = (0.95, 0.90, 0.80)
 _ABOVE_ZERO = 1e-9
+_MOST_SECONDS = {"demo": 900, "long": 3600}  # by recipe; any other takes what it takes
 
 
 class Figure(NamedTuple):
@@ -52,6 +53,7 @@ def figures_of(summary: Summary) -> list[Figure]:
         for measure, words, must, goal in zip(_MEASURES, _WORDS, _MUST, _GOALS, strict=True)
     ]
     gain = world.rl.exact_match - world.sft.exact_match
+    seconds, most = sum(summary.seconds.values()), _MOST_SECONDS.get(summary.recipe)
     return [
         *exact,
         Figure("lead over both baselines", _lead(best, [*world.baseline.values()]), must=0.1),
@@ -60,9 +62,7 @@ def figures_of(summary: Summary) -> list[Figure]:
         Figure("live success, trained", agent.trained.live_success, must=0.40, goal=0.80),
         Figure("live gain, lower end", agent.live_gain_interval[0], must=_ABOVE_ZERO),
         Figure("live steps in training", agent.live_steps_in_training, must=0, at_most=True),
-        Figure(
-            "time of all steps", sum(summary.seconds.values()), must=900, at_most=True, unit="s"
-        ),
+        Figure("time of all steps", seconds, must=most, at_most=True, unit="s"),
         Figure("memory at most", summary.peak_memory_gib, must=6, at_most=True, unit="GiB"),
     ]
 

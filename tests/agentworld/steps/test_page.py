@@ -33,7 +33,9 @@ class Outline(HTMLParser):
 @pytest.fixture
 def page(tmp_path) -> str:
     folders = make_job.finished_job(tmp_path)
-    return write_page(tmp_path / "report.html", folders, summarise(folders, 2.5)).read_text()
+    return write_page(
+        tmp_path / "report.html", folders, summarise("demo", folders, 2.5)
+    ).read_text()
 
 
 def test_the_page_needs_nothing_but_itself(page):
@@ -67,6 +69,8 @@ def test_every_figure_of_the_table_is_on_the_page(page):
 def test_text_that_a_model_made_stays_text(tmp_path):
     chain = make_job.chain(breaks=["<script>alert(1)</script>"])
     folders = make_job.finished_job(tmp_path, agent_chain=chain)
-    page = write_page(tmp_path / "report.html", folders, summarise(folders, 2.5)).read_text()
+    page = write_page(
+        tmp_path / "report.html", folders, summarise("demo", folders, 2.5)
+    ).read_text()
     assert "<script" not in page
     assert "&lt;script&gt;" in page

@@ -8,14 +8,14 @@ from agentworld.steps.targets import Figure, figures_of
 
 @pytest.fixture
 def summary(tmp_path) -> Summary:
-    return summarise(make_job.finished_job(tmp_path), peak_memory_gib=2.5)
+    return summarise("demo", make_job.finished_job(tmp_path), peak_memory_gib=2.5)
 
 
 def test_a_summary_has_the_keys_that_benchmarks_look_for(summary):
     exact = {"exact_match", "exact_match_state", "exact_match_unseen"}
     tree = summary.model_dump(mode="json")
     assert set(tree) == {
-        *("commit", "world_model", "agent", "simulator", "seconds", "peak_memory_gib"),
+        *("recipe", "commit", "world_model", "agent", "simulator", "seconds", "peak_memory_gib"),
     }
     assert set(tree["world_model"]) == {"cpt", "sft", "rl", "baseline"}
     assert set(tree["world_model"]["baseline"]) == {"copy", "nearest"}
@@ -34,7 +34,7 @@ def test_memory_is_the_most_that_was_seen_even_by_a_step_of_an_earlier_run(
     tmp_path, watched, known
 ):
     folders = make_job.finished_job(tmp_path)
-    assert summarise(folders, watched).peak_memory_gib == known
+    assert summarise("demo", folders, watched).peak_memory_gib == known
 
 
 def test_the_better_of_sft_and_rl_is_held_against_the_targets(summary):
@@ -47,11 +47,18 @@ def test_a_job_that_keeps_everything_that_must_hold_is_seen_as_such(summary):
     assert [figure.name for figure in figures_of(summary) if not figure.holds] == []
 
 
+@pytest.mark.parametrize(("recipe", "seconds"), [("long", 3599.0), ("my-own", 1e6)])
+def test_a_longer_recipe_may_take_longer(summary, recipe, seconds):
+    changed = summary.model_copy(update={"recipe": recipe, "seconds": {"collect": seconds}})
+    assert all(figure.holds for figure in figures_of(changed))
+
+
 @pytest.mark.parametrize(
     ("changed", "name"),
     [
         ({"peak_memory_gib": 6.5}, "memory at most"),
         ({"seconds": {"collect": 901.0}}, "time of all steps"),
+        ({"seconds": {"collect": 3601.0}, "recipe": "long"}, "time of all steps"),
     ],
 )
 def test_a_figure_that_does_not_hold_is_named(summary, changed, name):
