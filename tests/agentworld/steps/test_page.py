@@ -1,6 +1,8 @@
 import re
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -30,12 +32,14 @@ class Outline(HTMLParser):
         """Opens nothing."""
 
 
+def written(place: Path, folders: Mapping[str, Path]) -> str:
+    return write_page(place / "report.html", folders, summarise("demo", folders, 2.5)).read_text()
+
+
 @pytest.fixture
 def page(tmp_path) -> str:
     folders = make_job.finished_job(tmp_path)
-    return write_page(
-        tmp_path / "report.html", folders, summarise("demo", folders, 2.5)
-    ).read_text()
+    return written(tmp_path, folders)
 
 
 def test_the_page_needs_nothing_but_itself(page):
@@ -69,8 +73,6 @@ def test_every_figure_of_the_table_is_on_the_page(page):
 def test_text_that_a_model_made_stays_text(tmp_path):
     chain = make_job.chain(breaks=["<script>alert(1)</script>"])
     folders = make_job.finished_job(tmp_path, agent_chain=chain)
-    page = write_page(
-        tmp_path / "report.html", folders, summarise("demo", folders, 2.5)
-    ).read_text()
+    page = written(tmp_path, folders)
     assert "<script" not in page
     assert "&lt;script&gt;" in page
