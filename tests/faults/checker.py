@@ -112,12 +112,13 @@ def _lost(heard: Heard, books: Books) -> Iterator[Finding]:
 
 
 def _denied(heard: Heard, books: Books) -> Iterator[Finding]:
-    """Who asks for a step that was taken gets its answer, from any replica."""
+    """Who asks for a step that was taken before gets its answer, from any replica."""
     for refused in heard.refused:
         opening, episode = heard.openings.get(refused.episode), books.episodes.get(refused.episode)
         step = episode and episode.steps.get(refused.number)
         ours = opening and refused.simulator in opening["simulators"]
-        if ours and step and step.action == refused.action:
+        taken = step and step.row["at"] < refused.sent
+        if ours and step and taken and step.action == refused.action:
             yield Finding("denied", f"step {refused.number} of {refused.episode} is out of turn")
 
 

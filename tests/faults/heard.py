@@ -46,6 +46,8 @@ class Refused(NamedTuple):
     number: int
     action: str
     simulator: str
+    sent: float
+    """When it was asked; seconds since 1970."""
 
 
 class Heard(NamedTuple):
@@ -139,7 +141,7 @@ def _hear_refusal(heard: Heard, line: Row, told: Row) -> None:
     kind = told["error"]["kind"]
     heard.refusals[kind] = heard.refusals.get(kind, 0) + 1
     if kind == "conflict" and line["path"] == "/step":
-        heard.refused.append(Refused(*_asked(line), line["simulator"]))
+        heard.refused.append(Refused(*_asked(line), line["simulator"], line["sent"]))
     if kind == "not-found":
         heard.missed.update(_named(line))
 

@@ -6,6 +6,7 @@ What it is answered goes into the journal in the form of the other clients' answ
 import asyncio
 import json
 import random
+import time
 from typing import Any
 
 import httpx
@@ -91,17 +92,18 @@ class SocketClient:
     ) -> Row | None:
         """Asks until there is an observation; `asked` is how the other clients would ask."""
         for _ in range(_MOST_TRIES):
+            sent = time.time()
             async with asyncio.timeout(_LONGEST_SECONDS):
                 await socket.send(json.dumps({"type": kind, "data": data}))
                 frame = json.loads(await socket.recv())
-            self._note(kind, frame, asked, run)
+            self._note(kind, frame, asked, run, sent)
             if frame["type"] == "observation":
                 told: Row = frame["data"]
                 return told
             await asyncio.sleep(_PAUSE_SECONDS)
         return None
 
-    def _note(self, kind: str, frame: Row, asked: Row, run: Row) -> None:
+    def _note(self, kind: str, frame: Row, asked: Row, run: Row, sent: float) -> None:
         """A failure of this wire names no simulator: it is the run's, or a mistake anyway."""
         told, status, simulator = {"error": frame["data"]}, 500, run["simulator"]
         if frame["type"] == "observation":
@@ -113,6 +115,7 @@ class SocketClient:
             method="POST",
             path=f"/{kind}",
             body=asked,
+            sent=sent,
             status=status,
             simulator=simulator,
             text=json.dumps(told),

@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 
 CHECKER = "books chain checker finding heard journal law shown".split()
+DENIED = {
+    "status": 409,
+    "text": json.dumps({"error": {"kind": "conflict", "message": "m", "retryable": False}}),
+}
+LATER = 2**33
 
 
 def steps(lines):
@@ -105,11 +110,15 @@ def test_an_episode_that_is_said_not_to_be_there_is_lost(honest):
 
 
 def test_an_answer_that_is_denied_to_who_asks_again_is_found(honest):
-    told = json.dumps({"error": {"kind": "conflict", "message": "m", "retryable": False}})
     honest.edit(
-        "wire.jsonl", lambda lines: lines.append(steps(lines)[0] | {"status": 409, "text": told})
+        "wire.jsonl", lambda lines: lines.append(steps(lines)[0] | DENIED | {"sent": LATER})
     )
     assert honest.kinds() == {"denied"}
+
+
+def test_a_step_that_was_asked_for_too_early_may_be_refused(honest):
+    honest.edit("wire.jsonl", lambda lines: lines.append(steps(lines)[1] | DENIED | {"sent": 0.0}))
+    assert honest.kinds() == set()
 
 
 def test_a_step_with_two_answers_is_doubled(honest):

@@ -1,6 +1,7 @@
 """What clients get over HTTP, written down before they see it."""
 
 import json
+import time
 
 import httpx
 
@@ -28,6 +29,7 @@ class JournalledTransport(httpx.AsyncBaseTransport):
             "method": request.method,
             "path": request.url.path,
             "body": json.loads(request.content or b"null"),
+            "sent": time.time(),
         }
         try:
             response = await self._read(request)

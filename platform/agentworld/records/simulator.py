@@ -81,7 +81,8 @@ class ConfidencePolicy(Record):
     num_samples: int = Field(1, ge=1, le=16)
     """Answers asked for each step; the first is the observation, the others agree or not."""
     min_logprob: FiniteFloat | None = None
-    """Least mean log-probability of the answer's tokens, for engines that tell it."""
+    """Least mean log-probability of the answer's tokens, for engines that tell it. An endpoint is
+    asked to tell it only where this is set, for some refuse such a request."""
     min_agreement: float | None = Field(None, ge=0, le=1)
     """Least share of the other samples that say the same."""
     below: Literal["mark", "refuse"] = "mark"

@@ -1,5 +1,6 @@
 """The only wiring: a manifest, an engine and a ledger make a service."""
 
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
@@ -11,6 +12,7 @@ from agentworld import __version__
 from agentworld.client.simulator import SIMULATOR_HEADER
 from agentworld.engine.base import Engine
 from agentworld.engine.breaker import State
+from agentworld.errors import AgentworldError
 from agentworld.ledger import Ledger
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.simulate import openenv
@@ -20,6 +22,8 @@ from agentworld.simulate.housekeeping import again_and_again
 from agentworld.simulate.manifest import check_code
 from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.service import SimulatorService
+
+_log = logging.getLogger(__name__)
 
 
 def create_app(
@@ -49,6 +53,8 @@ def create_app(
             yield
         try:
             await service.close()
+        except AgentworldError as error:
+            _log.warning("%s; what was answered last is chained and not signed", error)
         finally:
             await engine.close()
             ledger.close()
