@@ -120,17 +120,13 @@ def erase(
     from agentworld.errors import InputError
     from agentworld.steps.ledger import existing_ledger
 
-    ledger = existing_ledger(Path(store))
-    num_steps = len(ledger.episode(episode).steps)
     if not yes:
-        raise InputError(
-            f"this erases the texts of {num_steps} steps of episode {episode} for good; add --yes"
-        )
-    ledger.erase_texts(episode)
+        raise InputError(f"this erases the texts of episode {episode} for good; add --yes")
+    existing_ledger(Path(store)).erase_texts(episode)
     if as_json:
-        print(json.dumps({"episode": episode, "num_steps": num_steps}))
+        print(json.dumps({"episode": episode}))
     else:
-        print(f"erased the texts of {num_steps} steps of episode {episode}")
+        print(f"erased the texts of episode {episode}")
 
 
 def _summary(episode: "Episode") -> dict[str, object]:

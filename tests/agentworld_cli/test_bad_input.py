@@ -79,7 +79,6 @@ WITH_FOLDERS = [
     "train rl --data x --parent x",
     "train agent --collected x --simulator x",
     "evaluate --data x --cpt x --sft x --rl x",
-    "simulator serve 00",
     "agent validate --agent x --simulator x",
 ]
 

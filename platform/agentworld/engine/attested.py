@@ -6,6 +6,7 @@ so that there is nothing to ask it; what an endpoint is, nobody can verify.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import TypeVar
@@ -19,16 +20,25 @@ from agentworld.records.base import first_problem
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling, SimulatorManifest
 
+_SECONDS_BETWEEN_CHECKS = 30.0
+
 
 class Attested:
-    """An engine that is checked before the first request, and again after it failed: what was
-    started in its place may be another.
+    """An engine that is checked before the first request, after it failed, and now and then: what
+    was started in its place may be another.
     """
 
-    def __init__(self, engine: Engine, check: Callable[[], Coroutine[None, None, None]]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        check: Callable[[], Coroutine[None, None, None]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._engine = engine
         self._check = check
+        self._clock = clock
         self._checked: asyncio.Task[None] | None = None
+        self._until = 0.0
 
     async def complete(
         self,
@@ -39,20 +49,34 @@ class Attested:
         affinity: str = "",
     ) -> Completion:
         """The engine's answer; raises what the check raises where it is not the pinned one."""
-        if self._checked is None:
-            self._checked = asyncio.create_task(self._check())
-        checked = self._checked
+        checked = self._current_check()
         try:
             await asyncio.shield(checked)  # others wait for it, whoever gives up
             return await self._engine.complete(messages, sampling, seed, affinity=affinity)
         except EngineError as error:
-            if checked.exception() or error.kind in BROKEN:
-                self._checked = None
+            if error.kind in BROKEN:
+                self._forget(checked)
             raise
 
     async def close(self) -> None:
         """Lets go of the engine's connections."""
         await self._engine.close()
+
+    def _current_check(self) -> asyncio.Task[None]:
+        if self._checked is None or self._clock() >= self._until:
+            self._checked = asyncio.create_task(self._check())
+            self._checked.add_done_callback(self._forget_failed)
+            self._until = self._clock() + _SECONDS_BETWEEN_CHECKS
+        return self._checked
+
+    def _forget_failed(self, check: asyncio.Task[None]) -> None:
+        """Whoever asks next has it checked anew, also where nobody waited for this one."""
+        if check.cancelled() or check.exception():
+            self._forget(check)
+
+    def _forget(self, check: asyncio.Task[None]) -> None:
+        if self._checked is check:
+            self._checked = None
 
 
 def attested(server: OpenAIEngine, manifest: SimulatorManifest, model: str) -> Engine:
@@ -98,9 +122,15 @@ async def _ask(server: OpenAIEngine, path: str, kind: type[_Told]) -> _Told:
     try:
         return kind.model_validate_json(await server.read(path))
     except ValidationError as error:
-        raise EngineError(
-            f"{server.name} does not tell at {path} what it is: {first_problem(error)}"
-        ) from error
+        raise _silent(server, path, first_problem(error)) from error
+    except EngineError as error:
+        if error.kind in BROKEN:
+            raise
+        raise _silent(server, path, str(error)) from error
+
+
+def _silent(server: OpenAIEngine, path: str, problem: str) -> EngineError:
+    return EngineError(f"{server.name} does not tell at {path} what it is: {problem}")
 
 
 def _another(server: OpenAIEngine, found: str, wanted: str) -> EngineError:

@@ -1,9 +1,11 @@
-"""Taking away what was said: rows lose their texts, and the object store what no row names more."""
+"""Taking away what was said: first out of the rows, then what no row needs out of the object store.
 
-from collections.abc import Iterator
+Both can be repeated: whoever was killed between the two erases once more.
+"""
 
-from sqlalchemy import Connection, ScalarSelect, select, text, update
+from sqlalchemy import Connection, ScalarSelect, select, update
 
+from agentworld.errors import Conflict, NotFound
 from agentworld.ledger.tables import EPISODES, STEPS
 from agentworld.ledger.texts import Texts
 from agentworld.records.base import Digest
@@ -15,30 +17,59 @@ _TEXTS = (
     (STEPS.c.observation, STEPS.c.observation_digest, STEPS.c.episode),
 )
 
+# Every writer changes a row of `runs` first, so that who holds it all waits for nobody in turn.
+_HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE runs IN SHARE ROW EXCLUSIVE MODE"}
 
-def erase(connection: Connection, episode: str, texts: Texts) -> None:
-    """Erases the texts of a closed episode.
 
-    Until the transaction ends nobody else adds a row: one of the same text would lose it.
+def texts_elsewhere(connection: Connection, episode: str) -> set[Digest]:
+    """An episode's texts that are not in their rows: long ones, and erased ones."""
+    key = _key(episode)
+    return {
+        digest
+        for column, digests, owner in _TEXTS
+        for digest in connection.scalars(select(digests).where(owner == key, column.is_(None)))
+    }
+
+
+def erase_rows(connection: Connection, episode: str) -> None:
+    """Takes the texts out of an episode's rows, and says there that it was erased.
+
+    Raises NotFound, and Conflict for an open episode.
     """
-    key = select(EPISODES.c.key).where(EPISODES.c.id == episode).scalar_subquery()
-    if connection.dialect.name == "postgresql":  # SQLite has one writer at a time
-        connection.execute(text("LOCK TABLE episodes, steps IN SHARE ROW EXCLUSIVE MODE"))
-    not_in_row = set(_not_in_row(connection, key))
+    key = _key(episode)
+    found = connection.execute(select(EPISODES.c.closed).where(EPISODES.c.key == key)).first()
+    if found is None:
+        raise NotFound(f"there is no episode {episode}; nothing was erased")
+    if found.closed is None:
+        raise Conflict(f"episode {episode} is open; close it, and then erase it")
     connection.execute(update(EPISODES).where(EPISODES.c.key == key).values(erased=True))
     for column, _, owner in _TEXTS:
         connection.execute(update(column.table).where(owner == key).values({column: None}))
-    texts.erase(not_in_row - set(_named_elsewhere(connection, key, not_in_row)))
 
 
-def _not_in_row(connection: Connection, key: ScalarSelect[int]) -> Iterator[Digest]:
-    for column, digest, owner in _TEXTS:
-        yield from connection.scalars(select(digest).where(owner == key, column.is_(None)))
+def erase_object(connection: Connection, digest: Digest, texts: Texts) -> None:
+    """Takes a long text away unless an episode shows it that was not erased.
+
+    Until the transaction ends nobody adds a row, which could name it.
+    """
+    connection.exec_driver_sql(_HOLD[connection.dialect.name])
+    if not _is_shown(connection, digest):
+        texts.erase(digest)
 
 
-def _named_elsewhere(
-    connection: Connection, key: ScalarSelect[int], digests: set[Digest]
-) -> Iterator[Digest]:
-    """Those that other episodes hold too."""
-    for _, digest, owner in _TEXTS:
-        yield from connection.scalars(select(digest).where(owner != key, digest.in_(digests)))
+def _is_shown(connection: Connection, digest: Digest) -> bool:
+    others = EPISODES.alias()
+    return any(
+        connection.scalar(
+            select(owner)
+            .where(digests == digest, column.is_(None))
+            .where(~select(others.c.key).where(others.c.key == owner, others.c.erased).exists())
+            .limit(1)
+        )
+        is not None
+        for column, digests, owner in _TEXTS
+    )
+
+
+def _key(episode: str) -> ScalarSelect[int]:
+    return select(EPISODES.c.key).where(EPISODES.c.id == episode).scalar_subquery()

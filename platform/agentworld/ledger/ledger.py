@@ -12,7 +12,7 @@ from agentworld.ledger import reading
 from agentworld.ledger.adding import add, close
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.database import connect, translated
-from agentworld.ledger.erasing import erase
+from agentworld.ledger.erasing import erase_object, erase_rows, texts_elsewhere
 from agentworld.ledger.migrate import migrate
 from agentworld.ledger.rows import insert_rows
 from agentworld.ledger.tables import CHECKPOINTS, LOG, RUNS
@@ -152,12 +152,19 @@ class Ledger:
     def erase_texts(self, episode: str) -> None:
         """Takes away what an episode was opened with, and what an agent and a world said in it.
 
-        Digests, heads and the log stay. Raises NotFound, and Conflict for an open episode.
+        Digests, heads and the log stay. Raises NotFound, Conflict for an open episode, and
+        StoreError where its long texts are not in this object store. Once more changes nothing,
+        and ends what was interrupted.
         """
-        if self.episode(episode).closed is None:
-            raise Conflict(f"episode {episode} is open; close it, and then erase it")
         with self._transaction() as connection:
-            erase(connection, episode, self._texts)
+            elsewhere = texts_elsewhere(connection, episode)
+            if not reading.is_erased(connection, episode):
+                self._texts.check_there(elsewhere)
+        with self._transaction() as connection:
+            erase_rows(connection, episode)
+        for digest in elsewhere:
+            with self._transaction() as connection:
+                erase_object(connection, digest, self._texts)
 
     def close(self) -> None:
         """Lets go of the database."""

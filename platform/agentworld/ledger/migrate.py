@@ -29,7 +29,7 @@ _ALEMBIC = threading.Lock()
 
 
 def migrate(engine: Engine) -> None:
-    """Makes or changes the tables; raises Conflict for a database that is newer or no ledger."""
+    """Makes or changes the tables; raises Conflict for a database that it does not know."""
     config = Config()
     config.set_main_option("script_location", _REVISIONS)
     revisions = ScriptDirectory.from_config(config)
@@ -59,8 +59,8 @@ def _check(connection: Connection, revisions: ScriptDirectory) -> None:
     known = {script.revision for script in revisions.walk_revisions()}
     if revision is not None and revision not in known:
         raise Conflict(
-            f"the ledger {url} is of revision {revision}, which is newer than this agentworld;"
-            " use the one that made it, or a later one"
+            f"the ledger {url} is of revision {revision}, which this agentworld does not know; use"
+            " the one that made it, or a later one"
         )
 
 

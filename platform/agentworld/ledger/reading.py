@@ -53,6 +53,11 @@ def episode(connection: Connection, name: str, texts: Texts) -> Episode | None:
     )
 
 
+def is_erased(connection: Connection, name: str) -> bool:
+    """Whether retention took an episode's texts away."""
+    return bool(connection.scalar(select(EPISODES.c.erased).where(EPISODES.c.id == name)))
+
+
 def episode_names(connection: Connection, run: str) -> list[str]:
     """A run's episodes as the log tells their order."""
     opened = (entry.fields for entry in log(connection, run))

@@ -97,3 +97,14 @@ ALIASES = Table(
     Column("set_by", String, nullable=False),
     Column("at", String, nullable=False),
 )
+
+
+def _of_long(name: str, digest: Column[str], text: Column[bytes]) -> Index:
+    """Finds who else shows a long text, when one of them is erased."""
+    long = text.is_(None)
+    return Index(name, digest, sqlite_where=long, postgresql_where=long)
+
+
+_of_long("long_openings", EPISODES.c.opening_digest, EPISODES.c.opening)
+_of_long("long_actions", STEPS.c.action_digest, STEPS.c.action)
+_of_long("long_observations", STEPS.c.observation_digest, STEPS.c.observation)

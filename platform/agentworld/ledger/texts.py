@@ -18,7 +18,7 @@ class Texts:
 
     def long(self, texts: Iterable[str | None]) -> list[str]:
         """Those of these texts that are kept in the object store."""
-        return [text for text in texts if text is not None and self._is_long(text)]
+        return [text for text in dict.fromkeys(texts) if text is not None and self._is_long(text)]
 
     def keep(self, long: Iterable[str]) -> None:
         """Makes long texts durable, before a transaction waits for it."""
@@ -44,18 +44,27 @@ class Texts:
                 return text_of(self._objects.get(digest))
         except NotFound:
             pass
-        raise StoreError(
-            f"the text {digest} is lost and was not erased; restore the object store, or name it",
-            retryable=False,
-        )
+        raise _lost(digest)
 
-    def erase(self, digests: Iterable[Digest]) -> None:
-        """Takes long texts away."""
+    def check_there(self, digests: Iterable[Digest]) -> None:
+        """Raises StoreError where one of these long texts is not in the object store."""
+        for digest in digests:
+            if self._objects is None or not self._objects.has(digest):
+                raise _lost(digest)
+
+    def erase(self, digest: Digest) -> None:
+        """Takes a long text away."""
         if self._objects is not None:
-            for digest in digests:
-                self._objects.erase(digest)
+            self._objects.erase(digest)
 
     def _is_long(self, text: str) -> bool:
         # Most texts are so short that nothing has to be encoded: a character has 4 bytes at most.
         maybe = self._objects is not None and 4 * len(text) > LONGEST_IN_ROW
         return maybe and len(text_bytes(text)) > LONGEST_IN_ROW
+
+
+def _lost(digest: Digest) -> StoreError:
+    return StoreError(
+        f"the text {digest} is lost and was not erased; restore the object store, or name it",
+        retryable=False,
+    )

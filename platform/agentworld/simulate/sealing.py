@@ -7,8 +7,9 @@ not know how to take it back. Keys are read when they are needed, for they may b
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
+from typing import TypeVar
 
-from agentworld.errors import Conflict, EvidenceError, InputError
+from agentworld.errors import Conflict, EvidenceError, InputError, StoreError
 from agentworld.evidence.checkpoint import RunCheckpoint, read_checkpoint, sign_checkpoint
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.merkle import MerkleTree
@@ -17,6 +18,8 @@ from agentworld.ledger import Ledger
 from agentworld.records.base import Digest
 from agentworld.records.run import AgentRun, RunClosing
 from agentworld.storage.objects import WriteOnce
+
+_Keys = TypeVar("_Keys")
 
 
 class Sealer:
@@ -46,8 +49,9 @@ class Sealer:
         if closing.signature is None:
             return
         made = RunWeights(run=run.id, simulator=run.simulator, weights=closing.final_weights)
+        trusted = _read(self._step_keys)
         try:
-            check_weights(made, closing.signature, self._step_keys())
+            check_weights(made, closing.signature, trusted)
         except EvidenceError as error:
             raise InputError(f"the run cannot be closed with this signature: {error}") from error
 
@@ -76,12 +80,12 @@ class Sealer:
     def _copied(self, checkpoint: RunCheckpoint) -> bytes:
         """What the second store holds of this length: ours, or the same by another key."""
         name = checkpoint_name(checkpoint.run, checkpoint.length)
-        envelope = sign_checkpoint(checkpoint, self._signer())
+        envelope = sign_checkpoint(checkpoint, _read(self._signer))
         try:
             self._second_store.put(name, envelope)
         except Conflict:
             envelope = self._second_store.get(name)
-            _check_same(checkpoint, envelope, self._trusted())
+            _check_same(checkpoint, envelope, _read(self._trusted))
         return envelope
 
     def _checkpoint(self, run: str) -> RunCheckpoint:
@@ -92,6 +96,14 @@ class Sealer:
             return RunCheckpoint(
                 run=run, simulator=self._simulator, length=len(tree), root=tree.root
             )
+
+
+def _read(keys: Callable[[], _Keys]) -> _Keys:
+    """Trouble with the service's own keys is no mistake of whoever asks."""
+    try:
+        return keys()
+    except InputError as error:
+        raise StoreError(f"the service cannot read its keys: {error}") from error
 
 
 def _check_same(checkpoint: RunCheckpoint, envelope: bytes, known: TrustedKeys) -> None:

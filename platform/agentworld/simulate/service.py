@@ -61,6 +61,9 @@ class SimulatorService:
 
         An alias is resolved here and never again: what is stored names the digest.
         """
+        known = await self._opened(opening, name) if name else None
+        if known:
+            return known
         if opening.simulator:
             wanted = await asyncio.to_thread(self._aliases.resolve, opening.simulator)
             self._check_ours(wanted)
@@ -207,6 +210,14 @@ class SimulatorService:
             return (await self.episode(episode.id)).first_head == episode.first_head
         except NotFound:
             return False
+
+    async def _opened(self, opening: RunOpening, name: str) -> AgentRun | None:
+        """The run that was opened so under this name, whatever its alias means by now."""
+        with suppress(NotFound):
+            run = await self.run(name)
+            if run.opening == opening.model_copy(update={"simulator": run.opening.simulator}):
+                return run
+        return None
 
     def _check_ours(self, simulator: Digest) -> None:
         if simulator != self.digest:

@@ -23,8 +23,9 @@ class Server:
         self.says = "besa"
         self.is_wrong = None
         self.checks = 0
+        self.now = 0.0
         self.engine = FakeEngine(self._answer)
-        self.attested = Attested(self.engine, self._check)
+        self.attested = Attested(self.engine, self._check, clock=lambda: self.now)
 
     async def _answer(self, _messages):
         await asyncio.sleep(0)
@@ -93,6 +94,32 @@ def test_who_gives_up_leaves_the_others_their_answer():
         return await second, server.checks
 
     assert asyncio.run(work()) == ("besa", 1)
+
+
+def test_a_server_is_asked_now_and_then_what_it_is():
+    async def work():
+        server, checks = Server(), []
+        for seconds in (0.0, 29.0, 30.0, 59.0, 60.0):
+            server.now = seconds
+            await server.ask()
+            checks.append(server.checks)
+        return checks
+
+    assert asyncio.run(work()) == [1, 1, 2, 2, 3]
+
+
+def test_a_check_that_failed_when_nobody_waited_any_more_is_no_later_ones_failure():
+    async def work():
+        server = Server()
+        server.is_wrong = ANOTHER
+        gone = asyncio.create_task(server.ask())
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.sleep(0.01)
+        server.is_wrong = None
+        return await server.ask()
+
+    assert asyncio.run(work()) == "besa"
 
 
 def test_an_attested_engine_is_closed_with_its_wrapper():

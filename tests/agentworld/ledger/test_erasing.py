@@ -44,6 +44,59 @@ def test_a_long_text_that_got_lost_is_not_taken_for_an_erased_one(url, tmp_path)
     blind.close()
 
 
+def test_a_long_text_goes_with_the_last_episode_that_shows_it(url, tmp_path):
+    objects = ObjectStore(str(tmp_path / "objects"))
+    ledger = Ledger(url, objects)
+    episodes = [open_episode(ledger) for _ in range(3)]
+    for episode in episodes:
+        ledger.write(taken(episode, "long" * 3_000))
+        ledger.write([end(ledger.episode(episode.id), 1)])
+    left = []
+    for episode in episodes:
+        ledger.erase_texts(episode.id)
+        left.append(objects.has(text_digest("long" * 3_000)))
+    assert left == [True, True, False]
+    ledger.close()
+
+
+class Failing(ObjectStore):
+    """A bucket that takes away one object and then fails."""
+
+    num_erased = 0
+
+    def erase(self, digest):
+        self.num_erased += 1
+        if self.num_erased == 2:
+            raise StoreError("the bucket is gone")
+        super().erase(digest)
+
+
+def test_an_erasure_that_was_interrupted_is_ended_by_the_next(url, tmp_path):
+    ledger = Ledger(url, Failing(str(tmp_path / "objects")))
+    episode = open_episode(ledger, initial_state="tree" * 3_000)
+    ledger.write(taken(episode, "long" * 3_000, "other" * 3_000))
+    ledger.write([end(ledger.episode(episode.id), 2)])
+    with pytest.raises(StoreError, match="is gone"):
+        ledger.erase_texts(episode.id)
+    assert ledger.episode(episode.id).intact
+    ledger.erase_texts(episode.id)
+    assert not [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
+    ledger.close()
+
+
+def test_nothing_is_erased_beside_another_object_store(url, tmp_path):
+    ledger = Ledger(url, ObjectStore(str(tmp_path / "objects")))
+    other = Ledger(url, ObjectStore(str(tmp_path / "other")))
+    episode = open_episode(ledger)
+    ledger.write(taken(episode, "long" * 3_000))
+    ledger.write([end(ledger.episode(episode.id), 1)])
+    with pytest.raises(StoreError, match="restore the object store, or name it"):
+        other.erase_texts(episode.id)
+    assert ledger.episode(episode.id).steps[0].observation == "long" * 3_000
+    ledger.close()
+    other.close()
+
+
 def test_an_open_episode_is_not_erased(ledger):
     episode = open_episode(ledger)
     with pytest.raises(Conflict, match="is open; close it"):

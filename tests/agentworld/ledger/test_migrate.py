@@ -143,7 +143,7 @@ def test_a_database_that_is_newer_than_this_program_is_refused(engine, later, mo
     later()
     migrate.migrate(engine)
     monkeypatch.undo()
-    with pytest.raises(Conflict, match="is of revision later, which is newer") as told:
+    with pytest.raises(Conflict, match="revision later, which this agentworld does not") as told:
         migrate.migrate(engine)
     assert "\n" not in str(told.value)
 

@@ -173,6 +173,14 @@ def test_a_replica_that_is_not_the_pinned_one_is_passed_by(start):
     assert other.asked == []
 
 
+def test_a_replica_that_cannot_tell_what_it_is_is_passed_by(start):
+    silent = start(lambda asked: "besa", {"/version": 404})
+    pinned = start(lambda asked: "besa", endpoint.vllm("0.32.0"))
+    said, _ = ask([silent.url, pinned.url], *map(str, range(8)), engine=VLLM)
+    assert said == ["besa"] * 8
+    assert silent.asked == []
+
+
 def test_a_vllm_that_fails_before_it_says_what_it_is_is_left_alone_too(start):
     dead = start(lambda asked: "besa", {"/version": GONE})
     said, states = ask([dead.url], *"abcdefg", engine=VLLM)

@@ -12,7 +12,7 @@ import make
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.verify import verify_run
 from agentworld.errors import EvidenceError, StoreError
-from agentworld.evidence.keys import ensure_signer, load_trusted, rotate
+from agentworld.evidence.keys import ensure_signer, load_signer, load_trusted, rotate
 from agentworld.ledger import Ledger
 from agentworld.ledger.writes import Opened
 from agentworld.records.episode import Episode, EpisodeOpening
@@ -137,3 +137,11 @@ def test_a_copy_that_is_no_checkpoint_is_not_kept(scene):
     with pytest.raises(EvidenceError, match="this is no envelope of ours"):
         scene.sealer().seal_all()
     assert scene.ledger.checkpoints(scene.run) == {}
+
+
+def test_trouble_with_its_own_keys_is_no_mistake_of_who_asks_a_service(scene):
+    signer = partial(load_signer, scene.folder / "gone")
+    sealer = Sealer(scene.ledger, SIMULATOR, signer, scene.copies)
+    with pytest.raises(StoreError, match="cannot read its keys") as told:
+        sealer.seal(scene.run)
+    assert told.value.retryable

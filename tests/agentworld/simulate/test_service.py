@@ -138,12 +138,14 @@ def test_a_seed_is_refused_where_it_cannot_be_honoured(serve):
 def test_a_run_may_name_its_simulator_by_an_alias_that_is_resolved_once(serve):
     served = serve()
     served.ledger.aliases.set("stable", SIMULATOR, "ada")
-    body = {**OPENING, "simulator": "stable"}
-    run = served.http("POST", "/runs", body).json()
+    body, once = {**OPENING, "simulator": "stable"}, {"idempotency-key": "1" * 32}
+    run = served.http("POST", "/runs", body, **once).json()
     served.ledger.aliases.set("stable", make.digest("next"), "ada")
     assert run["simulator"] == SIMULATOR
     assert served.step(served.reset(run["id"]), "ls", 1).status_code == 200
+    assert (run["id"], run["opening"]["simulator"]) == ("1" * 32, SIMULATOR)
     assert problem(served.http("POST", "/runs", body)) == (409, "conflict")
+    assert served.http("POST", "/runs", body, **once).json()["id"] == run["id"]
 
 
 def test_a_closed_episode_takes_no_step_and_repeats_its_last_one(serve):

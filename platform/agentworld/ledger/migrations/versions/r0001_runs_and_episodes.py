@@ -13,6 +13,9 @@ def upgrade() -> None:
     """Makes the first tables."""
     _make_runs()
     _make_episodes()
+    for table, name in (("episodes", "opening"), ("steps", "action"), ("steps", "observation")):
+        long, columns = sa.text(f"{name} IS NULL"), [f"{name}_digest"]
+        op.create_index(f"long_{name}s", table, columns, sqlite_where=long, postgresql_where=long)
     op.create_table(
         "aliases",
         sa.Column("sequence", sa.Integer, primary_key=True),
