@@ -63,7 +63,7 @@ def running(say: Callable[[Asked], str | int], tells: Told | None = None) -> Ite
             """Says nothing of its requests."""
 
     server = _Server(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield Endpoint(f"http://127.0.0.1:{server.server_port}", asked, read)
     finally:

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from typer.testing import CliRunner
+
+from agentworld_cli.main import app
 
 ROOT = Path(__file__).parents[1]
 TOP_FOLDERS = ("platform", "pipelines")
@@ -145,8 +148,6 @@ def test_every_make_target_that_the_readme_names_exists():
 
 
 def test_every_agentworld_command_that_the_readme_shows_is_one_with_these_options():
-    sources = [str(ROOT / folder) for folder in TOP_FOLDERS]
-    start = f"import sys; sys.path[:0] = {sources}; from agentworld_cli.main import main; main()"
     for call in readme_commands("agentworld"):
-        done = run_python("-c", start, *call, "--help")
-        assert done.returncode == 0, f"agentworld {shlex.join(call)}: {done.stderr}"
+        done = CliRunner().invoke(app, [*call, "--help"])
+        assert done.exit_code == 0, f"agentworld {shlex.join(call)}: {done.output}"

@@ -50,7 +50,7 @@ def judging(*answers, timeout_seconds=5.0):
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}"
     endpoint = EndpointRecipe(url=url, model="judge", timeout_seconds=timeout_seconds)

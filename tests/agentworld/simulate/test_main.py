@@ -59,7 +59,7 @@ class Engine(BaseHTTPRequestHandler):
 @pytest.fixture
 def engine_url():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
