@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from agentworld.client.trajectory import TrajectoryLog, read_trajectory
 from agentworld.errors import InputError, StoreError
 from agentworld.records.trajectory_log import TornLine, TrajectoryEnd, write_line
+from waiting import wait_for
 
 
 def line(step):
@@ -171,7 +171,7 @@ def test_lines_are_durable_after_a_moment_in_groups(tmp_path, monkeypatch):
         log.write(line(step))
     (file,) = tmp_path.iterdir()
     assert synced[:2] == [str(tmp_path), str(tmp_path.parent)]  # the names, before any line
-    until(lambda: len(synced) > 2)
+    wait_for(lambda: len(synced) > 2)
     assert set(synced[2:]) == {str(file)}
     assert len(synced[2:]) < 50
     before = len(synced)
@@ -194,15 +194,8 @@ def test_a_sync_that_fails_is_raised_by_the_next_line(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", fails)
     with pytest.raises(StoreError, match="Input/output error"):
-        until(write_next)  # the failure is another thread's, and noted when that comes to it
+        wait_for(write_next)  # the failure is another thread's, and noted when that comes to it
     monkeypatch.undo()
     log.write(line(steps[-1]))
     log.close()
     assert written(tmp_path) == lines(1, *steps)
-
-
-def until(condition, seconds=30.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)

@@ -2,7 +2,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
@@ -10,6 +9,7 @@ import pytest
 
 from agentworld.engine.process import free_port, running
 from agentworld.errors import EngineError
+from waiting import wait_for
 
 HOLD = "import time; time.sleep(60)"
 SPAWN = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {HOLD!r}]).pid, "
@@ -32,13 +32,6 @@ def is_alive(pid):
 def kill(server):
     os.kill(server.process.pid, signal.SIGKILL)
     server.process.wait()
-
-
-def wait_for(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_server_answers_while_the_block_runs_and_is_gone_after_it(tmp_path):

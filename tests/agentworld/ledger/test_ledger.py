@@ -1,3 +1,4 @@
+import itertools
 import threading
 import time
 
@@ -65,11 +66,10 @@ def test_a_run_is_opened_once_under_a_name(ledger):
     assert ledger.runs() == [run]
 
 
-def test_the_newest_run_comes_first(ledger):
-    opened = []
-    for _ in range(4):
-        opened.append(ledger.open_run(OPENING, SIMULATOR))
-        time.sleep(0.002)
+def test_the_newest_run_comes_first(ledger, monkeypatch):
+    clock = itertools.count(time.time_ns(), 1_000_000)
+    monkeypatch.setattr(time, "time_ns", lambda: next(clock))
+    opened = [ledger.open_run(OPENING, SIMULATOR) for _ in range(4)]
     assert ledger.runs() == opened[::-1]
 
 

@@ -1,6 +1,5 @@
 import asyncio
 import logging
-import time
 
 import pytest
 
@@ -8,6 +7,7 @@ from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import StoreError
 from agentworld.simulate.housekeeping import again_and_again
 from make_service import OPENING, listening, play, service
+from waiting import wait_for
 
 
 def test_work_is_done_again_and_again_and_ends_with_the_block():
@@ -58,13 +58,6 @@ def play_at(url):
         return run, episode
 
     return asyncio.run(visit())
-
-
-def wait_for(holds):
-    deadline = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_service_ends_what_stands_still_and_signs_while_it_serves(tmp_path):

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from agentworld.records.run import RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.simulate import main
 from agentworld.simulate.main import Settings, serve
+from waiting import wait_for
 
 OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))
 TASK = make.task(turn_limit=50)
@@ -98,13 +98,6 @@ def service(folder, engine_url):
     }
     command = [sys.executable, "-m", "agentworld.simulate.main"]
     return running("the service", command, environment, port, folder.parent / "service.log")
-
-
-def wait_for(holds):
-    deadline = time.monotonic() + 8  # sooner than a service signs where nobody says how often
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 async def play(url, num_episodes, num_steps):
@@ -217,8 +210,9 @@ def test_the_environment_says_when_an_episode_expires_and_how_often_logs_are_sig
     with make_service.listening(apps[0]) as url:
         run, shown = asyncio.run(play(url, num_episodes=1, num_steps=1))
         (episode,) = shown
-        wait_for(lambda: ledger.episode(episode).closed == "expired")
-        wait_for(lambda: len(ledger.log(run)) in ledger.checkpoints(run))
+        # Sooner than a service signs where nobody says how often.
+        wait_for(lambda: ledger.episode(episode).closed == "expired", seconds=8)
+        wait_for(lambda: len(ledger.log(run)) in ledger.checkpoints(run), seconds=8)
     ledger.close()
 
 
