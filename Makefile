@@ -13,7 +13,7 @@ SEED ?= 1
 stamp = $(VENV)/.$(1)-$(shell cat $(2) | sha256sum | cut -c1-16)
 PACKAGES := $(call stamp,packages,constraints.txt)
 PROJECT := $(call stamp,project,constraints.txt pyproject.toml)
-COMPILES := $(call stamp,compiles,constraints.txt tools/check_compiler.py)
+COMPILES := $(call stamp,compiles,constraints.txt tools/compile_layers.py platform/agentworld/recipes/demo.yaml platform/agentworld/recipes/train.py)
 TEST_PACKAGES := $(call stamp,test-packages,constraints-test.txt constraints-vllm.txt)
 
 # A peer of the benchmarks, in an environment of its own.
@@ -50,7 +50,7 @@ check: setup-test ## linters, formatter, types, the layers of the house
 test test-fast: export OMP_NUM_THREADS := 1
 
 test-fast: setup-test ## the tests that need no engine, database server or browser
-	$(PYTHON) -m pytest -m "not slow"
+	$(PYTHON) -m pytest -m "not slow" -n auto
 
 test: browser database setup-test check ## everything
 	$(PYTHON) -m pytest
@@ -98,7 +98,7 @@ $(PROJECT): $(PACKAGES)
 	rm -f $(VENV)/.project-* && touch $@
 
 $(COMPILES): | compiler $(PROJECT)
-	$(PYTHON) tools/check_compiler.py
+	$(PYTHON) tools/compile_layers.py
 	rm -f $(VENV)/.compiles-* && touch $@
 
 $(TEST_PACKAGES): | $(PACKAGES)

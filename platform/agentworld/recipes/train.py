@@ -12,13 +12,13 @@ class ModelRecipe(Record):
 
     base: str | None = None
     """A folder with weights, tokenizer and chat template; then the fields below are unused."""
-    vocabulary_size: int = 640
+    vocabulary_size: int = 704
     hidden_size: int = 128
-    intermediate_size: int = 384
+    intermediate_size: int = 256
     num_layers: int = 5
-    num_heads: int = 4
+    num_heads: int = 2
     num_key_value_heads: int = 2
-    head_size: int = 32
+    head_size: int = 64
     context_tokens: int = 1024
     num_drills: int = 12_000
     """Lists of words that a new model learns to copy from before it sees an episode."""

@@ -62,15 +62,17 @@ class TokenBatches(Sampler[list[int]]):
         rng.shuffle(batches)
         return batches
 
-    def _cut(self, ascending: list[int]) -> Iterator[list[int]]:
-        batch: list[int] = []
+    def _cut(self, ascending: list[int]) -> list[list[int]]:
+        batches: list[list[int]] = [[]]
         for index in ascending:
-            if batch and (len(batch) + 1) * width(self._lengths[index]) > self._tokens:
-                yield batch
-                batch = []
-            batch.append(index)
-        if batch:
-            yield batch
+            if batches[-1] and (len(batches[-1]) + 1) * width(self._lengths[index]) > self._tokens:
+                batches.append([])
+            batches[-1].append(index)
+        is_lone = len(batches) > 1 and len(batches[-1]) == 1 < len(batches[-2]) - 1
+        if is_lone and 2 * width(self._lengths[batches[-1][0]]) <= self._tokens:
+            # A lone row is a shape of its own to torch.compile: all layers would be compiled anew.
+            batches[-1].insert(0, batches[-2].pop())
+        return batches
 
 
 def collate(rows: list[Row]) -> dict[str, torch.Tensor]:

@@ -2,7 +2,7 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
 
-from agentworld.train.batches import TokenBatches, collate
+from agentworld.train.batches import TokenBatches, collate, width
 from agentworld.train.encode import Row
 
 lengths = st.lists(st.integers(1, 300), min_size=1, max_size=100)
@@ -20,6 +20,13 @@ def test_a_batch_of_several_rows_keeps_within_its_tokens(lengths: list[int], tok
     for batch in TokenBatches(lengths, tokens, 1, seed=0):
         padded = collate([rows[index] for index in batch])["input_ids"]
         assert len(batch) == 1 or padded.numel() <= tokens
+
+
+@given(lengths, st.integers(1, 2_000))
+def test_no_row_is_alone_where_another_fits_beside_it(lengths: list[int], tokens: int) -> None:
+    batches = sorted(TokenBatches(lengths, tokens, 1, seed=0), key=lambda batch: lengths[batch[0]])
+    *_, before, last = [[], *batches]
+    assert len(last) > 1 or len(before) < 3 or 2 * width(lengths[last[0]]) > tokens
 
 
 def test_the_next_epoch_has_another_order() -> None:
