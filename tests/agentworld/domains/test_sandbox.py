@@ -58,6 +58,7 @@ def opened():
         process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", [BOMB, "while :; do sleep 100 & done"], ids=["bomb", "loop"])
 def test_a_fork_bomb_reaches_its_limit_and_ends_with_its_sandbox(opened, script):
     process = opened(f"{script}\nsleep 100")
@@ -182,6 +183,7 @@ def test_a_sandbox_of_root_runs_as_somebody_who_owns_nothing(opened):
     assert {member.uids().effective for member in family} == {200_001}
 
 
+@pytest.mark.slow
 def test_a_sandbox_dies_with_the_process_that_opened_it():
     script = (
         "from agentworld.domains.sandbox import *; import os, time\n"

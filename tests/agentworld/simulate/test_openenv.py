@@ -101,6 +101,7 @@ def test_an_unknown_run_is_an_error_frame(converse):
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.text() | st.builds(json.dumps, st.dictionaries(st.text(), JSON)), max_size=3))
 def test_whatever_is_sent_is_answered_with_an_error_frame_and_the_connection_lives(
