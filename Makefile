@@ -13,7 +13,8 @@ SEED ?= 1
 stamp = $(VENV)/.$(1)-$(shell cat $(2) | sha256sum | cut -c1-16)
 PACKAGES := $(call stamp,packages,constraints.txt)
 PROJECT := $(call stamp,project,constraints.txt pyproject.toml)
-COMPILES := $(call stamp,compiles,constraints.txt tools/compile_layers.py platform/agentworld/recipes/demo.yaml platform/agentworld/recipes/train.py)
+COMPILES := $(call stamp,compiles,constraints.txt tools/compile_layers.py \
+	$(addprefix platform/agentworld/recipes/,demo.yaml train.py))
 TEST_PACKAGES := $(call stamp,test-packages,constraints-test.txt constraints-vllm.txt)
 
 # A peer of the benchmarks, in an environment of its own.

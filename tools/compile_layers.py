@@ -2,30 +2,23 @@
 
 A compiler that does not work is found at set-up, and what torch compiled it keeps for the demo:
 what depends on the sizes of a layer, and what on the processor alone. The key under which torch
-keeps it depends on the shape of the first batch and on what was imported before.
+keeps it depends on the first batch's shape and on the order of imports: `next_token` comes first
+here, as it does in the demo.
 """
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import agentworld.train.next_token  # noqa: F401  as in the demo
 from agentworld.domains.terminal.drills import drills
-from agentworld.domains.terminal.pieces import pieces
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.progress import no_tick
-from agentworld.train.batches import TokenBatches
-from agentworld.train.encode import encode_texts
-from agentworld.train.model import new_model
-from agentworld.train.tokenizer import train_tokenizer
+from agentworld.train.next_token import lists_to_copy, model_of_texts
 from agentworld.train.trainer import train_rows
 
+_ONE_BATCH = {"epochs": 1e-9}
+
 recipe = load_recipe(recipe_path("demo"))
-texts = list(drills(recipe.model.num_drills, recipe.model.seed))
-tokenizer = train_tokenizer(texts, pieces(), recipe.model.vocabulary_size)
-rows = list(encode_texts(tokenizer, texts))
-lengths = [len(row.input_ids) for row in rows]
-batches = TokenBatches(lengths, recipe.cpt.tokens_per_batch, epochs=1.0, seed=recipe.cpt.seed)
-first = [rows[index] for index in next(iter(batches))]
+model = model_of_texts(recipe.model, drills(recipe.model.num_drills, recipe.model.seed))
 with TemporaryDirectory() as scratch:
-    model = new_model(recipe.model, tokenizer)
-    train_rows(model, recipe.cpt, first, Path(scratch), no_tick)
+    once = recipe.cpt.model_copy(update=_ONE_BATCH)
+    train_rows(model, once, lists_to_copy(model, recipe.model), Path(scratch), no_tick)

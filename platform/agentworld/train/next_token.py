@@ -44,12 +44,12 @@ def run(
     dataset = read_dataset(data)
     samples = list(read_pool(data, dataset, "cpt" if recipe.stage == "cpt" else "sft"))
     start = parent or (Path(model.base) if model.base else None)
-    language_model = load_model(start) if start else _new_model(model, samples)
+    language_model = load_model(start) if start else model_of_texts(model, _texts(samples))
     conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
     rows = list(encode(language_model.tokenizer, conversations))
     # A killed run that has a checkpoint of the episodes has learned to copy before.
     is_taught = start or newest_checkpoint(out / CHECKPOINTS)
-    lists = [] if is_taught else _lists_to_copy(language_model, model)
+    lists = [] if is_taught else lists_to_copy(language_model, model)
     share = 0.0
     if lists:
         once = recipe.model_copy(update={"epochs": 1.0})
@@ -68,12 +68,12 @@ def run(
     )
 
 
-def _new_model(model: ModelRecipe, samples: list[Sample]) -> LanguageModel:
-    texts = chain.from_iterable(_texts(sample) for sample in samples[:_TOKENIZER_SAMPLES])
+def model_of_texts(model: ModelRecipe, texts: Iterable[str]) -> LanguageModel:
+    """A new model, whose tokenizer learns from these texts."""
     return new_model(model, train_tokenizer(texts, pieces(), model.vocabulary_size))
 
 
-def _lists_to_copy(language_model: LanguageModel, model: ModelRecipe) -> list[Row]:
+def lists_to_copy(language_model: LanguageModel, model: ModelRecipe) -> list[Row]:
     """What a new model learns before it sees an episode."""
     return list(encode_texts(language_model.tokenizer, list(drills(model.num_drills, model.seed))))
 
@@ -82,11 +82,12 @@ def _num_tokens(rows: list[Row]) -> int:
     return sum(len(row.input_ids) for row in rows)
 
 
-def _texts(sample: Sample) -> Iterator[str]:
-    yield system_text(sample.prompt)
-    for turn in sample.turns:
-        yield turn.action
-        yield turn.observation
+def _texts(samples: list[Sample]) -> Iterator[str]:
+    for sample in samples[:_TOKENIZER_SAMPLES]:
+        yield system_text(sample.prompt)
+        for turn in sample.turns:
+            yield turn.action
+            yield turn.observation
 
 
 def _conversations(recipe: NextTokenRecipe, sample: Sample) -> Iterable[Conversation]:

@@ -113,9 +113,12 @@ def test_a_check_that_failed_when_nobody_waited_any_more_is_no_later_ones_failur
         server = Server()
         server.is_wrong = ANOTHER
         gone = asyncio.create_task(server.ask())
-        await asyncio.sleep(0)
+        while not server.checks:
+            await asyncio.sleep(0)
         gone.cancel()
-        await asyncio.sleep(0.01)
+        while len(asyncio.all_tasks()) > 1:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)  # what its end calls
         server.is_wrong = None
         return await server.ask()
 
