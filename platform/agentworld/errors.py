@@ -4,6 +4,7 @@
     |-- InputError          the user gave us something wrong; a retry cannot help
     |   |-- NotFound             what was named is not there
     |   `-- Conflict             it is there, in a state that refuses this
+    |-- AccessError         the caller may not, or not now
     |-- SandboxError        the live environment
     |   |-- SandboxUnavailable   no sandbox can be had here; nothing may run
     |   `-- SandboxBroken        this session is over (timeout, flood, exit)
@@ -51,6 +52,32 @@ class NotFound(InputError):
 
 class Conflict(InputError):
     """It is there, in a state that refuses this: a closed run, a step out of turn."""
+
+
+AccessFailure = Literal["unauthorised", "forbidden", "limit", "unavailable"]
+"""How a caller is turned away:
+
+    unauthorised  nobody knows the credential, or there is none
+    forbidden     known, and without the role that this needs
+    limit         the tenant has used what it may
+    unavailable   nobody could be asked whose the credential is
+"""
+
+
+class AccessError(AgentworldError):
+    """The caller may not do this, or not now."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: AccessFailure = "unauthorised",
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retryable = retry_after_seconds is not None or kind == "unavailable"
+        self.retry_after_seconds = retry_after_seconds
 
 
 class SandboxError(AgentworldError):

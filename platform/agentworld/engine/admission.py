@@ -45,6 +45,7 @@ class Admission:
         affinity: str = "",
     ) -> Completion:
         """The engine's answer; raises EngineError of kind `capacity` where the queue is full."""
+        came = self._clock()
         await self._admit()
         try:
             asked = self._clock()
@@ -52,7 +53,7 @@ class Admission:
             self._learn(self._clock() - asked)
         finally:
             self._turns.release()
-        return completion
+        return completion._replace(queued_seconds=asked - came)
 
     async def close(self) -> None:
         """Lets go of the engine's connections."""

@@ -78,9 +78,20 @@ class _Choice(_Part):
 _Count = Annotated[int, Field(ge=0, lt=2**31)]
 
 
+class _PromptDetails(_Part):
+    cached_tokens: _Count | None = None
+
+
 class _Usage(_Part):
     prompt_tokens: _Count
     completion_tokens: _Count
+    prompt_tokens_details: _PromptDetails | None = None
+
+    @property
+    def cached_tokens(self) -> int:
+        """Of the prompt, whatever is told."""
+        details = self.prompt_tokens_details
+        return min(self.prompt_tokens, (details and details.cached_tokens) or 0)
 
 
 class _Answer(_Part):
@@ -107,7 +118,8 @@ def read_answer(response: httpx.Response, question: Question) -> Completion:
     if not text:
         raise EngineError("the engine's answer is empty", kind="unparsable", retryable=again)
     mean_logprob = _mean_logprob(choice.logprobs)
-    return Completion(text, usage.prompt_tokens, usage.completion_tokens, "stop", mean_logprob)
+    counts = usage.prompt_tokens, usage.completion_tokens
+    return Completion(text, *counts, "stop", mean_logprob, usage.cached_tokens)
 
 
 def _parse(content: bytes) -> _Answer:

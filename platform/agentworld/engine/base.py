@@ -25,6 +25,10 @@ class Completion(NamedTuple):
     """`stop`: an answer that was cut off is an error."""
     mean_logprob: float | None = None
     """The mean log-probability of the answer's tokens, where the engine tells it; finite."""
+    num_cached_tokens: int = 0
+    """Those of the prompt that the engine still held, where it tells."""
+    queued_seconds: float = 0.0
+    """How long the request waited for its turn."""
 
 
 class Engine(Protocol):

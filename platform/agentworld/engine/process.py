@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import httpx
 
-from agentworld.errors import EngineError
+from agentworld.errors import EngineError, InputError
 
 LOOPBACK = "127.0.0.1"
 _GRACE_SECONDS = 10.0
@@ -88,6 +88,19 @@ def free_port() -> int:
         probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def check_free(port: int) -> None:
+    """Raises InputError where somebody listens there, who would be taken for what is started."""
+    with socket.socket() as probe:
+        # As a server binds: what an ended one left behind is no hindrance.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            raise InputError(
+                f"port {port} cannot be had ({error.strerror}); name another"
+            ) from error
 
 
 def _dies_with_us() -> list[str]:

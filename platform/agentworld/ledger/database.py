@@ -70,6 +70,11 @@ def translated(url: str) -> Iterator[None]:
         raise _in_our_words(error, shown(url)) from error
     except SQLAlchemyError as error:
         raise StoreError(f"the ledger {shown(url)} failed: {error}") from error
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"the ledger {shown(url)} has no name like {error.object[:80]!r}, which is no Unicode;"
+            " send another"
+        ) from error
 
 
 def _parsed(url: str) -> URL:

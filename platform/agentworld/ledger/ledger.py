@@ -5,24 +5,25 @@ from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import attrgetter
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, select
 
 from agentworld.errors import Conflict, NotFound
-from agentworld.ledger import reading
+from agentworld.ledger import counting, reading
 from agentworld.ledger.adding import add, close
 from agentworld.ledger.aliases import Aliases
+from agentworld.ledger.counting import Used
 from agentworld.ledger.database import connect, translated
 from agentworld.ledger.erasing import erase_object, erase_rows, texts_elsewhere
 from agentworld.ledger.migrate import migrate
 from agentworld.ledger.rows import insert_rows
-from agentworld.ledger.tables import CHECKPOINTS, LOG, RUNS
+from agentworld.ledger.tables import CHECKPOINTS, EPISODES, LOG, RUNS
 from agentworld.ledger.texts import Texts
 from agentworld.ledger.writes import Closed, Write, Writes, log_entries
 from agentworld.records import log
 from agentworld.records.base import Digest
 from agentworld.records.episode import Episode, new_name
 from agentworld.records.log import LogEntry
-from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
 from agentworld.storage.objects import ObjectStore
 
 
@@ -41,18 +42,24 @@ class Ledger:
         with translated(url):
             migrate(self._engine)
 
-    def open_run(self, opening: RunOpening, simulator: Digest, name: str | None = None) -> AgentRun:
-        """Begins a run, once under a name; its simulator never changes."""
+    def open_run(
+        self,
+        opening: RunOpening,
+        simulator: Digest,
+        name: str | None = None,
+        tenant: str = LOCAL_TENANT,
+    ) -> AgentRun:
+        """Begins a run, once under a name; its simulator and its tenant never change."""
         id_ = name or new_name()
-        run = AgentRun(id=id_, opening=opening, simulator=simulator, log_length=1)
+        run = AgentRun(id=id_, opening=opening, simulator=simulator, tenant=tenant, log_length=1)
         try:
             with self._transaction() as connection:
-                row = {"id": id_, "simulator": simulator, "length": 1}
+                row = {"id": id_, "simulator": simulator, "tenant": tenant, "length": 1}
                 connection.execute(insert(RUNS).values(opening=opening.model_dump_json(), **row))
                 insert_rows(connection, LOG, log_entries(id_, 1, [log.run_opened(run)]))
         except Conflict:
             run = self.run(id_)
-            if (run.opening, run.simulator) != (opening, simulator):
+            if (run.opening, run.simulator, run.tenant) != (opening, simulator, tenant):
                 raise
         return run
 
@@ -92,6 +99,22 @@ class Ledger:
         if not found:
             raise NotFound(f"there is no run {run}; open one first")
         return found[0]
+
+    def tenant(self, run: str) -> str:
+        """Whose a run is; raises NotFound."""
+        with self._transaction() as connection:
+            found = connection.scalar(select(RUNS.c.tenant).where(RUNS.c.id == run))
+        if found is None:
+            raise NotFound(f"there is no run {run}; open one first")
+        return str(found)
+
+    def run_of(self, episode: str) -> str:
+        """Which run an episode is of, whatever was erased of it; raises NotFound."""
+        with self._transaction() as connection:
+            found = connection.scalar(select(EPISODES.c.run).where(EPISODES.c.id == episode))
+        if found is None:
+            raise NotFound(f"there is no episode {episode}; reset to begin one")
+        return str(found)
 
     def runs(self) -> list[AgentRun]:
         """All runs, the newest first."""
@@ -143,6 +166,34 @@ class Ledger:
         """A run's signed checkpoints by their lengths."""
         with self._transaction() as connection:
             return reading.checkpoints(connection, run)
+
+    def num_open_runs(self, tenant: str) -> int:
+        """Of a tenant."""
+        with self._transaction() as connection:
+            return counting.open_runs(connection, tenant)
+
+    def num_open_episodes(self, tenant: str) -> int:
+        """Of a tenant's open runs."""
+        with self._transaction() as connection:
+            return counting.open_episodes(connection, "tenant", tenant)
+
+    def num_open_episodes_of(self, simulator: Digest) -> int:
+        """Of a simulator's open runs."""
+        with self._transaction() as connection:
+            return counting.open_episodes(connection, "simulator", simulator)
+
+    def num_open_episodes_in(self, run: str) -> int:
+        """Of a run, where it is open."""
+        with self._transaction() as connection:
+            return counting.open_episodes(connection, "id", run)
+
+    def used(self, *, by_episode: bool = False, **of: str) -> list[Used]:
+        """What the runs, or the episodes, of a `tenant`, a `run` or one `episode` used.
+
+        The newest run first; nothing where there is no such thing.
+        """
+        with self._transaction() as connection:
+            return counting.used(connection, of, by_episode=by_episode)
 
     def idle_episodes(self, simulator: Digest, before: float) -> list[Closed]:
         """How to close what stood still since `before` (seconds since 1970)."""

@@ -19,6 +19,7 @@ from agentworld.records.episode import (
 )
 from agentworld.records.log import LogEntry
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.records.usage import Usage
 
 Reader = Callable[[bytes | None, Digest], str | None]
 """The text of a row's bytes and its digest; null where it was erased."""
@@ -126,6 +127,7 @@ def _run(row: RowMapping) -> AgentRun:
         id=row["id"],
         opening=RunOpening.model_validate_json(row["opening"]),
         simulator=row["simulator"],
+        tenant=row["tenant"],
         closing=closing,
         num_episodes=row["num_episodes"],
         num_steps=row["num_steps"],
@@ -195,5 +197,6 @@ def _step(episode: str, row: Row[*tuple[object, ...]], read: Reader) -> EpisodeS
         done=row.done,
         truncated=row.truncated,
         confidence=Confidence(row.mean_logprob, row.agreement, row.low_confidence),
+        usage=Usage(row.input_tokens, row.cached_tokens, row.output_tokens, row.engine_seconds),
         head=row.head,
     )

@@ -19,6 +19,8 @@ from sqlalchemy import (
     Text,
 )
 
+from agentworld.records.run import LOCAL_TENANT
+
 METADATA = MetaData()
 
 # SQLite numbers rows itself, but only where the type is named INTEGER.
@@ -29,6 +31,7 @@ RUNS = Table(
     METADATA,
     Column("id", String, primary_key=True),
     Column("simulator", String, nullable=False, index=True),
+    Column("tenant", String, nullable=False, index=True, server_default=LOCAL_TENANT),
     Column("opening", Text, nullable=False),
     Column("length", Integer, nullable=False),  # of its log; whoever adds to the run holds this row
     Column("final_weights", String, index=True),
@@ -74,6 +77,10 @@ STEPS = Table(
     Column("mean_logprob", Float),
     Column("agreement", Float),
     Column("low_confidence", Boolean, nullable=False),
+    Column("input_tokens", Integer, nullable=False, server_default="0"),
+    Column("cached_tokens", Integer, nullable=False, server_default="0"),
+    Column("output_tokens", Integer, nullable=False, server_default="0"),
+    Column("engine_seconds", Float, nullable=False, server_default="0"),
     Column("head", String, nullable=False),
     Column("entry", Integer, nullable=False),  # of the run's log
     Column("place", Integer, nullable=False),  # among the steps of that entry

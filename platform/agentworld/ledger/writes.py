@@ -130,6 +130,7 @@ def step_rows(
             step.done,
             step.truncated,
             *step.confidence,
+            *step.usage,
             step.head,
             entry,
             place,

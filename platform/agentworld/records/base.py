@@ -18,6 +18,9 @@ from agentworld.errors import InputError
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 """`sha256:` and 64 hexadecimal digits."""
 
+Name = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+"""Words of a user's that every database can hold: Unicode without NUL."""
+
 _PIECE_BYTES = 1 << 20
 
 

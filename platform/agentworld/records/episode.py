@@ -18,6 +18,8 @@ from pydantic import Field
 from agentworld.errors import Conflict
 from agentworld.records.base import Digest, Record, canonical_json, digest_bytes, digest_json
 from agentworld.records.task import Task
+from agentworld.records.tool import Tools
+from agentworld.records.usage import Usage
 
 CloseReason = Literal["done", "limit", "closed", "expired"]
 
@@ -28,6 +30,13 @@ class Source(Record):
     episode: str
     step: int = Field(ge=0)
     """So many of its first steps."""
+
+
+class Exchange(Record):
+    """An action and what was shown for it."""
+
+    action: str
+    observation: str
 
 
 class EpisodeOpening(Record):
@@ -42,10 +51,14 @@ class EpisodeOpening(Record):
     """In place of the simulator's own control text."""
     seed: int | None = Field(None, ge=0, lt=2**53)
     """Taken by a simulator whose policy is `seeded`; any other refuses it."""
+    tools: Tools = ()
+    """What an agent may call; a part of what the world reads."""
     fork: Source | None = None
     """Begins as a copy of these steps."""
     replay: Source | None = None
     """Answers from the record; the engine is not asked."""
+    given: tuple[Exchange, ...] = ()
+    """Turns that came before, as the caller tells them; not the simulator's word."""
 
     @property
     def text(self) -> str:
@@ -98,6 +111,8 @@ class EpisodeStep(NamedTuple):
     truncated: bool = False
     """Done because of the turn limit."""
     confidence: Confidence = Confidence()
+    usage: Usage = Usage()
+    """What it cost; it shapes no observation and is in no head."""
     head: Digest = ""
     """Over the head before it and this step, so that no earlier step can be exchanged."""
 

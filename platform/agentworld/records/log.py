@@ -43,7 +43,12 @@ class LogEntry(NamedTuple):
 def run_opened(run: AgentRun) -> Fields:
     """The first entry of a log."""
     opening = run.opening.model_dump(mode="json")
-    return {"kind": "run-opened", "opening": opening, "simulator": run.simulator}
+    return {
+        "kind": "run-opened",
+        "opening": opening,
+        "simulator": run.simulator,
+        "tenant": run.tenant,
+    }
 
 
 def episode_opened(episode: Episode) -> Fields:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworld.engine.answer import Question, read_answer
+from agentworld.engine.base import Completion
 from agentworld.errors import EngineError
 from agentworld.records.simulator import Sampling
 
@@ -43,7 +44,24 @@ def failure(body, status=200, **options):
 
 
 def test_an_answer_comes_with_its_tokens():
-    assert read(answer()) == ("besa", 3, 2, "stop", None)
+    assert read(answer()) == Completion("besa", 3, 2, "stop")
+
+
+@pytest.mark.parametrize(
+    ("details", "cached"),
+    [
+        ({"cached_tokens": 2}, 2),
+        ({"cached_tokens": 0}, 0),
+        ({"cached_tokens": 3, "created_cache_tokens": None, "audio_tokens": 0}, 3),
+        ({"cached_tokens": None}, 0),
+        ({}, 0),
+        (None, 0),
+        ({"cached_tokens": 7}, 3),
+    ],
+)
+def test_an_answer_tells_how_much_of_its_prompt_the_engine_still_held(details, cached):
+    usage = {"prompt_tokens": 3, "completion_tokens": 2, "prompt_tokens_details": details}
+    assert read(answer(usage=usage)) == Completion("besa", 3, 2, "stop", num_cached_tokens=cached)
 
 
 WHOLE = json.dumps(answer()).encode()
@@ -67,6 +85,13 @@ NO_ANSWER = {
     "no usage": answer(usage=None),
     "tokens in words": answer(usage={"prompt_tokens": "3", "completion_tokens": 2}),
     "less than no tokens": answer(usage={"prompt_tokens": -1, "completion_tokens": 2}),
+    "less than nothing held": answer(
+        usage={
+            "prompt_tokens": 3,
+            "completion_tokens": 2,
+            "prompt_tokens_details": {"cached_tokens": -1},
+        }
+    ),
     "no model": answer(model=None),
     "no end": answer(choice(finish_reason=None)),
     "aborted": answer(choice(finish_reason="abort")),

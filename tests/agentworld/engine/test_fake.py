@@ -16,7 +16,7 @@ def say(engine, **options):
 
 def test_a_fake_engine_says_what_its_function_says_and_keeps_what_it_was_asked():
     engine = FakeEngine(lambda messages: messages[-1]["content"].upper())
-    assert say(engine, seed=7, affinity="e") == ("LS", 2, 2, "stop", None)
+    assert say(engine, seed=7, affinity="e") == Completion("LS", 2, 2, "stop")
     assert engine.asked == [(ASKED, Sampling(), 7, "e")]
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentworld.engine.base import Completion
 from agentworld.engine.openai import OpenAIEngine, request_body
 from agentworld.errors import EngineError, InputError
 from agentworld.records.simulator import Sampling
@@ -54,7 +55,7 @@ def body_sent(messages=ASKED, **settings):
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_an_answer_comes_with_its_tokens(kind):
-    assert complete(engine(kind=kind)) == ("besa", 3, 2, "stop", None)
+    assert complete(engine(kind=kind)) == Completion("besa", 3, 2, "stop")
 
 
 def test_a_refusal_is_an_error():

@@ -20,6 +20,12 @@ def test_vllm_is_started_for_the_contexts_length():
     assert arguments[arguments.index("--max-model-len") + 1] == "640"
 
 
+def test_vllm_is_started_to_tell_what_it_held_and_nothing_of_that_is_pinned():
+    flag = "--enable-prompt-tokens-details"
+    assert flag in program("vllm").command
+    assert flag not in engine_arguments(EngineRecipe(kind="vllm"), 640)
+
+
 def test_the_version_names_the_distribution_that_is_installed():
     assert engine_version("transformers-serve").startswith("transformers ")
 

@@ -123,7 +123,7 @@ def test_what_was_asked_is_handed_on_and_all_are_closed():
         return said, engine
 
     said, engine = asyncio.run(work())
-    assert said == ("besa", 3, 2, "stop", -0.5)
+    assert said == Completion("besa", 3, 2, "stop", -0.5)
     assert engine.asked == [(ASKED, SAMPLING, 7, "e")]
     assert closed == [engine, engine]
 

@@ -127,6 +127,16 @@ def test_vllm_tells_how_sure_it_is_of_each_answer(vllm):
 
 
 @pytest.mark.slow
+def test_vllm_tells_how_much_of_each_prompt_it_still_held(vllm):
+    prompts = [SYSTEM + prompt for prompt in PROMPTS]  # on a CPU its pages have 128 tokens
+    complete_all(vllm.connect(), prompts)
+    again = complete_all(vllm.connect(), prompts)
+    told = [each for each in again if isinstance(each, Completion)]
+    assert told
+    assert all(0 < each.num_cached_tokens < each.num_prompt_tokens for each in told)
+
+
+@pytest.mark.slow
 def test_vllm_tells_that_it_is_not_the_pinned_one(vllm):
     for another in (vllm._replace(version="vllm 0.11.0"), vllm._replace(model="another")):
         assert texts(complete_all(pinned(another), PROMPTS[:1])) == ["engine"]

@@ -1,0 +1,51 @@
+"""Counts what an engine is asked for one thing: what it read, what it wrote, how long it took."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from agentworld.engine.base import Completion, Engine
+from agentworld.records.message import Message
+from agentworld.records.simulator import Sampling
+from agentworld.records.usage import Usage
+
+
+class Metered:
+    """The engine, with the usage of all that was asked through it.
+
+    A request that failed has used the engine's time; how many tokens, nobody tells.
+    """
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._num_asked = 0
+        self.usage = Usage()
+        self.queued_seconds = 0.0
+        """In which it waited for its turn."""
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        seed: int | None = None,
+        *,
+        affinity: str = "",
+    ) -> Completion:
+        """The engine's answer, counted."""
+        asked, counts, queued = self._clock(), (0, 0, 0), 0.0
+        try:
+            completion = await self._engine.complete(messages, sampling, seed, affinity=affinity)
+            queued = completion.queued_seconds
+            read, cached = completion.num_prompt_tokens, completion.num_cached_tokens
+            counts = read, cached, completion.num_tokens
+        finally:
+            used = Usage(*counts, self._clock() - asked - queued)
+            # Most things take one request.
+            self.usage = self.usage.plus(used) if self._num_asked else used
+            self._num_asked += 1
+            self.queued_seconds += queued
+        return completion
+
+    async def close(self) -> None:
+        """Lets go of the engine's connections."""
+        await self._engine.close()

@@ -1,0 +1,126 @@
+"""An engine whose every request is a span, by OpenTelemetry's conventions for generative AI.
+
+https://github.com/open-telemetry/semantic-conventions-genai: `chat` spans of a client. The
+conversation is the episode; the model that answered is named with the simulator's digest.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+
+from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
+from opentelemetry.util.types import AttributeValue
+
+from agentworld.engine.base import Completion, Engine
+from agentworld.errors import EngineError
+from agentworld.records.base import Digest
+from agentworld.records.message import Message
+from agentworld.records.simulator import Sampling
+
+Attributes = dict[str, AttributeValue]
+
+
+class TracedEngine:
+    """The engine; what was said stands in the spans only where `with_content` asks for it."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        tracer: Tracer,
+        *,
+        provider: str,
+        model: str,
+        simulator: Digest,
+        with_content: bool = False,
+        flush: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._engine = engine
+        self._tracer = tracer
+        self._provider = provider
+        self._model = model
+        self._simulator = simulator
+        self._with_content = with_content
+        self._flush = flush
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        seed: int | None = None,
+        *,
+        affinity: str = "",
+    ) -> Completion:
+        """The engine's answer; a failure is the span's, by its kind."""
+        asked = self._asked(sampling, seed, affinity)
+        with self._tracer.start_as_current_span(
+            f"chat {self._model}",
+            kind=SpanKind.CLIENT,
+            attributes=asked,
+            record_exception=False,  # its message may quote what was said
+            set_status_on_exception=False,
+        ) as span:
+            if self._with_content:
+                span.set_attribute("gen_ai.input.messages", _told(messages))
+            try:
+                completion = await self._engine.complete(
+                    messages, sampling, seed, affinity=affinity
+                )
+            except EngineError as error:
+                _fail(span, error)
+                raise
+            span.set_attributes(self._answered(completion))
+            return completion
+
+    async def close(self) -> None:
+        """Lets go of the engine's connections, and sends the last spans."""
+        await self._engine.close()
+        await asyncio.to_thread(self._flush)
+
+    def _asked(self, sampling: Sampling, seed: int | None, episode: str) -> Attributes:
+        asked: Attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": self._provider,
+            "gen_ai.request.model": self._model,
+            "gen_ai.request.temperature": sampling.temperature,
+            "gen_ai.request.top_p": sampling.top_p,
+            "gen_ai.request.max_tokens": sampling.max_tokens,
+            "gen_ai.conversation.id": episode,
+            "agentworld.simulator.digest": self._simulator,
+        }
+        if sampling.top_k:
+            asked["gen_ai.request.top_k"] = sampling.top_k
+        if sampling.stop:
+            asked["gen_ai.request.stop_sequences"] = sampling.stop
+        if seed is not None:
+            asked["gen_ai.request.seed"] = seed
+        return asked
+
+    def _answered(self, completion: Completion) -> Attributes:
+        told: Attributes = {
+            "gen_ai.response.model": f"{self._model}@{self._simulator}",
+            "gen_ai.response.finish_reasons": (completion.finish_reason,),
+            "gen_ai.usage.input_tokens": completion.num_prompt_tokens,
+            "gen_ai.usage.output_tokens": completion.num_tokens,
+            "gen_ai.usage.cache_read.input_tokens": completion.num_cached_tokens,
+            "agentworld.queued_seconds": completion.queued_seconds,
+        }
+        if self._with_content:
+            said = Message(role="assistant", content=completion.text)
+            told["gen_ai.output.messages"] = _told([said])
+        return told
+
+
+def _fail(span: Span, error: EngineError) -> None:
+    """By its kind alone."""
+    span.set_attribute("error.type", error.kind)
+    span.set_status(StatusCode.ERROR, error.kind)
+
+
+def _told(messages: Sequence[Message]) -> str:
+    """In ASCII, for a text may be no Unicode."""
+    return json.dumps(
+        [
+            {"role": each["role"], "parts": [{"type": "text", "content": each["content"]}]}
+            for each in messages
+        ]
+    )

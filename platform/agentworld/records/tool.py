@@ -1,0 +1,38 @@
+"""What an agent may call in an episode, told as MCP's `tools/list` tells it."""
+
+from collections import Counter
+from typing import Annotated
+
+from pydantic import AfterValidator, JsonValue, StringConstraints
+
+from agentworld.records.base import Record
+
+_Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+"""As MCP wants it (SEP-986)."""
+_Schema = dict[str, JsonValue]
+
+
+def _of_an_object(schema: _Schema) -> _Schema:
+    if schema.get("type") != "object":
+        raise ValueError("a tool's arguments are an object, and its schema says so: `type: object`")
+    return schema
+
+
+class Tool(Record):
+    """One tool."""
+
+    name: _Name
+    description: str = ""
+    input_schema: Annotated[_Schema, AfterValidator(_of_an_object)]
+    """A JSON schema (2020-12) of its arguments; `domains.tools` says what may stand in one."""
+
+
+def _distinct(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    for name, count in Counter(tool.name for tool in tools).items():
+        if count > 1:
+            raise ValueError(f"there are {count} tools of the name {name!r}; leave one")
+    return tools
+
+
+Tools = Annotated[tuple[Tool, ...], AfterValidator(_distinct)]
+"""The tools of one episode; no two have the same name."""

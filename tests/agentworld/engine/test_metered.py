@@ -1,0 +1,123 @@
+"""What an engine is asked through a meter is counted, and nothing else changes."""
+
+import asyncio
+import itertools
+
+import pytest
+
+from agentworld.engine.admission import Admission
+from agentworld.engine.base import Completion
+from agentworld.engine.fake import FakeEngine
+from agentworld.engine.metered import Metered
+from agentworld.errors import EngineError
+from agentworld.records.message import Message
+from agentworld.records.simulator import Sampling
+from agentworld.records.usage import Usage
+
+ASKED = [Message(role="user", content="ls")]
+SAID = Completion("besa", 100, 7, "stop", num_cached_tokens=40)
+
+
+def metered(*answers, clock=None):
+    """A meter over an engine that gives these answers; its clock ticks a second at each look."""
+    told = iter(answers)
+    engine = FakeEngine(lambda messages: next(told))
+    return Metered(engine, clock or map(float, itertools.count()).__next__)
+
+
+def ask(meter, **options):
+    return asyncio.run(meter.complete(ASKED, Sampling(), **options))
+
+
+def test_nothing_was_used_before_anything_was_asked():
+    meter = metered()
+    assert (meter.usage, meter.queued_seconds) == (Usage(), 0.0)
+
+
+def test_the_answer_and_the_question_are_the_engines_own():
+    engine = FakeEngine(lambda messages: SAID)
+    assert ask(Metered(engine), seed=7, affinity="e") is SAID
+    assert engine.asked == [(ASKED, Sampling(), 7, "e")]
+
+
+def test_the_tokens_and_the_time_of_all_requests_add_up():
+    meter = metered(SAID, Completion("be", 10, 2, "stop"), SAID)
+    for _ in range(3):
+        ask(meter)
+    assert meter.usage == Usage(210, 80, 16, 3.0)
+
+
+def test_each_of_several_requests_at_once_is_counted():
+    """Their seconds add up too: an engine that answers three works three times as long."""
+    came, all_came = itertools.count(1), asyncio.Event()
+
+    async def when_all_are_there(_messages):
+        if next(came) == 3:
+            all_came.set()
+        await all_came.wait()
+        return SAID
+
+    times = iter([0.0, 0.0, 0.0, 2.0, 2.0, 2.0])
+    meter = Metered(FakeEngine(when_all_are_there), times.__next__)
+
+    async def work():
+        await asyncio.gather(*(meter.complete(ASKED, Sampling()) for _ in range(3)))
+
+    asyncio.run(work())
+    assert meter.usage == Usage(300, 120, 21, 6.0)
+
+
+def test_the_time_in_the_queue_is_not_the_engines():
+    meter = metered(SAID._replace(queued_seconds=0.75), SAID._replace(queued_seconds=0.5))
+    for _ in range(2):
+        ask(meter)
+    assert (meter.usage.engine_seconds, meter.queued_seconds) == (0.75, 1.25)
+
+
+def test_a_request_that_waits_for_its_turn_has_its_time_in_the_queue_apart():
+    now = 0.0
+
+    async def takes_a_second(_messages):
+        nonlocal now
+        await asyncio.sleep(0)
+        now += 1.0
+        return SAID
+
+    def clock():
+        return now
+
+    admitted = Admission(FakeEngine(takes_a_second), concurrency=1, queue=9, clock=clock)
+    meters = [Metered(admitted, clock) for _ in range(3)]
+
+    async def work():
+        await asyncio.gather(*(meter.complete(ASKED, Sampling()) for meter in meters))
+
+    asyncio.run(work())
+    assert [meter.usage.engine_seconds for meter in meters] == [1.0, 1.0, 1.0]
+    assert [meter.queued_seconds for meter in meters] == [0.0, 1.0, 2.0]
+
+
+def test_a_request_that_failed_used_the_engines_time():
+    meter = metered(EngineError("gone"), SAID)
+    with pytest.raises(EngineError, match="gone"):
+        ask(meter)
+    assert meter.usage == Usage(engine_seconds=1.0)
+    ask(meter)
+    assert meter.usage == Usage(100, 40, 7, 2.0)
+
+
+def test_a_request_that_was_given_up_used_the_engines_time():
+    async def never(_messages):
+        await asyncio.Event().wait()
+
+    meter = Metered(FakeEngine(never), iter([0.0, 2.0]).__next__)
+
+    async def work():
+        asked = asyncio.create_task(meter.complete(ASKED, Sampling()))
+        await asyncio.sleep(0)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+
+    asyncio.run(work())
+    assert meter.usage == Usage(engine_seconds=2.0)

@@ -1,0 +1,150 @@
+"""What runs used and how many are open, on both databases."""
+
+import itertools
+import time
+
+import pytest
+
+import make
+from agentworld.ledger.writes import Opened
+from agentworld.records.episode import Episode, EpisodeOpening, Source
+from agentworld.records.usage import Usage
+from make_ledger import OPENING, SIMULATOR, closing, end, open_episode, taken
+
+USAGE = Usage(100, 40, 7, 0.25)
+
+
+def using(episode, *usages):
+    """Steps that used this."""
+    writes = taken(episode, *("x" for _ in usages))
+    return [
+        write._replace(step=write.step._replace(usage=usage))
+        for write, usage in zip(writes, usages, strict=True)
+    ]
+
+
+def opened(ledger, tenant="local", **opening):
+    """A run of a tenant."""
+    run = ledger.open_run(OPENING.model_copy(update=opening), SIMULATOR, tenant=tenant)
+    return run.id
+
+
+def test_a_run_used_what_its_steps_used(ledger):
+    run = opened(ledger, agent="ada")
+    first, second = open_episode(ledger, run), open_episode(ledger, run)
+    ledger.write([*using(first, USAGE, Usage(1, 0, 2, 0.5)), *using(second, Usage(1_000))])
+    (used,) = ledger.used(run=run)
+    assert used[:5] == ("local", SIMULATOR, "ada", run, None)
+    assert used[5:] == (2, 3, Usage(1_101, 40, 9, 0.75))
+
+
+def test_each_episode_of_a_run_tells_what_it_used_in_the_order_of_their_opening(ledger):
+    run = opened(ledger)
+    names = ["2" * 32, "1" * 32, "3" * 32]
+    for number, name in enumerate(names):
+        episode = Episode.begun(name, SIMULATOR, EpisodeOpening(run=run))
+        ledger.write([Opened(episode), *using(episode, *[USAGE] * number)])
+    told = [(each.run, each.episode, each[5:]) for each in ledger.used(run=run, by_episode=True)]
+    sums = [(1, 0, Usage()), (1, 1, USAGE), (1, 2, USAGE.plus(USAGE))]
+    assert told == list(zip([run] * 3, names, sums, strict=True))
+
+
+def test_the_newest_run_comes_first_whichever_began_its_episodes_first(ledger, monkeypatch):
+    ticks = itertools.count(time.time_ns(), 1_000_000)
+    monkeypatch.setattr(time, "time_ns", lambda: next(ticks))
+    old, new = opened(ledger), opened(ledger)
+    for run in (new, old):
+        ledger.write(using(open_episode(ledger, run), USAGE))
+    assert [each.run for each in ledger.used()] == [new, old]
+    assert [each.run for each in ledger.used(by_episode=True)] == [new, old]
+
+
+@pytest.mark.parametrize("by_episode", [False, True])
+def test_a_run_that_did_nothing_used_nothing(ledger, by_episode):
+    run = opened(ledger)
+    (used,) = ledger.used(run=run, by_episode=by_episode)
+    assert used[3:] == (run, None, 0, 0, Usage())
+    open_episode(ledger, run)
+    (used,) = ledger.used(run=run, by_episode=by_episode)
+    assert used[5:] == (1, 0, Usage())
+
+
+def test_the_steps_that_a_fork_copied_are_the_other_episodes(ledger):
+    source = open_episode(ledger)
+    ledger.write(using(source, USAGE, USAGE))
+    from_it = EpisodeOpening(run=source.run, fork=Source(episode=source.id, step=2))
+    fork = Episode.begun("f" * 32, SIMULATOR, from_it)
+    steps = using(fork, *[USAGE] * 3)
+    # A copy bears what its original used, as an older service may have written it.
+    ledger.write([Opened(fork._replace(steps=tuple(each.step for each in steps[:2])))])
+    ledger.write(steps[2:])
+    (used,) = ledger.used(run=source.run)
+    assert used[5:] == (2, 3, Usage(300, 120, 21, 0.75))
+    assert [each[5:] for each in ledger.used(run=source.run, by_episode=True)] == [
+        (1, 2, USAGE.plus(USAGE)),
+        (1, 1, USAGE),
+    ]
+
+
+def test_a_tenant_a_run_and_an_episode_are_asked_for_alone_or_together(ledger):
+    runs = {tenant: opened(ledger, tenant) for tenant in ("acme", "other")}
+    episodes = {tenant: open_episode(ledger, run) for tenant, run in runs.items()}
+    open_episode(ledger, runs["acme"])
+    ledger.write([write for each in episodes.values() for write in using(each, USAGE)])
+    for asked in (
+        {"tenant": "acme"},
+        {"run": runs["acme"]},
+        {"episode": episodes["acme"].id},
+        {"tenant": "acme", "run": runs["acme"], "episode": episodes["acme"].id},
+    ):
+        (used,) = ledger.used(**asked)
+        num_episodes = 1 if "episode" in asked else 2
+        assert (used.tenant, used.run, used[5:]) == (
+            "acme",
+            runs["acme"],
+            (num_episodes, 1, USAGE),
+        )
+    assert ledger.used(tenant="acme", run=runs["other"]) == []
+
+
+@pytest.mark.parametrize("what", ["tenant", "run", "episode"])
+@pytest.mark.parametrize("by_episode", [False, True])
+def test_of_what_is_not_there_nothing_is_told(ledger, what, by_episode):
+    open_episode(ledger)
+    assert ledger.used(by_episode=by_episode, **{what: "nobody"}) == []
+
+
+def test_sums_are_larger_than_what_a_step_can_use(ledger):
+    most = 2**31 - 1
+    episode = open_episode(ledger)
+    ledger.write(using(episode, *[Usage(most, most, most, 1e9)] * 3))
+    (used,) = ledger.used()
+    assert used.usage == Usage(3 * most, 3 * most, 3 * most, 3e9)
+
+
+def test_what_was_erased_was_used_all_the_same(ledger):
+    episode = open_episode(ledger)
+    ledger.write([*using(episode, USAGE), end(episode, 1)])
+    ledger.erase_texts(episode.id)
+    (used,) = ledger.used(episode=episode.id)
+    assert used[5:] == (1, 1, USAGE)
+
+
+def test_a_run_is_open_until_it_is_closed(ledger):
+    first, _, other = (opened(ledger, tenant) for tenant in ("acme", "acme", "other"))
+    ledger.close_run(first, closing())
+    assert [ledger.num_open_runs(each) for each in ("acme", "other", "nobody")] == [1, 1, 0]
+    ledger.close_run(other, closing())
+    assert ledger.num_open_runs("other") == 0
+
+
+def test_an_episode_is_open_until_it_or_its_run_is_closed(ledger):
+    run, other = opened(ledger, "acme"), opened(ledger, "other")
+    over, *_ = [open_episode(ledger, each) for each in (run, run, run, other)]
+    ledger.write([end(over)])
+    assert [ledger.num_open_episodes(each) for each in ("acme", "other")] == [2, 1]
+    assert ledger.num_open_episodes_of(SIMULATOR) == 3
+    assert ledger.num_open_episodes_of(make.digest("another simulator")) == 0
+    ledger.close_run(run, closing())
+    assert ledger.num_open_episodes("acme") == 0
+    assert ledger.num_open_episodes_of(SIMULATOR) == 1
