@@ -1,0 +1,113 @@
+"""The file that says who may come: tenants with their keys, service accounts and limits."""
+
+import re
+from collections.abc import Hashable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import yaml
+from pydantic import Field, StringConstraints, ValidationError, model_validator
+
+from agentworld.access.base import Caller, Role
+from agentworld.access.limits import Limits
+from agentworld.errors import InputError
+from agentworld.records.base import Record
+
+_Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+_Account = Annotated[str, StringConstraints(pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+$")]
+_Roles = Annotated[frozenset[Role], Field(min_length=1)]
+_TOLD = re.compile(r"[a-z0-9][a-z0-9-]{0,62}|[a-z0-9.-]+/[a-z0-9.-]+|[a-z]+(_[a-z]+)+")
+
+
+class Key(Record):
+    """An API key."""
+
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    """As `agentworld key new` prints it; the key itself is written nowhere."""
+    roles: _Roles
+
+
+class Tenant(Record):
+    """Whose runs are whose."""
+
+    keys: dict[_Name, Key] = {}
+    """By the names that runs show as `opened_by`."""
+    service_accounts: dict[_Account, _Roles] = {}
+    """Kubernetes service accounts, as NAMESPACE/NAME, and their roles."""
+    limits: Limits = Limits()
+
+
+class Directory(Record):
+    """Everybody who may come."""
+
+    tenants: dict[_Name, Tenant]
+
+    @model_validator(mode="after")
+    def _means_one(self) -> Self:
+        """A key or an account that were two tenants' would be a way from one to the other."""
+        for what, found in (("key", self._keys()), ("service account", self._accounts())):
+            first: dict[str, str] = {}
+            for value, where in found:
+                if first.setdefault(value, where) != where:
+                    raise ValueError(f"{first[value]} and {where} have one {what}; leave one")
+        return self
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Raises InputError naming the first thing that is wrong, and no value: it may be a key."""
+        try:
+            return cls.model_validate(_Once(path.read_text(encoding="utf-8")).get_single_data())
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            raise InputError(f"the access file {path} is wrong: {_wrong(error)}; mend it") from None
+
+    def callers_by_key(self) -> dict[str, Caller]:
+        """By the digests of their keys."""
+        return {
+            key.sha256: Caller(tenant, f"{tenant}/{name}", key.roles)
+            for tenant, has in self.tenants.items()
+            for name, key in has.keys.items()
+        }
+
+    def callers_by_account(self) -> dict[str, Caller]:
+        """By the names of their service accounts."""
+        return {
+            account: Caller(tenant, account, roles)
+            for tenant, has in self.tenants.items()
+            for account, roles in has.service_accounts.items()
+        }
+
+    def _keys(self) -> Iterator[tuple[str, str]]:
+        for tenant, has in self.tenants.items():
+            yield from ((key.sha256, f"{tenant}/{name}") for name, key in has.keys.items())
+
+    def _accounts(self) -> Iterator[tuple[str, str]]:
+        for tenant, has in self.tenants.items():
+            yield from ((account, tenant) for account in has.service_accounts)
+
+
+class _Once(yaml.SafeLoader):
+    """Of two things of one name YAML takes the last, and says nothing of the first."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        names = {key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)}
+        if len(names) < len(node.value):
+            raise yaml.constructor.ConstructorError(problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+def _wrong(error: Exception) -> str:
+    match error:
+        case OSError(strerror=reason):
+            return f"it cannot be read ({reason})"
+        case ValidationError():
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(_place, first["loc"])) or "the whole"
+            return f"{where}: {first['msg']}"
+        case yaml.MarkedYAMLError(problem_mark=yaml.Mark(line=line)):
+            return f"line {line + 1} is no YAML, or names a thing again"
+    return f"it is no YAML ({type(error).__name__})"
+
+
+def _place(part: str | int) -> str:
+    """A name of the file; a key that stands where a name belongs is not told."""
+    return str(part) if _TOLD.fullmatch(str(part)) else "(no name)"

@@ -1,0 +1,96 @@
+"""What a tenant may use. Rates are bounded by a bucket that fills evenly and holds one minute's."""
+
+import time
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import Field
+
+from agentworld.errors import AccessError
+from agentworld.records.base import Record
+
+_Most = Annotated[int, Field(gt=0, lt=2**53)] | None
+
+
+class Limits(Record):
+    """Null is no limit. Rates hold for each replica of the service, the others for all of them."""
+
+    open_runs: _Most = None
+    open_episodes: _Most = None
+    steps_per_minute: _Most = None
+    tokens_per_minute: _Most = None
+    """Read and written by the engine; what the cache held counts too."""
+    bytes_per_minute: _Most = None
+    """Of actions and observations, as they are stored."""
+
+
+NO_LIMITS = Limits()
+
+
+class Bucket:
+    """An allowance of `per_minute`, spent at once or evenly.
+
+    It may be overdrawn: what a step uses is known when it was answered. Then nothing is let
+    through until it is filled again.
+    """
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_minute = per_minute
+        self._clock = clock
+        self._left = float(per_minute)
+        self._at = clock()
+
+    @property
+    def wait_seconds(self) -> float:
+        """Until something may be spent; 0 where it may now."""
+        self._fill()
+        return max(0.0, (1 - self._left) * 60 / self._per_minute)
+
+    def spend(self, amount: int) -> None:
+        """Takes it out, were it more than there is."""
+        self._fill()
+        self._left -= amount
+
+    def _fill(self) -> None:
+        now = self._clock()
+        added = (now - self._at) * self._per_minute / 60
+        self._left, self._at = min(self._per_minute, self._left + added), now
+
+
+class Rates:
+    """The buckets of one tenant under its limits."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limits = limits
+        named = {
+            "steps": limits.steps_per_minute,
+            "tokens": limits.tokens_per_minute,
+            "bytes": limits.bytes_per_minute,
+        }
+        self._buckets = {
+            name: Bucket(most, clock) for name, most in named.items() if most is not None
+        }
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether anything is counted."""
+        return bool(self._buckets)
+
+    def take_step(self, tenant: str) -> None:
+        """Counts a step; raises AccessError of kind `limit` where a bucket is empty."""
+        for name, bucket in self._buckets.items():
+            if wait := bucket.wait_seconds:
+                raise AccessError(
+                    f"tenant {tenant} has used its {name} of this minute; come back in {wait:.1f}"
+                    " s",
+                    kind="limit",
+                    retry_after_seconds=wait,
+                )
+        if steps := self._buckets.get("steps"):
+            steps.spend(1)
+
+    def used(self, num_tokens: int, num_bytes: int) -> None:
+        """Counts what an answered step used."""
+        for name, amount in (("tokens", num_tokens), ("bytes", num_bytes)):
+            if bucket := self._buckets.get(name):
+                bucket.spend(amount)

@@ -1,0 +1,69 @@
+"""The access file as it is now: a key that was taken out of it opens nothing a second later."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.access.base import Caller
+from agentworld.access.directory import Directory
+from agentworld.errors import InputError
+
+_LOOK_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class Known(NamedTuple):
+    """What the file says, looked up."""
+
+    directory: Directory
+    by_key: Mapping[str, Caller]
+    by_account: Mapping[str, Caller]
+
+    @classmethod
+    def of(cls, directory: Directory) -> "Known":
+        """Looked up once."""
+        return cls(directory, directory.callers_by_key(), directory.callers_by_account())
+
+
+class Reloaded:
+    """Reads the file again when it changed; one that is wrong then changes nothing, and is told.
+
+    Raises InputError where it is wrong from the start.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._clock = clock
+        self._stamp = _stamp(path)
+        self._known = Known.of(Directory.load(path))
+        self._looked = clock()
+
+    @property
+    def known(self) -> Known:
+        """Whom the file names."""
+        if self._clock() - self._looked >= _LOOK_SECONDS:
+            self._looked = self._clock()
+            self._look()
+        return self._known
+
+    def _look(self) -> None:
+        stamp = _stamp(self._path)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            self._known = Known.of(Directory.load(self._path))
+        except InputError as error:
+            _log.error("%s; what it said before still holds", error)
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Changes with the file; a mounted Secret is a link that moves to another folder."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size

@@ -1,0 +1,52 @@
+"""A file with a secret of our own: made once, for its owner alone, the same for all replicas."""
+
+import contextlib
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from agentworld.errors import InputError
+from agentworld.storage.disk import sync_folder
+
+RUN_TOKENS = "run-tokens"
+"""The file with the secret of the runs' tokens, in a folder of all keys."""
+
+_NUM_BYTES = 32
+
+
+def ensure_secret(path: Path) -> bytes:
+    """The secret, made now where there is none; of several that make one, one wins.
+
+    Raises InputError for a file that is open to others, or that holds no secret of ours.
+    """
+    if not path.exists():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+        try:
+            _write(draft, secrets.token_bytes(_NUM_BYTES))
+            # A link is made whole or not at all, and never in place of another's.
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, path)
+            sync_folder(path.parent)
+        finally:
+            draft.unlink(missing_ok=True)
+    return _read(path)
+
+
+def _write(path: Path, data: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(handle)
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        mode, data = stat.S_IMODE(os.fstat(file.fileno()).st_mode), file.read()
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise InputError(f"{path} is open to others (mode {mode:04o}); set its mode to 0600")
+    if len(data) != _NUM_BYTES:
+        raise InputError(f"{path} holds {len(data)} bytes and no secret of {_NUM_BYTES}; remove it")
+    return data

@@ -1,0 +1,169 @@
+"""Kubernetes service accounts: the cluster says whose a token is, and for whom it was made."""
+
+import asyncio
+import base64
+import hashlib
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from agentworld.errors import AccessError
+
+if TYPE_CHECKING:
+    from kubernetes.client import AuthenticationV1Api, Configuration
+
+AUDIENCE = "agentworld"
+"""What a token has to be made for: another service's token opens nothing here."""
+
+_ACCOUNT = "system:serviceaccount:"
+_BELIEVED_SECONDS = 60.0
+_REFUSED_SECONDS = 5.0
+_MOST_KNOWN = 10_000
+_MOST_AT_ONCE = 4
+_ANSWER_SECONDS = 10.0
+
+Review = Callable[[str], Awaitable[str | None]]
+"""From a token to NAMESPACE/NAME; null for a token that the cluster does not believe."""
+
+
+class ServiceAccounts:
+    """Remembers for a while what the cluster said, by the token's digest."""
+
+    def __init__(self, review: Review, clock: Callable[[], float] = time.monotonic) -> None:
+        self._review = review
+        self._clock = clock
+        self._known: OrderedDict[bytes, tuple[str | None, float]] = OrderedDict()
+        self._asking: dict[bytes, asyncio.Task[str | None]] = {}
+
+    async def account(self, token: str) -> str | None:
+        """Whose it is; raises AccessError where the cluster cannot be asked."""
+        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        account, until = self._known.get(digest, (None, 0.0))
+        if self._clock() < until:
+            return account
+        # Many agents of one account come at once, and one question is enough for them.
+        asking = self._asking.get(digest)
+        if asking is None:
+            asking = self._asking[digest] = asyncio.create_task(self._ask(token, digest))
+            asking.add_done_callback(lambda _: self._asking.pop(digest))
+        return await asyncio.shield(asking)
+
+    async def _ask(self, token: str, digest: bytes) -> str | None:
+        account = await self._review(token)
+        lasts = _BELIEVED_SECONDS if account else _REFUSED_SECONDS
+        self._known[digest] = account, self._clock() + lasts
+        self._known.move_to_end(digest)
+        if len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+        return account
+
+
+def claimed_account(token: str) -> str | None:
+    """Whose a token says that it is, which nothing proves yet; null for what says no such thing.
+
+    Whatever names nobody whom we know is refused here: who knows nothing may not make us ask the
+    cluster without end, nor send it somebody's token for something else.
+    """
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    claims = parts[1] + "=" * (-len(parts[1]) % 4)
+    try:
+        told = json.loads(base64.urlsafe_b64decode(claims))
+    except (ValueError, RecursionError):
+        return None
+    subject = told.get("sub") if isinstance(told, dict) else None
+    return _account(subject) if isinstance(subject, str) else None
+
+
+def cluster_review(audience: str = AUDIENCE, kubeconfig: Path | None = None) -> Review:
+    """Asks the cluster that this runs in, or that this kubeconfig, or the current one, names."""
+    api = _api(kubeconfig)
+    # Its own threads: a cluster that does not answer keeps nobody from the ledger.
+    threads = ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="token-review")
+
+    async def review(token: str) -> str | None:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(threads, _ask, api, token, audience)
+
+    return review
+
+
+class _User(BaseModel):
+    username: str = ""
+
+
+class _Status(BaseModel):
+    authenticated: bool = False
+    user: _User = _User()
+    audiences: tuple[str, ...] = ()
+    """A cluster that knows no audiences answers without them."""
+
+
+class _Answer(BaseModel):
+    status: _Status
+
+
+def _api(kubeconfig: Path | None) -> "AuthenticationV1Api":
+    # It takes a second to import, and only who names service accounts needs it.
+    from kubernetes import client, config  # noqa: PLC0415
+
+    told = client.Configuration()
+    told.retries = 0  # who asks us may ask again, and waits for one time-out and not for four
+    try:
+        if kubeconfig:
+            config.load_kube_config(str(kubeconfig), client_configuration=told)
+        else:
+            _load_own(told)
+    except config.ConfigException as error:
+        raise AccessError(
+            f"service accounts are named, and there is no cluster to ask about them ({error}); run"
+            " in one, or name a kubeconfig",
+            kind="unavailable",
+        ) from error
+    return client.AuthenticationV1Api(client.ApiClient(told))
+
+
+def _load_own(told: "Configuration") -> None:
+    from kubernetes import config  # noqa: PLC0415
+
+    try:
+        config.load_incluster_config(client_configuration=told)
+    except config.ConfigException:
+        config.load_kube_config(client_configuration=told)
+
+
+def _ask(api: "AuthenticationV1Api", token: str, audience: str) -> str | None:
+    review = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "spec": {"token": token, "audiences": [audience]},
+    }
+    try:
+        answer = api.create_token_review(
+            review,
+            _request_timeout=_ANSWER_SECONDS,
+            _preload_content=False,  # else it logs the answer, which repeats the token
+        )
+        status = _Answer.model_validate_json(answer.data).status
+    except Exception as error:  # noqa: BLE001 - its client raises those of urllib3 too
+        # Not its text, which quotes what was sent.
+        raise AccessError(
+            f"the cluster cannot be asked whose a token is ({type(error).__name__}); try again",
+            kind="unavailable",
+        ) from None
+    if not status.authenticated or audience not in status.audiences:
+        return None
+    return _account(status.user.username)
+
+
+def _account(username: str) -> str | None:
+    """NAMESPACE/NAME; null for who is no service account."""
+    namespace, _, name = username.removeprefix(_ACCOUNT).partition(":")
+    return f"{namespace}/{name}" if username.startswith(_ACCOUNT) and name else None

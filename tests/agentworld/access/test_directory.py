@@ -1,0 +1,164 @@
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentworld.access.base import ROLES
+from agentworld.access.directory import Directory
+from agentworld.access.key import key_digest, new_key
+from agentworld.access.limits import Limits
+from agentworld.errors import InputError
+
+KEY = new_key()
+DIGEST = key_digest(KEY)
+WHOLE = {
+    "tenants": {
+        "acme": {
+            "keys": {"ci": {"sha256": DIGEST, "roles": ["agent", "operator"]}},
+            "service_accounts": {"team-a/trainer": ["agent"]},
+            "limits": {"open_runs": 4, "steps_per_minute": 600},
+        },
+        "audit": {"keys": {"jo": {"sha256": key_digest("other"), "roles": ["auditor"]}}},
+    }
+}
+
+
+GUIDE = Path(__file__).parents[3] / "docs/guides/access.md"
+
+
+@pytest.fixture
+def load(tmp_path):
+    def from_text(text):
+        path = tmp_path / "access.yaml"
+        path.write_text(text if isinstance(text, str) else yaml.safe_dump(text), encoding="utf-8")
+        return Directory.load(path)
+
+    return from_text
+
+
+def test_a_file_names_tenants_with_their_keys_accounts_and_limits(load):
+    found = load(WHOLE)
+    caller = found.callers_by_key()[DIGEST]
+    assert (caller.tenant, caller.name, caller.run) == ("acme", "acme/ci", None)
+    assert caller.roles == {"agent", "operator"}
+    account = found.callers_by_account()["team-a/trainer"]
+    assert (account.tenant, account.name, account.roles) == ("acme", "team-a/trainer", {"agent"})
+    assert found.tenants["acme"].limits.open_runs == 4
+    assert found.tenants["audit"].limits.open_runs is None
+
+
+def test_a_tenant_may_have_nobody_yet(load):
+    assert load("tenants: {acme: {}}").callers_by_key() == {}
+
+
+def test_the_guides_example_is_a_file_that_loads(load):
+    example = re.search(r"^```yaml\n(tenants:.*?)^```", GUIDE.read_text(), re.M | re.S)
+    found = load(example[1])
+    assert {name.count("/") for name in found.callers_by_account()} == {1}
+    roles = {role for caller in found.callers_by_key().values() for role in caller.roles}
+    assert roles == ROLES
+
+
+def test_the_guide_names_every_role_and_every_limit():
+    text = GUIDE.read_text()
+    assert [each for each in (*ROLES, *Limits.model_fields) if f"`{each}`" not in text] == []
+
+
+def wrong(load, text):
+    with pytest.raises(InputError) as refused:
+        load(text)
+    said = str(refused.value)
+    assert said.count("\n") == 0
+    assert refused.value.__cause__ is None
+    return said
+
+
+def changed(**tenant):
+    return {"tenants": {"acme": {**WHOLE["tenants"]["acme"], **tenant}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("", "the whole"),
+        ("tenants: [", "line 1 is no YAML"),
+        ("tenants: {a: \x00}", "is no YAML"),
+        ("tenants: {a: 2020-99-99}", "is no YAML"),
+        ("others: {}", "tenants: Field required"),
+        ({"tenants": {"acme": {"secrets": {}}}}, "tenants.acme.secrets: Extra"),
+        (changed(keys={"ci": {"sha256": DIGEST}}), "tenants.acme.keys.ci.roles: Field required"),
+        (changed(keys={"ci": {"sha256": DIGEST, "roles": []}}), "keys.ci.roles"),
+        (changed(keys={"ci": {"sha256": DIGEST, "roles": ["boss"]}}), "keys.ci.roles"),
+        (changed(service_accounts={"trainer": ["agent"]}), "service_accounts.trainer"),
+        (changed(limits={"open_runs": 0}), "tenants.acme.limits.open_runs"),
+        (changed(limits={"open_doors": 1}), "tenants.acme.limits.open_doors: Extra"),
+        ({"tenants": {"Acme Inc.": {}}}, "tenants.(no name)"),
+    ],
+    ids=range(13),
+)
+def test_what_is_wrong_is_one_sentence_that_says_where(load, text, place):
+    assert place in wrong(load, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        changed(keys={"ci": {"sha256": KEY, "roles": ["agent"]}}),
+        changed(keys={KEY: {"sha256": DIGEST, "roles": ["agent"]}}),
+        changed(keys={"ci": KEY}),
+        changed(keys=KEY),
+        changed(service_accounts={KEY: ["agent"]}),
+        changed(service_accounts={"team-a/trainer": [KEY]}),
+        changed(limits={"open_runs": KEY}),
+        changed(**{KEY: {}}),
+        {"tenants": {KEY: {}}},
+        {KEY: {}},
+        KEY,
+        f"tenants: [{KEY}",
+        f"tenants: {{{KEY}: 1, {KEY}: 2}}",
+        f"{KEY}\x00",
+    ],
+    ids=range(14),
+)
+def test_a_key_that_stands_where_none_belongs_is_not_told(load, text):
+    assert KEY[4:] not in wrong(load, text)
+
+
+def test_one_key_for_two_is_refused_by_their_names(load):
+    other = {**WHOLE["tenants"]["audit"]["keys"]["jo"], "sha256": DIGEST}
+    twice = {"tenants": {"acme": WHOLE["tenants"]["acme"], "audit": {"keys": {"jo": other}}}}
+    said = wrong(load, twice)
+    assert "acme/ci and audit/jo have one key" in said
+    assert DIGEST not in said
+
+
+def test_one_key_under_two_names_of_a_tenant_is_refused(load):
+    key = {"sha256": DIGEST, "roles": ["agent"]}
+    assert "acme/a and acme/b have one key" in wrong(load, changed(keys={"a": key, "b": key}))
+
+
+def test_one_service_account_of_two_tenants_is_refused(load):
+    accounts = {"service_accounts": {"team-a/trainer": ["agent"]}}
+    twice = {"tenants": {"acme": accounts, "other": accounts}}
+    assert "acme and other have one service account" in wrong(load, twice)
+
+
+def test_a_name_that_is_there_twice_is_refused_and_does_not_take_the_firsts_place(load):
+    text = "tenants:\n  acme: {limits: {open_runs: 1}}\n  acme: {}\n"
+    assert "names a thing again" in wrong(load, text)
+
+
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
+    with pytest.raises(InputError, match=r"cannot be read \(No such file"):
+        Directory.load(tmp_path / "gone.yaml")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
+def test_whatever_a_file_holds_is_no_defect(tmp_path, data):
+    (tmp_path / "access.yaml").write_bytes(data)
+    with pytest.raises(InputError):
+        Directory.load(tmp_path / "access.yaml")

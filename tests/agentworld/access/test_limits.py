@@ -1,0 +1,130 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from agentworld.access.limits import Bucket, Limits, Rates
+from agentworld.errors import AccessError
+from clock import Clock
+
+RATE = st.integers(1, 10_000)
+PASSING = st.lists(st.tuples(st.floats(0, 200), st.integers(0, 50)), max_size=20)
+"""Seconds that pass, and how many come then."""
+
+
+def let_through(bucket, coming):
+    """How many of those who come are let through, each of whom spends one."""
+    num = 0
+    for _ in range(coming):
+        if bucket.wait_seconds == 0:
+            bucket.spend(1)
+            num += 1
+    return num
+
+
+@given(RATE, PASSING)
+def test_in_no_time_is_more_let_through_than_one_minutes_and_what_was_filled_in(rate, passing):
+    clock = Clock()
+    bucket, began, num = Bucket(rate, clock), clock.now, 0
+    for seconds, coming in passing:
+        clock.now += seconds
+        num += let_through(bucket, coming)
+        assert num <= rate + (clock.now - began) * rate / 60 + 1e-6
+
+
+@given(RATE)
+def test_a_bucket_holds_one_minutes_whole_allowance_and_nothing_more(rate):
+    clock = Clock()
+    bucket = Bucket(rate, clock)
+    clock.now += 3_600
+    assert let_through(bucket, rate + 10) == rate
+
+
+@given(RATE, st.integers(0, 10**9))
+def test_who_waits_as_long_as_is_said_is_let_through_and_not_much_sooner(rate, spent):
+    clock = Clock()
+    bucket = Bucket(rate, clock)
+    bucket.spend(spent)
+    wait, began = bucket.wait_seconds, clock.now
+    assert wait >= 0
+    if wait:
+        clock.now = began + wait * 0.999
+        assert bucket.wait_seconds > 0
+    clock.now = began + wait + 1e-3
+    assert bucket.wait_seconds == 0
+
+
+@given(RATE, st.lists(st.floats(0, 10), max_size=10))
+def test_looking_often_fills_as_much_as_looking_once(rate, passing):
+    clock = Clock()
+    often, once = Bucket(rate, clock), Bucket(rate, clock)
+    for bucket in (often, once):
+        bucket.spend(3 * rate)
+    for seconds in passing:
+        clock.now += seconds
+        assert math.isfinite(often.wait_seconds)
+    assert often.wait_seconds == pytest.approx(once.wait_seconds, abs=1e-6)
+
+
+def test_a_clock_that_stands_still_fills_nothing():
+    bucket = Bucket(60, Clock())
+    assert (let_through(bucket, 100), bucket.wait_seconds) == (60, 1.0)
+
+
+def test_what_is_used_beyond_the_allowance_is_waited_for():
+    clock = Clock()
+    rates = Rates(Limits(tokens_per_minute=600), clock)
+    rates.take_step("acme")
+    rates.used(num_tokens=1_200, num_bytes=10**9)
+    with pytest.raises(AccessError, match=r"tenant acme has used its tokens .* in 60\.1 s") as full:
+        rates.take_step("acme")
+    assert (full.value.kind, full.value.retryable) == ("limit", True)
+    assert full.value.retry_after_seconds == pytest.approx(60.1)
+    clock.now += 61
+    rates.take_step("acme")
+
+
+@pytest.mark.parametrize(
+    ("limits", "of"),
+    [
+        (Limits(steps_per_minute=1), "steps"),
+        (Limits(tokens_per_minute=5), "tokens"),
+        (Limits(bytes_per_minute=5), "bytes"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_each_rate_is_bounded_by_itself(limits, of):
+    rates = Rates(limits, Clock())
+    assert rates.is_bounded
+    rates.take_step("acme")
+    rates.used(5, 5)
+    with pytest.raises(AccessError, match=f"has used its {of} "):
+        rates.take_step("acme")
+
+
+def test_a_step_that_is_refused_uses_nothing():
+    clock = Clock()
+    rates = Rates(Limits(steps_per_minute=60, tokens_per_minute=60), clock)
+    rates.used(600, 0)
+    for _ in range(100):
+        with pytest.raises(AccessError):
+            rates.take_step("acme")
+    clock.now += 600
+    for _ in range(60):
+        rates.take_step("acme")
+
+
+def test_without_limits_nothing_is_counted():
+    rates = Rates(Limits(open_runs=1), Clock())
+    assert not rates.is_bounded
+    for _ in range(1_000):
+        rates.take_step("acme")
+        rates.used(10**9, 10**9)
+
+
+@pytest.mark.parametrize("most", [0, -1, 1.5, "many", 2**53])
+def test_a_limit_that_is_none_is_refused(most):
+    with pytest.raises(ValidationError):
+        Limits(open_runs=most)

@@ -1,0 +1,66 @@
+import os
+import stat
+import threading
+
+import pytest
+
+from agentworld.access.secret import ensure_secret
+from agentworld.errors import InputError
+
+
+def test_a_secret_is_made_once_for_its_owner_alone(tmp_path):
+    path = tmp_path / "keys" / "run-tokens"
+    secret = ensure_secret(path)
+    assert len(secret) == 32
+    assert ensure_secret(path) == secret == path.read_bytes()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_two_stores_have_two_secrets(tmp_path):
+    assert ensure_secret(tmp_path / "a") != ensure_secret(tmp_path / "b")
+
+
+def test_of_many_that_make_it_at_once_one_wins_and_leaves_no_other_file(tmp_path):
+    path, found, begin = tmp_path / "keys" / "run-tokens", [], threading.Barrier(16)
+
+    def make():
+        begin.wait()
+        found.append(ensure_secret(path))
+
+    makers = [threading.Thread(target=make) for _ in range(16)]
+    for maker in makers:
+        maker.start()
+    for maker in makers:
+        maker.join()
+    assert len(found) == 16
+    assert set(found) == {path.read_bytes()}
+    assert [each.name for each in path.parent.iterdir()] == ["run-tokens"]
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660, 0o777])
+def test_a_secret_that_others_may_read_is_refused(tmp_path, mode):
+    path = tmp_path / "run-tokens"
+    secret = ensure_secret(path)
+    path.chmod(mode)
+    with pytest.raises(InputError, match=r"is open to others \(mode 0.*set its mode") as refused:
+        ensure_secret(path)
+    assert secret.hex() not in str(refused.value)
+
+
+@pytest.mark.parametrize("size", [0, 31, 33])
+def test_a_file_of_another_size_is_no_secret(tmp_path, size):
+    path = tmp_path / "run-tokens"
+    path.write_bytes(b"x" * size)
+    path.chmod(0o600)
+    with pytest.raises(InputError, match=f"holds {size} bytes and no secret"):
+        ensure_secret(path)
+
+
+def test_a_secret_stays_closed_whatever_the_umask_is(tmp_path):
+    before = os.umask(0)
+    try:
+        ensure_secret(tmp_path / "run-tokens")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "run-tokens").stat().st_mode) == 0o600

@@ -1,0 +1,210 @@
+import asyncio
+import base64
+import json
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import api_server
+from agentworld.access.token_review import ServiceAccounts, claimed_account, cluster_review
+from agentworld.errors import AccessError
+from clock import Clock
+
+TRAINER = "system:serviceaccount:team-a:trainer"
+TOKEN = api_server.token("team-a/trainer")
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    with api_server.running(tmp_path) as running:
+        yield running
+
+
+def account(cluster, token=TOKEN, audience="agentworld"):
+    return asyncio.run(cluster_review(audience, cluster.kubeconfig)(token))
+
+
+def test_the_cluster_is_asked_for_whom_a_token_was_made_and_says_whose_it_is(cluster):
+    cluster.believes(TOKEN, TRAINER)
+    assert account(cluster) == "team-a/trainer"
+    (review,) = cluster.asked
+    assert review["spec"] == {"token": TOKEN, "audiences": ["agentworld"]}
+
+
+def test_a_token_that_the_cluster_does_not_believe_is_nobodys(cluster):
+    cluster.says[TOKEN] = {"authenticated": False, "error": "invalid bearer token"}
+    assert account(cluster) is None
+
+
+@pytest.mark.parametrize("audiences", [(), ("https://kubernetes.default.svc",), ("agentworld2",)])
+def test_a_token_for_another_audience_is_nobodys_here(cluster, audiences):
+    cluster.believes(TOKEN, TRAINER, audiences)
+    assert account(cluster) is None
+
+
+def test_a_cluster_that_knows_no_audiences_lets_nobody_in(cluster):
+    cluster.believes(TOKEN, TRAINER)
+    del cluster.says[TOKEN]["audiences"]
+    assert account(cluster) is None
+
+
+@pytest.mark.parametrize(
+    "user",
+    ["anna", "system:node:n1", "", "system:serviceaccount:", "system:serviceaccount:team-a"],
+)
+def test_who_is_no_service_account_is_nobody_here(cluster, user):
+    cluster.believes(TOKEN, user)
+    assert account(cluster) is None
+
+
+@pytest.mark.parametrize("said", [403, 500, b"no JSON", b"{}", b'{"status": []}'], ids=str)
+def test_where_the_cluster_gives_no_answer_it_is_unavailable_and_nothing_is_quoted(cluster, said):
+    cluster.says[TOKEN] = said
+    with pytest.raises(AccessError, match="cannot be asked whose a token is") as failed:
+        account(cluster)
+    assert (failed.value.kind, failed.value.retryable) == ("unavailable", True)
+    assert TOKEN not in str(failed.value)
+    assert failed.value.__cause__ is None
+
+
+def test_where_the_cluster_is_gone_it_is_unavailable(tmp_path):
+    with api_server.running(tmp_path) as cluster:
+        review = cluster_review(kubeconfig=cluster.kubeconfig)
+    with pytest.raises(AccessError, match="cannot be asked") as failed:
+        asyncio.run(review(TOKEN))
+    assert failed.value.kind == "unavailable"
+
+
+def test_without_a_cluster_there_is_one_sentence(tmp_path):
+    (tmp_path / "kubeconfig").write_text("{}")
+    with pytest.raises(AccessError, match="there is no cluster to ask about them") as failed:
+        cluster_review(kubeconfig=tmp_path / "kubeconfig")
+    assert failed.value.kind == "unavailable"
+
+
+def test_no_token_gets_into_any_log(cluster, caplog):
+    caplog.set_level(logging.DEBUG)
+    for name in ("kubernetes.client.rest", "urllib3", "client"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    cluster.believes(TOKEN, TRAINER)
+    account(cluster)
+    account(cluster, api_server.token("team-a/trainer", "b3RoZXI"))
+    assert TOKEN not in caplog.text
+    assert "b3RoZXI" not in caplog.text
+
+
+class Questions:
+    """A review that answers from a table, and counts."""
+
+    def __init__(self, **accounts):
+        self.accounts = accounts
+        self.asked = []
+
+    async def __call__(self, token):
+        self.asked.append(token)
+        await asyncio.sleep(0)
+        said = self.accounts.get(token)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+
+def ask(accounts, *tokens):
+    async def work():
+        return await asyncio.gather(*map(accounts.account, tokens), return_exceptions=True)
+
+    return asyncio.run(work())
+
+
+def test_of_a_believed_token_the_cluster_is_asked_once_in_a_minute():
+    clock, review = Clock(), Questions(a="team-a/trainer")
+    accounts = ServiceAccounts(review, clock)
+    for seconds in (0, 30, 29.9):
+        clock.now += seconds
+        assert ask(accounts, "a") == ["team-a/trainer"]
+    assert review.asked == ["a"]
+    clock.now += 0.2
+    ask(accounts, "a")
+    assert review.asked == ["a", "a"]
+
+
+def test_what_the_cluster_takes_back_is_refused_a_minute_later():
+    clock, review = Clock(), Questions(a="team-a/trainer")
+    accounts = ServiceAccounts(review, clock)
+    ask(accounts, "a")
+    review.accounts["a"] = None
+    clock.now += 60
+    assert ask(accounts, "a") == [None]
+
+
+def test_a_refusal_holds_for_five_seconds():
+    clock, review = Clock(), Questions()
+    accounts = ServiceAccounts(review, clock)
+    for seconds in (0, 2, 2.9):
+        clock.now += seconds
+        assert ask(accounts, "a") == [None]
+    assert review.asked == ["a"]
+    review.accounts["a"] = "team-a/trainer"
+    clock.now += 0.2
+    assert ask(accounts, "a") == ["team-a/trainer"]
+
+
+def test_many_that_come_at_once_with_one_token_ask_one_question():
+    review = Questions(a="team-a/trainer", b="team-a/other")
+    found = ask(ServiceAccounts(review, Clock()), *["a"] * 64, "b")
+    assert found == [*["team-a/trainer"] * 64, "team-a/other"]
+    assert sorted(review.asked) == ["a", "b"]
+
+
+def test_a_failure_is_told_to_all_who_asked_and_is_not_remembered():
+    review = Questions(a=AccessError("gone", kind="unavailable"))
+    accounts = ServiceAccounts(review, Clock())
+    assert [str(failure) for failure in ask(accounts, "a", "a")] == ["gone", "gone"]
+    review.accounts["a"] = "team-a/trainer"
+    assert ask(accounts, "a") == ["team-a/trainer"]
+
+
+def test_who_gives_up_takes_the_answer_from_nobody():
+    review = Questions(a="team-a/trainer")
+    accounts = ServiceAccounts(review, Clock())
+
+    async def work():
+        first = asyncio.create_task(accounts.account("a"))
+        second = asyncio.create_task(accounts.account("a"))
+        await asyncio.sleep(0)
+        first.cancel()
+        return await second
+
+    assert asyncio.run(work()) == "team-a/trainer"
+
+
+def claims(value):
+    return f"e30.{base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip('=')}.x"
+
+
+@pytest.mark.parametrize(
+    ("token", "account"),
+    [
+        (TOKEN, "team-a/trainer"),
+        (claims({"sub": "system:serviceaccount:a:b"}), "a/b"),
+        (claims({"sub": "anna"}), None),
+        (claims({"sub": 7}), None),
+        (claims({}), None),
+        (claims(["sub"]), None),
+        (claims({"sub": "system:serviceaccount:a:b"}) + ".x", None),
+        ("e30." + base64.urlsafe_b64encode(b"[" * 9_000).decode() + ".x", None),
+        ("e30.\xe9.x", None),
+        ("..", None),
+        ("", None),
+    ],
+    ids=range(11),
+)
+def test_a_token_says_itself_whose_it_claims_to_be(token, account):
+    assert claimed_account(token) == account
+
+
+@given(st.text(st.characters()) | st.binary().map(lambda b: f"x.{base64.b64encode(b).decode()}.y"))
+def test_what_claims_nothing_is_nobodys_and_no_error(token):
+    assert claimed_account(token) is None

@@ -1,0 +1,58 @@
+"""Two tenants and an auditor, with the keys that a test knows and nobody else."""
+
+from pathlib import Path
+
+import yaml
+
+from agentworld.access.checked import CheckedAccess
+from agentworld.access.key import PREFIX, key_digest
+from agentworld.access.reloaded import Reloaded
+from agentworld.access.run_token import RunTokens
+
+TOKENS = RunTokens(b"a secret of these tests")
+
+ROLES = {
+    "acme": {"agent": ["agent"], "second": ["agent"], "operator": ["operator"]},
+    "rival": {"agent": ["agent"]},
+    "office": {"auditor": ["auditor"], "both": ["auditor", "agent"]},
+}
+
+
+def key(name: str) -> str:
+    """The key of TENANT-ROLE; whoever is not in the file has one that opens nothing."""
+    return PREFIX + key_digest(name)[:43]
+
+
+def bearer(name: str) -> str:
+    return f"Bearer {key(name)}"
+
+
+def access_file(folder: Path, without: str = "", **limits: int) -> Path:
+    """The file, written anew: without a tenant, and with these limits for each of the others."""
+    tenants = {
+        tenant: {
+            "keys": {
+                role: {"sha256": key_digest(key(f"{tenant}-{role}")), "roles": roles}
+                for role, roles in own.items()
+            },
+            "limits": limits,
+        }
+        for tenant, own in ROLES.items()
+        if tenant != without
+    }
+    path = folder / "access.yaml"
+    path.write_text(yaml.safe_dump({"tenants": tenants}))
+    return path
+
+
+class Checked(CheckedAccess):
+    """Sees at once what was written into its file, where the shipped one looks once a second."""
+
+    def __init__(self, folder: Path, **limits: int) -> None:
+        self.folder, self.passed = folder, 0.0
+        file = Reloaded(access_file(folder, **limits), lambda: self.passed)
+        super().__init__(file, TOKENS)
+
+    def write(self, without: str = "", **limits: int) -> None:
+        access_file(self.folder, without, **limits)
+        self.passed += 2
