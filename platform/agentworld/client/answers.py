@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from agentworld.errors import SimulatorError
 from agentworld.records.episode import Confidence, Episode, EpisodeOpening, EpisodeStep, StepResult
+from agentworld.records.usage import Usage
 
 _KINDS = {
     "simulator": str,
@@ -105,7 +106,8 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _step(fields: dict[str, Any]) -> EpisodeStep:
-    return EpisodeStep(**{**fields, "confidence": Confidence(**fields["confidence"])})
+    told = {"confidence": Confidence(**fields["confidence"]), "usage": Usage(**fields["usage"])}
+    return EpisodeStep(**{**fields, **told})
 
 
 def _is_number_or_null(value: object) -> bool:

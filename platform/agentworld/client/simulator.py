@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -23,7 +24,7 @@ from agentworld.records.episode import (
     StepResult,
     new_name,
 )
-from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.task import Task
 from agentworld.records.trajectory_log import (
@@ -32,6 +33,7 @@ from agentworld.records.trajectory_log import (
     TrajectoryEnd,
     trajectory_lines,
 )
+from agentworld.storage.address import shown
 
 SIMULATOR_HEADER = "x-agentworld-simulator"
 """The manifest's digest, on every response."""
@@ -59,6 +61,9 @@ class SimulatorClient:
     its number and takes it once. What the service refuses for a while (capacity, an engine
     that is being restarted) is asked again after the time that it names, at most `attempts` times.
 
+    `credential` is an API key, or a run's token, which may also stand in the address, as in
+    http://run:TOKEN@host; it goes into a header and nowhere else.
+
     What an agent did and saw goes into `trajectory`, where one is given: a step is written there
     before the agent sees its answer.
     """
@@ -68,6 +73,7 @@ class SimulatorClient:
         url: str,
         *,
         simulator: Digest | None = None,
+        credential: str | None = None,
         trajectory: TrajectoryLog | None = None,
         attempts: int = 5,
         concurrency: int = 64,
@@ -75,12 +81,16 @@ class SimulatorClient:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.run: AgentRun | None = None
+        self.run_token: str | None = None
+        """Opens the run that was opened here and nothing else: what another process needs."""
         self.simulator = simulator
+        address, told = _address(url)
+        self._authorisation = _authorisation(credential or told)
         self._trajectory = trajectory
         self._attempts = attempts
         self._episodes: dict[str, _Progress] = {}
         self._connections = Connections(
-            _checked(url),
+            address,
             concurrency=concurrency,
             timeout_seconds=timeout_seconds,
             transport=transport,
@@ -96,8 +106,9 @@ class SimulatorClient:
     async def open_run(self, opening: RunOpening) -> AgentRun:
         """Begins a run, and from now on takes no answer from another simulator."""
         once = {"idempotency-key": new_name()}
-        asked = self._ask(_RUN, "POST", "/runs", opening, again=True, headers=once)
-        return self._enter(await asked)
+        opened = await self._ask(_OPENED, "POST", "/runs", opening, again=True, headers=once)
+        self.run_token = opened.token
+        return self._enter(opened.run)
 
     async def resume_run(self, run: str) -> AgentRun:
         """Continues a run that an earlier process opened."""
@@ -117,7 +128,7 @@ class SimulatorClient:
     async def begin(self, opening: EpisodeOpening) -> ResetResult:
         """Begins an episode, with a task or without."""
         once = {"idempotency-key": new_name()}
-        result = await self._ask(_RESET, "POST", "/reset", opening, again=True, headers=once)
+        result = await self._ask(_RESET, "POST", "/episodes", opening, again=True, headers=once)
         if self._trajectory:
             self._trajectory.write(TrajectoryBegin.of(result, opening.task))
         self._episodes[result.episode] = _Progress(result.run, result.step)
@@ -132,7 +143,7 @@ class SimulatorClient:
         number = before.step + 1
         body = {"episode": episode, "action": action, "step": number}
         result = await self._ask(
-            lambda answer: read_step(answer, episode, number), "POST", "/step", body, again=True
+            lambda answer: read_step(answer, episode, number), "POST", "/steps", body, again=True
         )
         self._check_digest(result.simulator)
         if self._trajectory:
@@ -150,7 +161,7 @@ class SimulatorClient:
 
     async def episode(self, episode: str) -> Episode:
         """What the simulator recorded of an episode."""
-        return await self._ask(read_episode, "GET", f"/state/{_quoted(episode)}", again=True)
+        return await self._ask(read_episode, "GET", f"/episodes/{_quoted(episode)}", again=True)
 
     async def close(self) -> None:
         """Lets go of connections; the run stays as it is."""
@@ -178,7 +189,14 @@ class SimulatorClient:
     ) -> _Answer:
         """`again` says that the service may get the request twice."""
         lost = httpx.TransportError if again else httpx.ConnectError
-        send = partial(self._send, method, path, body, {**_JSON, **(headers or {})}, lost)
+        send = partial(
+            self._send,
+            method,
+            path,
+            body,
+            {**_JSON, **self._authorisation, **(headers or {})},
+            lost,
+        )
         response = await self._answered(send)
         try:
             return read(response.content)
@@ -240,15 +258,33 @@ class SimulatorClient:
 _JSON = {"content-type": "application/json"}
 _quoted = partial(quote, safe="")
 _RUN = AgentRun.model_validate_json
+_OPENED = OpenedRun.model_validate_json
 _RESET = ResetResult.model_validate_json
 
 
-def _checked(url: str) -> str:
-    """Raises InputError for what is no address, before anything is sent."""
+def _address(url: str) -> tuple[str, str | None]:
+    """The address without its credential, and that; raises InputError for what is no address."""
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise InputError(f"{url!r} is no address of a simulator: {error}") from error
+        # Neither it nor the error's text: what is no port may be a token whose host is missing.
+        raise InputError(
+            f"what was given is no address of a simulator ({type(error).__name__}); give"
+            " http://host:port"
+        ) from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise InputError(f"{url!r} is no address of a simulator; give http://host:port")
-    return url
+        raise InputError(f"{shown(url)!r} is no address of a simulator; give http://host:port")
+    bare = parsed.copy_with(username=None, password=None) if parsed.userinfo else parsed
+    return str(bare), parsed.password or None
+
+
+def _authorisation(credential: str | None) -> dict[str, str]:
+    """The header; raises InputError for what no header can hold, and does not tell it."""
+    if not credential:
+        return {}
+    if not re.fullmatch("[!-~]+", credential):
+        raise InputError(
+            "the credential holds a blank, a line's end or a letter beyond ASCII; give it as it was"
+            " printed"
+        )
+    return {"authorization": f"Bearer {credential}"}

@@ -9,7 +9,7 @@ from agentworld.client.simulator import SIMULATOR_HEADER, SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog, read_trajectory
 from agentworld.errors import InputError, SimulatorError, StoreError
 from agentworld.records.episode import EpisodeOpening, ResetResult, StepResult, text_digest
-from agentworld.records.run import AgentRun, RunOpening
+from agentworld.records.run import AgentRun, OpenedRun, RunOpening
 from agentworld.records.trajectory_log import Sampled, TrajectoryBegin, TrajectoryEnd
 
 OURS, OTHER = make.manifest().digest, make.manifest(control_text="another").digest
@@ -45,6 +45,8 @@ class Script:
             return answer
         if isinstance(answer, StepResult):
             return respond(200, json.dumps(answer._asdict()))
+        if isinstance(answer, AgentRun) and request.url.path == "/runs":
+            answer = OpenedRun(run=answer, token="awr_1")
         return respond(200, answer.model_dump_json())
 
 
@@ -82,7 +84,7 @@ def failure(script, *actions, **settings):
 
 
 def steps_sent(script):
-    return [request.content for request in script.asked if request.url.path == "/step"]
+    return [request.content for request in script.asked if request.url.path == "/steps"]
 
 
 def test_steps_are_numbered_as_they_are_answered():
@@ -240,8 +242,8 @@ def test_what_is_no_address_is_refused_before_anything_is_sent(url):
 
 def test_a_name_is_one_part_of_a_path():
     script = Script(RUN)
-    asyncio.run(client(script).resume_run("../state/e?x"))
-    assert script.asked[0].url.raw_path == b"/runs/..%2Fstate%2Fe%3Fx"
+    asyncio.run(client(script).resume_run("../episodes/e?x"))
+    assert script.asked[0].url.raw_path == b"/runs/..%2Fepisodes%2Fe%3Fx"
 
 
 def acted(script, folder, *actions, sampled=None, end=False):

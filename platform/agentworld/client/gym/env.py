@@ -1,0 +1,72 @@
+"""One episode after the other, by Gymnasium's rules."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+
+from agentworld.client.gym.seat import Seat
+from agentworld.client.gym.starts import Start, Starts
+from agentworld.client.gym.text import UnicodeText
+from agentworld.client.gym.waiting import Simulator, WaitingRun, client_of, hidden
+from agentworld.records.run import RunOpening
+
+
+class SimulatorEnv(gymnasium.Env[str, str]):
+    """A run with a simulator. What is returned was answered; all else is raised.
+
+    `simulator` is the service's address, or a client that serves this environment alone and has
+    settings of its own: the digest that is expected, the agent's log, patience. `run` is the id
+    of an open run, or what a new one is opened with. `start` is a task, or a dict with fields of
+    an EpisodeOpening, or several of these, which take turns.
+
+    `reset` takes a seed where the simulator takes one, and raises SimulatorError where it does
+    not; of several starts, a seed says with which one to go on. Its options are the fields that
+    `start` may have, for one episode.
+
+    Gymnasium wants a number as the reward, and a simulator may know none: then it is 0.0, and
+    `info["reward_known"]` is false. Where `info["low_confidence"]` is true, mask the step.
+    A step that fails raises SimulatorError and may be tried again: the service takes it once.
+    """
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        run: str | RunOpening,
+        start: Start | Sequence[Start] | None = None,
+    ) -> None:
+        starts = Starts(start)
+        client = client_of(simulator)
+        self._waiting = WaitingRun(client, run)
+        self.run = self._waiting.run
+        self._seat = Seat(client, self.run.id, starts)
+        self.observation_space = UnicodeText()
+        self.action_space = UnicodeText()
+        self.spec = EnvSpec(
+            "agentworld/Simulator-v1",
+            entry_point="agentworld.client.gym:SimulatorEnv",
+            # Even where a seed gives equal bytes: `info` names the episode, and each has its own.
+            nondeterministic=True,
+            kwargs={"simulator": hidden(simulator), "run": self.run.id, "start": start},
+        )
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Begins an episode; what is seen first is the task's instruction, or nothing."""
+        super().reset(seed=seed)
+        self._waiting.ask(partial(self._seat.reset, seed, options))
+        turn = self._seat.read()
+        return turn.observation, turn.info
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Takes an action; `truncated` says that the turn limit ended the episode."""
+        self._seat.check(action)
+        self._waiting.ask(partial(self._seat.step, action))
+        return self._seat.read()
+
+    def close(self) -> None:
+        """Ends the episode that is open; the run stays open."""
+        self._waiting.close(self._seat.leave)

@@ -1,0 +1,154 @@
+"""Many episodes at once over one client, by Gymnasium's rules for vectors of environments."""
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from agentworld.client.gym.outcomes import Work, all_of, failure_of
+from agentworld.client.gym.seat import Seat, Turn
+from agentworld.client.gym.starts import Start, Starts
+from agentworld.client.gym.text import UnicodeText
+from agentworld.client.gym.waiting import Simulator, WaitingRun, client_of
+from agentworld.errors import InputError
+from agentworld.records.run import RunOpening
+
+_Texts = tuple[str, ...]
+_Array = NDArray[Any]
+
+
+class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
+    """`num_envs` episodes of one run; the step after an episode's last one begins another.
+
+    Takes what a SimulatorEnv takes. Of several starts, environment i gets the i-th first and then
+    every `num_envs`-th after it. A seed of `reset` is that of the first environment, the next one
+    has the next seed; a list has one for each. A value that an environment does not know
+    (`mean_logprob`, `agreement`) is masked in `infos`, as Gymnasium has it: `infos["_agreement"]`.
+
+    Where some of the environments fail, `step` raises once all have ended, a SimulatorError that
+    names them, and what the others were answered is kept: the same step again asks only those
+    that failed. Another step in its place is refused where it would lose an answer. A reset is
+    repeated in the same way. Where a step cannot be answered at all (an episode too long for the
+    simulator), `reset(options={"reset_mask": env.unanswered})` begins another episode there
+    alone, and the step that follows takes its first action and gets the others' kept answers.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        run: str | RunOpening,
+        start: Start | Sequence[Start] | None = None,
+        *,
+        num_envs: int,
+    ) -> None:
+        if num_envs < 1:
+            raise InputError(f"there are no {num_envs} environments; give 1 or more")
+        starts = [Starts(start, turn=place, stride=num_envs) for place in range(num_envs)]
+        client = client_of(simulator, concurrency=num_envs)
+        self._waiting = WaitingRun(client, run)
+        self.run = self._waiting.run
+        self._seats = [Seat(client, self.run.id, each) for each in starts]
+        self._seen = [""] * num_envs
+        self._begun = False
+        self.num_envs = num_envs
+        self.unanswered: _Array = np.full(num_envs, fill_value=False)
+        """Where the last call failed."""
+        self.single_observation_space = UnicodeText()
+        self.single_action_space = UnicodeText()
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[_Texts, dict[str, Any]]:
+        """Begins an episode in every environment, or where the option `reset_mask` is true."""
+        seeds = _seeds(seed, self.num_envs)
+        asked = dict(options or {})
+        mask = _mask(asked.pop("reset_mask", None), self.num_envs)
+        super().reset(seed=seed if isinstance(seed, int) else None)
+        self._begun = self._begun and not mask.all()
+        chosen = [place for place in range(self.num_envs) if mask[place]]
+        resets = {place: partial(self._seats[place].reset, seeds[place], asked) for place in chosen}
+        self._ask("reset", resets)
+        self._begun = self._begun or bool(mask.all())
+        infos = self._read(chosen)[-1]
+        return tuple(self._seen), infos
+
+    def step(self, actions: Sequence[str]) -> tuple[_Texts, _Array, _Array, _Array, dict[str, Any]]:
+        """Takes an action in every environment whose episode is not over."""
+        if not self._begun:
+            raise InputError("not every environment has an episode; call reset first")
+        if len(actions) != self.num_envs:
+            raise InputError(
+                f"{self.num_envs} environments take as many actions, not {len(actions)}"
+            )
+        for seat, action in zip(self._seats, actions, strict=True):
+            seat.check(action)
+        steps = [
+            partial(seat.step, action, autoreset=True)
+            for seat, action in zip(self._seats, actions, strict=True)
+        ]
+        self._ask("step", dict(enumerate(steps)))
+        turns, infos = self._read(range(self.num_envs))
+        return (
+            tuple(self._seen),
+            np.array([turn.reward for turn in turns], dtype=np.float64),
+            np.array([turn.terminated for turn in turns], dtype=np.bool_),
+            np.array([turn.truncated for turn in turns], dtype=np.bool_),
+            infos,
+        )
+
+    def close_extras(self) -> None:
+        """Ends the episodes that are open; the run stays open."""
+        self._waiting.close(self._leave)
+
+    async def _leave(self) -> None:
+        for error in await all_of([seat.leave for seat in self._seats]):
+            if error:
+                raise error
+
+    def _ask(self, what: str, works: Mapping[int, Work]) -> None:
+        outcomes = self._waiting.ask(partial(all_of, works.values()))
+        failed = {place: error for place, error in zip(works, outcomes, strict=True) if error}
+        self.unanswered = np.isin(np.arange(self.num_envs), list(failed))
+        if failed:
+            raise failure_of(what, failed, self.num_envs)
+
+    def _read(self, places: Iterable[int]) -> tuple[list[Turn], dict[str, Any]]:
+        turns: list[Turn] = []
+        infos: dict[str, Any] = {}
+        for place in places:
+            turns.append(turn := self._seats[place].read())
+            self._seen[place] = turn.observation
+            known = {name: value for name, value in turn.info.items() if value is not None}
+            infos = self._add_info(infos, known, place)
+        return turns, infos
+
+
+def _seeds(seed: int | Sequence[int | None] | None, num_envs: int) -> Sequence[int | None]:
+    if seed is None:
+        return [None] * num_envs
+    if isinstance(seed, int):
+        return range(seed, seed + num_envs)
+    if len(seed) != num_envs:
+        raise InputError(f"{num_envs} environments take as many seeds, not {len(seed)}")
+    return [None if each is None else operator.index(each) for each in seed]
+
+
+def _mask(mask: object, num_envs: int) -> _Array:
+    if mask is None:
+        return np.full(num_envs, fill_value=True)
+    chosen = np.asarray(mask)
+    if chosen.shape != (num_envs,) or chosen.dtype != np.bool_ or not chosen.any():
+        raise InputError(f"a reset_mask is {num_envs} booleans, one of them true, not {mask!r:.80}")
+    return chosen

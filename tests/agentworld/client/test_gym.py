@@ -1,0 +1,339 @@
+import asyncio
+import re
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import gymnasium
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import make
+from agentworld.client.gym import SimulatorEnv
+from agentworld.client.gym.waiting import THREAD
+from agentworld.client.simulator import SimulatorClient
+from agentworld.client.trajectory import TrajectoryLog, read_trajectory
+from agentworld.engine.base import Completion
+from agentworld.errors import EngineError, InputError, SimulatorError
+from agentworld.records.episode import Source
+from make_service import OPENING, listening
+
+SEEDED = {"sampling": {"seed_policy": "seeded"}}
+TASK = make.task()
+
+
+def opened(served, start=None, run=OPENING, **settings):
+    return SimulatorEnv(served.client(attempts=1, **settings), run, start)
+
+
+def passes(env):
+    """Gymnasium's own check, which tells most problems in warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env, skip_render_check=True)
+
+
+def test_gymnasium_finds_nothing_wrong_with_a_seeded_simulator(serve):
+    with listening(serve(**SEEDED).app) as url, SimulatorEnv(url, OPENING, TASK) as env:
+        passes(env)
+
+
+def test_gymnasium_finds_nothing_wrong_with_a_replayed_episode(serve):
+    with listening(serve(**SEEDED).app) as url, SimulatorEnv(url, OPENING) as env:
+        env.action_space.seed(123)  # the seed of its check
+        actions = [env.action_space.sample() for _ in range(2)]
+        _, info = env.reset()
+        for action in actions:
+            env.step(action)
+        replay = Source(episode=info["episode_id"], step=2)
+        with SimulatorEnv(url, env.run.id, {"replay": replay}) as again:
+            again.action_space.seed(123)
+            passes(again)
+
+
+class Unnamed(SimulatorEnv):
+    """Does not tell which episode it is, which is another one each time."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.spec = replace(self.spec, nondeterministic=False, kwargs=self.spec.kwargs)
+
+    def reset(self, *, seed=None, options=None):
+        observation, info = super().reset(seed=seed, options=options)
+        return observation, {**info, "episode_id": ""}
+
+    def step(self, action):
+        *shown, info = super().step(action)
+        return *shown, {**info, "episode_id": ""}
+
+
+def test_equal_seeds_and_actions_give_all_the_same_but_the_episodes_name(serve):
+    tasks = [TASK, make.task(instruction="another")]
+    with listening(serve(**SEEDED).app) as url, Unnamed(url, OPENING, tasks) as env:
+        passes(env)
+
+
+def test_a_task_is_told_at_first_and_rewarded_at_its_end(serve):
+    served = serve()
+    with opened(served, TASK) as env:
+        told, begun = env.reset()
+        assert told == TASK.instruction
+        shown, reward, *over, info = env.step("ls")
+        assert (shown, reward, over, info["reward_known"]) == ("[0] ~", 0.0, [False, False], False)
+        shown, reward, *over, info = env.step("echo besa")
+        assert (reward, over, info["reward_known"]) == (1.0, [True, False], True)
+    digest = make.manifest().digest
+    assert begun["simulator"] == info["simulator"] == digest
+    assert begun["run"] == info["run"] == env.run.id
+    assert begun["episode_id"] == info["episode_id"]
+    assert (begun["step"], info["step"]) == (0, 2)
+    assert len(served.ledger.episode(info["episode_id"]).steps) == 2
+
+
+def test_a_known_reward_of_zero_is_told_from_an_unknown_one(serve):
+    with opened(serve(), TASK) as env:
+        env.reset()
+        _, reward, terminated, _, info = env.step("echo wrong")
+    assert (reward, terminated, info["reward_known"]) == (0.0, True, True)
+
+
+def test_the_turn_limit_truncates_and_does_not_terminate(serve):
+    with opened(serve(), {"turn_limit": 1}) as env:
+        assert env.reset()[0] == ""
+        _, _, terminated, truncated, info = env.step("ls")
+    assert (terminated, truncated, info["reward_known"]) == (False, True, False)
+
+
+def test_how_sure_the_simulator_was_is_told(serve):
+    def unsure(_messages):
+        return Completion("[0] ~", 1, 1, "stop", mean_logprob=-2.0)
+
+    with opened(serve(unsure, confidence={"min_logprob": -1.0})) as env:
+        env.reset()
+        *_, info = env.step("ls")
+    assert (info["mean_logprob"], info["agreement"], info["low_confidence"]) == (-2.0, None, True)
+
+
+def test_a_seed_is_that_of_the_episode(serve):
+    served = serve(**SEEDED)
+    with opened(served) as env:
+        _, info = env.reset(seed=7)
+        _, other = env.reset()
+    assert served.ledger.episode(info["episode_id"]).opening.seed == 7
+    assert served.ledger.episode(other["episode_id"]).opening.seed is None
+
+
+def test_a_seed_that_the_simulator_cannot_honour_is_refused(serve):
+    with opened(serve()) as env:
+        with pytest.raises(SimulatorError, match="the seed 7 cannot be honoured") as caught:
+            env.reset(seed=7)
+        assert caught.value.kind == "input"
+        assert env.run.num_episodes == 0
+
+
+def test_a_seed_beyond_what_is_exact_in_json_is_refused(serve):
+    with opened(serve(**SEEDED)) as env, pytest.raises(InputError, match="seed"):
+        env.reset(seed=2**53)
+
+
+def test_options_hold_for_one_episode(serve):
+    served = serve()
+    with opened(served) as env:
+        asked = {"initial_state": "a.txt", "turn_limit": 5, "simulation_instruction": "be slow"}
+        names = [env.reset(options=options)[1]["episode_id"] for options in (asked, None)]
+        one, other = (served.ledger.episode(name).opening for name in names)
+        assert {name: getattr(one, name) for name in asked} == asked
+        assert other.model_dump(exclude_defaults=True) == {"run": env.run.id}
+        assert env.reset(options={"task": TASK})[0] == TASK.instruction
+
+
+def test_an_episode_is_forked_and_replayed_by_options(serve):
+    served = serve()
+    with opened(served, TASK) as env:
+        _, info = env.reset()
+        shown = env.step("ls")[0]
+        source = Source(episode=info["episode_id"], step=1)
+        assert env.reset(options={"fork": source})[1]["step"] == 1
+        env.reset(options={"replay": source})
+        asked = len(served.engine.asked)
+        assert env.step("ls")[0] == shown
+        with pytest.raises(SimulatorError, match="the record ends"):
+            env.step("pwd")
+    assert len(served.engine.asked) == asked
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"reset_mask": [True]}, "there is no option 'reset_mask'; there are task, initial_state"),
+        ({"run": "another"}, "there is no option 'run'"),
+        ({"seed": 3}, "there is no option 'seed'"),
+        ({"task": None, "turn_limit": 0}, "no episode begins so: turn_limit"),
+        ({"task": "report rimo.txt"}, "no episode begins so: task"),
+        (
+            {"initial_state": "b.txt", "turn_limit": 9},
+            "brings its own initial_state and turn_limit",
+        ),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(serve, options, problem):
+    with opened(serve(), TASK) as env:
+        with pytest.raises(InputError, match=problem):
+            env.reset(options=options)
+        assert env.reset()[0] == TASK.instruction
+
+
+@pytest.mark.parametrize("start", [[], [3], "task", {"seed": 3}, {"task": TASK, "turn_limit": 2}])
+def test_a_start_that_is_none_is_refused_before_a_run_is_opened(serve, start):
+    served = serve()
+    with pytest.raises(InputError):
+        opened(served, start)
+    assert served.ledger.runs() == []
+
+
+def tasks(num):
+    return [make.task(instruction=f"task {place}") for place in range(num)]
+
+
+def test_several_tasks_take_turns_and_a_seed_says_with_which_to_go_on(serve):
+    with opened(serve(**SEEDED), tasks(3)) as env:
+        told = [env.reset()[0] for _ in range(4)]
+        assert told == ["task 0", "task 1", "task 2", "task 0"]
+        assert [env.reset(seed=5)[0], env.reset()[0]] == ["task 2", "task 0"]
+        assert env.reset(options={"task": TASK})[0] == TASK.instruction
+        assert env.reset()[0] == "task 1"
+
+
+def test_a_reset_that_fails_takes_no_turn(serve):
+    with opened(serve(), tasks(2)) as env:
+        with pytest.raises(SimulatorError):
+            env.reset(seed=1)
+        assert env.reset()[0] == "task 0"
+
+
+def test_an_engine_that_is_down_is_an_error_and_the_step_is_answered_once_it_is_back(serve):
+    answers = iter([EngineError("gone"), "[0] ~", "[1] ~"])
+    served = serve(lambda _messages: next(answers))
+    with opened(served) as env:
+        _, info = env.reset()
+        with pytest.raises(SimulatorError, match="gone") as caught:
+            env.step("ls")
+        assert (caught.value.kind, caught.value.retryable) == ("engine", True)
+        assert env.step("ls")[0] == "[0] ~"
+        assert env.step("ls")[-1]["step"] == 2
+    shown = [step.observation for step in served.ledger.episode(info["episode_id"]).steps]
+    assert shown == ["[0] ~", "[1] ~"]
+
+
+def test_a_step_whose_answer_got_lost_is_not_taken_twice(serve, losing):
+    served, lose = serve(), iter([True, False])
+    transport = losing(served.app, lambda path: path == "/steps" and next(lose))
+    client = SimulatorClient("http://simulator", transport=transport, attempts=1)
+    with SimulatorEnv(client, OPENING) as env:
+        env.reset()
+        with pytest.raises(SimulatorError, match="gave no answer"):
+            env.step("echo a")
+        shown, *_, info = env.step("echo a")
+    assert (shown, info["step"], len(served.engine.asked)) == ("a\n[0] ~", 1, 1)
+
+
+def test_an_interrupted_step_may_be_taken_again(serve):
+    asked = []
+
+    async def slow(_messages):
+        asked.append(1)
+        if len(asked) == 1:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            await asyncio.Event().wait()
+        return "[0] ~"
+
+    with opened(serve(slow)) as env:
+        env.reset()
+        with pytest.raises(KeyboardInterrupt):
+            env.step("ls")
+        assert env.step("ls")[-1]["step"] == 1
+
+
+def test_an_episode_is_begun_before_a_step(serve):
+    with opened(serve(), {"turn_limit": 1}) as env:
+        for _ in range(2):
+            with pytest.raises(InputError, match="call reset first"):
+                env.step("ls")
+            env.reset()
+            env.step("ls")
+
+
+@pytest.mark.parametrize("leave", [SimulatorEnv.reset, SimulatorEnv.close])
+def test_an_episode_that_is_left_is_ended_and_the_run_is_not(serve, tmp_path, leave):
+    served = serve()
+    with TrajectoryLog(tmp_path / "log") as log, opened(served, trajectory=log) as env:
+        _, info = env.reset()
+        env.step("ls")
+        leave(env)
+    assert served.ledger.episode(info["episode_id"]).closed == "closed"
+    assert served.ledger.run(env.run.id).closing is None
+    begin, step, *_, end = read_trajectory(tmp_path / "log")
+    assert (begin.episode, step.action) == (info["episode_id"], "ls")
+    assert end.reason == "closed"
+
+
+def threads():
+    return [thread.name for thread in threading.enumerate()]
+
+
+def test_a_closed_environment_says_so_and_is_closed_again_in_vain(serve):
+    env = opened(serve())
+    assert THREAD in threads()
+    env.close()
+    env.close()
+    assert THREAD not in threads()
+    with pytest.raises(InputError, match="is closed; open another one"):
+        env.reset()
+
+
+def test_a_run_that_cannot_be_entered_leaves_no_thread(serve):
+    with pytest.raises(SimulatorError, match="nobody"):
+        opened(serve(), run="nobody")
+    assert THREAD not in threads()
+
+
+def test_another_environment_made_as_this_one_is_in_the_same_run(serve):
+    with (
+        listening(serve().app) as url,
+        SimulatorEnv(url, OPENING, tasks(2)) as env,
+        gymnasium.make(env.spec) as other,
+    ):
+        assert other.unwrapped.run.id == env.run.id
+        assert other.reset()[0] == env.reset()[0] == "task 0"
+
+
+def test_a_credential_in_the_address_is_not_in_the_environments_spec(serve):
+    with listening(serve().app) as url:
+        known = url.replace("://", "://run:sesame@")
+        with SimulatorEnv(known, OPENING) as env, gymnasium.make(env.spec) as other:
+            assert "sesame" not in f"{env.spec} {env.spec.pprint(disable_print=True)} {other.spec}"
+            assert other.reset()[1]["run"] == env.run.id
+
+
+def test_no_other_module_of_the_client_waits_for_gymnasium():
+    names = "answers base simulator trajectory".split()
+    imports = "".join(f"import agentworld.client.{name}\n" for name in names)
+    command = [sys.executable, "-c", f"{imports}import sys; print('gymnasium' in sys.modules)"]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == "False\n"
+
+
+def test_the_guides_example_runs(serve, tmp_path):
+    guide = (Path(__file__).parents[3] / "docs/guides/wires.md").read_text()
+    section = re.search(r"^## Gymnasium$(.*?)(?=^## |\Z)", guide, re.M | re.S)[1]
+    example = tmp_path / "example.py"
+    with listening(serve().app) as url:
+        code = re.search(r"```python\n(.*?)```", section, re.S)[1]
+        assert "http://127.0.0.1:8000" in code
+        example.write_text(code.replace("http://127.0.0.1:8000", url))
+        command = [sys.executable, str(example)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stderr, done.stdout.split()[2:]) == ("", ["3"])

@@ -1,0 +1,94 @@
+import json
+from copy import deepcopy
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Tuple
+from gymnasium.vector.utils import batch_space
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.client.gym import UnicodeText
+from agentworld.errors import InputError
+
+TEXTS = st.text(st.characters(exclude_categories=()))
+
+
+@given(TEXTS, st.integers(0, 40))
+def test_a_text_is_in_the_space_when_it_is_not_too_long(text, max_length):
+    assert (text in UnicodeText(max_length)) is (len(text) <= max_length)
+
+
+@pytest.mark.parametrize("text", ["", "\x00\x1b[2J", "\U0001f600", "\ud800", np.str_("ls")])
+def test_any_text_is_in_the_space(text):
+    assert text in UnicodeText()
+
+
+@pytest.mark.parametrize("value", [None, 3, b"ls", ["l", "s"], ("ls",)])
+def test_what_is_no_text_is_not_in_the_space(value):
+    assert value not in UnicodeText()
+
+
+@given(st.integers(0, 80), st.integers(0, 2**32))
+def test_what_is_drawn_is_unicode_and_in_the_space(max_length, seed):
+    space = UnicodeText(max_length, seed=seed)
+    for _ in range(4):
+        text = space.sample()
+        assert text in space
+        assert text.encode().decode() == text
+
+
+def test_texts_of_every_plane_and_of_no_character_are_drawn():
+    space = UnicodeText(seed=0)
+    texts = [space.sample() for _ in range(400)]
+    drawn = "".join(texts)
+    assert min(map(len, texts)) == 0
+    assert min(drawn) < " "
+    assert max(drawn) > "\uffff"
+    assert "e" in drawn
+
+
+@given(st.integers(0, 2**32))
+def test_equal_seeds_draw_equal_texts(seed):
+    one, other = UnicodeText(seed=seed), UnicodeText()
+    other.seed(seed)
+    assert [one.sample() for _ in range(3)] == [other.sample() for _ in range(3)]
+
+
+@given(st.lists(TEXTS))
+def test_texts_come_back_from_json_as_they_were(texts):
+    space = UnicodeText()
+    written = json.dumps(space.to_jsonable(texts))
+    assert space.from_jsonable(json.loads(written)) == texts
+
+
+def test_two_halves_of_a_character_stay_two_in_json():
+    halves = "\ud83d\ude00"
+    written = json.dumps(UnicodeText().to_jsonable([halves, "\U0001f600"]))
+    assert UnicodeText().from_jsonable(json.loads(written)) == [halves, "\U0001f600"]
+
+
+def test_spaces_of_one_length_are_equal():
+    assert UnicodeText(3) == UnicodeText(3, seed=1) == deepcopy(UnicodeText(3))
+    assert UnicodeText(3) != UnicodeText(4)
+    assert len({UnicodeText(3), UnicodeText(3), UnicodeText(4)}) == 2
+    assert repr(UnicodeText(3)) == "UnicodeText(3)"
+
+
+def test_a_batch_of_the_space_draws_a_tuple_of_other_texts():
+    batch = batch_space(UnicodeText(seed=0), 3)
+    assert batch == Tuple([UnicodeText()] * 3)
+    drawn = batch.sample()
+    assert drawn in batch
+    assert len(set(drawn)) == 3
+
+
+@pytest.mark.parametrize("wanted", [{"mask": ()}, {"probability": ()}])
+def test_a_mask_is_refused(wanted):
+    with pytest.raises(InputError, match="leave it out"):
+        UnicodeText().sample(**wanted)
+
+
+def test_less_than_no_characters_are_refused():
+    with pytest.raises(InputError, match="-1 characters"):
+        UnicodeText(-1)

@@ -1,0 +1,354 @@
+import asyncio
+from contextlib import closing, suppress
+
+import numpy as np
+import pytest
+from gymnasium import wrappers
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import make
+from agentworld.client.gym import SimulatorEnv, SimulatorVectorEnv
+from agentworld.client.simulator import SimulatorClient
+from agentworld.client.trajectory import TrajectoryLog
+from agentworld.engine.base import Completion
+from agentworld.errors import EngineError, InputError, SimulatorError, StoreError
+from make_service import OPENING, listening, shell
+
+SEEDED = {"sampling": {"seed_policy": "seeded"}}
+
+
+def opened(served, start=None, num_envs=3, **settings):
+    client = served.client(attempts=1, **settings)
+    return closing(SimulatorVectorEnv(client, OPENING, start, num_envs=num_envs))
+
+
+def tasks(num):
+    return [make.task(instruction=f"task {place}") for place in range(num)]
+
+
+def failing(*actions):
+    """A shell whose engine is gone the first time that it is asked for these."""
+    left = list(actions)
+
+    def answer(messages):
+        action = messages[-1]["content"]
+        if action in left:
+            left.remove(action)
+            return EngineError(f"gone at {action}", retry_after_seconds=len(action))
+        return shell(messages)
+
+    return answer
+
+
+def asked(served):
+    """The actions that the engine got, in order."""
+    return [request.messages[-1]["content"] for request in served.engine.asked]
+
+
+def test_episodes_are_stepped_at_the_same_time(serve):
+    waiting, all_here = [], asyncio.Event()
+
+    async def together(messages):
+        waiting.append(messages)
+        if len(waiting) == 3:
+            all_here.set()
+        await all_here.wait()
+        return shell(messages)
+
+    with opened(serve(together)) as env:
+        assert env.reset()[0] == ("", "", "")
+        shown, rewards, terminated, truncated, infos = env.step(("echo a", "echo b", "echo c"))
+    assert shown == ("a\n[0] ~", "b\n[0] ~", "c\n[0] ~")
+    for array, kind in [(rewards, np.float64), (terminated, np.bool_), (truncated, np.bool_)]:
+        assert array.dtype == kind
+        assert array.tolist() == [0, 0, 0]
+    assert len(set(infos["episode_id"])) == 3
+
+
+def test_the_spaces_are_those_of_each_environment_together(serve):
+    with opened(serve()) as env:
+        assert env.single_action_space.sample() in env.single_action_space
+        shown, _ = env.reset()
+        assert shown in env.observation_space
+        actions = env.action_space.sample()
+        assert actions in env.action_space
+        assert env.step(actions)[0] in env.observation_space
+
+
+def test_the_step_after_the_last_one_begins_another_episode(serve):
+    served = serve()
+    with opened(served, tasks(4), num_envs=2) as env:
+        assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+        assert env.reset()[0] == ("task 0", "task 1")
+        _, rewards, terminated, truncated, ended = env.step(("echo besa", "ls"))
+        assert (rewards.tolist(), terminated.tolist()) == ([1.0, 0.0], [True, False])
+        shown, rewards, terminated, truncated, begun = env.step(("ignored", "pwd"))
+        assert shown == ("task 2", "[0] ~")
+        assert [each.any() for each in (rewards, terminated, truncated)] == [False] * 3
+        assert begun["step"].tolist() == [0, 2]
+        assert begun["_reward_known"].tolist() == [False, True]
+        assert begun["episode_id"][0] != ended["episode_id"][0]
+        assert begun["episode_id"][1] == ended["episode_id"][1]
+        _, _, terminated, truncated, _ = env.step(("ls", "ls"))
+        assert (terminated.tolist(), truncated.tolist()) == ([False, False], [False, True])
+    assert "ignored" not in asked(served)
+
+
+@pytest.mark.parametrize(
+    ("seed", "seeds"),
+    [(5, [5, 6, 7]), ([9, None, 4], [9, None, 4]), (np.array([1, 2, 3]), [1, 2, 3])],
+)
+def test_each_environment_has_a_seed_of_its_own(serve, seed, seeds):
+    served = serve(**SEEDED)
+    with opened(served) as env:
+        _, infos = env.reset(seed=seed)
+    openings = [served.ledger.episode(name).opening for name in infos["episode_id"]]
+    assert [opening.seed for opening in openings] == seeds
+
+
+def test_starts_are_dealt_and_options_are_for_all(serve):
+    with opened(serve(), tasks(5)) as env:
+        told = [env.reset()[0] for _ in range(2)]
+        assert told == [("task 0", "task 1", "task 2"), ("task 3", "task 4", "task 0")]
+        assert env.reset(options={"task": make.task()})[0] == ("report rimo.txt",) * 3
+
+
+def test_what_an_environment_does_not_know_is_masked(serve):
+    def answer(messages):
+        sure = {"echo a": -0.5, "echo b": -2}
+        logprob = sure.get(messages[-1]["content"])
+        return Completion(shell(messages), 1, 1, "stop", mean_logprob=logprob)
+
+    with opened(serve(answer, confidence={"min_logprob": -1.0})) as env:
+        env.reset()
+        *_, infos = env.step(("echo b", "echo a", "echo c"))
+        assert infos["mean_logprob"].tolist() == [-2.0, -0.5, 0.0]
+        assert infos["_mean_logprob"].tolist() == [True, True, False]
+        assert infos["low_confidence"].tolist() == [True, False, True]
+        assert "agreement" not in infos
+        *_, each = DictInfoToList(env).step(("echo a",) * 3)
+        assert [info["step"] for info in each] == [2, 2, 2]
+
+
+def test_answers_are_not_lost_where_one_of_the_others_failed(serve):
+    served = serve(failing("echo bb"))
+    actions = "echo a", "echo bb", "echo besa"
+    with opened(served, make.task(success={"closing": "echo besa", "output": "besa"})) as env:
+        _, infos = env.reset()
+        with pytest.raises(SimulatorError, match=r"of 3 environments 1 got no answer \(gone at"):
+            env.step(actions)
+        assert sorted(asked(served)) == sorted(actions)
+        shown, rewards, terminated, _, after = env.step(actions)
+        assert asked(served)[3:] == ["echo bb"]
+        assert shown == ("a\n[0] ~", "bb\n[0] ~", "besa\n[0] ~")
+        assert (rewards.tolist(), terminated.tolist()) == ([0, 0, 1], [False, False, True])
+        assert after["step"].tolist() == [1, 1, 1]
+        assert env.step(("echo a", "echo b", ""))[-1]["step"].tolist() == [2, 2, 0]
+    for name in infos["episode_id"][:2]:
+        assert [step.number for step in served.ledger.episode(name).steps] == [1, 2]
+
+
+def test_a_failure_of_several_is_theirs_together(serve):
+    with opened(serve(failing("ls", "pwd -P"))) as env:
+        env.reset()
+        with pytest.raises(SimulatorError, match="environments 0, 2 got no answer") as caught:
+            env.step(("ls", "echo a", "pwd -P"))
+    assert (caught.value.kind, caught.value.retryable) == ("engine", True)
+    assert caught.value.retry_after_seconds == len("pwd -P")
+
+
+def test_a_step_that_cannot_be_answered_is_left_for_another_episode(serve):
+    served = serve(context_tokens=400)
+    actions = "echo a", "echo " + "b" * 400, "echo c"
+    with opened(served, {"turn_limit": 2}) as env:
+        _, begun = env.reset()
+        with pytest.raises(SimulatorError, match="environments 1 got no answer") as caught:
+            env.step(actions)
+        assert (caught.value.kind, caught.value.retryable) == ("context", False)
+        assert env.unanswered.tolist() == [False, True, False]
+        shown, anew = env.reset(options={"reset_mask": env.unanswered, "initial_state": "b"})
+        assert shown == ("", "", "")
+        assert anew["_episode_id"].tolist() == [False, True, False]
+        shown, *_, infos = env.step((actions[0], "echo b", actions[2]))
+        assert shown == ("a\n[0] ~", "b\n[0] ~", "c\n[0] ~")
+        assert not env.unanswered.any()
+    assert [len(action) for action in asked(served)].count(6) == 3
+    names = [begun["episode_id"][0], anew["episode_id"][1], begun["episode_id"][2]]
+    assert infos["episode_id"].tolist() == names
+    assert served.ledger.episode(names[1]).opening.start == "b"
+    assert served.ledger.episode(begun["episode_id"][1]).closed == "closed"
+
+
+def test_what_is_not_reset_is_seen_as_it_was(serve):
+    with opened(serve(), tasks(4), num_envs=2) as env:
+        env.reset()
+        env.step(("ls", "echo besa"))
+        shown, infos = env.reset(options={"reset_mask": np.array([False, True])})
+        assert shown == ("[0] ~", "task 3")
+        assert infos["_step"].tolist() == [False, True]
+        assert env.step(("pwd", "ls"))[-1]["step"].tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("mask", [np.array([0, 1, 0]), np.array([False] * 3), "all", 3])
+def test_a_mask_that_is_none_is_refused(serve, mask):
+    with opened(serve()) as env, pytest.raises(InputError, match="a reset_mask is 3 booleans"):
+        env.reset(options={"reset_mask": mask})
+
+
+def test_a_part_of_the_environments_is_not_enough_to_begin_with(serve):
+    with opened(serve()) as env:
+        env.reset(options={"reset_mask": np.array([True, False, True])})
+        with pytest.raises(InputError, match="call reset first"):
+            env.step(("ls",) * 3)
+
+
+def test_an_action_in_place_of_one_that_was_answered_is_refused(serve):
+    served = serve(failing("echo b"))
+    with opened(served, num_envs=2) as env:
+        env.reset()
+        with pytest.raises(SimulatorError):
+            env.step(("echo a", "echo b"))
+        with pytest.raises(InputError, match="the answer to 'echo a' is here and was not read yet"):
+            env.step(("echo c", "echo b"))
+        assert len(served.engine.asked) == 2
+        assert env.step(("echo a", "echo c"))[0] == ("a\n[0] ~", "c\n[0] ~")
+
+
+def test_an_episode_that_could_not_begin_is_begun_by_the_same_step(serve, losing):
+    served, lose = serve(), iter([False, False, True, False])
+    transport = losing(served.app, lambda path: path == "/episodes" and next(lose))
+    client = SimulatorClient("http://simulator", transport=transport, attempts=1)
+    start = make.task(turn_limit=2)
+    with closing(SimulatorVectorEnv(client, OPENING, start, num_envs=2)) as env:
+        env.reset()
+        env.step(("echo besa", "ls"))
+        with pytest.raises(SimulatorError, match="environments 0 got no answer"):
+            env.step(("", "echo besa"))
+        shown, rewards, terminated, _, infos = env.step(("", "echo besa"))
+        assert shown == ("report rimo.txt", "besa\n[0] ~")
+        assert (rewards.tolist(), terminated.tolist()) == ([0, 1], [False, True])
+        assert infos["step"].tolist() == [0, 2]
+
+
+def test_a_reset_that_failed_somewhere_is_repeated_only_there(serve, losing):
+    served, lose = serve(), iter([False, True, False, False, False, False])
+    transport = losing(served.app, lambda path: path == "/episodes" and next(lose))
+    client = SimulatorClient("http://simulator", transport=transport, attempts=1)
+    with closing(SimulatorVectorEnv(client, OPENING, tasks(4), num_envs=3)) as env:
+        with pytest.raises(SimulatorError, match="repeat the reset as it was"):
+            env.reset()
+        with pytest.raises(InputError, match="call reset first"):
+            env.step(("ls",) * 3)
+        assert env.reset()[0] == ("task 0", "task 1", "task 2")
+        assert transport.paths.count("/episodes") == 4
+
+
+def test_after_a_reset_that_failed_everywhere_no_step_goes_on_in_what_was_left(serve):
+    with opened(serve()) as env:
+        env.reset()
+        with pytest.raises(SimulatorError, match="environments 0, 1, 2 got no answer"):
+            env.reset(seed=1)
+        with pytest.raises(InputError, match="call reset first"):
+            env.step(("ls",) * 3)
+
+
+def test_a_failure_that_is_not_the_simulators_is_told_as_it_is(serve, tmp_path):
+    (tmp_path / "log").write_text("no folder")
+    with opened(serve(), trajectory=TrajectoryLog(tmp_path / "log")) as env:
+        with pytest.raises(StoreError, match="cannot be written"):
+            env.reset()
+        with pytest.raises(InputError, match="there is no option 'tasks'"):
+            env.reset(options={"tasks": [make.task()]})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda env: env.step(("ls",)),
+        lambda env: env.reset(seed=[1, 2]),
+        lambda env: env.reset(options={"reset_mask": np.array([True, False])}),
+        lambda env: SimulatorVectorEnv("http://127.0.0.1", OPENING, num_envs=0),
+    ],
+)
+def test_another_number_than_that_of_the_environments_is_refused(serve, wrong):
+    with opened(serve(**SEEDED)) as env:
+        env.reset()
+        with pytest.raises(InputError, match="environments|3 booleans"):
+            wrong(env)
+
+
+def test_closing_ends_all_episodes_and_not_the_run(serve):
+    served = serve()
+    with opened(served) as env:
+        _, infos = env.reset()
+    assert [served.ledger.episode(name).closed for name in infos["episode_id"]] == ["closed"] * 3
+    assert served.ledger.run(env.run.id).closing is None
+    env.close()
+
+
+def test_gymnasiums_wrappers_and_vectors_take_them(serve):
+    with listening(serve().app) as url:
+        many = SimulatorVectorEnv(url, OPENING, make.task(), num_envs=2)
+        with closing(RecordEpisodeStatistics(many)) as env:
+            env.reset()
+            *_, infos = env.step(("echo besa", "ls"))
+            assert infos["episode"]["r"].tolist() == [1.0, 0.0]
+        one = [lambda: wrappers.RecordEpisodeStatistics(SimulatorEnv(url, OPENING, make.task()))]
+        with closing(SyncVectorEnv(one * 2)) as env:
+            assert env.reset()[0] == ("report rimo.txt",) * 2
+            shown, rewards, *_, infos = env.step(("echo besa", "ls"))
+            assert (shown, rewards.tolist()) == (("besa\n[0] ~", "[0] ~"), [1.0, 0.0])
+            assert infos["episode"]["l"].tolist() == [1, 0]
+
+
+def test_whatever_fails_each_step_is_taken_once_and_its_answer_is_read(serve, losing):
+    """The engine is gone at its n-th request; the n-th answer of the service gets lost."""
+    fates = {}
+
+    def answer(messages):
+        return EngineError("gone") if next(fates["engine"], False) else shell(messages)
+
+    served = serve(answer)
+    transport = losing(served.app, lambda _path: next(fates["answers"], False))
+
+    @settings(max_examples=10)
+    @given(gone=st.lists(st.booleans(), max_size=20), lost=st.lists(st.booleans(), max_size=20))
+    def whatever_fails(gone, lost):
+        before = len(served.engine.asked)
+        fates.update(engine=iter(()), answers=iter(()))
+        client = SimulatorClient("http://simulator", transport=transport, attempts=1)
+        env = SimulatorVectorEnv(client, OPENING, {"turn_limit": 2}, num_envs=3)
+        with closing(env):
+            fates.update(engine=iter(gone), answers=iter(lost))
+            names = play_five_turns(env)
+        assert [len(served.ledger.episode(name).steps) for name in names] == [2] * 6
+        asked = len(served.engine.asked) - before
+        assert asked == 12 + sum(gone[:asked])
+
+    whatever_fails()
+
+
+def play_five_turns(env):
+    """Two episodes of two steps in each environment, tried until they are answered."""
+    patiently(env.reset)
+    names = set()
+    for turn, step in enumerate([1, 2, 0, 1, 2]):
+        actions = tuple(f"echo {turn} {place}" for place in range(3))
+        shown, _, _, truncated, infos = patiently(lambda actions=actions: env.step(actions))
+        texts = tuple(f"{turn} {place}\n[0] ~" for place in range(3))
+        assert shown == (texts if step else ("",) * 3)
+        assert infos["step"].tolist() == [step] * 3
+        assert truncated.tolist() == [step == 2] * 3
+        names.update(infos["episode_id"])
+    return names
+
+
+def patiently(call):
+    """The first answer; each failure uses up one that was drawn."""
+    for _ in range(50):
+        with suppress(SimulatorError):
+            return call()
+    raise AssertionError("it never ended")
