@@ -18,7 +18,7 @@ from agentworld.evidence.weights import RunWeights, check_weights
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.episode import Episode
 from agentworld.records.log import Fields, LogEntry, run_closed
-from agentworld.records.run import AgentRun, RunOpening
+from agentworld.records.run import LOCAL_TENANT, AgentRun, RunOpening
 
 
 class RunRecord(Protocol):
@@ -167,7 +167,8 @@ def _opening_problems(run: AgentRun, first: list[Fields]) -> Iterator[str]:
             opening = RunOpening.model_validate(fields.get("opening"))
         except ValidationError:
             opening = None
-        if (opening, fields.get("simulator")) != (run.opening, run.simulator):
+        told = opening, fields.get("simulator"), fields.get("tenant", LOCAL_TENANT)
+        if told != (run.opening, run.simulator, run.tenant):
             yield "the run was not opened as the log says"
 
 

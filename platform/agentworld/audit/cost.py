@@ -1,0 +1,148 @@
+"""What runs used, and what that costs at the prices of whoever asks.
+
+The ledger keeps what every answered step used. Prices are no part of it: they differ from reader
+to reader and change, and what was used does not.
+"""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from functools import reduce
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from agentworld.errors import InputError, NotFound
+from agentworld.ledger import Ledger
+from agentworld.ledger.counting import Used
+from agentworld.records.base import Digest, Record, first_problem
+from agentworld.records.usage import Usage
+
+Share = Literal["tenant", "run", "episode"]
+"""Whose costs are told one by one."""
+
+_NAMES: dict[Share, tuple[str, ...]] = {
+    "tenant": ("tenant",),
+    "run": ("tenant", "simulator", "agent", "run"),
+    "episode": ("tenant", "simulator", "agent", "run", "episode"),
+}
+
+_Price = Annotated[Decimal, Field(ge=0, le=1_000_000)]
+
+_TOKENS = 1_000_000
+_SECONDS = 3_600
+
+_LEAST = Decimal("0.000001")
+
+
+class Prices(BaseSettings):
+    """What whoever asks pays, as AGENTWORLD_PRICE_PER_ENGINE_HOUR and so on.
+
+    Tokens, the engine's time, or both have a price; what has none costs nothing on top.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="AGENTWORLD_PRICE_", env_ignore_empty=True, frozen=True
+    )
+
+    currency: str = ""
+    """A label; nothing is converted."""
+    per_million_input_tokens: _Price | None = None
+    per_million_cached_tokens: _Price | None = None
+    """Of the input; unset, they cost what others do."""
+    per_million_output_tokens: _Price | None = None
+    per_engine_hour: _Price | None = None
+    """Of one request: an engine that answers ten at once works ten hours in an hour."""
+
+    @classmethod
+    def named(cls) -> Self:
+        """What the environment names; raises InputError for what is no price, or half of one."""
+        try:
+            prices = cls()
+        except ValidationError as error:
+            raise InputError(
+                f"a price in the environment is none: {first_problem(error)}; give a number"
+            ) from error
+        read, written = prices.per_million_input_tokens, prices.per_million_output_tokens
+        if (read is None) != (written is None) or (
+            read is None and prices.per_million_cached_tokens is not None
+        ):
+            raise InputError(
+                "the environment prices a part of the tokens; set both"
+                " AGENTWORLD_PRICE_PER_MILLION_INPUT_TOKENS and"
+                " AGENTWORLD_PRICE_PER_MILLION_OUTPUT_TOKENS, or no price of tokens"
+            )
+        return prices
+
+    def money(self, usage: Usage) -> Decimal | None:
+        """Null where nothing has a price: that is not known to be free."""
+        read, cached = self.per_million_input_tokens, self.per_million_cached_tokens
+        parts = (
+            (usage.input_tokens - usage.cached_tokens, read, _TOKENS),
+            (usage.cached_tokens, read if cached is None else cached, _TOKENS),
+            (usage.output_tokens, self.per_million_output_tokens, _TOKENS),
+            (Decimal(str(usage.engine_seconds)), self.per_engine_hour, _SECONDS),
+        )
+        paid = [amount * price / unit for amount, price, unit in parts if price is not None]
+        return sum(paid, Decimal(0)).quantize(_LEAST) if paid else None
+
+
+class Cost(Record):
+    """What was used, and what that costs; a name is null where this may be of several."""
+
+    tenant: str | None = None
+    simulator: Digest | None = None
+    agent: str | None = None
+    run: str | None = None
+    episode: str | None = None
+    num_episodes: int
+    num_steps: int
+    """Without those that came with a fork; one from the record used nothing."""
+    input_tokens: int
+    cached_tokens: int
+    """Those of the input that the engine still held, where it tells."""
+    output_tokens: int
+    engine_seconds: float
+    money: Decimal | None
+    """Null where nothing has a price."""
+
+
+class Costs(Record):
+    """The answer to: what did it cost?"""
+
+    currency: str
+    costs: tuple[Cost, ...]
+    total: Cost
+
+
+def costs(ledger: Ledger, prices: Prices, by: Share, **of: str) -> Costs:
+    """Of all runs, the newest first, or of a `tenant`, a `run`, an `episode`; raises NotFound."""
+    found = ledger.used(by_episode=by == "episode", **of)
+    if of and not found:
+        names = ", ".join(f"{what} {of[what]}" for what in sorted(of))
+        raise NotFound(f"the ledger holds nothing of {names}; name what `agentworld cost` lists")
+    return Costs(
+        currency=prices.currency,
+        costs=tuple(_cost(each, prices, _NAMES[by]) for each in _shares(found, by)),
+        total=_cost(found, prices),
+    )
+
+
+def _shares(found: Iterable[Used], by: Share) -> list[list[Used]]:
+    """Those that are told together."""
+    if by == "tenant":
+        tenants: dict[str, list[Used]] = {}
+        for each in found:
+            tenants.setdefault(each.tenant, []).append(each)
+        return [tenants[tenant] for tenant in sorted(tenants)]
+    return [[each] for each in found if by == "run" or each.episode]
+
+
+def _cost(used: Sequence[Used], prices: Prices, names: Sequence[str] = ()) -> Cost:
+    usage = reduce(Usage.plus, (each.usage for each in used), Usage())
+    counts = {
+        "num_episodes": sum(each.num_episodes for each in used),
+        "num_steps": sum(each.num_steps for each in used),
+    }
+    told = {name: getattr(used[0], name) for name in names}
+    return Cost.model_validate({**told, **counts, **usage._asdict(), "money": prices.money(usage)})
