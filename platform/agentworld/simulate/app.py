@@ -9,15 +9,19 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentworld import __version__
+from agentworld.access import Access
 from agentworld.client.simulator import SIMULATOR_HEADER
 from agentworld.engine.base import Engine
 from agentworld.engine.breaker import State
 from agentworld.errors import AgentworldError
 from agentworld.ledger import Ledger
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.simulate import openenv
-from agentworld.simulate.endpoints import router
+from agentworld.simulate.allowance import Allowance
+from agentworld.simulate.doors import chat, native, openenv, openenv_http
+from agentworld.simulate.doors.tools import ToolsDoor
+from agentworld.simulate.entrance import House
 from agentworld.simulate.failures import add_handlers
+from agentworld.simulate.gate import Gate
 from agentworld.simulate.housekeeping import again_and_again
 from agentworld.simulate.manifest import check_code
 from agentworld.simulate.sealing import Sealer
@@ -31,24 +35,31 @@ def create_app(
     engine: Engine,
     ledger: Ledger,
     sealer: Sealer,
+    access: Access,
     *,
     states: Callable[[], Mapping[str, State]] = dict,
     idle_seconds: float = 3600.0,
     seal_seconds: float = 10.0,
+    answer_seconds: float = 50.0,
+    loopback_only: bool = False,
 ) -> FastAPI:
     """The service of one pinned simulator; raises InputError where this code is not the pinned.
 
+    Who may come is for `access` to say; `loopback_only` also turns away pages of other sites.
     An episode without a step for `idle_seconds` is ended; logs are signed every `seal_seconds`
     and when the service ends. `states` tells of each replica of the engine whether it is asked.
+    A socket hears within `answer_seconds` what became of its step, or that nobody knows.
     """
     check_code(manifest)
-    service = SimulatorService(manifest, engine, ledger, sealer)
+    service = SimulatorService(manifest, engine, ledger, sealer, states=states)
+    tools = ToolsDoor(service.digest)
 
     @asynccontextmanager
     async def working(_app: FastAPI) -> AsyncIterator[None]:
         async with (
             again_and_again(service.seal, seal_seconds),
             again_and_again(lambda: service.expire(idle_seconds), idle_seconds / 10),
+            tools.working(),
         ):
             yield
         try:
@@ -60,10 +71,14 @@ def create_app(
             ledger.close()
 
     app = FastAPI(title="agentworld simulator", version=__version__, lifespan=working)
-    app.state.service = service
+    app.state.house = House(service, access, Allowance(access, service.owners))
     app.state.engine_states = states
-    app.include_router(router)
-    app.router.routes.append(openenv.ROUTE)
+    app.state.answer_seconds = answer_seconds
+    app.include_router(native.router)
+    app.include_router(openenv_http.router)
+    app.include_router(chat.router)
+    app.router.routes += [openenv.ROUTE, tools.route]
+    app.add_middleware(Gate, access=access, loopback_only=loopback_only)
     app.add_middleware(_Named, digest=service.digest)
     add_handlers(app)
     return app

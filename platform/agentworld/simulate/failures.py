@@ -5,11 +5,15 @@ import math
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import JsonValue
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.types import Scope
 
 from agentworld.client.simulator import SIMULATOR_HEADER
 from agentworld.errors import (
+    AccessError,
+    AccessFailure,
     AgentworldError,
     Conflict,
     EngineError,
@@ -20,16 +24,35 @@ from agentworld.errors import (
 from agentworld.simulate.schemas import Failure, Problem
 
 _MEANINGS = {
+    400: "the request cannot be read",
+    401: "nobody knows the credential, or there is none",
+    403: "the caller has not the role that this needs",
     404: "there is no such run, episode or route",
+    408: "the request did not arrive in time; try again",
     409: "the run is closed, or the step is out of turn",
+    413: "the body is too large; send less",
     422: "the request is wrong, or the episode is too long for the simulator",
-    429: "the simulator is over capacity; try again after the seconds in Retry-After",
+    429: "over capacity, or over the tenant's limits; try again after the seconds in Retry-After",
+    431: "the head of the request is too large; send less",
     502: "the engine's answer is no observation, or not a sure one",
-    503: "the engine or the ledger is gone; try again after the seconds in Retry-After",
+    503: "the engine or the ledger is gone, or there is no room; try again after the seconds in"
+    " Retry-After",
     504: "the engine gave no answer within its time; try again",
+}
+JsonObject = dict[str, JsonValue]
+
+_HEADERS = {
+    SIMULATOR_HEADER: {"required": True, "description": "who failed", "schema": {"type": "string"}},
+    "retry-after": {"description": "seconds until a retry", "schema": {"type": "integer"}},
 }
 # A database does not say when it is back, and an engine seldom.
 _PAUSE_SECONDS = 1.0
+_ACCESS_STATUS: dict[AccessFailure, int] = {
+    "unauthorised": 401,
+    "forbidden": 403,
+    "limit": 429,
+    "unavailable": 503,
+}
 _ENGINE_STATUS: dict[EngineFailure, int] = {
     "engine": 503,
     "open": 503,
@@ -43,9 +66,15 @@ _ENGINE_STATUS: dict[EngineFailure, int] = {
 }
 
 
+BEFORE_ANY_WIRE = (401, 408, 413, 431)
+"""What a request is answered that no endpoint has seen."""
+
+
 def failures(*statuses: int) -> dict[int | str, dict[str, object]]:
     """The failures that an endpoint declares."""
-    return {status: {"model": Failure, "description": _MEANINGS[status]} for status in statuses}
+    every = sorted({*statuses, *BEFORE_ANY_WIRE, 403})
+    told = {"model": Failure, "headers": _HEADERS}
+    return {status: {**told, "description": _MEANINGS[status]} for status in every}
 
 
 def add_handlers(app: FastAPI) -> None:
@@ -56,15 +85,30 @@ def add_handlers(app: FastAPI) -> None:
 
 
 async def _answer(request: Request, error: Exception) -> JSONResponse:
-    status, problem = _translate(error)
+    status, headers, body = answer_of(error)
+    count(request.scope, error)
     # Our own mistakes are answered outside of every middleware, the one that names us included.
-    headers = {SIMULATOR_HEADER: request.app.state.service.digest}
+    headers[SIMULATOR_HEADER] = request.app.state.house.service.digest
+    return JSONResponse(body, status, headers)
+
+
+def answer_of(error: Exception) -> tuple[int, dict[str, str], JsonObject]:
+    """The status, headers and body of the answer that an error is."""
+    status, problem = _translate(error)
+    headers = {"content-type": "application/json"}
+    if isinstance(error, HTTPException):  # what a route does take
+        headers |= error.headers or {}
     if problem.retry_after_seconds is not None:
         headers["retry-after"] = str(math.ceil(problem.retry_after_seconds))
-    return JSONResponse(Failure(error=problem).model_dump(), status, headers)
+    return status, headers, Failure(error=problem).model_dump()
 
 
-def problem_of(error: AgentworldError) -> Problem:
+def count(scope: Scope, error: Exception) -> None:
+    """Among what the service was asked in vain."""
+    scope["app"].state.house.service.metrics.told(problem_of(error).kind)
+
+
+def problem_of(error: Exception) -> Problem:
     """What a failure is told as, whatever the wire."""
     return _translate(error)[1]
 
@@ -82,6 +126,12 @@ def _translate(error: Exception) -> tuple[int, Problem]:
             return 409, Problem(kind="conflict", message=message, retryable=False)
         case InputError():
             return 422, Problem(kind="input", message=message, retryable=False)
+        case AccessError(kind=refused, retryable=again, retry_after_seconds=pause):
+            wait = pause or _pause(again)
+            problem = Problem(
+                kind=refused, message=message, retryable=again, retry_after_seconds=wait
+            )
+            return _ACCESS_STATUS[refused], problem
         case EngineError(kind=kind, retryable=again, retry_after_seconds=pause):
             wait = pause or _pause(again)
             problem = Problem(kind=kind, message=message, retryable=again, retry_after_seconds=wait)

@@ -1,25 +1,57 @@
 """How the service's process listens: the settings that a step's cost depends on."""
 
+import ctypes
 import gc
+import logging
+from contextlib import suppress
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from agentworld.simulate.guard import Guard, Limits, most_connections
+from agentworld.simulate.guarded_http import guarded_http
+from agentworld.simulate.guarded_socket import guarded_socket
+from agentworld.simulate.seldom import Seldom
+from agentworld.simulate.service import SimulatorService
+
 # Episodes in memory are many small objects that live long. By its default the collector walks all
 # of them after every 700 new ones, which took a seventh of the processor's time.
 _NEW_OBJECTS = 100_000
+# Of glibc (mallopt's M_MMAP_THRESHOLD): what is larger goes back to the system when it is freed. By
+# its default the bodies of a storm of clients stayed with the process for good.
+_MMAP_THRESHOLD, _LARGE_BYTES = -3, 2**16
+# What the guard counts, and what is none of a client's faults.
+_UNTOLD = "Invalid HTTP request received.", "Unsupported upgrade request."
 
 
-def listen(app: ASGIApp, host: str, port: int) -> None:
-    """Answers until the process is told to stop."""
+def listen(app: ASGIApp, service: SimulatorService, host: str, port: int) -> None:
+    """Answers for the service until the process is told to stop."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS, 20, 100)
-    uvicorn.run(
+    with suppress(AttributeError):  # another libc
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
+    # What a client can make a service log, it can make it log without end.
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(Seldom(_UNTOLD))
+    limits = Limits(connections=most_connections())
+    with suppress(KeyboardInterrupt):
+        server(app, Guard(service.digest, limits, service.metrics.told), host, port).run()
+
+
+def server(app: ASGIApp, guard: Guard, host: str, port: int) -> uvicorn.Server:
+    """One that slow and misbehaving clients do not hurt."""
+    limits = guard.limits
+    config = uvicorn.Config(
         app,
         host=host,
         port=port,
         log_level="warning",
-        ws="websockets-sansio",
+        http=guarded_http(guard),
+        ws=guarded_socket(guard),
+        ws_max_size=limits.body_bytes,
+        ws_ping_interval=limits.ping_seconds,
+        ws_ping_timeout=limits.ping_seconds,
         ws_per_message_deflate=False,  # costs more than a loopback or a cluster's network does
     )
+    return uvicorn.Server(config)

@@ -3,10 +3,16 @@
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, ValidationError
 from pydantic_settings import SettingsError
 
+from agentworld.access import Access
+from agentworld.access.checked import CheckedAccess, LocalAccess
+from agentworld.access.reloaded import Reloaded
+from agentworld.access.run_token import RunTokens
+from agentworld.access.secret import RUN_TOKENS, ensure_secret
 from agentworld.errors import AgentworldError, InputError
 from agentworld.evidence.keys import (
     SIMULATOR_KEYS,
@@ -25,7 +31,10 @@ from agentworld.simulate.manifest import check_files
 from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.seed_probe import prove_seeds
 from agentworld.simulate.stores import Stores
+from agentworld.simulate.tracing import InCallersTrace, TracingSettings, traced
 from agentworld.storage.objects import ObjectStore, WriteOnce
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Settings(Stores):
@@ -45,12 +54,17 @@ class Settings(Stores):
     """An episode without a step for so long is ended."""
     seal_seconds: float = Field(10.0, gt=0)
     """How often logs that grew are signed."""
+    answer_seconds: float = Field(50.0, gt=0)
+    """Within which a socket hears what became of its step: less than its client waits."""
+    access: Literal["local"] | Path
+    """The file that says who may come; `local` asks nobody, and listens on loopback alone."""
     host: str = "127.0.0.1"
     port: int = 8000
 
 
 def serve(settings: Settings) -> None:
     """Verifies, then listens until it is told to stop."""
+    access = _access(settings)
     manifest = SimulatorManifest.read(settings.manifest)
     urls, model = _engines(manifest, settings)
     connect = partial(
@@ -64,17 +78,33 @@ def serve(settings: Settings) -> None:
     )
     prove_seeds(manifest, connect, settings.engine_concurrency * len(urls), briefly=True)
     ledger = Ledger(settings.ledger_url, ObjectStore(settings.objects_url))
-    engine = connect()
+    engine, tracing = connect(), TracingSettings()
     app = create_app(
         manifest,
-        engine,
+        traced(engine, manifest, model, tracing),
         ledger,
         _sealer(settings, ledger, manifest.digest),
+        access,
+        loopback_only=settings.access == "local",
         states=engine.states,
         idle_seconds=settings.idle_seconds,
         seal_seconds=settings.seal_seconds,
+        answer_seconds=settings.answer_seconds,
     )
-    listen(app, settings.host, settings.port)
+    outer = InCallersTrace(app) if tracing.is_on else app
+    listen(outer, app.state.house.service, settings.host, settings.port)
+
+
+def _access(settings: Settings) -> Access:
+    tokens = RunTokens(ensure_secret(settings.keys / RUN_TOKENS))
+    if settings.access != "local":
+        return CheckedAccess(Reloaded(settings.access), tokens)
+    if settings.host not in _LOOPBACK:
+        raise InputError(
+            f"access is `local`, which asks nobody who they are, and the host is {settings.host};"
+            " name an access file, or listen on 127.0.0.1"
+        )
+    return LocalAccess(tokens)
 
 
 def _engines(manifest: SimulatorManifest, settings: Settings) -> tuple[tuple[str, ...], str]:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from agentworld.engine.base import Completion, Engine
+from agentworld.engine.metered import Metered
 from agentworld.errors import EngineError
 from agentworld.records.episode import Confidence
 from agentworld.records.message import Message
@@ -23,23 +24,25 @@ class Observer:
         self, messages: Sequence[Message], seed: int | None, episode: str
     ) -> Observed:
         """An observation, or an EngineError that says why there is none."""
-        retry = self._manifest.retry
+        retry, metered = self._manifest.retry, Metered(self._engine)
         for _ in range(retry.attempts - 1):
             try:
-                return await self._ask(messages, seed, episode)
+                return await self._ask(metered, messages, seed, episode)
             except EngineError as error:
                 if not error.retryable or error.kind not in retry.retry_on:
                     raise
-        return await self._ask(messages, seed, episode)
+        return await self._ask(metered, messages, seed, episode)
 
-    async def _ask(self, messages: Sequence[Message], seed: int | None, episode: str) -> Observed:
+    async def _ask(
+        self, engine: Metered, messages: Sequence[Message], seed: int | None, episode: str
+    ) -> Observed:
         sampling, policy = self._manifest.sampling, self._manifest.confidence
         if policy.num_samples == 1:
-            completion = await self._engine.complete(messages, sampling, seed, affinity=episode)
+            completion = await engine.complete(messages, sampling, seed, affinity=episode)
             others: list[Completion | BaseException] = []
         else:
             seeds = [None if seed is None else seed + n for n in range(policy.num_samples)]
-            asked = (self._engine.complete(messages, sampling, s, affinity=episode) for s in seeds)
+            asked = (engine.complete(messages, sampling, s, affinity=episode) for s in seeds)
             first, *others = await asyncio.gather(*asked, return_exceptions=True)
             if isinstance(first, BaseException):
                 raise first
@@ -53,7 +56,7 @@ class Observer:
                 kind="unsure",
                 retryable=sampling.temperature > 0,
             )
-        return Observed(shown, confidence)
+        return Observed(shown, confidence, engine.usage, engine.queued_seconds)
 
     def _agreement(self, shown: str, others: Sequence[Completion | BaseException]) -> float | None:
         """A sample that failed says nothing; one without an observation does not agree."""

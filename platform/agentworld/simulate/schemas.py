@@ -3,12 +3,15 @@ which JSON can write and pydantic cannot read, so that steps are read and writte
 """
 
 import json
-from typing import Literal
+from types import GenericAlias
+from typing import Any, Literal, NamedTuple, get_type_hints
 
-from agentworld.engine.breaker import State
+from pydantic import create_model
+
 from agentworld.errors import InputError
 from agentworld.records.base import Digest, Record
-from agentworld.records.episode import Episode, StepResult
+from agentworld.records.episode import Confidence, Episode, EpisodeStep, StepResult
+from agentworld.records.usage import Usage
 from agentworld.simulate.session import Request
 
 
@@ -22,13 +25,20 @@ class StepRequest(Record):
     gets the recorded answer, so that a step is taken once however often it is sent."""
 
 
+HealthStatus = Literal["healthy", "degraded", "unhealthy"]
+"""The words of the OpenEnv wire:
+
+    healthy    every replica of the engine is asked
+    degraded   one failed so often that it is left alone for a while
+    unhealthy  all of them did
+"""
+
+
 class Health(Record):
-    """The service listens and has verified its files, whatever became of its engines since."""
+    """The service listens and has verified its files; the status is its engines'."""
 
     simulator: Digest
-    status: Literal["ready"] = "ready"
-    engines: dict[str, State]
-    """By address; one that is `open` failed so often that it is left alone for a while."""
+    status: HealthStatus
 
 
 class Problem(Record):
@@ -47,6 +57,17 @@ class Failure(Record):
     error: Problem
 
 
+def _shape(written: type[NamedTuple], **others: object) -> type[Record]:
+    """How a tuple that is written by hand is declared: its fields by name, in place of a list."""
+    hints = {**get_type_hints(written, include_extras=True), **others}
+    fields: dict[str, Any] = {name: (hint, ...) for name, hint in hints.items()}
+    return create_model(written.__name__, __base__=Record, **fields)
+
+
+STEP_RESULT = _shape(StepResult)
+_STEP = _shape(EpisodeStep, confidence=_shape(Confidence), usage=_shape(Usage))
+EPISODE = _shape(Episode, steps=GenericAlias(list, _STEP), head=Digest)
+
 _written = json.JSONEncoder(separators=(",", ":")).encode
 _STEP_FIELDS = {"episode": str, "action": str, "step": int}
 
@@ -55,7 +76,7 @@ def read_step(body: bytes) -> tuple[str, Request]:
     """The episode and the request for it; raises InputError naming the first wrong field."""
     try:
         fields = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"the request is no JSON: {error}") from error
     if not isinstance(fields, dict) or fields.keys() != _STEP_FIELDS.keys():
         raise InputError(f"a step has exactly the fields {', '.join(_STEP_FIELDS)}")
@@ -72,7 +93,10 @@ def write_step(result: StepResult) -> bytes:
 
 def write_episode(episode: Episode) -> bytes:
     """An episode as JSON, in ASCII."""
-    steps = [{**step._asdict(), "confidence": step.confidence._asdict()} for step in episode.steps]
+    steps = [
+        {**step._asdict(), "confidence": step.confidence._asdict(), "usage": step.usage._asdict()}
+        for step in episode.steps
+    ]
     told = {
         "id": episode.id,
         "simulator": episode.simulator,

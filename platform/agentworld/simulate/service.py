@@ -6,9 +6,14 @@ crash, can go on with any episode.
 
 import asyncio
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
+from typing import NamedTuple
 
+from agentworld.domains.tools import check_tools
 from agentworld.engine.base import Engine
+from agentworld.engine.breaker import State
 from agentworld.errors import Conflict, NotFound
 from agentworld.ledger import Ledger
 from agentworld.ledger.writes import Closed, Opened, Taken, Write
@@ -20,19 +25,28 @@ from agentworld.records.episode import (
     EpisodeStep,
     ResetResult,
     Source,
-    StepResult,
     new_name,
 )
 from agentworld.records.message import Message
-from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.scoring.success import check_rule
 from agentworld.simulate import session
+from agentworld.simulate.metrics import Metrics, Timings
 from agentworld.simulate.observing import Observer
 from agentworld.simulate.open_episodes import OpenEpisode, OpenEpisodes
+from agentworld.simulate.owners import Owners
 from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.session import Observed, Request
 from agentworld.simulate.writer import Writer
+
+
+class Answered(NamedTuple):
+    """A step that was taken now, or is repeated."""
+
+    step: EpisodeStep
+    timings: Timings | None
+    """Where it took how long; null where it is repeated."""
 
 
 class SimulatorService:
@@ -45,30 +59,37 @@ class SimulatorService:
         ledger: Ledger,
         sealer: Sealer,
         *,
+        states: Callable[[], Mapping[str, State]] = dict,
         most_in_memory: int = 10_000,
     ) -> None:
+        """`states` tells of each replica of the engine whether it is asked."""
         self.manifest = manifest
         self.digest: Digest = manifest.digest
         self._ledger = ledger
         self._sealer = sealer
+        num_open = partial(ledger.num_open_episodes_of, self.digest)
+        self.metrics = Metrics(self.digest, open_episodes=num_open, states=states)
         self._aliases = ledger.aliases
         self._observer = Observer(manifest, engine)
         self._writer = Writer(ledger.write)
         self._episodes = OpenEpisodes(most_in_memory)
+        self.owners = Owners(ledger)
 
-    async def open_run(self, opening: RunOpening, name: str | None = None) -> AgentRun:
+    async def open_run(
+        self, opening: RunOpening, name: str | None = None, tenant: str = LOCAL_TENANT
+    ) -> AgentRun:
         """Begins a run with this simulator, once under a name.
 
         An alias is resolved here and never again: what is stored names the digest.
         """
-        known = await self._opened(opening, name) if name else None
+        known = await self._opened(opening, name, tenant) if name else None
         if known:
             return known
         if opening.simulator:
             wanted = await asyncio.to_thread(self._aliases.resolve, opening.simulator)
             self._check_ours(wanted)
             opening = opening.model_copy(update={"simulator": wanted})
-        return await asyncio.to_thread(self._ledger.open_run, opening, self.digest, name)
+        return await asyncio.to_thread(self._ledger.open_run, opening, self.digest, name, tenant)
 
     async def run(self, run: str) -> AgentRun:
         """A run of this simulator."""
@@ -79,7 +100,9 @@ class SimulatorService:
     async def close_run(self, run: str, closing: RunClosing) -> AgentRun:
         """Ends a run with its open episodes and signs its log; the same again changes nothing."""
         self._sealer.check_closing(await self.run(run), closing)
+        num_open = await asyncio.to_thread(self._ledger.num_open_episodes_in, run)
         closed = await asyncio.to_thread(self._ledger.close_run, run, closing)
+        self.metrics.ended("closed", num_open)
         await asyncio.to_thread(self._sealer.seal, run)
         return closed
 
@@ -87,10 +110,12 @@ class SimulatorService:
         """Begins an episode of an open run, once under a name; without one it gets a new name."""
         if opening.task:
             check_rule(opening.task.success)
+        if opening.tools:
+            await asyncio.to_thread(check_tools, opening.tools)
         session.check_seed(self.manifest, opening)
         episode, record = await self._begin(opening, name or new_name())
         try:
-            await self._writer.write(Opened(episode))
+            await self._write(Opened(episode))
         except Conflict:
             if not await self._has_begun(episode):
                 raise
@@ -98,19 +123,30 @@ class SimulatorService:
             self._keep(episode, record)
         return session.opened(episode)
 
-    async def step(self, name: str, request: Request) -> StepResult:
+    async def step(self, name: str, request: Request) -> Answered:
         """Answers a step once; a step that fails is not recorded and may be tried again."""
-        episode = self._episodes.get(name) or await self._load(name)
+        episode = await self.known(name)
         while True:
             try:
-                step = await self._answer(episode, request)
+                return await self._answer(episode, request)
             except Conflict:
                 known, episode = len(episode.steps), await self._load(name, anew=True)
                 if len(episode.steps) == known:
                     raise
                 # Another replica went on with it meanwhile, and may do so again.
-            else:
-                return session.answered(self.digest, episode.opening.run, step)
+
+    async def run_of(self, episode: str) -> str:
+        """Which run an episode is of; raises NotFound, and tells nothing else of it."""
+        kept = self._episodes.get(episode)
+        return kept.opening.run if kept else await self.owners.run_of(episode)
+
+    def held(self, episode: str) -> OpenEpisode | None:
+        """An episode that this replica goes on with, if it is one."""
+        return self._episodes.get(episode)
+
+    async def known(self, episode: str) -> OpenEpisode:
+        """An episode as this replica goes on with it; raises NotFound."""
+        return self._episodes.get(episode) or await self._load(episode)
 
     async def close_episode(self, name: str, reason: CloseReason = "closed") -> None:
         """Ends an episode; one that is over stays as it is."""
@@ -118,7 +154,7 @@ class SimulatorService:
         while episode.closed is None:
             run, num_steps = episode.run, len(episode.steps)
             try:
-                await self._writer.write(Closed(run, name, num_steps, episode.head, reason))
+                await self._write(Closed(run, name, num_steps, episode.head, reason))
                 break
             except Conflict:
                 known, episode = episode, await self.episode(name)
@@ -134,7 +170,7 @@ class SimulatorService:
         for closed in idle:
             # One that went on meanwhile is not idle any more.
             with suppress(Conflict):
-                await self._writer.write(closed)
+                await self._write(closed)
             self._episodes.drop(closed.episode)
         return len(idle)
 
@@ -153,25 +189,42 @@ class SimulatorService:
         await self._writer.close()
         await self.seal()
 
-    async def _answer(self, episode: OpenEpisode, request: Request) -> EpisodeStep:
+    async def _answer(self, episode: OpenEpisode, request: Request) -> Answered:
+        came = time.perf_counter()
         async with episode.lock:
-            step = session.recorded(episode, request)
-            return step or await self._take(episode, request)
+            waited = time.perf_counter() - came
+            if step := session.recorded(episode, request):
+                return Answered(step, None)
+            return await self._take(episode, request.action, waited)
 
-    async def _take(self, episode: OpenEpisode, request: Request) -> EpisodeStep:
-        observed = await self._observe(episode, request)
-        step = session.next_step(episode, request, observed)
+    async def _take(self, episode: OpenEpisode, action: str, waited: float) -> Answered:
+        observed = await self._observe(episode, action)
+        step = session.next_step(episode, action, observed)
+        shown = time.perf_counter()
         await self._writer.write(*_writes(episode, step))
+        written = time.perf_counter() - shown
         episode.add(step, session.said(step))
-        if episode.closed:
+        if step.ending:
+            self.metrics.ended(step.ending)
             self._episodes.drop(episode.id)
-        return step
+        asked = step.usage.engine_seconds or None
+        return Answered(step, Timings(waited + observed.queued_seconds, asked, written))
 
-    async def _observe(self, episode: OpenEpisode, request: Request) -> Observed:
+    async def _write(self, *writes: Write) -> None:
+        """Makes them durable, and counts what begins and ends by them."""
+        await self._writer.write(*writes)
+        for write in writes:
+            match write:
+                case Opened():
+                    self.metrics.began()
+                case Closed(reason=reason):
+                    self.metrics.ended(reason)
+
+    async def _observe(self, episode: OpenEpisode, action: str) -> Observed:
         if episode.opening.replay:
-            return session.replayed(episode, request)
-        asked = [*episode.history, Message(role="user", content=request.action)]
-        seed = session.seed(self.manifest, episode.opening, request.number)
+            return session.replayed(episode, action)
+        asked = [*episode.history, Message(role="user", content=action)]
+        seed = session.seed(self.manifest, episode.opening, len(episode.steps) + 1)
         return await self._observer.observe(asked, seed, episode.id)
 
     async def _load(self, name: str, *, anew: bool = False) -> OpenEpisode:
@@ -208,14 +261,15 @@ class SimulatorService:
         """Whether it is there already, with the same start."""
         try:
             return (await self.episode(episode.id)).first_head == episode.first_head
-        except NotFound:
+        except (NotFound, Conflict):  # what else has this name is not told of
             return False
 
-    async def _opened(self, opening: RunOpening, name: str) -> AgentRun | None:
+    async def _opened(self, opening: RunOpening, name: str, tenant: str) -> AgentRun | None:
         """The run that was opened so under this name, whatever its alias means by now."""
-        with suppress(NotFound):
+        with suppress(NotFound, Conflict):  # what else has this name is not told of
             run = await self.run(name)
-            if run.opening == opening.model_copy(update={"simulator": run.opening.simulator}):
+            meant = opening.model_copy(update={"simulator": run.opening.simulator})
+            if (run.opening, run.tenant) == (meant, tenant):
                 return run
         return None
 

@@ -19,8 +19,10 @@ from agentworld.records.episode import (
 from agentworld.records.message import Message
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.trajectory import PromptParts
+from agentworld.records.usage import Usage
 from agentworld.rendering.messages import exchange, world_messages
 from agentworld.rendering.parse import parse_observation
+from agentworld.rendering.tools import action_space
 from agentworld.scoring.success import outcome
 from agentworld.simulate.open_episodes import OpenEpisode
 
@@ -28,8 +30,8 @@ from agentworld.simulate.open_episodes import OpenEpisode
 class Request(NamedTuple):
     """The next step of an episode, or a repetition of an earlier one."""
 
-    number: int
-    """A client's name for the step, so that it is taken once."""
+    number: int | None
+    """A client's name for the step, so that it is taken once; null is the next one, whichever."""
     action: str
 
 
@@ -38,6 +40,9 @@ class Observed(NamedTuple):
 
     observation: str
     confidence: Confidence
+    usage: Usage = Usage()
+    queued_seconds: float = 0.0
+    """In which the engine was waited for."""
 
 
 def history(manifest: SimulatorManifest, episode: Episode) -> list[Message]:
@@ -45,11 +50,14 @@ def history(manifest: SimulatorManifest, episode: Episode) -> list[Message]:
     opening = episode.opened_with
     prompt = PromptParts(
         task_description=manifest.system_prompt,  # all parts before the initial state, as pinned
+        action_space=action_space(opening.tools),
         initial_state=opening.start,
         simulation_instruction=opening.simulation_instruction or manifest.control_text,
     )
     first, *_ = world_messages(prompt, (), "")
-    return [first, *(message for step in episode.steps for message in said(step))]
+    given = [exchange(turn.action, turn.observation) for turn in opening.given]
+    turns = [*given, *map(said, episode.steps)]
+    return [first, *(message for turn in turns for message in turn)]
 
 
 def said(step: EpisodeStep) -> list[Message]:
@@ -60,8 +68,9 @@ def said(step: EpisodeStep) -> list[Message]:
 
 
 def check_seed(manifest: SimulatorManifest, opening: EpisodeOpening) -> None:
-    """Raises InputError for a seed that this simulator cannot honour."""
-    if opening.seed is not None and manifest.sampling.seed_policy == "refuse":
+    """Raises InputError for a seed that this simulator cannot honour; a replay honours any."""
+    refuses = manifest.sampling.seed_policy == "refuse" and opening.replay is None
+    if opening.seed is not None and refuses:
         raise InputError(
             f"the seed {opening.seed} cannot be honoured: this engine was not shown to give equal"
             " bytes for equal seeds; leave it out, or replay a recorded episode"
@@ -101,7 +110,8 @@ def forked(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
     copies: list[EpisodeStep] = []
     head = episode.first_head
     for step in steps:
-        copies.append(step._replace(episode=episode.id).linked(head))
+        # What they used was used by the other episode.
+        copies.append(step._replace(episode=episode.id, usage=Usage()).linked(head))
         head = copies[-1].head
     if copies and copies[-1].done:
         raise Conflict(
@@ -115,31 +125,30 @@ def recorded(episode: OpenEpisode, request: Request) -> EpisodeStep | None:
 
     Raises Conflict for a step out of turn, for another action, and after the end.
     """
-    taken = len(episode.steps)
-    if 1 <= request.number <= taken:
-        return _same(episode.steps[request.number - 1], request.action)
+    taken, number = len(episode.steps), request.number
+    if number is not None and 1 <= number <= taken:
+        return _same(episode.steps[number - 1], request.action)
     if episode.closed:
         raise Conflict(
             f"episode {episode.id} is over ({episode.closed}) after step {taken}; reset to begin"
             " another"
         )
-    if request.number != taken + 1:
-        raise Conflict(
-            f"the next step of episode {episode.id} is {taken + 1}, not {request.number}"
-        )
+    if number not in (None, taken + 1):
+        raise Conflict(f"the next step of episode {episode.id} is {taken + 1}, not {number}")
     return None
 
 
-def replayed(episode: OpenEpisode, request: Request) -> Observed:
-    """What the record showed for this step, byte for byte.
+def replayed(episode: OpenEpisode, action: str) -> Observed:
+    """What the record showed for the next step, byte for byte.
 
     Raises Conflict where the record ends, has another action, or was erased.
     """
-    if request.number > len(episode.record):
+    taken = len(episode.steps)
+    if taken >= len(episode.record):
         raise Conflict(
             f"the record ends with step {len(episode.record)}; fork the episode to go on"
         )
-    step = _same(episode.record[request.number - 1], request.action)
+    step = _same(episode.record[taken], action)
     if step.observation is None:
         raise _erased(step)
     return Observed(step.observation, step.confidence)
@@ -184,13 +193,13 @@ def observation(manifest: SimulatorManifest, completion: Completion) -> str:
     return shown
 
 
-def next_step(episode: OpenEpisode, request: Request, observed: Observed) -> EpisodeStep:
+def next_step(episode: OpenEpisode, action: str, observed: Observed) -> EpisodeStep:
     """The step to store: what was shown, and what it means for the task."""
-    number, action = request
-    shown, confidence = observed
+    number = len(episode.steps) + 1
+    shown, confidence, usage, _ = observed
     result = outcome(episode.opening.task, episode.opening.limit, number, action, shown)
     texts = action, shown, text_digest(action), text_digest(shown)
-    return EpisodeStep(episode.id, number, *texts, *result, confidence).linked(episode.head)
+    return EpisodeStep(episode.id, number, *texts, *result, confidence, usage).linked(episode.head)
 
 
 def opened(episode: Episode) -> ResetResult:

@@ -9,7 +9,7 @@ from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.programs import recipe_of
 from agentworld.recipes.serve import EngineRecipe
 from agentworld.records.simulator import Endpoint, SimulatorManifest
-from agentworld.simulate.local import serve_simulator
+from agentworld.simulate.local import LOCAL, Listening, serve_simulator
 from agentworld.simulate.stores import Stores
 from agentworld.steps.folders import MANIFEST
 from agentworld.steps.installed import check_installed
@@ -24,13 +24,19 @@ def pinned_engine(manifest: SimulatorManifest) -> EngineRecipe:
 
 
 @contextmanager
-def served_at(simulator: Path, engine: EngineRecipe, store: Path, logs: Path) -> Iterator[str]:
+def served_at(
+    simulator: Path,
+    engine: EngineRecipe,
+    store: Path,
+    logs: Path,
+    at: Listening = LOCAL,
+) -> Iterator[str]:
     """The address of the simulator in this folder."""
     # Absolute, because other processes read it.
     pinned = PinnedSimulator.read(simulator.resolve())
     check_installed(pinned.manifest)
     manifest, stores = pinned.folder / MANIFEST, Stores.of(store)
-    with serve_simulator(manifest, pinned.model, engine, stores, logs) as url:
+    with serve_simulator(manifest, pinned.model, engine, stores, logs, at) as url:
         yield url
 
 

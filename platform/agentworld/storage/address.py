@@ -2,7 +2,7 @@
 
 import re
 
-_PASSWORD = re.compile(r"(^|://)([^\s:/@]*):(?!//)\S*@")
+_PASSWORD = re.compile(r"(^|[\s/'\"=(])([^\s:/@]*):(?!//)\S*@")
 _PARAMETER = re.compile(r"(?i)([?&;][\w.-]*(?:password|passwd|secret|token|key)[\w.-]*=)[^&;\s]*")
 
 

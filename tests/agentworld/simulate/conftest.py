@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import NamedTuple
 
@@ -10,14 +12,17 @@ import httpx
 import pytest
 
 import make
+import make_service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.fake import FakeEngine
 from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
 from agentworld.ledger import Ledger
 from agentworld.records.run import RunOpening
 from agentworld.simulate.app import create_app
+from agentworld.simulate.guard import Limits
 from agentworld.simulate.sealing import Sealer
 from agentworld.storage.objects import WriteOnce
+from make_service import ACCESS
 
 OPENING = RunOpening(agent="terminal-agent", starting_weights=make.digest("starting"))
 
@@ -33,8 +38,8 @@ class Served(NamedTuple):
     ledger: Ledger
     transport: httpx.AsyncBaseTransport
 
-    def client(self) -> SimulatorClient:
-        return SimulatorClient("http://simulator", transport=self.transport)
+    def client(self, **settings) -> SimulatorClient:
+        return SimulatorClient("http://simulator", transport=self.transport, **settings)
 
     def http(self, method, path, body=None, **headers) -> httpx.Response:
         """One request of somebody else's client."""
@@ -56,21 +61,21 @@ class Served(NamedTuple):
 
     def run(self) -> str:
         body = OPENING.model_dump(mode="json")
-        return self.http("POST", "/runs", body).json()["id"]
+        return self.http("POST", "/runs", body).json()["run"]["id"]
 
     def reset(self, run=None, **opening) -> str:
         body = {"run": run or self.run(), **opening}
-        return self.http("POST", "/reset", body).json()["episode"]
+        return self.http("POST", "/episodes", body).json()["episode"]
 
     def step(self, episode, action, step) -> httpx.Response:
-        return self.http("POST", "/step", {"episode": episode, "action": action, "step": step})
+        return self.http("POST", "/steps", {"episode": episode, "action": action, "step": step})
 
 
 @pytest.fixture
 def serve(tmp_path) -> Iterator[Callable[..., Served]]:
     """Serves with an answer and a manifest of the test's own; all share one ledger."""
 
-    def start(answer=shell, ledger=Ledger, states=dict, **manifest):
+    def start(answer=shell, ledger=Ledger, states=dict, access=ACCESS, **manifest):
         engine, opened = FakeEngine(answer), ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
         ledgers.append(opened)
         pinned = make.manifest(**manifest)
@@ -82,10 +87,31 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
             WriteOnce(str(tmp_path / "checkpoints")),
             step_keys=partial(load_trusted, tmp_path / "keys" / STEP_KEYS),
         )
-        app = create_app(pinned, engine, opened, sealer, states=states)
+        app = create_app(pinned, engine, opened, sealer, access, states=states)
         return Served(engine, opened, httpx.ASGITransport(app, raise_app_exceptions=False))
 
     ledgers: list[Ledger] = []
     yield start
     for ledger in ledgers:
         ledger.close()
+
+
+@pytest.fixture
+def listen(tmp_path) -> Iterator[Callable[..., str]]:
+    """Listens on the loopback, with limits of the test's own; returns the address."""
+    with ExitStack() as listening:
+
+        def start(**limits):
+            app = make_service.service(tmp_path).app
+            return listening.enter_context(make_service.listening(app, Limits(**limits)))
+
+        yield start
+
+
+@pytest.fixture
+def told(caplog) -> Iterator[Callable[[], list[str]]]:
+    """What the service's process has logged until now; a stack belongs to its line."""
+    wire = logging.getLogger("uvicorn.error")
+    wire.addHandler(caplog.handler)
+    yield lambda: list(map(caplog.handler.format, caplog.records))
+    wire.removeHandler(caplog.handler)

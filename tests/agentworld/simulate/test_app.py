@@ -29,7 +29,7 @@ def test_a_run_is_opened_counted_and_closed(serve):
 
 def test_a_reset_gives_the_instruction_and_no_observation(serve):
     served = serve()
-    answer = served.http("POST", "/reset", {"run": served.run(), "task": TASK}).json()
+    answer = served.http("POST", "/episodes", {"run": served.run(), "task": TASK}).json()
     assert (answer["instruction"], answer["step"]) == ("report rimo.txt", 0)
     assert "observation" not in answer
     assert served.engine.asked == []
@@ -220,9 +220,9 @@ def test_a_seeded_simulator_asks_equal_episodes_with_equal_seeds(serve):
     ("method", "path", "body"),
     [
         ("GET", "/runs/nobody", None),
-        ("GET", "/state/nobody", None),
-        ("POST", "/reset", {"run": "nobody"}),
-        ("POST", "/step", {"episode": "nobody", "action": "ls", "step": 1}),
+        ("GET", "/episodes/nobody", None),
+        ("POST", "/episodes", {"run": "nobody"}),
+        ("POST", "/steps", {"episode": "nobody", "action": "ls", "step": 1}),
         ("POST", "/runs/nobody/close", {"final_weights": make.digest("final")}),
         ("GET", "/nowhere", None),
     ],
@@ -236,12 +236,12 @@ def test_what_is_not_there_is_404(serve, method, path, body):
     [
         ("/runs", {}),
         ("/runs", {"agent": "a", "starting_weights": "latest"}),
-        ("/reset", {"run": "r", "unknown": 1}),
-        ("/step", {"episode": "e", "action": "ls", "step": "1"}),
-        ("/step", {"episode": "e", "action": 1, "step": 1}),
-        ("/step", {"episode": "e", "action": "ls", "step": 1, "seed": 1}),
-        ("/step", ["e", "ls", 1]),
-        ("/step", {"episode": "e", "action": "ls"}),
+        ("/episodes", {"run": "r", "unknown": 1}),
+        ("/steps", {"episode": "e", "action": "ls", "step": "1"}),
+        ("/steps", {"episode": "e", "action": 1, "step": 1}),
+        ("/steps", {"episode": "e", "action": "ls", "step": 1, "seed": 1}),
+        ("/steps", ["e", "ls", 1]),
+        ("/steps", {"episode": "e", "action": "ls"}),
     ],
 )
 def test_a_wrong_request_is_422(serve, path, body):
@@ -251,7 +251,7 @@ def test_a_wrong_request_is_422(serve, path, body):
 def test_a_task_with_a_broken_rule_is_refused_before_it_begins(serve):
     served = serve()
     task = {**TASK, "success": {"closing": "echo (", "output": ""}}
-    answer = served.http("POST", "/reset", {"run": served.run(), "task": task})
+    answer = served.http("POST", "/episodes", {"run": served.run(), "task": task})
     assert problem(answer) == (422, "input")
 
 
@@ -261,7 +261,7 @@ def test_a_closed_run_is_409(serve):
     episode = served.reset(run)
     served.http("POST", f"/runs/{run}/close", {"final_weights": make.digest("final")})
     assert problem(served.step(episode, "ls", 1)) == (409, "conflict")
-    assert problem(served.http("POST", "/reset", {"run": run})) == (409, "conflict")
+    assert problem(served.http("POST", "/episodes", {"run": run})) == (409, "conflict")
     other = {"final_weights": make.digest("other")}
     assert problem(served.http("POST", f"/runs/{run}/close", other)) == (409, "conflict")
 
@@ -272,7 +272,7 @@ def test_a_run_and_its_episodes_never_move_to_another_simulator(serve):
     episode = served.reset(run)
     other = serve(control_text="another version")
     assert problem(other.http("GET", f"/runs/{run}")) == (409, "conflict")
-    assert problem(other.http("POST", "/reset", {"run": run})) == (409, "conflict")
+    assert problem(other.http("POST", "/episodes", {"run": run})) == (409, "conflict")
     assert problem(other.step(episode, "ls", 1)) == (409, "conflict")
 
 
@@ -289,7 +289,7 @@ def test_the_state_of_an_episode_is_all_that_was_answered(serve):
     served = serve()
     episode = served.reset(task=TASK)
     served.step(episode, "echo besa", 1)
-    state = served.http("GET", f"/state/{episode}").json()
+    state = served.http("GET", f"/episodes/{episode}").json()
     assert [step["observation"] for step in state["steps"]] == ["besa\n[0] ~"]
     assert state["closed"] == "done"
     assert state["head"] == served.ledger.episode(episode).head
@@ -308,18 +308,29 @@ def test_every_record_that_answers_holds_the_simulator(serve):
     episode = served.reset(run)
     answers = [
         served.http("GET", f"/runs/{run}"),
-        served.http("POST", "/reset", {"run": run}),
+        served.http("POST", "/episodes", {"run": run}),
         served.step(episode, "ls", 1),
-        served.http("GET", f"/state/{episode}"),
+        served.http("GET", f"/episodes/{episode}"),
         served.http("GET", "/health"),
     ]
     assert {answer.json()["simulator"] for answer in answers} == {SIMULATOR}
 
 
-def test_a_service_is_ready_whatever_became_of_its_engines_and_says_so(serve):
-    states = {"http://here": "closed", "http://there": "open"}
-    health = serve(states=lambda: states).http("GET", "/health").json()
-    assert health == {"simulator": SIMULATOR, "status": "ready", "engines": states}
+@pytest.mark.parametrize(
+    ("states", "status"),
+    [
+        ({"http://here": "closed", "http://there": "half-open"}, "healthy"),
+        ({"http://here": "closed", "http://there": "open"}, "degraded"),
+        ({"http://here": "open"}, "unhealthy"),
+        ({}, "healthy"),
+    ],
+)
+def test_a_service_is_there_whatever_became_of_its_engines_and_says_so(serve, states, status):
+    answer = serve(states=lambda: states).http("GET", "/health")
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"simulator": SIMULATOR, "status": status},
+    )
 
 
 def test_the_manifest_is_served_as_it_was_pinned(serve):
@@ -348,11 +359,11 @@ def test_a_mistake_of_ours_is_a_failure_that_names_the_simulator(serve):
 
 
 def test_a_request_that_is_no_text_is_422_or_400_and_never_a_missing_route(serve):
-    assert problem(serve().send("POST", "/reset", b"\xff")) == (400, "input")
-    assert problem(serve().send("POST", "/step", b"\xff")) == (422, "input")
+    assert problem(serve().send("POST", "/episodes", b"\xff")) == (400, "input")
+    assert problem(serve().send("POST", "/steps", b"\xff")) == (422, "input")
 
 
-@pytest.mark.parametrize("path", ["/step", "/reset"])
+@pytest.mark.parametrize("path", ["/steps", "/episodes"])
 def test_a_client_that_goes_away_in_a_request_is_no_mistake_of_ours(serve, path):
     answers = []
 
@@ -373,7 +384,8 @@ def test_a_manifest_of_other_code_is_not_served(serve):
 
 
 def test_every_failure_is_declared(serve):
-    declared = serve().http("GET", "/openapi.json").json()["paths"]["/step"]["post"]["responses"]
-    assert declared.keys() == {"200", "404", "409", "422", "429", "502", "503", "504"}
+    declared = serve().http("GET", "/openapi.json").json()["paths"]["/steps"]["post"]["responses"]
+    refused = 401, 403, 404, 408, 409, 413, 422, 429, 431, 502, 503, 504
+    assert declared.keys() == {"200", *map(str, refused)}
     schema = declared["503"]["content"]["application/json"]["schema"]
     assert schema == {"$ref": "#/components/schemas/Failure"}

@@ -20,8 +20,8 @@ def served(serve):
 
 def test_the_answer_to_a_reset_names_the_instruction(served):
     body = {"run": served.run(), "simulation_instruction": INSTRUCTION}
-    assert served.http("POST", "/reset", body).json()["control"] == SAID
-    without = served.http("POST", "/reset", {"run": served.run()}).json()
+    assert served.http("POST", "/episodes", body).json()["control"] == SAID
+    without = served.http("POST", "/episodes", {"run": served.run()}).json()
     assert without["control"] == digest_bytes(b"")
 
 
@@ -60,6 +60,8 @@ def test_a_fork_and_a_replay_keep_the_instruction_and_may_have_no_other(served):
     served.step(episode, "ls", 1)
     source = {"episode": episode, "step": 1}
     for kind in ("fork", "replay"):
-        assert served.http("POST", "/reset", {"run": run, kind: source}).json()["control"] == SAID
+        assert (
+            served.http("POST", "/episodes", {"run": run, kind: source}).json()["control"] == SAID
+        )
         other = {"run": run, kind: source, "simulation_instruction": "another"}
-        assert served.http("POST", "/reset", other).status_code == 422
+        assert served.http("POST", "/episodes", other).status_code == 422

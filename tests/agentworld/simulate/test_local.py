@@ -1,6 +1,7 @@
 """The whole simulator on this machine, with the real `transformers serve`."""
 
 import asyncio
+import socket
 from pathlib import Path
 
 import httpx
@@ -9,13 +10,14 @@ import pytest
 import endpoint
 import make
 from agentworld.client.simulator import SimulatorClient
+from agentworld.engine.process import free_port
 from agentworld.errors import InputError, SimulatorError
 from agentworld.ledger import Ledger
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.run import RunOpening
 from agentworld.records.simulator import Endpoint, Sampling
-from agentworld.simulate.local import serve_simulator
+from agentworld.simulate.local import Listening, serve_simulator
 from agentworld.simulate.manifest import pin, pin_endpoint
 from agentworld.simulate.stores import Stores
 
@@ -73,14 +75,16 @@ def test_the_world_of_an_endpoint_is_served_without_an_engine(tmp_path, monkeypa
     with endpoint.running(lambda asked: f"saw {asked.body['messages'][-1]['content']}") as there:
         manifest = pin_endpoint(Endpoint(url=there.url, model="m"), recipe)
         manifest.write(tmp_path / "manifest.json")
+        port = free_port()
         served = serve_simulator(
             *(tmp_path / "manifest.json", tmp_path / "none", ENGINE),
-            *(Stores.of(tmp_path), tmp_path / "logs"),
+            *(Stores.of(tmp_path), tmp_path / "logs", Listening(port=port)),
         )
         with served as simulator:
+            assert simulator == f"http://127.0.0.1:{port}"
             _, shown = asyncio.run(play(simulator))
             health = httpx.get(f"{simulator}/health", trust_env=False).json()
-    assert health["engines"] == {there.url: "closed"}
+    assert health["status"] == "healthy"
     assert sorted(shown) == sorted(f"saw echo {n} > a{n * 7}" for n in range(10))
     assert {asked.headers["authorization"] for asked in there.asked} == {"Bearer a key"}
     assert there.asked[0].body["messages"][0]["content"].startswith("You simulate a shell.")
@@ -107,3 +111,40 @@ def test_nothing_is_started_that_is_not_as_it_was_pinned(tmp_path, engine, weigh
     ):
         pass
     assert not logs.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [(None, r"access\.yaml is wrong: it cannot be read"), ("tenants: 7", "is wrong: tenants: ")],
+    ids=["no file", "another file"],
+)
+def test_nothing_is_started_where_the_access_file_is_wrong(tmp_path, text, problem):
+    path, logs = tmp_path / "access.yaml", tmp_path / "logs"
+    if text:
+        path.write_text(text)
+    assert_refused(tmp_path, logs, Listening(str(path)), problem)
+
+
+def test_nothing_is_started_where_somebody_else_listens(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        at = Listening(port=port)
+        assert_refused(tmp_path, tmp_path / "logs", at, f"port {port} cannot be had")
+
+
+def assert_refused(tmp_path, logs, at, problem):
+    recipe = SimulateRecipe(system_prompt="You simulate a shell.")
+    manifest = pin_endpoint(Endpoint(url="http://127.0.0.1:9", model="m"), recipe)
+    manifest.write(tmp_path / "manifest.json")
+    served = serve_simulator(
+        tmp_path / "manifest.json", tmp_path, ENGINE, Stores.of(tmp_path), logs, at
+    )
+    with pytest.raises(InputError, match=problem), served:
+        pass
+    assert not logs.exists()
+
+
+def test_an_access_file_is_the_same_one_in_whichever_folder_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Listening("access.yaml").named == str(tmp_path / "access.yaml")
+    assert Listening().named == "local"

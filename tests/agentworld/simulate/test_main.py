@@ -15,6 +15,7 @@ import pytest
 import agentworld
 import endpoint
 import make
+import make_access
 import make_service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.process import free_port, running
@@ -85,6 +86,7 @@ def environment_of(folder, engine_url) -> dict[str, str]:
         "AGENTWORLD_LEDGER_URL": f"sqlite:///{folder.parent / 'ledger.db'}",
         "AGENTWORLD_OBJECTS_URL": str(folder.parent / "objects"),
         "AGENTWORLD_CHECKPOINTS_URL": str(folder.parent / "checkpoints"),
+        "AGENTWORLD_ACCESS": "local",
         "AGENTWORLD_KEYS": str(folder.parent / "keys"),
     }
 
@@ -151,7 +153,7 @@ async def go_on(url, run, episode):
     await world.resume_run(run)
     body = {"episode": episode, "action": "ls"}
     answers = [
-        await world._connections.request("POST", "/step", {**body, "step": step})
+        await world._connections.request("POST", "/steps", {**body, "step": step})
         for step in (10, 11)
     ]
     await world.close()
@@ -234,6 +236,44 @@ def test_what_is_not_set_is_named_and_no_password_is_told(apps, monkeypatch, cap
     assert said == "error: the environment is wrong at objects_url: Field required\n"
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "simulator.example"])
+def test_where_nobody_is_asked_nobody_from_elsewhere_is_listened_to(
+    folder, apps, monkeypatch, capsys, host
+):
+    monkeypatch.setenv("AGENTWORLD_HOST", host)
+    assert (main.main(), apps) == (2, [])
+    said = capsys.readouterr().err
+    assert f"the host is {host}; name an access file, or listen on 127.0.0.1" in said
+    assert said.count("\n") == 1
+    monkeypatch.setenv("AGENTWORLD_ACCESS", str(make_access.access_file(folder.parent)))
+    assert (main.main(), len(apps)) == (0, 1)
+
+
+def test_a_service_that_is_not_told_who_may_come_does_not_start(apps, monkeypatch, capsys):
+    for access in ("", None):
+        if access is None:
+            monkeypatch.delenv("AGENTWORLD_ACCESS")
+        else:
+            monkeypatch.setenv("AGENTWORLD_ACCESS", access)
+        assert (main.main(), apps) == (2, [])
+        assert "wrong at access: Field required" in capsys.readouterr().err
+
+
+def test_a_wrong_access_file_is_one_sentence(folder, apps, monkeypatch, capsys):
+    monkeypatch.setenv("AGENTWORLD_ACCESS", str(folder / "gone.yaml"))
+    assert (main.main(), apps) == (2, [])
+    said = capsys.readouterr().err
+    assert "gone.yaml is wrong: it cannot be read" in said
+    assert said.count("\n") == 1
+
+
+def test_replicas_with_the_same_keys_know_each_others_run_tokens(apps):
+    assert (main.main(), main.main()) == (0, 0)
+    one, other = (app.state.house.access for app in apps)
+    token = one.run_token("0" * 32, "local")
+    assert asyncio.run(other.caller(token)).run == "0" * 32
+
+
 def test_a_service_without_an_engine_says_what_is_missing(folder):
     settings = Settings(
         manifest=folder.parent / "manifest.json",
@@ -241,6 +281,7 @@ def test_a_service_without_an_engine_says_what_is_missing(folder):
         objects_url="",
         checkpoints_url="",
         keys=folder,
+        access="local",
     )
     with pytest.raises(InputError, match="set AGENTWORLD_MODEL_FOLDER, AGENTWORLD_ENGINE_URLS"):
         serve(settings)

@@ -28,7 +28,7 @@ def test_a_text_of_any_kind_goes_in_and_comes_out_as_it_is(serve):
     episode = served.reset()
     said = "echo nul \0, half \ud83d of a pair"
     body = json.dumps({"episode": episode, "action": said, "step": 1}).encode()
-    answer = json.loads(served.send("POST", "/step", body).content)
+    answer = json.loads(served.send("POST", "/steps", body).content)
     assert answer["observation"] == said.removeprefix("echo ") + "\n[0] ~"
     assert served.ledger.episode(episode).steps[0].action == said
 
@@ -49,7 +49,7 @@ def test_an_episode_is_forked_at_a_step_and_goes_its_own_way(serve):
 
 
 def begin(served, name, **opening):
-    return served.http("POST", "/reset", opening, idempotency_key=name)
+    return served.http("POST", "/episodes", opening, idempotency_key=name)
 
 
 def test_a_reset_that_is_sent_again_begins_one_episode(serve):
@@ -123,14 +123,14 @@ def test_a_fork_takes_its_start_from_its_source_alone(serve):
     served = serve()
     run = served.run()
     body = {"run": run, "fork": {"episode": served.reset(run), "step": 0}, "initial_state": "b.txt"}
-    answer = served.http("POST", "/reset", body)
+    answer = served.http("POST", "/episodes", body)
     assert problem(answer) == (422, "input")
     assert "takes initial_state from it" in answer.json()["error"]["message"]
 
 
 def test_a_seed_is_refused_where_it_cannot_be_honoured(serve):
     served = serve()
-    answer = served.http("POST", "/reset", {"run": served.run(), "seed": 7})
+    answer = served.http("POST", "/episodes", {"run": served.run(), "seed": 7})
     assert problem(answer) == (422, "input")
     assert "cannot be honoured" in answer.json()["error"]["message"]
 
@@ -139,13 +139,13 @@ def test_a_run_may_name_its_simulator_by_an_alias_that_is_resolved_once(serve):
     served = serve()
     served.ledger.aliases.set("stable", SIMULATOR, "ada")
     body, once = {**OPENING, "simulator": "stable"}, {"idempotency-key": "1" * 32}
-    run = served.http("POST", "/runs", body, **once).json()
+    run = served.http("POST", "/runs", body, **once).json()["run"]
     served.ledger.aliases.set("stable", make.digest("next"), "ada")
     assert run["simulator"] == SIMULATOR
     assert served.step(served.reset(run["id"]), "ls", 1).status_code == 200
     assert (run["id"], run["opening"]["simulator"]) == ("1" * 32, SIMULATOR)
     assert problem(served.http("POST", "/runs", body)) == (409, "conflict")
-    assert served.http("POST", "/runs", body, **once).json()["id"] == run["id"]
+    assert served.http("POST", "/runs", body, **once).json()["run"]["id"] == run["id"]
 
 
 def test_a_closed_episode_takes_no_step_and_repeats_its_last_one(serve):
@@ -197,7 +197,7 @@ def test_a_replica_that_is_overtaken_again_and_again_gives_the_recorded_answer(s
         taken = len(messages) // 2
         async with httpx.AsyncClient(transport=second.transport, base_url="http://s") as client:
             body = {"episode": episode, "action": "echo b", "step": taken}
-            await client.post("/step", json=body)
+            await client.post("/steps", json=body)
         return "a\n[0] ~"
 
     first = serve(overtaken)
@@ -286,7 +286,7 @@ def test_an_idle_episode_expires_and_one_that_goes_on_does_not(serve):
     run = served.run()
     idle, ended = served.reset(run), served.reset(run)
     served.http("POST", f"/episodes/{ended}/close")
-    service = served.transport.app.state.service
+    service = served.transport.app.state.house.service
     assert asyncio.run(service.expire(3600)) == 0
     assert asyncio.run(service.expire(-1)) == 1
     assert served.ledger.episode(idle).closed == "expired"

@@ -40,8 +40,7 @@ def play(opening, turns):
     for action, shown in turns:
         if episode.closed:
             break
-        request = session.Request(len(episode.steps) + 1, action)
-        step = session.next_step(episode, request, session.Observed(shown, Confidence()))
+        step = session.next_step(episode, action, session.Observed(shown, Confidence()))
         episode.add(step, session.said(step))
     return episode
 
@@ -122,12 +121,13 @@ def test_a_replay_says_what_the_record_says_and_nothing_after_it(episode):
         Episode.begun("replay", MANIFEST.digest, episode.opening), [], tuple(episode.steps)
     )
     for step in episode.steps:
-        shown = session.replayed(replay, session.Request(step.number, step.action))
+        shown = session.replayed(replay, step.action)
         assert shown == session.Observed(step.observation, step.confidence)
         with pytest.raises(Conflict, match="another action"):
-            session.replayed(replay, session.Request(step.number, step.action + "!"))
+            session.replayed(replay, step.action + "!")
+        replay.add(step, session.said(step))
     with pytest.raises(Conflict, match="the record ends"):
-        session.replayed(replay, session.Request(len(episode.steps) + 1, "ls"))
+        session.replayed(replay, "ls")
 
 
 def test_an_unseeded_simulator_has_no_seed():

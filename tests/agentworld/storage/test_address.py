@@ -13,6 +13,8 @@ from agentworld.storage.address import shown
         ("x://host/db?sslmode=a&sslPassword=hidden", "x://host/db?sslmode=a&sslPassword=***"),
         ("s3://bucket/a?aws_secret_access_key=hidden", "s3://bucket/a?aws_secret_access_key=***"),
         ("anna:hidden@host/db", "anna:***@host/db"),
+        ("http//run:hidden@host", "http//run:***@host"),
+        ("no address: 'run:hidden@host'", "no address: 'run:***@host'"),
         ("cannot reach ftp://anna:hidden@host now", "cannot reach ftp://anna:***@host now"),
         ("sqlite:////folder/ledger.db", "sqlite:////folder/ledger.db"),
         ("/folder/a@b:c", "/folder/a@b:c"),

@@ -1,0 +1,131 @@
+"""Calls compared with somebody's JSON schemas.
+
+None of these may reach out of this process, or hold up whoever else is answered: a reference leads
+into its own schema, and a comparison ends with its time.
+"""
+
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+import regex
+from jsonschema import Draft202012Validator, SchemaError, ValidationError
+from jsonschema.validators import extend
+from pydantic import JsonValue
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
+
+from agentworld.errors import InputError
+
+Schema = Mapping[str, JsonValue]
+
+_SECONDS = 0.25  # of the processor, so that a busy machine refuses nothing that an idle one takes
+_ROOT_ONLY = "$schema", "$id"
+_UNKNOWN = "$dynamicRef", "patternProperties", "unevaluatedItems", "unevaluatedProperties"
+_until: ContextVar[float] = ContextVar("until")
+
+
+def check_schema(schema: Schema) -> None:
+    """Raises InputError for what is no schema (2020-12), or one that is not compared here."""
+    try:
+        _check(_bare(schema))
+    except SchemaError as error:
+        raise InputError(f"{error.message:.200}") from error
+    except (Unresolvable, regex.error, ValueError, TypeError) as error:
+        raise InputError(f"{error!s:.200}") from error
+
+
+def compare(value: JsonValue, schema: Schema) -> None:
+    """Raises InputError where a value is not as a checked schema says."""
+    until = _until.set(time.thread_time() + _SECONDS)
+    try:
+        wrong = next(_Comparison(_bare(schema), registry=Registry()).iter_errors(value), None)
+    except (TimeoutError, RecursionError, OverflowError) as error:
+        raise InputError(
+            f"they are too deep, too large or take more than {_SECONDS} s to compare"
+        ) from error
+    finally:
+        _until.reset(until)
+    if wrong:
+        raise InputError(f"{wrong.json_path}: {wrong.message:.200}")
+
+
+def _bare(schema: Schema) -> dict[str, JsonValue]:
+    """Without the words for which JSON schema it is, and where it is from."""
+    return {key: value for key, value in schema.items() if key not in _ROOT_ONLY}
+
+
+def _check(schema: dict[str, JsonValue]) -> None:
+    """What a reference leads to may be any part, so that every part is looked at as a schema."""
+    resolver = Registry[JsonValue]().resolver_with_root(DRAFT202012.create_resource(schema))
+    checked = {"#"}
+    Draft202012Validator.check_schema(schema, format_checker=None)
+    for part in _objects(schema):
+        for key, value in part.items():
+            if key in _UNKNOWN or (key in _ROOT_ONLY and isinstance(value, str)):
+                raise ValueError(f"{key} is not supported in it")
+            if key == "pattern" and isinstance(value, str):
+                regex.compile(value)
+            if key == "$ref" and isinstance(value, str) and value not in checked:
+                checked.add(value)
+                meant = resolver.lookup(value).contents
+                Draft202012Validator.check_schema(meant, format_checker=None)
+
+
+def _objects(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
+    parts = [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            yield part
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+
+
+_Keyword = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
+
+
+def _in_time(keyword: _Keyword) -> _Keyword:
+    def compared(
+        validator: Any, value: Any, instance: Any, schema: Any
+    ) -> Iterator[ValidationError]:
+        if time.thread_time() > _until.get():
+            raise TimeoutError
+        yield from keyword(validator, value, instance, schema) or ()
+
+    return compared
+
+
+def _pattern(_: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    if isinstance(instance, str):
+        left = max(_until.get() - time.thread_time(), 0.001)
+        if not regex.search(pattern, instance, timeout=left):
+            yield ValidationError(f"{instance!r:.80} does not match {pattern!r:.80}")
+
+
+def _unique_items(_: Any, wanted: bool, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    """At once, where the package compares each with each."""
+    if wanted and isinstance(instance, list) and len(set(map(_key, instance))) < len(instance):
+        yield ValidationError(f"{instance!r:.80} has equal elements")
+
+
+def _key(value: JsonValue) -> Hashable:
+    """Equal for equal values, as JSON schema means it: 1 is 1.0 and is not true."""
+    match value:
+        case bool():
+            return "bool", value
+        case list():
+            return tuple(map(_key, value))
+        case dict():
+            return frozenset((key, _key(each)) for key, each in value.items())
+    return value
+
+
+_OWN: dict[str, _Keyword] = {"pattern": _pattern, "uniqueItems": _unique_items}
+_Comparison = extend(
+    Draft202012Validator,
+    {name: _in_time(each) for name, each in {**Draft202012Validator.VALIDATORS, **_OWN}.items()},
+)

@@ -1,0 +1,17 @@
+"""From an episode's tools to the part of the prompt that lists them."""
+
+from collections.abc import Iterable
+
+from agentworld.records.base import canonical_json
+from agentworld.records.tool import Tool
+
+
+def action_space(tools: Iterable[Tool]) -> str:
+    """One tool a line, as MCP's `tools/list` tells it; the same however its JSON was written."""
+    return "\n".join(_line(tool) for tool in tools)
+
+
+def _line(tool: Tool) -> str:
+    told = {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
+    fields = (f'"{key}":{canonical_json(value).decode()}' for key, value in told.items() if value)
+    return "{" + ",".join(fields) + "}"

@@ -1,0 +1,118 @@
+"""The tenants' limits at work: what is open is counted in the ledger, rates in this process."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Literal, Protocol
+
+from agentworld.access import Access
+from agentworld.access.limits import NO_LIMITS, Rates
+from agentworld.errors import AccessError
+
+Kind = Literal["runs", "episodes"]
+
+_FULL_PAUSE_SECONDS = 1.0
+
+
+class Books(Protocol):
+    """What is counted, and what is there already."""
+
+    async def num_open(self, kind: Kind, tenant: str) -> int:
+        """How many of a tenant's runs, or of its episodes, are open."""
+        ...
+
+    async def has(self, kind: Kind, name: str, tenant: str) -> bool:
+        """Whether a run, or an episode, of this name is the tenant's."""
+        ...
+
+
+class _Door:
+    """Where one tenant's runs, or its episodes, come in."""
+
+    def __init__(self, kind: Kind, tenant: str) -> None:
+        self.kind = kind
+        self.tenant = tenant
+        self.lock = asyncio.Lock()
+        """Held by who counts; what was let in is opened without it, with all others."""
+        self.num_inside = 0
+        """Let in, and not known to be written yet."""
+        self.ended = asyncio.Event()
+
+
+class Allowance:
+    """What each tenant may still use.
+
+    Many that come at once open just as many as one after the other would.
+    """
+
+    def __init__(self, access: Access, books: Books) -> None:
+        self._access = access
+        self._books = books
+        self._doors: dict[tuple[Kind, str], _Door] = {}
+        self._rates: dict[str, Rates] = {}
+
+    @asynccontextmanager
+    async def run(self, tenant: str, name: str | None) -> AsyncIterator[None]:
+        """While a run is opened; raises AccessError where too many are open."""
+        async with self._open("runs", tenant, name, self._access.limits(tenant).open_runs):
+            yield
+
+    @asynccontextmanager
+    async def episode(self, tenant: str, name: str | None) -> AsyncIterator[None]:
+        """While an episode is begun; raises AccessError where too many are open."""
+        most = self._access.limits(tenant).open_episodes
+        async with self._open("episodes", tenant, name, most):
+            yield
+
+    def step(self, tenant: str) -> Rates | None:
+        """Counts a step; raises AccessError where the tenant has used what it may for now."""
+        limits = self._access.limits(tenant)
+        if limits is NO_LIMITS:
+            return None
+        rates = self._rates.get(tenant)
+        # The same ones are the same object, until the file is read again.
+        if rates is None or (rates.limits is not limits and rates.limits != limits):
+            rates = self._rates[tenant] = Rates(limits)
+        rates.take_step(tenant)
+        return rates if rates.is_bounded else None
+
+    @asynccontextmanager
+    async def _open(
+        self, kind: Kind, tenant: str, name: str | None, most: int | None
+    ) -> AsyncIterator[None]:
+        if most is None:
+            yield
+            return
+        door = self._doors.setdefault((kind, tenant), _Door(kind, tenant))
+        async with door.lock:
+            await self._wait_for_room(door, name, most)
+            door.num_inside += 1
+        try:
+            yield
+        finally:
+            door.num_inside -= 1
+            door.ended.set()
+
+    async def _wait_for_room(self, door: _Door, name: str | None, most: int) -> None:
+        """Returns where one more may be opened; raises AccessError where so many are open.
+
+        What is written while the ledger counts may be counted twice; then it is counted again.
+        """
+        kind, tenant = door.kind, door.tenant
+        while True:
+            door.ended.clear()
+            num_inside = door.num_inside
+            num_open = await self._books.num_open(kind, tenant)
+            if num_open + num_inside < most:
+                return
+            if num_open >= most:
+                # Sent again, because the answer got lost, it opens nothing.
+                if name and await self._books.has(kind, name, tenant):
+                    return
+                raise AccessError(
+                    f"tenant {tenant} has {num_open} {kind} open and may have {most}; close one"
+                    " first",
+                    kind="limit",
+                    retry_after_seconds=_FULL_PAUSE_SECONDS,
+                )
+            await door.ended.wait()

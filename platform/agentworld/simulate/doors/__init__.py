@@ -1,0 +1,1 @@
+"""The wires that agents already speak, each over the same entrance."""

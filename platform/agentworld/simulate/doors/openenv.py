@@ -1,0 +1,174 @@
+"""The OpenEnv wire (openenv-core 0.3), its socket: frames are answered in their order.
+
+Nothing in a frame of that wire lets a client notice that an answer is another one's, or none: what
+is no whole answer is always its `error` frame. A client that waited for too long takes the late
+answer for the one to its next question. So the service is the first to give up: it says that
+nobody knows what became of the step, and closes; who resets with the episode's id on another
+connection sees how far it came.
+"""
+
+import asyncio
+import json
+import math
+from collections.abc import Awaitable, Callable, Generator
+from typing import NamedTuple
+
+from starlette.routing import WebSocketRoute
+from starlette.types import Message, Receive, Scope, Send
+
+from agentworld.access import Caller
+from agentworld.errors import AccessError, AgentworldError, InputError
+from agentworld.simulate.doors.openenv_session import OpenEnvSession, written
+from agentworld.simulate.doors.patience import Patience
+from agentworld.simulate.entrance import Entrance
+from agentworld.simulate.failures import problem_of
+from agentworld.simulate.schemas import Problem
+
+_MOST_BYTES = 16 * 2**20
+_SLOW_SECONDS = 0.5
+_LOOK_SECONDS = 0.01
+_KNOWN_SECONDS = 1.0  # as often as the access file is looked at
+_CODES = {
+    "capacity": "CAPACITY_REACHED",
+    "limit": "CAPACITY_REACHED",
+    "input": "VALIDATION_ERROR",
+    "unknown": "STEP_UNKNOWN",
+}
+
+
+class Conversation:
+    """One episode after the other, of an open run, until the client closes.
+
+    An ASGI endpoint of its own: what a framework does for each message costs as much as a step.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = scope["app"].state
+        self._entrance = Entrance(state.house, scope["caller"], "openenv")
+        self._ask_again: Callable[[], Awaitable[Caller]] = scope["ask_again"]
+        self._known_at = -math.inf
+        self._run: str = scope["path_params"]["run"]
+        self._most_seconds: float = state.answer_seconds
+        self._receive = receive
+        self._send = send
+
+    def __await__(self) -> Generator[None, None, None]:
+        return self._converse().__await__()
+
+    async def _converse(self) -> None:
+        await self._receive()  # the connection
+        await self._send({"type": "websocket.accept"})
+        self._patience = Patience(self._most_seconds)
+        try:
+            await self._answer_all(OpenEnvSession(self._entrance, self._run))
+        finally:
+            self._patience.end()
+
+    async def _answer_all(self, session: OpenEnvSession) -> None:
+        message = await self._receive()
+        while message["type"] == "websocket.receive":
+            answer, next_message = await self._answered(session, message.get("text"))
+            if answer is None:
+                break
+            if answer.problem:
+                self._entrance.service.metrics.told(answer.problem)
+            await self._send({"type": "websocket.send", "text": answer.text})
+            if answer.is_last:
+                break
+            message = await next_message if next_message else await self._receive()
+        else:
+            return  # the client is gone
+        await self._send({"type": "websocket.close"})
+
+    async def _answered(
+        self, session: OpenEnvSession, text: str | None
+    ) -> tuple["_Answer | None", "asyncio.Future[Message] | None"]:
+        """The answer; and, where it took its time, the message that may have come meanwhile."""
+        try:
+            with self._patience:
+                stranger = await self._stranger() if self._is_due() else None
+                answer = stranger or await _answer(session, text)
+        except TimeoutError:
+            return _unknown(f"there is no answer after {self._most_seconds:.0f} s"), None
+        took = asyncio.get_running_loop().time() - self._patience.since
+        if answer is None or took < _SLOW_SECONDS:
+            return answer, None
+        # One question at a time is this wire's way: who asks again has given up on the first.
+        coming = asyncio.ensure_future(self._receive())
+        await asyncio.wait({coming}, timeout=_LOOK_SECONDS)
+        if coming.done() and coming.result()["type"] == "websocket.receive":
+            return _unknown("another frame came before this one's answer"), None
+        return answer, coming
+
+    def _is_due(self) -> bool:
+        """A connection may be older than the day on which its credential was taken back."""
+        return self._patience.since - self._known_at >= _KNOWN_SECONDS
+
+    async def _stranger(self) -> "_Answer | None":
+        """What who is not known any more is answered; null where they are."""
+        try:
+            self._entrance.caller = await self._ask_again()
+        except AccessError as error:
+            return _failed(problem_of(error))._replace(is_last=not error.retryable)
+        self._known_at = self._patience.since
+        return None
+
+
+ROUTE = WebSocketRoute("/runs/{run}/ws", Conversation)
+
+
+class _Answer(NamedTuple):
+    text: str
+    problem: str | None = None
+    """Its kind, where it is no whole answer."""
+    is_last: bool = False
+    """Nothing is answered on this connection any more."""
+
+
+class _Frame(NamedTuple):
+    kind: str
+    data: dict[str, object]
+
+
+async def _answer(session: OpenEnvSession, text: str | None) -> _Answer | None:
+    """The frame for a frame; null where the client says good-bye."""
+    try:
+        frame = _read(text)
+        match frame.kind:
+            case "step":
+                return _Answer(written("observation", await session.step(frame.data)))
+            case "reset":
+                return _Answer(written("observation", await session.reset(frame.data)))
+            case "state":
+                return _Answer(written("state", session.state()))
+            case "close":
+                return None
+        raise InputError(f"there is no frame of type {frame.kind!r}; send reset, step or state")
+    except AgentworldError as error:
+        return _failed(problem_of(error))
+
+
+def _unknown(why: str) -> _Answer:
+    message = (
+        f"nobody knows whether this step was taken: {why}; connect again and reset with the"
+        " episode_id, which shows the last step that was"
+    )
+    problem = Problem(kind="unknown", message=message, retryable=True)
+    return _failed(problem)._replace(is_last=True)
+
+
+def _read(text: str | None) -> _Frame:
+    if text is None or len(text) > _MOST_BYTES:
+        raise InputError(f"a frame is a text of at most {_MOST_BYTES} bytes")
+    try:
+        frame = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"the frame is no JSON: {error}") from error
+    if not isinstance(frame, dict) or not isinstance(frame.get("data", {}), dict):
+        raise InputError("a frame is an object with a type and data")
+    return _Frame(str(frame.get("type")), frame.get("data", {}))
+
+
+def _failed(problem: Problem) -> _Answer:
+    code = _CODES.get(problem.kind, "EXECUTION_ERROR")
+    return _Answer(written("error", {**problem.model_dump(), "code": code}), problem.kind)

@@ -1,0 +1,165 @@
+"""The OpenEnv wire over plain HTTP: what its socket does, with the episode named in each request.
+
+OpenEnv's own server makes a new environment for every request, so that a step there begins from
+nothing; here a request says which episode it goes on with.
+"""
+
+import json
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from fastapi import Request as HttpRequest
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from agentworld.records.base import Record
+from agentworld.simulate.doors.native import JSON, Entered, get_health
+from agentworld.simulate.doors.openenv_session import Fields, OpenEnvSession, shown
+from agentworld.simulate.failures import failures
+from agentworld.simulate.schemas import Health
+from agentworld.simulate.session import Request
+
+router = APIRouter(
+    prefix="/runs/{run}",
+    tags=["OpenEnv"],
+    generate_unique_id_function=lambda route: f"openenv_{route.name}",
+)
+
+
+class Action(Record):
+    """What an agent does."""
+
+    action: str
+    metadata: dict[str, JsonValue] = {}
+
+
+class Step(Record):
+    """A step of an episode."""
+
+    action: Action
+    episode_id: str
+    step: int | None = Field(None, ge=1)
+    """The number that it will have, so that it is taken once; null is the next one."""
+    request_id: str | None = None
+    """For the caller's own logs."""
+
+
+class Reset(BaseModel):
+    """What an episode begins with: the fields of an opening, but for its run."""
+
+    model_config = ConfigDict(extra="allow")
+
+    seed: int | None = Field(None, ge=0, lt=2**53)
+    episode_id: str | None = Field(None, min_length=1, max_length=255)
+    """An episode that was begun goes on; any other name begins one, once."""
+
+
+class Observation(Record):
+    """What the world showed; after a reset, the task."""
+
+    text: str
+    simulator: str
+    run: str | None = None
+    episode: str
+    step: int
+    truncated: bool = False
+    mean_logprob: float | None = None
+    agreement: float | None = None
+    low_confidence: bool = False
+    control: str | None = None
+
+
+class Shown(Record):
+    """The answer to a reset and to a step."""
+
+    observation: Observation
+    reward: float | None
+    done: bool
+
+
+class State(Record):
+    """How far an episode is."""
+
+    episode_id: str
+    step_count: int
+    run: str
+    simulator: str
+
+
+class Schemas(Record):
+    """What the wire's texts look like, as JSON schemas."""
+
+    action: dict[str, JsonValue]
+    observation: dict[str, JsonValue]
+    state: dict[str, JsonValue]
+
+
+class Metadata(Record):
+    """What this environment is."""
+
+    name: str
+    description: str
+    version: str
+    """The digest of everything that shapes an observation."""
+
+
+_FAILURES = failures(400, 404, 409, 422, 429, 502, 503, 504)
+_written = json.JSONEncoder(separators=(",", ":")).encode
+
+
+@router.post("/reset", response_model=Shown, responses=_FAILURES)
+async def reset(run: str, entered: Entered, body: Reset | None = None) -> Response:
+    """Begins an episode, or goes on with the one of this `episode_id`."""
+    given = body.model_dump(exclude_unset=True) if body else {}
+    return _answer(await OpenEnvSession(entered, run).reset(given))
+
+
+@router.post("/step", response_model=Shown, responses=_FAILURES)
+async def step(run: str, entered: Entered, body: Step) -> Response:
+    """Takes the next step of an episode, or repeats an earlier one by its number."""
+    await entered.check_in(run, body.episode_id)
+    result = await entered.step(body.episode_id, Request(body.step, body.action.action))
+    return _answer(shown(result))
+
+
+@router.get("/state", responses=failures(404, 409, 422, 503))
+async def state(run: str, entered: Entered, episode_id: Annotated[str, Query()]) -> State:
+    """How far an episode is."""
+    await entered.check_in(run, episode_id)
+    found = await entered.episode(episode_id)
+    told = {"episode_id": found.id, "run": found.run, "simulator": found.simulator}
+    return State(**told, step_count=len(found.steps))
+
+
+@router.get("/schema", responses=failures(404, 422, 503))
+async def schema(run: str, entered: Entered) -> Schemas:
+    """The JSON schemas of an action, an observation and a state, which are those of every run."""
+    await entered.simulator_of(run)
+    return Schemas(
+        action=Action.model_json_schema(),
+        observation=Observation.model_json_schema(),
+        state=State.model_json_schema(),
+    )
+
+
+@router.get("/metadata", responses=failures(404, 422, 503))
+async def metadata(run: str, entered: Entered) -> Metadata:
+    """What this environment is."""
+    manifest = (await entered.simulator_of(run)).manifest
+    domains = ", ".join(manifest.domains) or "any"
+    return Metadata(
+        name=f"agentworld simulator ({domains})",
+        description="A language model, pinned, that answers actions as the world would.",
+        version=manifest.digest,
+    )
+
+
+@router.get("/health", responses=failures(404, 422, 503))
+async def health(run: str, entered: Entered, request: HttpRequest) -> Health:
+    """As `/health` says."""
+    await entered.simulator_of(run)
+    return await get_health(request)
+
+
+def _answer(told: Fields) -> Response:
+    """In ASCII, for an observation may be no Unicode."""
+    return Response(_written(told), media_type=JSON)

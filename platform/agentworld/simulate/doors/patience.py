@@ -1,0 +1,56 @@
+"""A bound on how long each of many things may take, by a timer now and then and not for each."""
+
+import asyncio
+from types import TracebackType
+
+
+class Patience:
+    """`with patience:` raises TimeoutError where what is in it takes longer than `seconds`.
+
+    It belongs to the task that makes it, which is then cancelled and takes it back.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("there is no task to cancel")
+        self._task = task
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._goes_on = self._is_over = False
+        self.since = 0.0
+        """When what goes on now, or went on last, began; by the loop's clock."""
+
+    def __enter__(self) -> None:
+        self.since, self._goes_on, self._is_over = self._loop.time(), True, False
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._seconds, self._look)
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self._goes_on = False
+        if self._is_over and isinstance(error, asyncio.CancelledError):
+            self._task.uncancel()
+            raise TimeoutError from error
+
+    def end(self) -> None:
+        """There will be nothing more to wait for."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        """At what goes on now, which may have begun long after the timer did."""
+        self._timer = None
+        if not self._goes_on:
+            return
+        left = self.since + self._seconds - self._loop.time()
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._look)
+        else:
+            self._is_over = True
+            self._task.cancel()

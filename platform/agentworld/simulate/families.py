@@ -1,0 +1,65 @@
+"""From plain numbers to the metrics of Prometheus' client library, at the time of a scrape."""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from itertools import accumulate
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.utils import floatToGoString
+
+# In seconds: from a step that no engine was asked for to one that waited long for its turn.
+_BOUNDS = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1, 2.5, 5, 10, 25, 60, 120),
+)
+_LE = [*map(floatToGoString, _BOUNDS), "+Inf"]
+
+
+class Durations:
+    """How often something took so long."""
+
+    __slots__ = ("_counts", "_sum")
+
+    def __init__(self) -> None:
+        # Of those within each bound and not within the one before it.
+        self._counts = [0] * len(_LE)
+        self._sum = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Counts one more."""
+        self._counts[bisect_left(_BOUNDS, seconds)] += 1
+        self._sum += seconds
+
+    def add_to(self, family: HistogramMetricFamily, label: str) -> None:
+        """Tells the family of all under a label."""
+        buckets = list(zip(_LE, accumulate(self._counts), strict=True))
+        family.add_metric([label], buckets, self._sum)
+
+
+def counter(name: str, about: str, label: str, counts: Mapping[str, float]) -> CounterMetricFamily:
+    """What only grows, by one label."""
+    family = CounterMetricFamily(name, about, labels=[label])
+    for value, count in counts.items():
+        family.add_metric([value], count)
+    return family
+
+
+def histogram(
+    name: str, about: str, label: str, durations: Mapping[str, Durations]
+) -> HistogramMetricFamily:
+    """How long things took, by one label."""
+    family = HistogramMetricFamily(name, about, labels=[label])
+    for value, each in durations.items():
+        each.add_to(family, value)
+    return family
+
+
+def one_of(
+    name: str, about: str, label: str, states: Mapping[str, str], known: tuple[str, ...]
+) -> GaugeMetricFamily:
+    """In which of the known states each thing is: 1 for that one, 0 for the others."""
+    family = GaugeMetricFamily(name, about, labels=[label, "state"])
+    for value, now in states.items():
+        for state in known:
+            family.add_metric([value, state], float(state == now))
+    return family

@@ -1,0 +1,26 @@
+"""What an answer is good for next, as OpenAPI links: who knows none of our words finds the way from
+a run to its steps.
+"""
+
+_Links = dict[int | str, dict[str, object]]
+
+
+def _links(**operations: dict[str, object]) -> _Links:
+    """What an endpoint's answer declares; an operation is named as its function."""
+    links = {name: {"operationId": name, **given} for name, given in operations.items()}
+    return {200: {"links": links}}
+
+
+_RUN = "$response.body#/run/id"
+OF_A_RUN = _links(
+    reset={"requestBody": {"run": _RUN}},
+    get_run={"parameters": {"run": _RUN}},
+    close_run={"parameters": {"run": _RUN}},
+)
+
+_EPISODE = "$response.body#/episode"
+OF_AN_EPISODE = _links(
+    step={"requestBody": {"episode": _EPISODE, "step": 1}},
+    get_state={"parameters": {"episode": _EPISODE}},
+    close_episode={"parameters": {"episode": _EPISODE}},
+)

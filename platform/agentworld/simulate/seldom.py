@@ -1,0 +1,47 @@
+"""What a log would tell again and again, it tells once a minute."""
+
+import logging
+import time
+from collections.abc import Callable, Collection
+
+
+class Seldom(logging.Filter):
+    """Lets the first of equal records pass, and later the next one with how many were left out.
+
+    Equal are those that come from one place: of an exception, where it was raised. What is
+    `untold` never passes.
+    """
+
+    def __init__(
+        self,
+        untold: Collection[str] = (),
+        seconds: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self._untold = frozenset(untold)
+        self._seconds = seconds
+        self._clock = clock
+        self._passed: dict[object, float] = {}
+        self._left_out: dict[object, int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.msg in self._untold:
+            return False
+        place, now = _place(record), self._clock()
+        if now - self._passed.get(place, -self._seconds) < self._seconds:
+            self._left_out[place] = self._left_out.get(place, 0) + 1
+            return False
+        self._passed[place] = now
+        if left_out := self._left_out.pop(place, 0):
+            record.msg = f"{record.msg} (and {left_out:,} more since the last of these)"
+        return True
+
+
+def _place(record: logging.LogRecord) -> object:
+    trace = record.exc_info[2] if record.exc_info else None
+    if trace is None:
+        return record.name, record.pathname, record.lineno
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace.tb_frame.f_code, trace.tb_lineno

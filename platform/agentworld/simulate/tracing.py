@@ -1,0 +1,86 @@
+"""Spans of a service's engine, where OpenTelemetry's own variables name somebody who takes them."""
+
+from opentelemetry import context, propagate
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agentworld import __version__
+from agentworld.engine.base import Engine
+from agentworld.engine.traced import TracedEngine
+from agentworld.records.base import Digest
+from agentworld.records.simulator import SimulatorManifest
+
+
+class TracingSettings(BaseSettings):
+    """The variables by which OpenTelemetry is switched on everywhere; the exporter reads more."""
+
+    model_config = SettingsConfigDict(env_prefix="OTEL_", env_ignore_empty=True, frozen=True)
+
+    sdk_disabled: bool = False
+    exporter_otlp_endpoint: str | None = None
+    exporter_otlp_traces_endpoint: str | None = None
+    instrumentation_genai_capture_message_content: bool = False
+    """Actions and observations stand in the spans."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether somebody is named who takes spans."""
+        named = self.exporter_otlp_endpoint or self.exporter_otlp_traces_endpoint
+        return bool(named) and not self.sdk_disabled
+
+
+class InCallersTrace:
+    """Lets what a request causes be a part of the trace that its `traceparent` names."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Its lifespan has none.
+        headers = {
+            name.decode(): value.decode("latin-1") for name, value in scope.get("headers", ())
+        }
+        token = context.attach(propagate.extract(headers))
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            context.detach(token)
+
+
+def traced(
+    engine: Engine,
+    manifest: SimulatorManifest,
+    model: str,
+    settings: TracingSettings,
+    exporter: SpanExporter | None = None,
+) -> Engine:
+    """The engine with a span for each request; the engine itself where nobody takes spans.
+
+    They are sent in the background. Who is not there to take them is told in a warning and holds
+    nothing up.
+    """
+    if not settings.is_on:
+        return engine
+    provider = TracerProvider(resource=_resource(manifest.digest))
+    provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
+    return TracedEngine(
+        engine,
+        provider.get_tracer("agentworld", __version__),
+        provider=manifest.engine.kind,
+        model=model,
+        simulator=manifest.digest,
+        with_content=settings.instrumentation_genai_capture_message_content,
+        flush=provider.shutdown,
+    )
+
+
+def _resource(simulator: Digest) -> Resource:
+    """OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win."""
+    ours = {"service.name": "agentworld-simulator", "service.version": __version__}
+    told = Resource.create().attributes
+    named = {k: v for k, v in told.items() if not str(v).startswith("unknown_service")}
+    return Resource({**ours, "agentworld.simulator.digest": simulator, **named})

@@ -1,0 +1,125 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from agentworld.domains.tool_schema import check_schema, compare
+from agentworld.errors import InputError
+
+LEAVES = st.sampled_from(
+    [
+        True,
+        {"type": "integer", "minimum": 0},
+        {"type": ["number", "null"], "multipleOf": 0.5},
+        {"type": "string", "pattern": "^a+$", "maxLength": 3},
+        {"enum": ["a", 1, None, [True]]},
+        {"not": {"const": 0}},
+    ]
+)
+SCHEMAS = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.builds(lambda each: {"type": "array", "items": each, "uniqueItems": True}, inner)
+        | st.builds(lambda one, two: {"anyOf": [one, two]}, inner, inner)
+        | st.builds(lambda each: {"properties": {"a": each}, "required": ["a"]}, inner)
+        | st.builds(lambda each: {"$defs": {"x": each}, "additionalProperties": False}, inner)
+    ),
+    max_leaves=4,
+)
+VALUES = st.recursive(
+    st.sampled_from([None, True, False, 0, 1, 1.0, 0.5, -1, "a", "aaaa", "b"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner),
+    max_leaves=6,
+)
+
+
+def is_as(value, schema):
+    try:
+        compare(value, schema)
+    except InputError:
+        return False
+    return True
+
+
+@given(
+    st.dictionaries(st.sampled_from("ab"), SCHEMAS), st.dictionaries(st.sampled_from("ab"), VALUES)
+)
+def test_what_is_compared_is_what_json_schema_says(properties, value):
+    schema = {"type": "object", "properties": properties}
+    check_schema(schema)
+    assert is_as(value, schema) == Draft202012Validator(schema).is_valid(value)
+
+
+def of(**part):
+    """A schema with this one for its property `a`."""
+    return {"type": "object", "properties": {"a": part}}
+
+
+@pytest.mark.parametrize(
+    ("part", "problem"),
+    [
+        ({"$ref": "http://127.0.0.1:9/schema"}, "127.0.0.1:9"),
+        ({"$ref": "file:///etc/passwd"}, "/etc/passwd"),
+        ({"$ref": "#/nowhere"}, "does not exist"),
+        ({"$ref": "#/type/0"}, "is not of type 'object'"),
+        ({"$ref": "#/properties/a/enum", "enum": [1]}, "is not of type 'object'"),
+        ({"$ref": "https://json-schema.org/draft/2020-12/schema"}, "draft/2020-12"),
+        ({"$schema": "http://json-schema.org/draft-07/schema#"}, "$schema is not supported"),
+        ({"$id": "http://127.0.0.1:9/"}, "$id is not supported"),
+        ({"patternProperties": {"(a+)+$": True}}, "patternProperties is not supported"),
+        ({"unevaluatedProperties": False}, "unevaluatedProperties is not supported"),
+        ({"default": {"$dynamicRef": "#"}}, "$dynamicRef is not supported"),
+        ({"pattern": "("}, "missing )"),
+        ({"type": "text"}, "'text' is not valid"),
+    ],
+    ids=str,
+)
+def test_a_schema_that_leads_elsewhere_or_is_none_is_refused(part, problem):
+    with pytest.raises(InputError) as caught:
+        check_schema(of(**part))
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("word", ["$schema", "$id", "pattern", "$ref"])
+def test_an_argument_may_have_a_name_that_schemas_use(word):
+    schema = {"type": "object", "properties": {word: {"type": "string"}}}
+    check_schema(schema)
+    compare({word: "("}, schema)
+    assert not is_as({word: 1}, schema)
+
+
+def test_an_older_schema_is_compared_as_a_new_one():
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", **of(type="integer")}
+    check_schema(schema)
+    assert [is_as({"a": value}, schema) for value in (1, "1")] == [True, False]
+
+
+def test_a_tree_is_compared_as_deep_as_it_is():
+    tree = {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}}}
+    check_schema(tree)
+    assert is_as({"kids": [{"kids": []}]}, tree)
+    assert not is_as({"kids": [{"kids": [1]}]}, tree)
+
+
+TWICE = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"$ref": "#"}, {}),
+        ({"$defs": {**TWICE, "d40": {}}, "$ref": "#/$defs/d0"}, {}),
+        (of(pattern=r"^((x|x)*(x|x)*(x|x)*(.)\5y|(a?){40}a{40})$"), {"a": "x" * 400}),
+        (of(multipleOf=0.5), {"a": 10**400}),
+    ],
+    ids=["endless", "doubling", "backtracking", "huge"],
+)
+def test_a_comparison_that_does_not_end_is_refused(schema, value):
+    schema = {"type": "object", **schema}
+    check_schema(schema)
+    with pytest.raises(InputError, match="too deep, too large or take more than 0.25 s"):
+        compare(value, schema)
+
+
+def test_a_long_list_is_looked_through_once():
+    compare({"a": [{"n": n} for n in range(20_000)]}, of(uniqueItems=True))

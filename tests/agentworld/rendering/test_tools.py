@@ -1,0 +1,55 @@
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.records.episode import EpisodeOpening
+from agentworld.records.tool import Tool
+from agentworld.rendering.tools import action_space
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(-9, 9) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+SCHEMAS = st.dictionaries(st.text(), VALUES, max_size=3).map(
+    lambda each: {**each, "type": "object"}
+)
+TOOLS = st.lists(
+    st.builds(
+        Tool,
+        name=st.text("abc.-_", min_size=1, max_size=3),
+        description=st.text(),
+        input_schema=SCHEMAS,
+    ),
+    max_size=3,
+    unique_by=lambda tool: tool.name,
+)
+
+
+def test_no_tools_are_no_text():
+    assert action_space(()) == ""
+
+
+def test_a_tool_is_a_line_in_the_form_of_mcp():
+    schema = {"type": "object", "properties": {"path": {"type": "string", "maxLength": 9.0}}}
+    tool = Tool(name="read", description='Says "hé"\n', input_schema=schema)
+    assert action_space([tool, Tool(name="ls", input_schema={"type": "object"})]) == (
+        '{"name":"read","description":"Says \\"hé\\"\\n","inputSchema":'
+        '{"properties":{"path":{"maxLength":9,"type":"string"}},"type":"object"}}\n'
+        '{"name":"ls","inputSchema":{"type":"object"}}'
+    )
+
+
+@given(TOOLS)
+def test_every_line_says_what_its_tool_is(tools):
+    lines = [json.loads(line) for line in action_space(tools).split("\n") if line]
+    told = [(line["name"], line.get("description", ""), line["inputSchema"]) for line in lines]
+    assert told == [(tool.name, tool.description, tool.input_schema) for tool in tools]
+
+
+@given(TOOLS)
+def test_a_world_reads_the_same_of_an_episode_that_is_loaded_again(tools):
+    opening = EpisodeOpening(run="r", tools=tools)
+    loaded = EpisodeOpening.model_validate_json(opening.text)
+    assert action_space(loaded.tools) == action_space(opening.tools)

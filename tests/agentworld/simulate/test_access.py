@@ -1,0 +1,333 @@
+"""Who comes in, and what they see of each other: every route, walked, so that none is forgotten."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import pytest
+from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
+from starlette.testclient import TestClient, WebSocketDenialResponse
+
+import make
+import make_access
+from agentworld.records.episode import new_name
+from make_access import TOKENS, bearer
+
+UNKNOWN = new_name()
+OPENING = {"agent": "a", "starting_weights": make.digest("starting")}
+ACTION = {"action": {"action": "ls"}}
+TAKEN = {"action": "echo mine", "step": 1}
+MODEL = make.manifest().digest
+ASKING = {"model": MODEL, "messages": [{"role": "user", "content": "echo mine"}]}
+LISTING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+CLOSING = {"final_weights": make.digest("final")}
+
+NAMING = {
+    ("GET", "/runs/{run}"): None,
+    ("POST", "/runs/{run}/close"): lambda own, run, episode: CLOSING,
+    ("POST", "/episodes"): lambda own, run, episode: {"run": run},
+    ("POST", "/steps"): lambda own, run, episode: {**TAKEN, "episode": episode},
+    ("GET", "/episodes/{episode}"): None,
+    ("POST", "/episodes/{episode}/close"): None,
+    ("POST", "/episodes/{episode}/mcp"): lambda own, run, episode: LISTING,
+    ("POST", "/runs/{run}/reset"): lambda own, run, episode: {},
+    ("POST", "/runs/{run}/step"): lambda own, run, episode: {**ACTION, "episode_id": episode},
+    ("GET", "/runs/{run}/state?episode_id={episode}"): None,
+    ("GET", "/runs/{run}/schema"): None,
+    ("GET", "/runs/{run}/metadata"): None,
+    ("GET", "/runs/{run}/health"): None,
+    ("GET", "/runs/{run}/v1/models"): None,
+    ("GET", "/runs/{run}/v1/models/{model}"): None,
+    ("POST", "/runs/{run}/v1/chat/completions"): lambda own, run, episode: ASKING,
+}
+"""Every route that names a run or an episode, in its path or in its body."""
+
+IN_OWN_RUN = {
+    "a fork": ("POST", "/episodes", lambda own, e: {"run": own, "fork": {"episode": e, "step": 0}}),
+    "a replay": (
+        "POST",
+        "/episodes",
+        lambda own, e: {"run": own, "replay": {"episode": e, "step": 0}},
+    ),
+    "a step": ("POST", "/runs/{own}/step", lambda own, e: {**ACTION, "episode_id": e}),
+    "a state": ("GET", "/runs/{own}/state?episode_id={e}", lambda own, e: None),
+    "a completion": (
+        "POST",
+        "/runs/{own}/v1/chat/completions",
+        lambda own, e: {**ASKING, "metadata": {"episode": e}},
+    ),
+}
+"""What names an episode beside a run, where the run may be the caller's own."""
+
+
+class Two:
+    """A service with a run and an episode of two tenants."""
+
+    def __init__(self, serve, folder):
+        self.access = make_access.Checked(folder)
+        self.served = serve(access=self.access)
+        self.client = TestClient(self.served.transport.app, raise_server_exceptions=False)
+
+    def ask(self, who, method, path, body=None, **headers):
+        told = {"authorization": bearer(who)} if who else {}
+        told |= {name.replace("_", "-"): value for name, value in headers.items()}
+        accept = {"accept": "application/json, text/event-stream"}
+        return self.client.request(method, path, json=body, headers=accept | told)
+
+    def begin(self, who):
+        run = self.ask(who, "POST", "/runs", OPENING).json()["run"]["id"]
+        episode = self.ask(who, "POST", "/episodes", {"run": run}).json()["episode"]
+        self.ask(who, "POST", "/steps", {**TAKEN, "episode": episode})
+        return run, episode
+
+    def named(self, who, method, path, run, episode):
+        """A request of the table, for these names."""
+        body = NAMING[method, path]
+        sent = body and body(self.own, run, episode)
+        where = path.format(run=run, episode=episode, model=MODEL)
+        return self.ask(who, method, where, sent)
+
+    def logs(self):
+        ledger = self.served.ledger
+        return [len(ledger.log(run)) for run in (self.run, self.own)]
+
+
+@pytest.fixture
+def two(serve, tmp_path):
+    made = Two(serve, tmp_path)
+    with made.client:
+        made.run, made.episode = made.begin("rival-agent")
+        made.own, made.own_episode = made.begin("acme-agent")
+        yield made
+
+
+def routes(found: list[BaseRoute], before: str = "") -> Iterator[tuple[str, str]]:
+    """Every method and path that an app answers; WEBSOCKET stands for a socket's."""
+    for route in found:
+        if isinstance(route, Mount):
+            yield from routes(route.routes or [Route("/", print)], before + route.path)
+        elif isinstance(route, WebSocketRoute):
+            yield "WEBSOCKET", before + route.path
+        else:
+            assert isinstance(route, Route)
+            yield from ((method, before + route.path) for method in route.methods or {"GET"})
+
+
+def test_every_route_turns_away_who_comes_without_a_credential_but_health(two):
+    app = two.served.transport.app
+    found = sorted(routes(app.routes))
+    assert {path for _, path in found} >= set(app.openapi()["paths"])
+    for method, path in [*found, ("GET", "/nowhere"), ("PUT", "/runs"), ("OPTIONS", "/steps")]:
+        where = path.format(run=two.run, episode=two.episode, model=MODEL)
+        for who in (None, "nobody-agent"):
+            status, kind = turned_away(two, who, method, where)
+            wanted = (200, None) if path == "/health" else (401, "unauthorised")
+            assert (path, status, kind) == (path, *wanted)
+
+
+def turned_away(two, who, method, path):
+    if method == "WEBSOCKET":
+        headers = {"authorization": bearer(who)} if who else {}
+        with (
+            pytest.raises(WebSocketDenialResponse) as refused,
+            two.client.websocket_connect(path, headers=headers),
+        ):
+            pass
+        answer = refused.value
+    else:
+        answer = two.ask(who, method, path)
+    if answer.status_code == 401:
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+    told = answer.json() if answer.content else {"error": {"kind": "unauthorised"}}  # of a HEAD
+    return answer.status_code, told.get("error", {}).get("kind")
+
+
+def test_the_table_holds_every_route_that_names_a_run_or_an_episode(two):
+    paths = {
+        (method, path)
+        for method, path in routes(two.served.transport.app.routes)
+        if "{" in path and method not in ("HEAD", "WEBSOCKET")
+    }
+    table = {(method, path.partition("?")[0]) for method, path in NAMING}
+    assert table - paths == {("POST", "/episodes"), ("POST", "/steps")}
+    assert paths - table == set()
+
+
+@pytest.mark.parametrize(("method", "path"), NAMING, ids=map(" ".join, NAMING))
+def test_what_is_anothers_is_answered_as_what_nobody_has(two, method, path):
+    before = two.logs()
+    theirs = two.named("acme-agent", method, path, two.run, two.episode)
+    nobodys = two.named("acme-agent", method, path, UNKNOWN, UNKNOWN)
+    assert theirs.status_code == nobodys.status_code == 404
+    told = theirs.text.replace(two.run, UNKNOWN).replace(two.episode, UNKNOWN)
+    assert told == nobodys.text
+    assert two.logs() == before
+    assert two.named("acme-agent", method, path, two.own, two.own_episode).is_success
+
+
+@pytest.mark.parametrize(("method", "path", "body"), IN_OWN_RUN.values(), ids=IN_OWN_RUN)
+def test_anothers_episode_in_an_own_run_is_answered_as_what_nobody_has(two, method, path, body):
+    def ask(episode):
+        where = path.format(own=two.own, e=episode)
+        return two.ask("acme-agent", method, where, body(two.own, episode))
+
+    theirs, nobodys = ask(two.episode), ask(UNKNOWN)
+    assert theirs.status_code == 404
+    assert theirs.text.replace(two.episode, UNKNOWN) == nobodys.text
+    assert ask(two.own_episode).is_success
+
+
+@pytest.mark.parametrize("made", ["closed", "erased", "of another simulator"])
+def test_the_state_of_anothers_episode_is_told_to_nobody_else(two, serve, made):
+    if made == "of another simulator":
+        two.client = TestClient(serve(access=two.access, context_tokens=512).transport.app)
+    else:
+        assert two.ask("rival-agent", "POST", f"/episodes/{two.episode}/close").is_success
+    if made == "erased":
+        two.served.ledger.erase_texts(two.episode)
+    for method, path in NAMING:
+        theirs = two.named("acme-agent", method, path, two.run, two.episode)
+        nobodys = two.named("acme-agent", method, path, UNKNOWN, UNKNOWN)
+        told = theirs.text.replace(two.run, UNKNOWN).replace(two.episode, UNKNOWN)
+        assert (theirs.status_code, told) == (404, nobodys.text)
+
+
+def frames(two, who, path, *sent):
+    """What a socket answers to these frames."""
+    with two.client.websocket_connect(path, headers={"authorization": who}) as socket:
+        answers = []
+        for kind, data in sent:
+            socket.send_text(json.dumps({"type": kind, "data": data}))
+            answers.append(socket.receive_json())
+    return answers
+
+
+def test_over_a_socket_anothers_run_is_what_nobody_has_too(two):
+    resets = ("reset", {}), ("reset", {"episode_id": two.episode}), ("step", {"action": "ls"})
+    (theirs, nobodys) = (
+        frames(two, bearer("acme-agent"), f"/runs/{run}/ws", *resets) for run in (two.run, UNKNOWN)
+    )
+    assert {answer["type"] for answer in theirs} == {"error"}
+    assert theirs[0]["data"]["kind"] == "not-found"
+    assert json.dumps(theirs).replace(two.run, UNKNOWN) == json.dumps(nobodys)
+
+
+@pytest.mark.parametrize("path", ["/runs", "/episodes"])
+def test_a_name_that_another_tenant_gave_opens_nothing_and_tells_nothing(two, path):
+    before = two.logs()
+    key, sent = (two.run, OPENING) if path == "/runs" else (two.episode, {"run": two.own})
+    answer = two.ask("acme-agent", "POST", path, sent, idempotency_key=key)
+    told = answer.json()["error"]
+    assert (answer.status_code, told["kind"]) == (409, "conflict")
+    assert told["message"].startswith("the ledger already holds this")
+    assert two.logs() == before
+
+
+def test_a_name_that_another_simulator_knows_does_not_tell_which_simulator_that_is(two, serve):
+    two.client = TestClient(serve(access=two.access, context_tokens=512).transport.app)
+    run = two.ask("acme-agent", "POST", "/runs", OPENING).json()["run"]["id"]
+    for path, body, name in [
+        ("/runs", OPENING, two.run),
+        ("/episodes", {"run": run}, two.episode),
+    ]:
+        answer = two.ask("acme-agent", "POST", path, body, idempotency_key=name)
+        assert (path, answer.status_code) == (path, 409)
+        assert make.manifest().digest not in answer.text
+
+
+def test_a_run_is_not_opened_again_by_another_key_of_its_tenant(two):
+    name = new_name()
+    for who, status in [("acme-agent", 200), ("acme-second", 409), ("acme-agent", 200)]:
+        answer = two.ask(who, "POST", "/runs", OPENING, idempotency_key=name)
+        assert (who, answer.status_code) == (who, status)
+
+
+def test_who_opened_a_run_is_whom_the_service_found_and_not_whom_they_say(two):
+    told = {**OPENING, "opened_by": "the boss"}
+    run = two.ask("acme-agent", "POST", "/runs", told).json()["run"]
+    assert (run["opening"]["opened_by"], run["tenant"]) == ("acme/agent", "acme")
+
+
+@pytest.mark.parametrize(("method", "path"), NAMING, ids=map(" ".join, NAMING))
+def test_an_operator_alone_learns_nothing_of_runs_and_not_even_which_there_are(two, method, path):
+    answers = {
+        two.named("acme-operator", method, path, run, episode).text
+        for run, episode in [
+            (two.own, two.own_episode),
+            (two.run, two.episode),
+            (UNKNOWN, UNKNOWN),
+        ]
+    }
+    (answer,) = answers
+    assert "is no agent" in json.loads(answer)["error"]["message"]
+
+
+@pytest.mark.parametrize(("method", "path"), NAMING, ids=map(" ".join, NAMING))
+def test_an_auditor_reads_what_every_tenant_has_and_changes_nothing(two, method, path):
+    before = two.logs()
+    reads = method == "GET" or path.endswith("/mcp")
+    for run, episode in [(two.run, two.episode), (two.own, two.own_episode)]:
+        answer = two.named("office-auditor", method, path, run, episode)
+        assert answer.status_code == (200 if reads else 403)
+    if reads:
+        nobodys = two.named("office-auditor", method, path, UNKNOWN, UNKNOWN)
+        assert nobodys.status_code == 404
+    assert two.logs() == before
+
+
+def test_an_auditor_calls_no_tool(two):
+    call = {"name": "bash", "arguments": {"command": "ls"}}
+    body = {**LISTING, "method": "tools/call", "params": call}
+    before, path = two.logs(), f"/episodes/{two.episode}/mcp"
+    told = two.ask("office-auditor", "POST", path, body).json()["error"]
+    assert told["data"]["kind"] == "forbidden"
+    assert two.logs() == before
+
+
+def test_metrics_are_an_operators(two):
+    for who, status in [("acme-operator", 200), ("acme-agent", 403), ("office-auditor", 403)]:
+        assert (who, two.ask(who, "GET", "/metrics").status_code) == (who, status)
+
+
+def test_an_auditor_opens_no_run(two):
+    answer = two.ask("office-auditor", "POST", "/runs", OPENING)
+    assert answer.status_code == 403
+    assert "office/auditor of tenant office is no agent" in answer.json()["error"]["message"]
+
+
+def test_who_may_read_an_episode_may_repeat_it_in_a_run_of_their_own(two):
+    run = two.ask("office-both", "POST", "/runs", OPENING).json()["run"]["id"]
+    replay = {"run": run, "replay": {"episode": two.episode, "step": 1}}
+    episode = two.ask("office-both", "POST", "/episodes", replay).json()["episode"]
+    body = {**TAKEN, "episode": episode}
+    assert two.ask("office-both", "POST", "/steps", body).json()["observation"] == "mine\n[0] ~"
+
+
+@pytest.mark.parametrize("who", ["acme-agent", "acme-operator", "office-auditor"])
+def test_whoever_is_known_reads_what_the_simulator_is(two, who):
+    assert two.ask(who, "GET", "/manifest").status_code == 200
+
+
+def test_what_is_asked_at_once_by_two_tenants_is_answered_to_each_for_itself(two):
+    async def work():
+        clients = [
+            two.served.client(credential=make_access.key(who))
+            for who in ("acme-agent", "rival-agent")
+        ]
+        runs = (two.own, two.run)
+        mine = [await client.resume_run(run) for client, run in zip(clients, runs, strict=True)]
+        for client in clients:
+            await client.close()
+        return [run.tenant for run in mine]
+
+    assert asyncio.run(work()) == ["acme", "rival"]
+
+
+def test_a_tenant_that_is_taken_out_finds_its_door_closed_and_comes_back_to_what_it_had(two):
+    token = TOKENS.token(two.own, "acme")
+    two.access.write(without="acme")
+    for credential in (bearer("acme-agent"), f"Bearer {token}"):
+        answer = two.ask(None, "GET", f"/runs/{two.own}", authorization=credential)
+        assert answer.status_code == 401
+    two.access.write()
+    assert two.ask("acme-agent", "GET", f"/runs/{two.own}").json()["num_steps"] == 1

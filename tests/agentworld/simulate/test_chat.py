@@ -1,0 +1,314 @@
+"""OpenAI's own client, unchanged, talks to the service in this process."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import openai
+import pytest
+
+import make
+from agentworld.engine.base import Completion
+from agentworld.errors import EngineError
+from make_chat import (
+    LS,
+    MODEL,
+    SIMULATOR,
+    assistant,
+    call,
+    chat,
+    named,
+    said,
+    streamed,
+    user,
+)
+from make_service import listening
+
+KEY = {"Idempotency-Key": "0123456789abcdef" * 2}
+SEEDED = {"sampling": {"seed_policy": "seeded", "temperature": 1.0}}
+
+
+def test_the_one_model_is_the_simulator(serve):
+    served = serve()
+    run = served.run()
+
+    async def ask(client):
+        listed = [model async for model in client.models.list()]
+        return [*listed, *[await client.models.retrieve(name) for name in (MODEL, SIMULATOR)]]
+
+    models = call(served, run, ask)
+    assert {(model.id, model.owned_by, model.object) for model in models} == {
+        (MODEL, "agentworld", "model")
+    }
+    assert len(models) == 3
+
+
+@pytest.mark.parametrize("model", ["gpt-9", MODEL + "0", "", "sha256:" + "0" * 64])
+def test_another_model_is_not_found(serve, model):
+    served = serve()
+    run = served.run()
+    with pytest.raises(openai.NotFoundError, match="there is no model") as caught:
+        chat(served, run, LS, model=model)
+    assert (caught.value.code, caught.value.type) == ("not-found", "invalid_request_error")
+    assert served.ledger.run(run).num_episodes == 0
+
+
+def test_a_completion_is_the_one_step_of_an_episode_that_its_limit_closes(serve):
+    served = serve()
+    run = served.run()
+    answer = chat(served, run, [user("echo a")], model=SIMULATOR)
+    assert (said(answer), answer.choices[0].finish_reason) == ("a\n[0] ~", "stop")
+    assert (answer.model, answer.system_fingerprint) == (MODEL, SIMULATOR)
+    _, episode, step = answer.id.split("-")
+    found = served.ledger.episode(episode)
+    assert (found.run, found.closed, step) == (run, "limit", "1")
+    assert [(step.action, step.observation) for step in found.steps] == [("echo a", "a\n[0] ~")]
+
+
+def test_what_comes_before_is_what_the_world_begins_with(serve):
+    served = serve()
+    messages = [{"role": "system", "content": "be slow"}, user("echo a"), assistant("b"), *LS]
+    answer = chat(served, served.run(), messages, metadata={"initial_state": "rimo.txt: besa"})
+    (asked,) = served.engine.asked
+    first, *turns = (message["content"] for message in asked.messages)
+    assert first.endswith("rimo.txt: besa\nbe slow")
+    assert turns == ["echo a", "b", "ls"]
+    opening = served.ledger.episode(answer.agentworld["episode"]).opening
+    assert [(turn.action, turn.observation) for turn in opening.given] == [("echo a", "b")]
+
+
+@pytest.mark.parametrize("how", ["fork", "replay"])
+def test_a_fork_and_a_replay_begin_with_the_turns_that_were_given(serve, how):
+    served = serve()
+    run = served.run()
+    before = [user("echo a"), assistant("b")]
+    answer = chat(served, run, [*before, *LS])
+    source = {"episode": answer.agentworld["episode"], "step": 0 if how == "fork" else 1}
+    episode = served.reset(run, **{how: source})
+    assert served.ledger.episode(episode).opening.given
+    assert said(chat(served, run, [*before, *LS], **named(episode))) == said(answer)
+
+
+def test_usage_is_what_the_ledger_says_of_the_step(serve):
+    served = serve(lambda messages: Completion("[0] ~", 40, 5, "stop", num_cached_tokens=32))
+    answer = chat(served, served.run(), LS)
+    told = answer.usage
+    assert (told.prompt_tokens, told.completion_tokens, told.total_tokens) == (40, 5, 45)
+    assert told.prompt_tokens_details.cached_tokens == 32
+    (step,) = served.ledger.episode(answer.agentworld["episode"]).steps
+    assert step.usage[:3] == (40, 32, 5)
+
+
+def test_a_named_episode_goes_on_with_each_message_and_tells_its_reward(serve):
+    served = serve()
+    run = served.run()
+    episode = served.reset(run, task=make.task().model_dump(mode="json"))
+    messages = list(LS)
+    first = chat(served, run, messages, extra_headers={"x-agentworld-episode": episode})
+    messages += [first.choices[0].message, user("echo besa")]
+    second = chat(served, run, messages, **named(episode))
+    assert [first.id, second.id] == [f"chatcmpl-{episode}-{number}" for number in (1, 2)]
+    assert (first.agentworld["reward"], first.agentworld["done"]) == (None, False)
+    assert (second.agentworld["reward"], second.agentworld["done"]) == (1.0, True)
+    assert served.ledger.episode(episode).closed == "done"
+
+
+def test_an_earlier_message_gets_the_recorded_answer_once_and_for_all(serve):
+    served = serve()
+    run = served.run()
+    episode = served.reset(run)
+    first = chat(served, run, LS, **named(episode))
+    again = [user("ls"), assistant(said(first)), user("echo b")]
+    answers = [chat(served, run, again, **named(episode)) for _ in range(2)]
+    assert chat(served, run, LS, **named(episode)).id == first.id
+    assert len({answer.id for answer in answers}) == 1
+    assert len(served.engine.asked) == len(served.ledger.episode(episode).steps) == 2
+
+
+def test_many_who_ask_for_the_same_message_at_once_get_one_step(serve):
+    served = serve()
+    run = served.run()
+    episode = served.reset(run)
+
+    async def ask(client):
+        fields = {"model": MODEL, "messages": LS, **named(episode)}
+        return await asyncio.gather(*(client.chat.completions.create(**fields) for _ in range(8)))
+
+    assert len({answer.id for answer in call(served, run, ask)}) == 1
+    assert len(served.engine.asked) == 1
+
+
+SHOWN = assistant("[0] ~")
+
+
+@pytest.mark.parametrize(
+    ("messages", "fields", "message"),
+    [
+        ([user("pwd")], {}, "with another action"),
+        ([user("pwd"), SHOWN, user("a")], {}, "turn 1 .* another one"),
+        ([user("ls"), assistant("kolu"), user("a")], {}, "turn 1 .* another one"),
+        ([*LS, SHOWN, *LS, SHOWN, *LS], {}, "its next step is 2"),
+        ([{"role": "system", "content": "be slow"}, *LS], {}, "the system message"),
+        (LS, {"seed": 7}, "seed"),
+        (LS, {"metadata": {"initial_state": "other"}}, "initial_state"),
+    ],
+    ids=["action", "told action", "told observation", "a gap", "system", "seed", "start"],
+)
+def test_another_conversation_than_the_recorded_is_a_conflict(serve, messages, fields, message):
+    served = serve()
+    run = served.run()
+    episode = served.reset(run)
+    chat(served, run, LS, **named(episode))
+    fields = {**fields, **named(episode, **fields.get("metadata", {}))}
+    with pytest.raises(openai.ConflictError, match=message) as caught:
+        chat(served, run, messages, **fields)
+    assert (caught.value.code, caught.value.response.headers["x-should-retry"]) == (
+        "conflict",
+        "false",
+    )
+    assert len(served.ledger.episode(episode).steps) == 1
+
+
+def test_a_named_episode_takes_its_own_start_seed_and_system_message(serve):
+    served = serve(**SEEDED)
+    run = served.run()
+    own = {"initial_state": "a.txt: b", "simulation_instruction": "be slow"}
+    episode = served.reset(run, seed=7, **own)
+    messages = [{"role": "developer", "content": "be slow"}, *LS]
+    model = f"agentworld-{make.manifest(**SEEDED).digest[7:19]}"
+    told = {"seed": 7, **named(episode, initial_state="a.txt: b")}
+    assert said(chat(served, run, messages, model=model, **told)) == "[0] ~"
+
+
+@pytest.mark.parametrize("name", ["nobody", "0" * 32, "", "\x00", "0" * 33])
+def test_an_episode_that_is_not_there_or_of_another_run_is_not_found(serve, name):
+    served = serve()
+    run = served.run()
+    for episode in (name, served.reset()):
+        with pytest.raises(openai.NotFoundError, match="there is no episode"):
+            chat(served, run, LS, **named(episode))
+    with pytest.raises(openai.BadRequestError, match="name one") as caught:
+        chat(served, run, LS, **named(name), extra_headers={"x-agentworld-episode": "other"})
+    assert caught.value.param == "metadata.episode"
+
+
+def test_under_a_key_a_completion_is_taken_once(serve):
+    served = serve()
+    run = served.run()
+    answers = [chat(served, run, LS, extra_headers=KEY) for _ in range(2)]
+    assert {answer.id for answer in answers} == {f"chatcmpl-{KEY['Idempotency-Key']}-1"}
+    for messages in ([user("pwd")], [*LS, SHOWN, *LS]):
+        with pytest.raises(openai.ConflictError):
+            chat(served, run, messages, extra_headers=KEY)
+    assert len(served.engine.asked) == 1
+
+
+@pytest.mark.parametrize(("headers", "closed"), [({}, "closed"), (KEY, None)])
+def test_a_step_that_failed_leaves_no_episode_open_that_nobody_could_name(serve, headers, closed):
+    answers = iter([EngineError("gone"), "[0] ~"])
+    served = serve(lambda messages: next(answers))
+    run = served.run()
+    with pytest.raises(openai.InternalServerError):
+        chat(served, run, LS, extra_headers=headers)
+    (episode,) = served.ledger.episodes(run)
+    assert (episode.closed, episode.steps) == (closed, ())
+    again = chat(served, run, LS, extra_headers=headers)
+    assert (again.agentworld["episode"] == episode.id) is (closed is None)
+
+
+def test_equal_seeds_ask_the_engine_with_equal_seeds(serve):
+    served = serve(**SEEDED)
+    run, model = served.run(), make.manifest(**SEEDED).digest
+    for seed in (7, 7, 8):
+        chat(served, run, LS, model=model, seed=seed)
+    first, second, third = (asked.seed for asked in served.engine.asked)
+    assert first == second != third
+
+
+def test_a_seed_that_cannot_be_honoured_is_refused(serve):
+    served = serve()
+    with pytest.raises(openai.BadRequestError, match="cannot be honoured") as caught:
+        chat(served, served.run(), LS, seed=7)
+    assert (caught.value.code, served.engine.asked) == ("input", [])
+
+
+def test_a_stream_is_the_committed_step_in_events(serve):
+    served = serve()
+    run = served.run()
+    chunks = streamed(served, run, [user("echo a")], stream_options={"include_usage": True})
+    assert chunks[0].choices[0].delta.role == "assistant"
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks[:-1])
+    assert text == "a\n[0] ~"
+    assert [chunk.choices[0].finish_reason for chunk in chunks[:-1]] == [None, None, "stop"]
+    assert (chunks[-1].choices, chunks[-1].usage.completion_tokens) == ([], len(text))
+    assert {(chunk.model, chunk.system_fingerprint) for chunk in chunks} == {(MODEL, SIMULATOR)}
+    (id_,) = {chunk.id for chunk in chunks}
+    assert served.ledger.episode(id_.split("-")[1]).steps[0].observation == text
+    assert chunks[-2].agentworld["step"] == 1
+
+
+def test_a_stream_without_usage_ends_with_its_last_choice_and_repeats(serve):
+    served = serve()
+    run = served.run()
+    first, again = (streamed(served, run, LS, extra_headers=KEY) for _ in range(2))
+    assert [chunk.choices for chunk in first] == [chunk.choices for chunk in again]
+    assert first[-1].choices[0].finish_reason == "stop"
+    assert {chunk.usage for chunk in first} == {None}
+    assert len(served.engine.asked) == 1
+
+
+def test_what_fails_before_a_stream_is_a_status(serve):
+    served = serve(lambda messages: EngineError("full", kind="capacity", retry_after_seconds=2))
+    with pytest.raises(openai.RateLimitError) as caught:
+        streamed(served, served.run(), LS)
+    assert caught.value.response.headers["retry-after"] == "2"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_text_that_is_no_unicode_comes_and_goes(serve, stream):
+    served = serve(lambda messages: f"{messages[-1]['content']} \udfff")
+    run = served.run()
+    episode = served.reset(run)
+    body = {"model": MODEL, "messages": [user("\ud800")], "stream": stream, **named(episode)}
+    path = f"/runs/{run}/v1/chat/completions"
+    answer = served.http("POST", path, body)
+    assert answer.status_code == 200
+    assert "\\ud800 \\udfff" in answer.text
+    assert served.ledger.episode(episode).steps[0].observation == "\ud800 \udfff"
+    body["messages"] += [assistant("\ud800 \udfff"), user("ls")]
+    assert served.http("POST", path, body).headers["x-agentworld-step"] == "2"
+    del body["metadata"]  # nothing that is no Unicode can be named by an opening's digest
+    assert served.http("POST", path, body).status_code == 400
+
+
+def test_openais_plain_client_over_a_socket(serve):
+    served = serve()
+    run = served.run()
+    with (
+        listening(served.transport.app) as url,
+        openai.OpenAI(base_url=f"{url}/runs/{run}/v1", api_key="none", max_retries=0) as client,
+    ):
+        answer = client.chat.completions.create(model=MODEL, messages=LS)
+        stream = client.chat.completions.create(model=MODEL, messages=LS, stream=True)
+        texts = [chunk.choices[0].delta.content or "" for chunk in stream]
+        raw = client.chat.completions.with_raw_response.create(model=MODEL, messages=LS)
+    assert said(answer) == "".join(texts) == "[0] ~"
+    assert raw.headers["x-agentworld-episode"] == json.loads(raw.text)["agentworld"]["episode"]
+    assert raw.headers["x-agentworld-simulator"] == SIMULATOR
+
+
+def test_the_guides_example_runs_as_it_stands(serve):
+    guide = (Path(__file__).parents[3] / "docs/guides/wires.md").read_text()
+    section = guide.partition("\n## OpenAI\n")[2].partition("\n## ")[0]
+    (example,) = re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
+    served = serve()
+    opening = {"agent": "a", "starting_weights": make.digest("starting")}
+    token = served.http("POST", "/runs", opening).json()["token"]
+    with listening(served.transport.app) as url:
+        env = {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": token}
+        command = [sys.executable, "-c", example]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.count("kolu > rimo.txt") == 2

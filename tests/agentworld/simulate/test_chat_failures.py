@@ -1,0 +1,261 @@
+"""What OpenAI's wire refuses, and how its client reads that."""
+
+import re
+
+import openai
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import make
+from agentworld.access.checked import CheckedAccess
+from agentworld.access.key import key_digest
+from agentworld.access.reloaded import Reloaded
+from agentworld.access.run_token import RunTokens
+from agentworld.errors import EngineError
+from make_chat import LS, MODEL, assistant, call, chat, named, said, streamed, user
+
+SAMPLING = {"temperature": 0.5, "top_p": 0.9, "top_k": 5, "max_tokens": 64, "stop": ["#"]}
+PINNED = {
+    "temperature": 0.5,
+    "top_p": 0.9,
+    "max_tokens": 64,
+    "max_completion_tokens": 64,
+    "stop": "#",
+    "n": 1,
+    "tools": [],
+    "tool_choice": "none",
+    "response_format": {"type": "text"},
+    "modalities": ["text"],
+    "logprobs": False,
+    "frequency_penalty": 0,
+    "presence_penalty": 0.0,
+    "logit_bias": {},
+    "extra_body": {"top_k": 5},
+}
+TOOL = {"type": "function", "function": {"name": "bash"}}
+
+
+def test_what_a_request_says_of_the_pinned_settings_may_be_what_holds(serve):
+    served = serve(sampling=SAMPLING)
+    model = make.manifest(sampling=SAMPLING).digest
+    answer = chat(served, served.run(), LS, model=model, **PINNED)
+    assert said(answer) == "[0] ~"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature", 1.0),
+        ("top_p", 0.5),
+        ("top_k", 7),
+        ("max_tokens", 1),
+        ("max_completion_tokens", 257),
+        ("stop", "#"),
+        ("n", 2),
+        ("tools", [TOOL]),
+        ("tool_choice", "auto"),
+        ("response_format", {"type": "json_object"}),
+        ("modalities", ["text", "audio"]),
+        ("logprobs", True),
+        ("top_logprobs", 2),
+        ("frequency_penalty", 0.1),
+        ("presence_penalty", -0.1),
+        ("logit_bias", {"1": 100}),
+        ("service_tier", "flex"),
+        ("verbosity", "low"),
+        ("reasoning_effort", "high"),
+        ("repetition_penalty", 1.1),
+        ("seed", -1),
+        ("metadata", {"episode": 1}),
+        ("stream_options", {"exclude_usage": True}),
+        ("messages", []),
+    ],
+)
+def test_what_would_change_the_simulator_or_is_not_known_is_refused_by_name(serve, name, value):
+    served = serve()
+    run = served.run()
+    with pytest.raises(openai.BadRequestError) as caught:
+        chat(served, run, LS, extra_body={name: value})
+    error = caught.value
+    assert error.param.split(".")[0] == name
+    assert (error.code, error.type) == ("input", "invalid_request_error")
+    assert error.response.headers["x-should-retry"] == "false"
+    assert served.engine.asked == []
+
+
+def test_what_changes_nothing_is_taken(serve):
+    served = serve()
+    harmless = {"user": "u", "store": True, "metadata": {"any": "word"}, "service_tier": "auto"}
+    harmless |= {"safety_identifier": "u", "prompt_cache_key": "k", "seed": None, "stop": None}
+    assert said(chat(served, served.run(), LS, **harmless)) == "[0] ~"
+    parts = [{"type": "text", "text": text} for text in ("echo a", "b")]
+    assert said(chat(served, served.run(), [user(parts)])) == "a\nb\n[0] ~"
+
+
+@pytest.mark.parametrize(
+    ("messages", "param"),
+    [
+        ([assistant("a"), *LS], "messages.0.role"),
+        ([*LS, *LS], "messages.1.role"),
+        ([*LS, {"role": "system", "content": "be slow"}], "messages.1.role"),
+        ([*LS, assistant("a")], "messages"),
+        ([{"role": "system", "content": "be slow"}], "messages"),
+        ([{"role": "tool", "content": "a", "tool_call_id": "1"}], "messages.0.role"),
+        ([{**LS[0], "name": "me"}], "messages.0.name"),
+        ([{"role": "user"}], "messages.0.content"),
+        ([user(None)], "messages.0.content"),
+        ([user([])], "messages.0.content"),
+        ([user([{"type": "image_url", "image_url": {"url": "a"}}])], "messages.0.content"),
+        ([user([{"type": "text", "text": 1}])], "messages.0.content"),
+    ],
+)
+def test_messages_in_no_conversation_are_refused_by_their_place(serve, messages, param):
+    served = serve()
+    with pytest.raises(openai.BadRequestError) as caught:
+        chat(served, served.run(), messages)
+    assert caught.value.param == param
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b"null"])
+def test_a_body_that_is_no_request_is_400(serve, body):
+    served = serve()
+    answer = served.send("POST", f"/runs/{served.run()}/v1/chat/completions", body)
+    assert answer.status_code == 400
+    assert answer.json()["error"].keys() == {"message", "type", "param", "code"}
+    assert answer.json()["error"]["param"] is None
+
+
+def test_a_key_that_can_name_no_episode_is_refused(serve):
+    served = serve()
+    with pytest.raises(openai.BadRequestError) as caught:
+        chat(served, served.run(), LS, extra_headers={"Idempotency-Key": "mine"})
+    assert caught.value.param == "idempotency-key"
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "kind", "again"),
+    [
+        (EngineError("gone"), openai.InternalServerError, "engine", "true"),
+        (EngineError("late", kind="slow"), openai.InternalServerError, "slow", "true"),
+        (EngineError("full", kind="capacity"), openai.RateLimitError, "capacity", "true"),
+        (
+            EngineError("long", kind="context", retryable=False),
+            openai.UnprocessableEntityError,
+            "context",
+            "false",
+        ),
+        (
+            EngineError("cut", kind="cut-off", retryable=False),
+            openai.InternalServerError,
+            "cut-off",
+            "false",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_failing_engine_is_a_typed_error_that_says_whether_to_try_again(
+    serve, error, raised, kind, again
+):
+    served = serve(lambda messages: error)
+    run = served.run()
+    for ask in (chat, streamed):
+        with pytest.raises(raised) as caught:
+            ask(served, run, LS)
+        assert caught.value.code == kind
+        headers = caught.value.response.headers
+        assert (headers["x-should-retry"], "retry-after" in headers) == (again, again == "true")
+
+
+@pytest.fixture
+def two_tenants(serve, tmp_path):
+    """A service, and for each of two tenants a run and its token; their keys are their names."""
+    lines = ["tenants:"]
+    for tenant in ("mine", "theirs"):
+        key = f"{{sha256: {key_digest(f'awk_{tenant}')}, roles: [agent]}}"
+        lines.append(f"  {tenant}: {{keys: {{only: {key}}}}}")
+    file = tmp_path / "access.yaml"
+    file.write_text("\n".join(lines))
+    served = serve(access=CheckedAccess(Reloaded(file), RunTokens(b"a secret of the tests")))
+    opening = {"agent": "a", "starting_weights": make.digest("starting")}
+    told = [
+        served.http("POST", "/runs", opening, authorization=f"Bearer awk_{tenant}").json()
+        for tenant in ("mine", "theirs")
+    ]
+    return served, [(opened["run"]["id"], opened["token"]) for opened in told]
+
+
+def test_a_runs_token_is_an_api_key_of_that_run_at_the_root(two_tenants):
+    served, [(run, token), (other, _)] = two_tenants
+    answer = chat(served, "", LS, key=token)
+    assert answer.agentworld["run"] == run
+    with pytest.raises(openai.NotFoundError):
+        chat(served, other, LS, key=token)
+
+
+def test_who_has_no_credential_is_turned_away(two_tenants):
+    served, [(run, _), _] = two_tenants
+    for ask in (chat, streamed):
+        with pytest.raises(openai.AuthenticationError, match="bearer token"):
+            ask(served, run, LS)
+
+
+def test_what_is_another_tenants_is_told_like_what_is_not_there(two_tenants):
+    served, [(mine, _), (theirs, _)] = two_tenants
+    episode = chat(served, theirs, LS, key="awk_theirs").agentworld["episode"]
+    told = []
+    for run, name in [(theirs, episode), ("0" * 32, episode), (mine, episode), (mine, "0" * 32)]:
+        with pytest.raises(openai.NotFoundError) as caught:
+            chat(served, run, LS, key="awk_mine", **named(name))
+        told.append(str(caught.value).replace(run, "RUN").replace(name, "EPISODE"))
+    assert (told[0], told[2]) == (told[1], told[3])
+    with pytest.raises(openai.NotFoundError):
+        call(served, theirs, lambda client: client.models.retrieve(MODEL), "awk_mine")
+
+
+def test_every_failure_is_declared(serve):
+    paths = serve().http("GET", "/openapi.json").json()["paths"]
+    declared = paths["/runs/{run}/v1/chat/completions"]["post"]["responses"]
+    statuses = 200, 400, 401, 403, 404, 408, 409, 413, 422, 429, 431, 502, 503, 504
+    assert declared.keys() == set(map(str, statuses))
+    assert declared["200"]["content"].keys() == {"application/json", "text/event-stream"}
+    schema = declared["503"]["content"]["application/json"]["schema"]
+    assert schema == {"$ref": "#/components/schemas/ChatFailure"}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters()), inner),
+    max_leaves=5,
+)
+FIELDS = st.sampled_from([*PINNED, "metadata", "messages", "seed", "stream", "stream_options"])
+
+
+@pytest.fixture
+def opened(serve):
+    """A service with a run."""
+    served = serve()
+    return served, served.run()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.dictionaries(FIELDS | st.text(st.characters()), JSON, max_size=3))
+def test_whatever_is_sent_is_answered_or_refused_in_openais_words(opened, fields):
+    served, run = opened
+    body = {"model": MODEL, "messages": LS, **fields}
+    answer = served.http("POST", f"/runs/{run}/v1/chat/completions", body)
+    assert answer.status_code in (200, 400, 404)
+    if answer.status_code != 200:
+        assert answer.json()["error"]["message"]
+
+
+def test_steps_and_refusals_are_counted_under_this_door(opened):
+    served, run = opened
+    chat(served, run, LS)
+    for wrong in ({"model": "gpt-9"}, {"n": 2}):
+        with pytest.raises(openai.APIStatusError):
+            chat(served, run, LS, **wrong)
+    told = served.http("GET", "/metrics").text
+    assert 'agentworld_steps_total{door="openai"} 1.0' in told
+    for kind in ("not-found", "input"):
+        assert re.search(f'agentworld_refusals_total{{.*"{kind}".*}} 1.0', told)

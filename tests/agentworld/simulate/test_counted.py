@@ -1,0 +1,121 @@
+"""What a service did is what its metrics tell."""
+
+import json
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from starlette.testclient import TestClient
+
+import make
+from agentworld.errors import EngineError
+from make_service import OPENING, SIMULATOR, service
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """A client of a service whose engine says this."""
+
+    def start(answer):
+        client = TestClient(service(tmp_path, answer).app, "http://localhost").__enter__()
+        clients.append(client)
+        return client
+
+    clients = []
+    yield start
+    for client in clients:
+        client.__exit__()
+
+
+@pytest.fixture
+def http(serve):
+    return serve(lambda _: "[0] ~")
+
+
+def run_of(http):
+    return http.post("/runs", json=OPENING.model_dump(mode="json")).json()["run"]["id"]
+
+
+def told(http):
+    """Every sample by its name and the values of its labels."""
+    families = text_string_to_metric_families(http.get("/metrics").text)
+    return {
+        (sample.name.removeprefix("agentworld_"), *sample.labels.values()): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def step(http, episode, number, action="ls"):
+    return http.post("/steps", json={"episode": episode, "action": action, "step": number})
+
+
+def test_steps_are_counted_by_their_door_and_once(http):
+    run = run_of(http)
+    episode = http.post("/episodes", json={"run": run}).json()["episode"]
+    for number in (1, 2, 2):
+        step(http, episode, number)
+    with http.websocket_connect(f"/runs/{run}/ws") as socket:
+        for frame in ({"type": "reset"}, {"type": "step", "data": {"action": "ls"}}):
+            socket.send_text(json.dumps(frame))
+            socket.receive_text()
+    found = told(http)
+    assert (found["steps_total", "http"], found["steps_total", "openenv"]) == (2, 1)
+    for phase in ("queue", "engine", "ledger", "total"):
+        assert found["step_duration_seconds_count", phase] == 3
+    assert found["step_duration_seconds_sum", "total"] >= sum(
+        found["step_duration_seconds_sum", phase] for phase in ("queue", "engine", "ledger")
+    )
+    assert found["tokens_total", "output"] == 3 * len("[0] ~")
+    assert found["tokens_total", "input"] > 0
+    assert found["simulator_info", SIMULATOR] == 1
+
+
+def test_a_replay_was_never_at_an_engine(http):
+    run = run_of(http)
+    episode = http.post("/episodes", json={"run": run}).json()["episode"]
+    step(http, episode, 1)
+    source = {"episode": episode, "step": 1}
+    replay = http.post("/episodes", json={"run": run, "replay": source}).json()["episode"]
+    step(http, replay, 1)
+    found = told(http)
+    assert found["steps_total", "http"] == 2
+    assert found["step_duration_seconds_count", "engine"] == 1
+
+
+def test_episodes_are_counted_as_they_begin_and_end(http):
+    run = run_of(http)
+    task = make.task().model_dump(mode="json")
+    limited, closed, _left = (
+        http.post("/episodes", json={"run": run, **more}).json()["episode"]
+        for more in ({"turn_limit": 1}, {}, {"task": task})
+    )
+    step(http, limited, 1)
+    http.post(f"/episodes/{closed}/close")
+    found = told(http)
+    assert (found["episodes_begun_total",], found["open_episodes",]) == (3, 1)
+    assert (found["episodes_ended_total", "limit"], found["episodes_ended_total", "closed"]) == (
+        *(1, 1),
+    )
+    http.post(f"/runs/{run}/close", json={"final_weights": make.digest("final")})
+    found = told(http)
+    assert (found["episodes_ended_total", "closed"], found["open_episodes",]) == (2, 0)
+
+
+def test_what_was_asked_in_vain_is_counted_by_its_kind(serve):
+    def gone(_):
+        raise EngineError("gone")
+
+    http = serve(gone)
+    run = run_of(http)
+    episode = http.post("/episodes", json={"run": run}).json()["episode"]
+    step(http, episode, 1)
+    step(http, "nobody", 1)
+    http.get("/nowhere")
+    http.get("/manifest", headers={"host": "elsewhere.example"})
+    with http.websocket_connect(f"/runs/{run}/ws") as socket:
+        socket.send_text("garbage")
+        socket.receive_text()
+    found = told(http)
+    assert found["faults_total", "engine"] == 1
+    assert found["refusals_total", "not-found"] == 2
+    assert found["refusals_total", "input"] == 1

@@ -1,0 +1,182 @@
+"""What a service counts, as a Prometheus server reads it."""
+
+import re
+import subprocess
+import time
+import timeit
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+import make
+import prometheus
+from agentworld.engine.breaker import State
+from agentworld.errors import AccessFailure, EngineFailure
+from agentworld.records.usage import Usage
+from agentworld.simulate.metrics import Fault, Metrics, Refusal, Timings
+
+DOCS = Path(__file__).parents[3] / "docs/operate/metrics.md"
+STATES = {"http://one": "closed", "http://other": "open"}
+FREE = {"engine", "digest", "version", "python", "le"}
+"""Labels whose values are not ours to list."""
+
+
+def new(**told) -> Metrics:
+    known = {"open_episodes": lambda: 3, "states": lambda: STATES}
+    return Metrics(make.digest("simulator"), **{**known, **told})
+
+
+def families(metrics: Metrics):
+    return list(text_string_to_metric_families(metrics.render().body.decode()))
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
+    """The value of each series, by its name and the values of its labels."""
+    found = [sample for family in families(metrics) for sample in family.samples]
+    return {(sample.name, *sample.labels.values()): sample.value for sample in found}
+
+
+def busy(metrics: Metrics) -> None:
+    """Does one of everything."""
+    for door in ("http", "openenv", "openai", "mcp"):
+        metrics.stepped(door, Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
+    metrics.began()
+    for reason in ("done", "limit", "closed", "expired"):
+        metrics.ended(reason)
+    for kind in get_args(Refusal):
+        metrics.refused(kind)
+    for kind in get_args(Fault):
+        metrics.failed(kind)
+
+
+def test_a_step_counts_for_its_door_its_phases_and_its_tokens():
+    metrics = new()
+    metrics.stepped("openenv", Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
+    metrics.stepped("openenv", Timings(0.002, 0.3, 0.003, 0.305), Usage(100, 0, 5))
+    told = samples(metrics)
+    assert told["agentworld_steps_total", "openenv"] == 2
+    assert told["agentworld_steps_total", "http"] == 0
+    assert told["agentworld_step_duration_seconds_count", "engine"] == 2
+    assert told["agentworld_step_duration_seconds_sum", "engine"] == pytest.approx(0.5)
+    tokens = [told["agentworld_tokens_total", kind] for kind in ("input", "cached", "output")]
+    assert tokens == [300, 20, 15]
+
+
+def test_a_step_that_was_never_at_an_engine_is_not_counted_as_a_quick_one():
+    metrics = new()
+    metrics.stepped("http", Timings(ledger=0.003, total=0.004))
+    told = samples(metrics)
+    counts = [told["agentworld_step_duration_seconds_count", phase] for phase in Timings._fields]
+    assert counts == [0, 0, 1, 1]
+
+
+def test_a_bucket_holds_what_took_as_long_as_its_bound_or_less():
+    metrics = new()
+    for seconds in (0.0, 0.1, 0.11, 9_999.0):
+        metrics.stepped("http", Timings(total=seconds))
+    told = samples(metrics)
+    bounds = ("0.0001", "0.05", "0.1", "0.25", "120.0", "+Inf")
+    counts = [told["agentworld_step_duration_seconds_bucket", bound, "total"] for bound in bounds]
+    assert counts == [1, 1, 2, 3, 3, 4]
+
+
+def test_episodes_are_counted_as_they_begin_and_end():
+    metrics = new()
+    metrics.began()
+    metrics.began()
+    metrics.ended("expired", 2)
+    told = samples(metrics)
+    assert told["agentworld_episodes_begun_total",] == 2
+    assert told["agentworld_episodes_ended_total", "expired"] == 2
+
+
+def test_what_is_so_only_now_is_asked_for_at_each_scrape():
+    states, numbers = dict(STATES), iter([1, 5])
+    metrics = new(open_episodes=lambda: next(numbers), states=lambda: states)
+    assert samples(metrics)["agentworld_open_episodes",] == 1
+    states["http://one"] = "half-open"
+    told = samples(metrics)
+    assert told["agentworld_open_episodes",] == 5
+    now = [told["agentworld_engine_state", "http://one", state] for state in get_args(State)]
+    assert now == [0, 0, 1]
+
+
+def test_the_simulator_is_named_by_its_digest():
+    assert samples(new())["agentworld_simulator_info", make.digest("simulator")] == 1
+
+
+def test_a_refusal_and_a_fault_are_counted_apart_by_whoever_tells_them():
+    metrics = new()
+    metrics.refused("capacity")
+    metrics.failed("store")
+    for kind in ("capacity", "store", "internal"):
+        metrics.told(kind)
+    told = samples(metrics)
+    assert told["agentworld_refusals_total", "capacity"] == 2
+    assert told["agentworld_faults_total", "store"] == 2
+    assert told["agentworld_faults_total", "internal"] == 1
+
+
+def test_every_kind_of_problem_is_a_refusal_or_a_fault_and_none_is_both():
+    refusals, faults = set(get_args(Refusal)), set(get_args(Fault))
+    assert refusals & faults == set()
+    known = {*get_args(EngineFailure), *get_args(AccessFailure), "store", "unknown", "internal"}
+    assert known - refusals - faults == set()
+
+
+def test_a_service_has_the_same_series_from_its_first_moment_on():
+    metrics = new()
+    before = samples(metrics)
+    busy(metrics)
+    after = samples(metrics)
+    assert after.keys() == before.keys()
+    assert after != before
+
+
+def test_two_services_of_one_process_count_apart():
+    one, other = new(), new()
+    one.began()
+    assert samples(other)["agentworld_episodes_begun_total",] == 0
+
+
+def test_a_scrape_gets_the_form_that_it_asks_for():
+    metrics = new()
+    plain = metrics.render()
+    assert plain.content_type.startswith("text/plain; version=0.0.4")
+    modern = metrics.render("application/openmetrics-text;version=1.0.0;q=0.8,text/plain;q=0.5")
+    assert modern.content_type.startswith("application/openmetrics-text; version=1.0.0")
+    assert modern.body.endswith(b"# EOF\n")
+
+
+def test_a_step_costs_a_few_microseconds_of_the_processor():
+    metrics, timings, usage = new(), Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10)
+
+    def count() -> None:
+        metrics.stepped("http", timings, usage)
+
+    times = timeit.repeat(count, timer=time.process_time, number=1_000, repeat=20)
+    assert min(times) / 1_000 < 5e-6
+
+
+def test_the_docs_tell_every_metric_with_its_type_and_its_labels():
+    rows = [line.split(" | ") for line in DOCS.read_text().splitlines() if line.startswith("| `")]
+    words = re.compile(r"`(.+?)`")
+    told = {words.findall(row[0])[0]: (row[1], set(words.findall(row[2]))) for row in rows}
+    shown = {}
+    for family in families(new()):
+        labels = [pair for each in family.samples for pair in each.labels.items()]
+        listed = {value for name, value in labels if name not in FREE}
+        name = family.name + "_total" * (family.type == "counter")
+        shown[name] = family.type, {name for name, _ in labels} - {"le"} | listed
+    assert told == shown
+
+
+@pytest.mark.slow
+def test_prometheus_own_linter_has_nothing_to_say():
+    metrics = new()
+    busy(metrics)
+    command = [prometheus.program("promtool"), "check", "metrics"]
+    done = subprocess.run(command, input=metrics.render().body, capture_output=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, b"")

@@ -1,0 +1,112 @@
+"""The service against its own OpenAPI document, by somebody else's tool (Schemathesis): whatever it
+is sent, right or wrong, its answers are those that it declares. Nothing here names a route.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+import make_service
+
+PEERS = Path(__file__).parents[2] / "peers"
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "unsupported_method",
+)
+EXAMPLES = 30  # of each operation, and as many walks along links
+KNOWN = 80  # runs with an episode; many are closed on the way
+
+
+class Examined(NamedTuple):
+    """What came of it."""
+
+    said: str
+    status: int
+    operations: set[str]
+    answered: set[str]
+    """The operations that were answered with success at least once."""
+
+
+@pytest.fixture(scope="module")
+def examined(tmp_path_factory) -> Examined:
+    folder = tmp_path_factory.mktemp("openapi")
+    with make_service.listening(make_service.service(folder).app) as url:
+        (folder / "names").write_text(json.dumps(asyncio.run(_begin(url))))
+        done = _examine(f"{url}/openapi.json", folder)
+        paths = httpx.get(f"{url}/openapi.json").json()["paths"]
+    operations = {f"{method.upper()} {path}" for path in paths for method in paths[path]}
+    answered = {name for name, status in _answers(folder / "events") if 200 <= status < 300}
+    return Examined(done.stdout + done.stderr, done.returncode, operations, answered)
+
+
+async def _begin(url: str) -> list[tuple[str, str, str]]:
+    """Runs with an episode that has one step, and their simulator."""
+    world = make_service.SimulatorClient(url)
+    begun = []
+    for _ in range(KNOWN):
+        run = (await world.open_run(make_service.OPENING)).id
+        episode = await make_service.play(world, "echo a", run=run)
+        begun.append((run, episode, make_service.SIMULATOR))
+    await world.close()
+    return begun
+
+
+def _examine(document: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("schemathesis")
+    options = f"--seed 1 --max-examples {EXAMPLES} --generation-database none --no-color".split()
+    events = ["--report", "ndjson", "--report-ndjson-path", "events"]
+    command = [str(program), "run", document, "--checks", ",".join(CHECKS), *options, *events]
+    hooks = {"SCHEMATHESIS_HOOKS": "known_names", "NAMES": "names", "PYTHONPATH": str(PEERS)}
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **hooks},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def _answers(events: Path) -> Iterator[tuple[str, int]]:
+    """Each operation that was asked, and the status of the answer."""
+    for line in events.read_text().splitlines():
+        recorder = json.loads(line).get("ScenarioFinished", {}).get("recorder", {})
+        for case, interaction in recorder.get("interactions", {}).items():
+            asked = recorder["cases"][case]["value"]
+            status = (interaction["response"] or {}).get("status_code", 0)
+            yield f"{asked['method']} {asked['path']}", status
+
+
+@pytest.mark.slow
+def test_no_request_gets_an_answer_that_is_not_declared(examined):
+    assert examined.status == 0, examined.said
+
+
+@pytest.mark.slow
+def test_every_operation_was_answered_and_not_only_refused(examined):
+    assert examined.operations
+    assert examined.operations - examined.answered == set()
+
+
+def test_every_link_leads_to_an_operation_and_each_has_a_name_of_its_own(tmp_path):
+    paths = make_service.service(tmp_path).app.openapi()["paths"]
+    operations = [operation for path in paths.values() for operation in path.values()]
+    names = [operation["operationId"] for operation in operations]
+    assert len(set(names)) == len(names)
+    answers = [answer for operation in operations for answer in operation["responses"].values()]
+    links = [link["operationId"] for answer in answers for link in answer.get("links", {}).values()]
+    assert links
+    assert set(links) - set(names) == set()

@@ -1,0 +1,65 @@
+"""What an agent may call is a part of what its world reads, whoever began the episode."""
+
+import pytest
+
+import make
+
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string", "maxLength": 9.0}}}
+TOOL = {"name": "read", "description": "Reads a file.", "input_schema": SCHEMA}
+LINE = (
+    '{"name":"read","description":"Reads a file.","inputSchema":'
+    '{"properties":{"path":{"maxLength":9,"type":"string"}},"type":"object"}}'
+)
+
+
+@pytest.fixture
+def served(serve):
+    return serve()
+
+
+def prompts(served):
+    """The system messages that the engine read."""
+    return [asked.messages[0]["content"] for asked in served.engine.asked]
+
+
+def test_the_tools_stand_between_the_pinned_prompt_and_the_start(served):
+    served.step(served.reset(tools=[TOOL], initial_state="rimo.txt"), "ls", 1)
+    assert prompts(served) == [f"{make.manifest().system_prompt}\n{LINE}\nrimo.txt"]
+
+
+def test_another_replica_reads_the_same(serve):
+    one, other = serve(), serve()
+    episode = one.reset(tools=[TOOL])
+    one.step(episode, "ls", 1)
+    other.step(episode, "ls", 2)
+    assert prompts(one) == prompts(other)
+
+
+def test_a_fork_and_a_replay_keep_the_tools_and_may_have_no_others(served):
+    run = served.run()
+    episode = served.reset(run, tools=[TOOL])
+    served.step(episode, "ls", 1)
+    source = {"episode": episode, "step": 1}
+    forked = served.reset(run, fork=source)
+    assert [tool.name for tool in served.ledger.episode(forked).opening.tools] == ["read"]
+    for way in ("fork", "replay"):
+        body = {"run": run, way: source, "tools": [TOOL]}
+        refused = served.http("POST", "/episodes", body)
+        assert refused.status_code == 422
+        assert "takes tools from it" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "problem"),
+    [
+        ({**TOOL, "name": "two words"}, "pattern"),
+        ({**TOOL, "input_schema": {"type": "object", "pattern": "("}}, "missing )"),
+        ({**TOOL, "input_schema": {"type": "object", "$ref": "http://127.0.0.1:9"}}, "127.0.0.1"),
+        ({**TOOL, "input_schema": {"type": "object", "maxProperties": 2**60}}, "digest"),
+    ],
+    ids=["name", "pattern", "elsewhere", "number"],
+)
+def test_an_episode_begins_with_no_tool_that_cannot_be_called(served, tool, problem):
+    refused = served.http("POST", "/episodes", {"run": served.run(), "tools": [tool]})
+    assert refused.status_code == 422
+    assert problem in refused.json()["error"]["message"]
