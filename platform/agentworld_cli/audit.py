@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, trees
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, trees
 
 if TYPE_CHECKING:
     from agentworld.audit.verify import RunVerification
@@ -29,13 +29,14 @@ def agent(
 
     chain = audit_agent(VersionRef.parse(version), open_sources(Path(store)))
     if as_json:
-        print(chain.model_dump_json(indent=2))
+        show_json(chain)
         return
-    tree = Tree(f"agent [bold]{chain.agent}[/] {brief(chain.artifact)}")
+    tree = Tree(f"agent [bold]{_shown(chain.agent)}[/] {brief(chain.artifact)}")
     run = tree.add(f"run {chain.run.id}: {_served(chain.run.num_episodes, chain.run.num_steps)}")
     run.add(_state(chain.evidence))
     simulator = run.add(f"simulator {chain.simulator}")
-    world = simulator.add(f"world model {chain.world_model} {brief(chain.world_model_artifact)}")
+    name = _shown(chain.world_model)
+    world = simulator.add(f"world model {name} {brief(chain.world_model_artifact)}")
     for stage in reversed(chain.stages):
         world = world.add(f"{stage.stage} {brief(stage.artifact)}, recipe {brief(stage.recipe)}")
     world.add(f"data {chain.data}")
@@ -65,12 +66,12 @@ def simulator(
 
     found = audit_simulator(digest, open_sources(Path(store)))
     if as_json:
-        print(found.model_dump_json(indent=2))
+        show_json(found)
         return
     tree = Tree(f"simulator {found.simulator}")
-    tree.add(f"world model {found.world_model} {brief(found.world_model_artifact)}")
+    tree.add(f"world model {_shown(found.world_model)} {brief(found.world_model_artifact)}")
     for made in found.agents:
-        branch = tree.add(f"agent [bold]{made.agent}[/] {brief(made.artifact)}")
+        branch = tree.add(f"agent [bold]{_shown(made.agent)}[/] {brief(made.artifact)}")
         ran = branch.add(f"run {made.run.id}: {_served(made.run.num_episodes, made.run.num_steps)}")
         _add_evidence(ran, found.evidence.get(made.run.id))
     for run in found.other_runs:
@@ -85,8 +86,8 @@ def _served(num_episodes: int, num_steps: int) -> str:
     return f"{num_episodes} episodes, {num_steps} steps served"
 
 
-def _shown(text: str) -> str:
-    return escape(plain(text))
+def _shown(text: str | None) -> str:
+    return escape(plain(str(text)))
 
 
 def _state(found: "RunVerification | None") -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from agentworld_cli.show import Json, console
+from agentworld_cli.show import Json, console, show_json
 
 if TYPE_CHECKING:
     from agentworld_cli.follow import Followed
@@ -47,7 +47,7 @@ def demo(
     except OSError as error:
         raise translated(error, job.store) from error
     if as_json:
-        print(summary.model_dump_json(indent=2))
+        show_json(summary)
     else:
         show_summary(job.folders, summary)
         console.print(f"figures: {job.store / 'summary.json'}\nreport: {page}", soft_wrap=True)

@@ -8,7 +8,7 @@ import typer
 
 from agentworld_cli.plain import plain
 from agentworld_cli.service import Url, ask
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_record
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json, show_record
 from agentworld_cli.transcript import transcript
 from agentworld_cli.verification import show_verification
 
@@ -33,7 +33,7 @@ def list_episodes(
     ledger = existing_ledger(Path(store))
     told = map(_summary, ledger.episodes(ledger.run(run).id))
     if as_json:
-        print(json.dumps(list(told), indent=2))
+        show_json(list(told))
         return
     for each in told:
         task = plain(str(each["task"] or "no task"))
@@ -55,7 +55,7 @@ def show(
     else:
         found = existing_ledger(Path(store)).episode(episode)
     if as_json:
-        print(write_episode(found).decode())
+        show_json(json.loads(write_episode(found)))
     else:
         print("\n".join(transcript(found)))
 
@@ -88,7 +88,10 @@ def fork(
         return await client.begin(EpisodeOpening(run=into, fork=source))
 
     begun = ask(url, begin)
-    print(begun.model_dump_json(indent=2) if as_json else begun.episode)
+    if as_json:
+        show_json(begun)
+    else:
+        print(plain(begun.episode))
 
 
 @app.command("replay")
@@ -124,9 +127,9 @@ def erase(
         raise InputError(f"this erases the texts of episode {episode} for good; add --yes")
     existing_ledger(Path(store)).erase_texts(episode)
     if as_json:
-        print(json.dumps({"episode": episode}))
+        show_json({"episode": episode})
     else:
-        print(f"erased the texts of episode {episode}")
+        print(f"erased the texts of episode {plain(episode)}")
 
 
 def _summary(episode: "Episode") -> dict[str, object]:

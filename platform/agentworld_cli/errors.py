@@ -16,6 +16,7 @@ _EXIT_CODES: tuple[tuple[type[AgentworldError], int], ...] = (
     (errors.SimulatorError, 6),
     (errors.StoreError, 7),
     (errors.EvidenceError, 8),
+    (errors.AccessError, 9),
     (AgentworldError, 1),
 )
 _DEFECT = 1

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from agentworld_cli.show import DEFAULT_STORE, Json, Store
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
 
 app = typer.Typer(help="Keys that sign.", no_args_is_help=True)
 
@@ -40,4 +40,7 @@ def rotate(
     from agentworld.steps.keys import rotate_key
 
     made = rotate_key(Path(store), whose)
-    print(made.model_dump_json(indent=2) if as_json else made.key)
+    if as_json:
+        show_json(made)
+    else:
+        print(made.key)

@@ -10,10 +10,12 @@ from agentworld_cli import (
     agent,
     alias,
     audit,
+    cost,
     data,
     demo,
     episode,
     evaluate,
+    key,
     keys,
     pipeline,
     run,
@@ -48,6 +50,8 @@ app.add_typer(episode.app, name="episode")
 app.add_typer(agent.app, name="agent")
 app.add_typer(alias.app, name="alias")
 app.add_typer(audit.app, name="audit")
+app.command()(cost.cost)
+app.add_typer(key.app, name="key")
 app.add_typer(keys.app, name="keys")
 app.add_typer(pipeline.app, name="pipeline")
 

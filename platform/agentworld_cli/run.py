@@ -1,6 +1,5 @@
 """Runs: opened and closed at a service, told and checked from a store."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,12 +7,12 @@ import typer
 
 from agentworld_cli.plain import plain
 from agentworld_cli.service import Url, ask
-from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_record
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, show_record
 from agentworld_cli.verification import show_verification
 
 if TYPE_CHECKING:
     from agentworld.client.simulator import SimulatorClient
-    from agentworld.records.run import AgentRun
+    from agentworld.records.run import AgentRun, OpenedRun
 
 app = typer.Typer(help="Runs of agents in simulators.", no_args_is_help=True)
 
@@ -67,14 +66,22 @@ def open_run(
     by: Annotated[str, typer.Option(metavar="WHO", help="Who asks for it.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Begin a run that starts from these weights, and print its id."""
-    from agentworld.records.run import RunOpening
+    """Begin a run that starts from these weights, and print its id; as JSON, its token too."""
+    from agentworld.records.run import OpenedRun, RunOpening
 
     opening = RunOpening(
         agent=agent, starting_weights=weights, simulator=simulator or None, opened_by=by
     )
-    run = ask(url, lambda client: client.open_run(opening))
-    print(run.model_dump_json(indent=2) if as_json else run.id)
+
+    async def begin(client: "SimulatorClient") -> "OpenedRun":
+        run = await client.open_run(opening)
+        return OpenedRun(run=run, token=client.run_token or "")
+
+    opened = ask(url, begin)
+    if as_json:
+        show_json({**opened.run.model_dump(mode="json"), "token": opened.token})
+    else:
+        print(plain(opened.run.id))
 
 
 @app.command("close")
@@ -93,17 +100,20 @@ def close_run(
 @app.command("list")
 def list_runs(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Print the runs of a store, the newest first."""
+    from agentworld.records.run import LOCAL_TENANT
     from agentworld.steps.ledger import existing_ledger
 
     runs = existing_ledger(Path(store)).runs()
     if as_json:
-        print(json.dumps([run.model_dump(mode="json") for run in runs], indent=2))
+        show_json([run.model_dump(mode="json") for run in runs])
         return
     for run in runs:
         ending = f"made {brief(run.final_weights)}" if run.closing else "open"
+        whose = "" if run.tenant == LOCAL_TENANT else f" for tenant {plain(run.tenant)}"
         print(
             f"{run.id}  {run.opening.purpose} of {plain(run.opening.agent)} in"
-            f" {brief(run.simulator)}, {run.num_episodes} episodes, {run.num_steps} steps, {ending}"
+            f" {brief(run.simulator)}{whose}, {run.num_episodes} episodes, {run.num_steps} steps,"
+            f" {ending}"
         )
 
 

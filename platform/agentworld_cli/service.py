@@ -15,11 +15,15 @@ _Answer = TypeVar("_Answer")
 
 
 def ask(url: str, question: "Callable[[SimulatorClient], Awaitable[_Answer]]") -> _Answer:
-    """What the service at an address answers."""
+    """What the service at an address answers to who comes with AGENTWORLD_CREDENTIAL."""
+    from agentworld.client.credential import ClientSettings
     from agentworld.client.simulator import SimulatorClient
 
+    # From the environment: everybody on this machine can read the words of a command.
+    credential = ClientSettings().credential.get_secret_value().strip()
+
     async def work() -> _Answer:
-        client = SimulatorClient(url)
+        client = SimulatorClient(url, credential=credential or None)
         try:
             return await question(client)
         finally:

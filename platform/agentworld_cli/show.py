@@ -10,6 +10,8 @@ import typer
 from pydantic import BaseModel
 from rich.console import Console
 
+from agentworld_cli.plain import plain
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RecipeName = Annotated[str, typer.Option(help="A recipe's file, or the name of a shipped one.")]
 Store = Annotated[str, typer.Option(help="The folder of steps, registry and ledger.")]
@@ -22,13 +24,20 @@ trees = Console(width=max(console.width, 120), highlight=False)
 """Never cuts a digest off; a narrower terminal wraps by itself."""
 
 
+def show_json(value: object) -> None:
+    """Printable ASCII: what is meant for a machine is seen by people too."""
+    told = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    print(json.dumps(told, indent=2).replace("\x7f", r"\u007f"))
+
+
 def show_record(record: BaseModel, *, as_json: bool) -> None:
     """A record's fields, one in a line."""
     if as_json:
-        print(record.model_dump_json(indent=2))
+        show_json(record)
         return
     for name, value in _flat(record.model_dump(mode="json")):
-        print(f"{name:<32} {value!r}" if isinstance(value, str) else f"{name:<32} {value}")
+        # As Python writes a text, also where it stands in a list.
+        print(f"{plain(name):<32} {value!r}")
 
 
 def show_step(step: Callable[..., str], *arguments: object, as_json: bool) -> None:
@@ -38,7 +47,7 @@ def show_step(step: Callable[..., str], *arguments: object, as_json: bool) -> No
     """
     with redirect_stdout(sys.stderr):
         folder = step(*arguments)
-    print(json.dumps({"folder": folder}) if as_json else folder)
+    print(json.dumps({"folder": folder}) if as_json else plain(folder))
 
 
 def brief(digest: str | None) -> str:

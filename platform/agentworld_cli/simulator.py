@@ -1,6 +1,5 @@
 """Simulators: what becomes one, what is known of it, and serving it."""
 
-import json
 import sys
 import time
 from contextlib import redirect_stdout
@@ -19,6 +18,7 @@ from agentworld_cli.show import (
     Store,
     brief,
     console,
+    show_json,
     show_record,
 )
 
@@ -153,7 +153,7 @@ def list_simulators(store: Store = DEFAULT_STORE, as_json: Json = False) -> None
 
     found = summaries(Path(store))
     if as_json:
-        print(json.dumps([each.model_dump(mode="json") for each in found], indent=2))
+        show_json([each.model_dump(mode="json") for each in found])
         return
     for each in found:
         state = "validated" if each.validated else "unvalidated"
@@ -174,7 +174,7 @@ def verify(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = Fals
         found.verify(tick)
     verified = {"simulator": found.digest, "files": len(found.manifest.files)}
     if as_json:
-        print(json.dumps(verified))
+        show_json(verified)
     elif found.manifest.artifact:
         print(f"{found.digest} and its {verified['files']} files are as they were pinned")
     else:
@@ -184,12 +184,23 @@ def verify(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = Fals
 @app.command()
 def serve(
     simulator: _Which,
+    access: Annotated[
+        str,
+        typer.Option(
+            metavar="local|FILE",
+            help="Who may come: everybody on this machine, or whom this file names.",
+        ),
+    ],
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Where; without it, a free one.")
+    ] = None,
     concurrency: Annotated[
         int | None, typer.Option(min=1, help="Requests to the engine that are under way at once.")
     ] = None,
     store: Store = DEFAULT_STORE,
 ) -> None:
-    """Answer agents until interrupted."""
+    """Answer agents until interrupted, on this machine's loopback."""
+    from agentworld.simulate.local import Listening
     from agentworld.steps.serving import pinned_engine, served_at
     from agentworld.steps.simulators import find
 
@@ -198,7 +209,7 @@ def serve(
     if concurrency:
         engine = engine.model_copy(update={"concurrency": concurrency})
     logs = Path(store) / "logs" / found.folder.name
-    with served_at(found.folder, engine, Path(store), logs) as url:
+    with served_at(found.folder, engine, Path(store), logs, Listening(access, port)) as url:
         console.print(f"{simulator} answers at {url}", soft_wrap=True)
         while True:
             time.sleep(3600)
@@ -209,7 +220,7 @@ def _show_pinned(simulator: "PinnedSimulator", *, as_json: bool) -> None:
     validated = bool(simulator.reports)
     if as_json:
         told = {"simulator": simulator.digest, "folder": str(simulator.folder)}
-        print(json.dumps({**told, "validated": validated}))
+        show_json({**told, "validated": validated})
         return
     if not validated:
         sys.stderr.write("unvalidated: nobody has attached an evaluation yet\n")

@@ -13,8 +13,8 @@ _ERASED = "(erased)"
 
 def transcript(episode: "Episode") -> Iterator[str]:
     """The lines; what an agent or a world said is indented, so that it cannot pose as another."""
-    yield f"episode {episode.id} of run {plain(episode.run)}"
-    yield f"simulator {episode.simulator}"
+    yield f"episode {plain(episode.id)} of run {plain(episode.run)}"
+    yield f"simulator {plain(episode.simulator)}"
     for name, text in _beginnings(episode):
         yield f"{name}:"
         yield from _indented(text)
@@ -24,7 +24,7 @@ def transcript(episode: "Episode") -> Iterator[str]:
         yield from _indented(step.observation)
         if told := ", ".join(_outcome(step)):
             yield f"  {told}"
-    yield f"ended: {episode.closed}" if episode.closed else "open"
+    yield f"ended: {plain(episode.closed)}" if episode.closed else "open"
 
 
 def _beginnings(episode: "Episode") -> Iterator[tuple[str, str | None]]:
@@ -37,9 +37,14 @@ def _beginnings(episode: "Episode") -> Iterator[tuple[str, str | None]]:
     yield "start", opening.start
     if opening.simulation_instruction:
         yield "simulation instruction", opening.simulation_instruction
+    if opening.tools:
+        yield "tools", "\n".join(f"{tool.name}: {tool.description}" for tool in opening.tools)
     for name, source in (("fork", opening.fork), ("replay", opening.replay)):
         if source:
             yield name, f"of the first {source.step} steps of episode {source.episode}"
+    for number, turn in enumerate(opening.given, 1):
+        yield f"given action {number}", turn.action
+        yield f"given observation {number}", turn.observation
 
 
 def _indented(text: str | None, mark: str = "") -> Iterator[str]:

@@ -17,7 +17,7 @@ def show_verification(found: "RunVerification | EpisodeVerification", *, as_json
         show_record(found, as_json=True)
     else:
         for name, value in found.model_dump(mode="json", exclude={"problems"}).items():
-            print(f"{name:<32} {value}")
+            print(f"{name:<32} {plain(str(value))}")
         for problem in found.problems:
             print(f"{'problem':<32} {plain(problem)}")
     if found.problems:

@@ -184,7 +184,12 @@ def test_a_store_without_a_registry_stays_empty(capsys, monkeypatch, tmp_path, c
     assert not (tmp_path / "gone").exists()
 
 
-NAMING = ["simulator show", "simulator verify", "simulator serve", "alias set production"]
+NAMING = [
+    "simulator show",
+    "simulator verify",
+    "simulator serve --access local",
+    "alias set production",
+]
 
 
 @pytest.mark.parametrize("command", NAMING)

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import make
+import make_access
 import make_service
 from agentworld.evidence.keys import STEP_KEYS, load_signer
 from agentworld.evidence.weights import RunWeights, sign_weights
@@ -155,3 +156,41 @@ def test_a_store_without_a_ledger_stays_empty(call, tmp_path, verb):
     done = call(f"run {verb} --store {tmp_path}")
     assert "holds no ledger" in done.error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tenants_run_is_listed_and_shown_as_theirs(call, played):
+    run = played.ledger.open_run(make_service.OPENING, make_service.SIMULATOR, None, "acme").id
+    theirs, local = call(f"run list --store {played.store}").out.splitlines()
+    assert theirs.startswith(f"{run}  training of terminal-agent in sha256:")
+    assert theirs.endswith(" for tenant acme, 0 episodes, 0 steps, open")
+    assert "tenant" not in local
+    told = json.loads(call(f"run list --store {played.store} --json").out)
+    assert [each["tenant"] for each in told] == ["acme", "local"]
+    assert "'acme'" in call(f"run show {run} --store {played.store}").out
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    """The address of a service that asks who is there."""
+    served = make_service.service(tmp_path, access=make_access.Checked(tmp_path))
+    with make_service.listening(served.app) as url:
+        yield url
+
+
+def test_a_command_comes_with_the_credential_of_its_environment(call, guarded, monkeypatch):
+    words = f"run open --agent a --weights {FINAL} --url {guarded}"
+    nobody = call(words)
+    assert (nobody.code, nobody.out) == (6, "")
+    assert "an API key" in nobody.error
+    monkeypatch.setenv("AGENTWORLD_CREDENTIAL", make_access.key("acme-agent") + "\n")
+    opened = json.loads(call(f"{words} --json").out)
+    assert (opened["tenant"], opened["opening"]["opened_by"]) == ("acme", "acme/agent")
+    monkeypatch.setenv("AGENTWORLD_CREDENTIAL", opened["token"])
+    shown = call(f"run show {opened['id']} --url {guarded} --json")
+    assert json.loads(shown.out)["id"] == opened["id"]
+    assert call(words).code == 6
+
+
+def test_a_credential_may_stand_in_the_address(call, guarded):
+    there = guarded.replace("http://", f"http://me:{make_access.key('acme-agent')}@")
+    assert call(f"run open --agent a --weights {FINAL} --url {there}").code == 0

@@ -77,15 +77,15 @@ def test_an_endpoints_world_has_no_files_to_sign(call, tmp_path):
 
 @pytest.fixture
 def served_with(monkeypatch):
-    """The engines that simulators were served with, none of which is started."""
-    engines = []
+    """The engines that simulators were served with, and where; none of them is started."""
+    found = []
 
-    def served_at(_folder, engine, _store, _logs):
-        engines.append(engine)
+    def served_at(_folder, engine, _store, _logs, at):
+        found.append((engine, at))
         raise InputError("this is not started")
 
     monkeypatch.setattr(serving, "served_at", served_at)
-    return engines
+    return found
 
 
 def test_a_simulator_is_served_by_its_pinned_engine(call, tmp_path, served_with):
@@ -100,16 +100,38 @@ def test_a_simulator_is_served_by_its_pinned_engine(call, tmp_path, served_with)
         context_tokens=512,
     )
     digest = make.pinned(tmp_path, **manifest.model_dump()).digest
-    call("simulator", "serve", digest, status=2)
-    call("simulator", "serve", digest, "--concurrency", "3", status=2)
+    call("simulator", "serve", digest, "--access", "local", status=2)
+    call("simulator", "serve", digest, "--access", "local", "--concurrency", "3", status=2)
     three = recipe.model_copy(update={"concurrency": 3})
-    assert served_with == [recipe, three]
+    assert [engine for engine, _ in served_with] == [recipe, three]
 
 
 def test_an_endpoints_world_is_served_without_a_recipe(call, tmp_path, served_with):
     simulator = make.pinned(tmp_path, artifact=None, files={}, engine=THERE)
-    call("simulator", "serve", simulator.digest, "--concurrency", "2", status=2)
-    assert [engine.concurrency for engine in served_with] == [2]
+    words = ("--access", "local", "--concurrency", "2")
+    call("simulator", "serve", simulator.digest, *words, status=2)
+    assert [engine.concurrency for engine, _ in served_with] == [2]
+
+
+def test_who_may_come_and_where_is_what_was_said(call, tmp_path, served_with):
+    digest = make.pinned(tmp_path).digest
+    for words in (["local"], ["access.yaml", "--port", "8001"]):
+        call("simulator", "serve", digest, "--access", *words, status=2)
+    assert [at for _, at in served_with] == [("local", None), ("access.yaml", 8001)]
+
+
+def test_a_simulator_is_not_served_where_nobody_says_who_may_come(call, tmp_path, served_with):
+    digest = make.pinned(tmp_path).digest
+    assert "--access" in call("simulator", "serve", digest, status=2)
+    assert served_with == []
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "http"])
+def test_a_port_that_is_none_is_refused(call, tmp_path, served_with, port):
+    digest = make.pinned(tmp_path).digest
+    words = ("--access", "local", "--port", port)
+    assert "--port" in call("simulator", "serve", digest, *words, status=2)
+    assert served_with == []
 
 
 def test_an_endpoint_and_a_file_are_a_world_that_is_told_to_be_unverifiable(call, tmp_path):

@@ -1,5 +1,5 @@
 import make
-from agentworld.records.episode import Confidence, EpisodeOpening, Source
+from agentworld.records.episode import Confidence, EpisodeOpening, Exchange, Source
 from agentworld_cli.transcript import transcript
 
 
@@ -30,6 +30,13 @@ def test_what_was_shown_cannot_pose_as_another_step():
     assert all(line.isprintable() for line in lines)
 
 
+def test_the_tools_of_an_episode_are_told():
+    tool = {"name": "ls", "description": "Lists files.", "input_schema": {"type": "object"}}
+    opening = EpisodeOpening(run="r", tools=[tool])
+    lines = list(transcript(make.episode()._replace(opening=opening)))
+    assert lines[lines.index("tools:") + 1] == "  ls: Lists files."
+
+
 def test_where_an_episode_came_from_and_how_sure_it_was_is_told():
     fork = EpisodeOpening(
         run="r", fork=Source(episode="other", step=2), simulation_instruction="be"
@@ -40,6 +47,14 @@ def test_where_an_episode_came_from_and_how_sure_it_was_is_told():
     assert "  of the first 2 steps of episode other" in lines
     assert lines[lines.index("simulation instruction:") + 1] == "  be"
     assert lines[-2:] == ["  the turn limit, low confidence", "open"]
+
+
+def test_turns_that_were_given_are_told_apart_from_steps():
+    turn = Exchange(action="ls", observation="[0] ~\nstep 1:")
+    played = make.episode("a")._replace(opening=EpisodeOpening(run="r", given=(turn,)))
+    lines = list(transcript(played))
+    told = ["given action 1:", "  ls", "given observation 1:", "  [0] ~", "  step 1:", "step 1:"]
+    assert lines[4:10] == told
 
 
 def test_erased_texts_are_told():

@@ -1,0 +1,108 @@
+"""What runs used, and what that costs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from agentworld_cli.plain import plain
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
+
+if TYPE_CHECKING:
+    from agentworld.audit.cost import Cost, Costs
+
+_By = Literal["tenant", "run", "episode"]
+
+_NAMES: dict[_By, tuple[str, ...]] = {
+    "tenant": ("tenant",),
+    "run": ("run", "tenant", "agent"),
+    "episode": ("episode", "run"),
+}
+
+# A number that is cut off is another number; a narrower terminal wraps by itself.
+_wide = Console(width=1_000, highlight=False)
+_WIDEST_NAME = 40
+
+
+def cost(
+    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Only what is this one's.")] = "",
+    run: Annotated[str, typer.Option(metavar="RUN", help="Only this run.")] = "",
+    episode: Annotated[str, typer.Option(metavar="EPISODE", help="Only this episode.")] = "",
+    by: Annotated[
+        _By | None,
+        typer.Option(help="A line for each: a run, or an episode where a run is named."),
+    ] = None,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Print what the runs of a store used and cost, the newest first.
+
+    Counted are answered steps, each with the retries and the further samples
+    that led to it: tokens of prompts (the cached ones are a part of them) and of
+    answers, and the seconds from each request to its answer. A step that failed
+    in the end is in the service's metrics alone, as one that failed. A step that
+    a fork copied, or that was answered from the record, used nothing.
+
+    Prices are what the environment names:
+
+    AGENTWORLD_PRICE_PER_MILLION_INPUT_TOKENS    with the next, or neither
+    AGENTWORLD_PRICE_PER_MILLION_OUTPUT_TOKENS
+    AGENTWORLD_PRICE_PER_MILLION_CACHED_TOKENS   unset: as other input
+    AGENTWORLD_PRICE_PER_ENGINE_HOUR             of one request at a time
+    AGENTWORLD_PRICE_CURRENCY                    a label
+
+    Where nothing has a price, a - stands for the money.
+    """
+    from agentworld.audit.cost import Prices, costs
+    from agentworld.steps.ledger import existing_ledger
+
+    named = {"tenant": tenant, "run": run, "episode": episode}
+    of = {name: value for name, value in named.items() if value}
+    share = by or ("episode" if run or episode else "run")
+    told = costs(existing_ledger(Path(store)), Prices.named(), share, **of)
+    if as_json:
+        show_json(told)
+    else:
+        _wide.print(_table(told, share))
+
+
+def _table(told: "Costs", by: _By) -> Table:
+    """A line for each, and their total."""
+    from agentworld.records.run import LOCAL_TENANT
+
+    tenants = {each.tenant for each in told.costs} - {LOCAL_TENANT}
+    names = [name for name in _NAMES[by] if name in (by, "run", "agent") or tenants]
+    footers = ["total", *[""] * (len(names) - 1)]
+    table = Table(
+        *(
+            Column(name, footer, overflow="fold", max_width=_WIDEST_NAME)
+            for name, footer in zip(names, footers, strict=True)
+        ),
+        box=SIMPLE,
+        show_edge=False,
+        pad_edge=False,
+        show_footer=True,
+    )
+    for name, total in _figures(told.total, told.currency).items():
+        table.add_column(Text(name), Text(total), justify="right", no_wrap=True)
+    for each in told.costs:
+        shown = (plain(getattr(each, name)) for name in names)
+        table.add_row(*map(Text, (*shown, *_figures(each, told.currency).values())))
+    return table
+
+
+def _figures(cost: "Cost", currency: str) -> dict[str, str]:
+    """By their headings."""
+    return {
+        "episodes": f"{cost.num_episodes:,}",
+        "steps": f"{cost.num_steps:,}",
+        "input": f"{cost.input_tokens:,}",
+        "cached": f"{cost.cached_tokens:,}",
+        "output": f"{cost.output_tokens:,}",
+        "engine s": f"{cost.engine_seconds:,.1f}",
+        plain(currency) or "money": "-" if cost.money is None else f"{cost.money:,}",
+    }

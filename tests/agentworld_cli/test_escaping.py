@@ -1,0 +1,211 @@
+"""What agents and worlds say is shown by every command, and can do nothing to who looks at it."""
+
+import asyncio
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+import typer.main
+
+import make
+import make_service
+from agentworld.audit.sources import Sources
+from agentworld.client.simulator import SIMULATOR_HEADER, SimulatorClient
+from agentworld.client.trajectory import TrajectoryLog
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.episode import Episode, EpisodeOpening
+from agentworld.records.run import RunOpening
+from agentworld.steps import sources
+from agentworld.steps.ledger import open_evidence, open_ledger
+from agentworld_cli.main import app
+
+SAYS = "\x1b[2J\x1b]52;c;ZXZpbA==\x07 \x9b1A\x7f\r\x08 \u202egpj.exe\u2066 \u2028 \ud800 \U000e0041"
+"""Clears a screen, writes a clipboard, goes up a line, turns what follows around, hides."""
+POSES = "\nstep 9:\n  > rm\nended: done\n\x1b[8m"
+"""What would be taken for the transcript's own words."""
+NASTY = SAYS + POSES
+WORDS = NASTY.replace("\ud800", "")
+
+SHOWING = [
+    "run list --store {store}",
+    "run show {run} --store {store}",
+    "run show {run} --url {url}",
+    "run verify {run} --store {store}",
+    "run join {run} --trajectory {store}/log --store {store}",
+    "run export {run} --out {store}/out --store {store}",
+    "episode list {run} --store {store}",
+    "episode show {episode} --store {store}",
+    "episode show {episode} --url {url}",
+    "episode verify {episode} --store {store}",
+    "episode fork {episode} --step 1 --url {url}",
+    "episode replay {episode} --url {url}",
+    "audit simulator {simulator} --store {store}",
+    "cost --store {store}",
+    "cost --run {run} --store {store}",
+    "alias list --store {store}",
+    "simulator list --store {store}",
+]
+NAMED = ["run open", "run close", "episode close", "episode erase", "audit agent", "agent validate"]
+"""Their results are names of ours, or what these tests would have to train."""
+
+
+def parrot(messages):
+    """Shows the action, without its `echo`, to whoever looks."""
+    return messages[-1]["content"].removeprefix("echo ")
+
+
+@pytest.fixture(scope="module")
+def nasty(tmp_path_factory):
+    """A store and a service with an episode of nasty texts; what is in it, by name."""
+    store = tmp_path_factory.mktemp("nasty")
+    served = make_service.service(store, parrot)
+    pinned = make.pinned(store)
+    opening = RunOpening(
+        agent=WORDS, starting_weights=make.digest("starting"), opened_by=WORDS, simulator=None
+    )
+
+    async def work(url):
+        with TrajectoryLog(store / "log") as trajectory:
+            client = SimulatorClient(url, trajectory=trajectory)
+            run = await client.open_run(opening)
+            task = make.task(id=WORDS, instruction=WORDS)
+            told = EpisodeOpening(run=run.id, task=task, simulation_instruction=WORDS)
+            begun = await client.begin(told)
+            for _ in range(2):
+                await client.step(begun.episode, f"echo {NASTY}")
+            await client.close()
+            return {"run": run.id, "episode": begun.episode}
+
+    with make_service.listening(served.app) as url:
+        names = asyncio.run(work(url))
+        served.seal()
+        yield {"store": store, "url": url, "simulator": pinned.digest, **names}
+
+
+@pytest.fixture(autouse=True)
+def empty_registry(monkeypatch):
+    """Nothing was registered in these stores, and a run's record is read all the same."""
+
+    def open_sources(store):
+        return Sources(MemoryRegistry(), open_ledger(store), store, open_evidence(store))
+
+    monkeypatch.setattr(sources, "open_sources", open_sources)
+
+
+def harmless(text: str) -> bool:
+    return all(character.isprintable() or character == "\n" for character in text)
+
+
+@pytest.mark.parametrize("form", ["", " --json"], ids=["for people", "for machines"])
+@pytest.mark.parametrize("words", SHOWING)
+def test_no_command_lets_a_text_do_anything(call, nasty, words, form):
+    done = call(words.format(**nasty) + form)
+    assert done.code == 0
+    assert harmless(done.out + done.error)
+    assert form == "" or done.out.isascii()
+
+
+def test_every_command_that_names_a_run_or_an_episode_is_tried_here():
+    group = typer.main.get_command(app)
+    nouns = ("run", "episode", "audit", "agent")
+    commands = {f"{noun} {verb}" for noun in nouns for verb in group.commands[noun].commands}
+    tried = {" ".join(words.split()[:2]) for words in SHOWING}
+    assert commands == (tried & commands) | set(NAMED)
+
+
+@pytest.mark.parametrize("where", ["--store {store}", "--url {url}"])
+def test_a_transcript_shows_it_all_and_no_text_poses_as_the_transcripts_own_words(
+    call, nasty, where
+):
+    out = call(f"episode show {nasty['episode']} {where}".format(**nasty)).out
+    own = [line for line in out.splitlines() if not line.startswith("  ")]
+    assert own[2:] == ["task:", "start:", "simulation instruction:", "step 1:", "step 2:", "open"]
+    assert out.count(r"\x1b]52;c;ZXZpbA==\x07") == 6
+    assert out.count(r"\u202egpj.exe\u2066") == 6
+    assert out.count("\n  > \\ud800") == 0
+    assert out.count("  ended: done\n") == 4
+
+
+def test_as_json_every_text_is_the_one_that_was_said(call, nasty):
+    out = call("episode show {episode} --store {store} --json".format(**nasty)).out
+    told = json.loads(out)
+    assert [step["observation"] for step in told["steps"]] == [NASTY, NASTY]
+    assert told["opening"]["task"]["instruction"] == WORDS
+
+
+@pytest.fixture
+def liar():
+    """The address of what is no simulator of ours, and the bodies that it answers with in turn."""
+    bodies: list[tuple[int, bytes]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            status, body = bodies[0]
+            self.send_response(status)
+            self.send_header(SIMULATOR_HEADER, make_service.SIMULATOR)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_POST(self):
+            self.do_GET()
+
+        def log_message(self, *_arguments):
+            """Says nothing of its requests."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", bodies
+    server.shutdown()
+    server.server_close()
+
+
+def refusal(message):
+    problem = {"kind": "input", "message": message, "retryable": False}
+    return json.dumps({"error": problem}).encode()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (422, refusal(NASTY)),
+        (500, WORDS.encode()),
+        (200, WORDS.encode()),
+        (200, json.dumps({"id": NASTY}).encode()),
+        (200, json.dumps(NASTY).encode()),
+    ],
+    ids=range(5),
+)
+@pytest.mark.parametrize("words", ["run show x", "episode show x", "episode replay x"])
+def test_no_answer_of_a_service_does_anything_when_it_is_told_as_an_error(
+    call, liar, words, answer
+):
+    url, bodies = liar
+    bodies.append(answer)
+    done = call(f"{words} --url {url}")
+    assert (done.code, done.out, done.error.count("\n")) == (6, "", 1)
+    assert harmless(done.error)
+
+
+def test_what_a_service_names_an_episode_is_escaped_too(call, liar, nasty):
+    shown = call("episode show {episode} --store {store} --json".format(**nasty)).out
+    url, bodies = liar
+    begun = Episode.begun(WORDS, make_service.SIMULATOR, EpisodeOpening(run=WORDS))
+    fields = {**json.loads(shown), "id": WORDS, "run": WORDS, "steps": [], "closed": NASTY}
+    fields |= {"opening": begun.opening.model_dump(mode="json"), "head": begun.head}
+    fields |= {"opening_digest": begun.opening_digest}
+    bodies.append((200, json.dumps(fields).encode()))
+    done = call(f"episode show x --url {url}")
+    assert done.code == 0, done.error
+    assert harmless(done.out)
+    assert len(done.out.splitlines()) == 5
+
+
+def test_json_is_printed_in_one_way():
+    found = sorted(
+        path.name
+        for path in (Path(__file__).parents[2] / "platform/agentworld_cli").glob("*.py")
+        if "model_dump_json" in path.read_text()
+    )
+    assert found == []
