@@ -10,9 +10,12 @@ from hypothesis import settings
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
-# A test's store is its own, also where the shell names the ledger of a service.
-for name in ("LEDGER_URL", "OBJECTS_URL", "CHECKPOINTS_URL", "KEYS"):
+# A test's store is its own, also where the shell names a service's ledger, or a key to one.
+for name in ("LEDGER_URL", "OBJECTS_URL", "CHECKPOINTS_URL", "KEYS", "CREDENTIAL"):
     os.environ.pop(f"AGENTWORLD_{name}", None)
+# So are its prices.
+for name in [name for name in os.environ if name.startswith("AGENTWORLD_PRICE_")]:
+    del os.environ[name]
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import httpx
-import uvicorn
 from fastapi import FastAPI
 
 import make
+from agentworld.access import Access
+from agentworld.access.checked import LocalAccess
+from agentworld.access.run_token import RunTokens
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.fake import FakeEngine
 from agentworld.engine.process import LOOPBACK, free_port
@@ -23,12 +25,18 @@ from agentworld.evidence.keys import (
     load_signer,
     load_trusted,
 )
+from agentworld.records.base import Digest
 from agentworld.records.run import RunOpening
 from agentworld.simulate.app import create_app
+from agentworld.simulate.guard import Guard, Limits
+from agentworld.simulate.listening import server as listening_server
 from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.stores import Stores
 from agentworld.steps.ledger import open_ledger
 from agentworld.storage.objects import WriteOnce
+
+ACCESS = LocalAccess(RunTokens(b"a secret of the tests"))
+"""Everybody is let in."""
 
 OPENING = RunOpening(agent="terminal-agent", starting_weights=make.digest("starting"))
 SIMULATOR = make.manifest().digest
@@ -46,6 +54,7 @@ class Service(NamedTuple):
     store: Path
     engine: FakeEngine
     app: FastAPI
+    simulator: Digest
 
     @property
     def ledger(self):
@@ -56,10 +65,10 @@ class Service(NamedTuple):
         return SimulatorClient("http://simulator", transport=transport, **settings)
 
     def seal(self) -> None:
-        sealer(self.store).seal_all()
+        sealer(self.store, self.simulator).seal_all()
 
 
-def sealer(store: Path) -> Sealer:
+def sealer(store: Path, simulator: Digest = SIMULATOR) -> Sealer:
     """What signs the logs of a store's simulator."""
     stores = Stores.of(store)
     own, steps = stores.keys / SIMULATOR_KEYS, stores.keys / STEP_KEYS
@@ -67,7 +76,7 @@ def sealer(store: Path) -> Sealer:
         ensure_signer(folder)
     return Sealer(
         open_ledger(store),
-        SIMULATOR,
+        simulator,
         partial(load_signer, own),
         WriteOnce(stores.checkpoints_url),
         trusted=partial(load_trusted, own),
@@ -75,17 +84,21 @@ def sealer(store: Path) -> Sealer:
     )
 
 
-def service(store: Path, answer=shell, **intervals: float) -> Service:
-    engine = FakeEngine(answer)
-    app = create_app(make.manifest(), engine, open_ledger(store), sealer(store), **intervals)
-    return Service(store, engine, app)
+def service(
+    store: Path, answer=shell, pinned=None, access: Access = ACCESS, **intervals: float
+) -> Service:
+    manifest, engine = pinned or make.manifest(), FakeEngine(answer)
+    stored = open_ledger(store), sealer(store, manifest.digest)
+    app = create_app(manifest, engine, *stored, access, **intervals)
+    return Service(store, engine, app, manifest.digest)
 
 
 @contextmanager
-def listening(app: FastAPI) -> Iterator[str]:
+def listening(app: FastAPI, limits: Limits = Limits()) -> Iterator[str]:  # noqa: B008
     """The address of a service that listens while the block runs."""
-    port = free_port()
-    server = uvicorn.Server(uvicorn.Config(app, LOOPBACK, port, log_level="warning"))
+    port, service = free_port(), app.state.house.service
+    guard = Guard(service.digest, limits, service.metrics.told)
+    server = listening_server(app, guard, LOOPBACK, port)
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -96,6 +109,13 @@ def listening(app: FastAPI) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join()
+
+
+def run(url: str) -> str:
+    """The id of a new run with the service at this address."""
+    answer = httpx.post(f"{url}/runs", json=OPENING.model_dump(mode="json"), trust_env=False)
+    opened: str = answer.json()["run"]["id"]
+    return opened
 
 
 async def play(client: SimulatorClient, *actions: str, run: str = "", **opening) -> str:

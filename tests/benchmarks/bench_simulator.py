@@ -4,7 +4,6 @@
 """
 
 import json
-import resource
 import shutil
 import sys
 from collections.abc import Callable
@@ -13,11 +12,10 @@ from typing import NamedTuple
 
 from agentworld.steps.targets import Figure
 from benchmarks.episode_memory import measure_growth
-from benchmarks.machine import machine, versions
+from benchmarks.machine import BUSY, allow_many_files, machine, versions
 from benchmarks.step_rates import StepRates, measure_rates
 
 _BENCH = Path(__file__).parents[2] / ".bench"
-_BUSY = 0.5
 
 
 class Part(NamedTuple):
@@ -29,9 +27,9 @@ class Part(NamedTuple):
 
 def main(*chosen: str) -> int:
     """Exit status 1 where something that must hold does not."""
-    _allow_many_files()
+    allow_many_files()
     known = {"machine": machine(), "versions": versions()}
-    if known["machine"]["load_average"] > _BUSY:
+    if known["machine"]["load_average"] > BUSY:
         print("the machine is busy already; these figures are rough", file=sys.stderr)
     parts = [_PARTS[name](_fresh_folder(name)) for name in chosen or _PARTS]
     figures = [figure for part in parts for figure in part.figures]
@@ -108,12 +106,6 @@ def _fresh_folder(part: str) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
-
-
-def _allow_many_files() -> None:
-    """Ten thousand connections in each of two processes, which inherit this."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ class Door(NamedTuple):
     """One server that runs."""
 
     url: str
-    """Of a WebSocket; a connection to it is an episode."""
+    """Of a WebSocket, where a connection is an episode; or of a run, for a wire over HTTP."""
     pid: int
     """Of its process."""
+    wire: str = "openenv"
+    """The OpenEnv socket, or one of `wires.HTTP_WIRES`."""

@@ -12,9 +12,10 @@ import httpx
 import make
 from agentworld.engine.process import Server, free_port, running
 from agentworld.engine.server import ServedEngine
-from agentworld.records.run import AgentRun, RunOpening
+from agentworld.records.run import OpenedRun, RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from benchmarks.door import Door
+from benchmarks.wires import HTTP_WIRES
 
 OBSERVATION = "kolu tane\n[0] ~"
 """What both sides show for every action."""
@@ -22,7 +23,7 @@ OBSERVATION = "kolu tane\n[0] ~"
 OPENING = RunOpening(agent="bench", starting_weights=make.digest("none"), purpose="evaluation")
 """Of our runs."""
 
-_PEER_PYTHON = Path(__file__).parents[2] / ".bench/openenv-venv/bin/python"
+_PEER_PYTHON = Path(__file__).parents[2] / ".venv-peers/bin/python"
 _READY_SECONDS = 120.0
 
 
@@ -48,6 +49,14 @@ def start_ours(folder: Path) -> Iterator[Door]:
 
 
 @contextmanager
+def start_wires(folder: Path) -> Iterator[dict[str, Door]]:
+    """The same service, reached by each wire, by its name."""
+    with start_ours(folder) as door:
+        run = door.url.replace("ws", "http", 1).removesuffix("/ws")
+        yield {"openenv": door} | {wire: Door(run, door.pid, wire) for wire in HTTP_WIRES}
+
+
+@contextmanager
 def start_ours_on(engine: ServedEngine, manifest: SimulatorManifest, folder: Path) -> Iterator[str]:
     """The URL of our service over a real engine, as `agentworld.simulate.local` starts it."""
     port, log, stores = free_port(), folder / "simulator.log", folder.resolve()
@@ -60,6 +69,7 @@ def start_ours_on(engine: ServedEngine, manifest: SimulatorManifest, folder: Pat
         "AGENTWORLD_LEDGER_URL": f"sqlite:///{stores}/ledger.db",
         "AGENTWORLD_OBJECTS_URL": f"file://{stores}/objects",
         "AGENTWORLD_CHECKPOINTS_URL": f"file://{stores}/checkpoints",
+        "AGENTWORLD_ACCESS": "local",
         "AGENTWORLD_KEYS": str(stores / "keys"),
         "AGENTWORLD_PORT": str(port),
     }
@@ -73,7 +83,7 @@ def _open_run(url: str) -> str:
     """The id of a new run with the service at this URL."""
     opening = OPENING.model_dump(mode="json")
     answer = httpx.post(f"{url}/runs", json=opening, trust_env=False)
-    return AgentRun.model_validate_json(answer.raise_for_status().content).id
+    return OpenedRun.model_validate_json(answer.raise_for_status().content).run.id
 
 
 def _door(server: Server, path: str) -> Door:

@@ -5,12 +5,15 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
 
 from websockets.client import ClientProtocol
 from websockets.frames import Frame, Opcode
 from websockets.uri import WebSocketURI, parse_uri
 
 from agentworld.errors import SimulatorError
+from benchmarks.http_episode import HttpEpisode
+from benchmarks.wires import HTTP_WIRES
 
 _AT_ONCE = 50
 _LONGEST_SECONDS = 60.0
@@ -110,13 +113,13 @@ class Episode(asyncio.Protocol):
             self._waits.set_exception(SimulatorError(problem))
 
 
-async def open_all(url: str, num: int) -> list[Episode]:
+async def open_all(url: str, num: int, wire: str = "openenv") -> list[Episode | HttpEpisode]:
     """Connects and resets so many episodes, a few at once."""
-    uri, loop = parse_uri(url), asyncio.get_running_loop()
-    opened: list[Episode] = []
+    loop, address, make = asyncio.get_running_loop(), urlsplit(url), _maker(url, wire)
+    opened: list[Episode | HttpEpisode] = []
     while len(opened) < num:
         batch = [
-            loop.create_connection(lambda: Episode(uri), uri.host, uri.port)
+            loop.create_connection(make, address.hostname, address.port)
             for _ in range(min(_AT_ONCE, num - len(opened)))
         ]
         episodes = [episode for _, episode in await asyncio.gather(*batch)]
@@ -125,7 +128,16 @@ async def open_all(url: str, num: int) -> list[Episode]:
     return opened
 
 
-async def close_all(episodes: Sequence[Episode]) -> None:
+def _maker(url: str, wire: str) -> Callable[[], Episode | HttpEpisode]:
+    if wire == "openenv":
+        uri = parse_uri(url)
+        return lambda: Episode(uri)
+    address = urlsplit(url)
+    run = address.path.removeprefix("/runs/")
+    return lambda: HttpEpisode(HTTP_WIRES[wire](address.netloc, run))
+
+
+async def close_all(episodes: Sequence[Episode | HttpEpisode]) -> None:
     """Returns when the server has let go of all: the next measurement starts on a quiet machine."""
     for episode in episodes:
         episode.close()

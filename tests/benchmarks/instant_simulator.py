@@ -7,16 +7,19 @@ durable and chained before it is answered.
 import sys
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import make
 from agentworld.engine.base import Completion
 from agentworld.engine.process import LOOPBACK
 from agentworld.evidence.keys import ensure_signer
 from agentworld.ledger import Ledger
+from agentworld.records.simulator import SimulatorManifest
 from agentworld.simulate.app import create_app
 from agentworld.simulate.listening import listen
 from agentworld.simulate.sealing import Sealer
 from agentworld.storage.objects import ObjectStore, WriteOnce
+from make_service import ACCESS
 
 
 class InstantEngine:
@@ -31,12 +34,26 @@ class InstantEngine:
     async def close(self) -> None: ...
 
 
-def main(port: str, folder: str, text: str) -> None:
+class Parts(NamedTuple):
+    """What a service is made of."""
+
+    manifest: SimulatorManifest
+    engine: InstantEngine
+    ledger: Ledger
+    sealer: Sealer
+
+
+def parts_in(folder: str, text: str) -> Parts:
+    """With its stores in a folder."""
     ledger = Ledger(f"sqlite:///{folder}/ledger.db", ObjectStore(f"file://{folder}/objects"))
     manifest, signer = make.manifest(), partial(ensure_signer, Path(folder) / "keys")
     sealer = Sealer(ledger, manifest.digest, signer, WriteOnce(f"file://{folder}/checkpoints"))
-    app = create_app(manifest, InstantEngine(text), ledger, sealer)
-    listen(app, LOOPBACK, int(port))
+    return Parts(manifest, InstantEngine(text), ledger, sealer)
+
+
+def main(port: str, folder: str, text: str) -> None:
+    app = create_app(*parts_in(folder, text), ACCESS)
+    listen(app, app.state.house.service, LOOPBACK, int(port))
 
 
 if __name__ == "__main__":

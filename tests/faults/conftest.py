@@ -29,6 +29,7 @@ from faults.checker import check
 from faults.journal import Journal
 from faults.place import Place
 from faults.wire import JournalledTransport
+from make_service import ACCESS
 
 ACTIONS = ("cat rimo.txt", "cat long.txt", "echo besa")
 TASK = make.task(success={"closing": law.CLOSING, "output": "besa"}, turn_limit=5)
@@ -76,17 +77,17 @@ async def _play(folder: Path) -> None:
     manifest, ledger = place.manifest("first"), Ledger(place.ledger_url, _objects(folder))
     signer = partial(ensure_signer, folder / "keys" / SIMULATOR_KEYS)
     sealer = Sealer(ledger, manifest.digest, signer, WriteOnce(str(folder / "checkpoints")))
-    app = create_app(manifest, _engine(place), ledger, sealer)
+    app = create_app(manifest, _engine(place), ledger, sealer, ACCESS)
     transport = JournalledTransport("trainer", wire, httpx.ASGITransport(app))
     client = SimulatorClient("http://simulator", transport=transport)
     run = (await client.open_run(RunOpening(agent="a", starting_weights=make.digest("s")))).id
     first = await _episode(client, told, EpisodeOpening(run=run, task=TASK))
     await _episode(client, told, EpisodeOpening(run=run, fork=Source(episode=first, step=2)), 2)
-    await app.state.service.seal()
+    await app.state.house.service.seal()
     other = EpisodeOpening(run=run, initial_state="tane.txt: kolu", turn_limit=2)
     await _episode(client, told, other)
     await client.close_run(make.digest("final"))
-    await app.state.service.close()
+    await app.state.house.service.close()
     ledger.close()
 
 

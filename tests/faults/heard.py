@@ -118,12 +118,15 @@ def _parsed(text: str) -> Row | None:
 def _hear_answer(heard: Heard, line: Row, told: Row) -> None:
     simulator = line["simulator"]
     match [line["method"], *line["path"].strip("/").split("/")]:
-        case ["POST", "step"]:
+        case ["POST", "steps"]:
             heard.answers.append(Answer(*_asked(line), told, simulator))
-        case ["POST", "reset"]:
+        case ["POST", "episodes"]:
             named = {told["simulator"], simulator}
             heard.openings[told["episode"]] = {**line["body"], "simulators": named}
-        case ["POST", "runs"] | ["GET", "runs", _]:
+        case ["POST", "runs"]:
+            run = told["run"]
+            heard.runs.setdefault(run["id"], set()).update((run["simulator"], simulator))
+        case ["GET", "runs", _]:
             heard.runs.setdefault(told["id"], set()).update((told["simulator"], simulator))
         case ["POST", "runs", run, "close"]:
             heard.runs[run].update((told["simulator"], simulator))
@@ -140,7 +143,7 @@ def _hear_refusal(heard: Heard, line: Row, told: Row) -> None:
         return
     kind = told["error"]["kind"]
     heard.refusals[kind] = heard.refusals.get(kind, 0) + 1
-    if kind == "conflict" and line["path"] == "/step":
+    if kind == "conflict" and line["path"] == "/steps":
         heard.refused.append(Refused(*_asked(line), line["simulator"], line["sent"]))
     if kind == "not-found":
         heard.missed.update(_named(line))

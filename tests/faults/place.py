@@ -69,6 +69,7 @@ class Place(NamedTuple):
             "AGENTWORLD_LEDGER_URL": self.service_ledger_url,
             "AGENTWORLD_OBJECTS_URL": str(self.folder / "objects"),
             "AGENTWORLD_CHECKPOINTS_URL": str(self.folder / "checkpoints"),
+            "AGENTWORLD_ACCESS": "local",
             "AGENTWORLD_KEYS": str(self.folder / "keys"),
             "AGENTWORLD_PORT": str(port),
             "PYTHONPATH": str(Path(agentworld.__file__).parents[1]),

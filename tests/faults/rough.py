@@ -40,10 +40,10 @@ class RoughClient:
         number = 0
         opening = RunOpening(agent=self._name, starting_weights=make.digest("starting"))
         while not self._ending:
-            run = await self._insist("/runs", opening.model_dump(mode="json"))
-            for _ in range(4 if run else 0):
+            opened = await self._insist("/runs", opening.model_dump(mode="json"))
+            for _ in range(4 if opened else 0):
                 number += 1
-                await self._episode(run["id"], f"{self._name}-{number}.txt: kolu")
+                await self._episode(opened["run"]["id"], f"{self._name}-{number}.txt: kolu")
         await self._http.aclose()
 
     def end(self) -> None:
@@ -52,7 +52,7 @@ class RoughClient:
 
     async def _episode(self, run: str, start: str) -> None:
         plan = draw(run, start, self._random)
-        begun = await self._insist("/reset", plan.opening.model_dump(mode="json"))
+        begun = await self._insist("/episodes", plan.opening.model_dump(mode="json"))
         tries = 0
         for number, action in enumerate(plan.actions if begun else (), 1):
             if self._random.random() < _CLOSING_RATE:
@@ -72,11 +72,11 @@ class RoughClient:
         first, second = self._random.sample(self._urls, 2)
         bodies = [{"episode": episode, "step": number + n, "action": action} for n in range(3)]
         await asyncio.gather(
-            self._post(first, "/step", bodies[0]),
+            self._post(first, "/steps", bodies[0]),
             self._post(second, f"/episodes/{episode}/close", None),
         )
         for body in bodies:
-            await self._post(first, "/step", body)
+            await self._post(first, "/steps", body)
 
     async def _step(self, episode: str, number: int, action: str) -> dict[str, Any] | None:
         """An answer to this step, if there was one."""
@@ -93,7 +93,7 @@ class RoughClient:
             (url, {"episode": episode, "step": step, "action": wanted})
             for url, step, wanted in sent
         ]
-        answers = await asyncio.gather(*(self._post(url, "/step", body) for url, body in bodies))
+        answers = await asyncio.gather(*(self._post(url, "/steps", body) for url, body in bodies))
         taken = [answer for answer in answers if answer and answer.get("step") == number]
         return taken[0] if taken else None
 

@@ -60,7 +60,7 @@ class SocketClient:
     async def _open_run(self, http: httpx.AsyncClient) -> Row | None:
         opening = RunOpening(agent=self._name, starting_weights=make.digest("starting"))
         answer = await http.post("/runs", json=opening.model_dump(mode="json"))
-        return answer.json() if answer.is_success else None
+        return answer.json()["run"] if answer.is_success else None
 
     async def _converse(self, run: Row) -> None:
         url = f"{self._url.replace('http', 'ws', 1)}/runs/{run['id']}/ws"

@@ -16,7 +16,7 @@ LATER = 2**33
 
 
 def steps(lines):
-    return [line for line in lines if line["path"] == "/step"]
+    return [line for line in lines if line["path"] == "/steps"]
 
 
 def change_answer(line, **fields):
