@@ -17,10 +17,10 @@ COMPILES := $(call stamp,compiles,constraints.txt tools/compile_layers.py \
 	$(addprefix platform/agentworld/recipes/,demo.yaml train.py))
 TEST_PACKAGES := $(call stamp,test-packages,constraints-test.txt constraints-vllm.txt)
 
-# A peer of the benchmarks, in an environment of its own.
-OPENENV := .bench/openenv-venv
-OPENENV_PINS := tests/benchmarks/openenv-constraints.txt
-OPENENV_PACKAGES := $(OPENENV)/.packages-$(shell sha256sum < $(OPENENV_PINS) | cut -c1-16)
+# Programs of others that are driven unmodified: OpenEnv, and TRL with its client.
+PEERS := .venv-peers
+PEER_PACKAGES := $(PEERS)/.packages-$(shell cat constraints.txt constraints-test.txt \
+	constraints-openenv.txt | sha256sum | cut -c1-16)
 
 # Nothing here reaches for a model hub or reports its use.
 export HF_HUB_OFFLINE := 1
@@ -28,7 +28,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup setup-test demo check test-fast test bench bench-demo bench-simulator faults-simulator clean sandbox compiler browser database
+.PHONY: help setup setup-test peers demo check test-fast test bench bench-demo bench-simulator bench-wires faults-simulator clean sandbox compiler browser database monitor
 .NOTPARALLEL:
 
 help: ## this list
@@ -37,6 +37,8 @@ help: ## this list
 setup: sandbox compiler $(PACKAGES) $(PROJECT) $(COMPILES) ## what the demo needs: a sandbox, a compiler, a virtual environment
 
 setup-test: setup $(TEST_PACKAGES) ## what the tests need on top: test tools, vLLM
+
+peers: $(PEER_PACKAGES) ## other programs that the tests drive: OpenEnv's client and server
 
 demo: setup ## the whole loop on this machine; PROFILE=long for the long one
 	$(VENV)/bin/agentworld demo --profile $(PROFILE)
@@ -53,16 +55,19 @@ test test-fast: export OMP_NUM_THREADS := 1
 test-fast: setup-test ## the tests that need no engine, database server or browser
 	$(PYTHON) -m pytest -m "not slow" -n auto
 
-test: browser database setup-test check ## everything
+test: browser database setup-test peers monitor check ## everything
 	$(PYTHON) -m pytest
 
-bench: bench-demo bench-simulator ## every benchmark
+bench: bench-demo bench-simulator bench-wires ## every benchmark
 
 bench-demo: setup ## the demo against its targets
 	$(PYTHON) tests/benchmarks/bench_demo.py
 
-bench-simulator: setup-test $(OPENENV_PACKAGES) ## the simulator's core against its targets
+bench-simulator: setup-test peers ## the simulator's core against its targets
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_simulator $(PARTS)
+
+bench-wires: setup-test peers ## each wire over the core, and a storm of slow and rude clients
+	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_wires $(PARTS)
 
 faults-simulator: database setup-test ## thousands of faults over the simulator, and a judge; SEED=text
 	PYTHONPATH=tests $(PYTHON) -m faults.main --seed $(SEED)
@@ -82,6 +87,9 @@ browser:
 
 database:
 	@tools/system_packages.sh postgres:postgresql
+
+monitor: | $(VENV)/bin/pip
+	@tools/unpacked_programs.sh $(VENV)/bin prometheus:prometheus promtool:prometheus
 
 # pip, not python: a python is there even where the venv could not be finished.
 $(VENV)/bin/pip:
@@ -107,8 +115,11 @@ $(TEST_PACKAGES): | $(PACKAGES)
 	$(PIP) install -q --no-deps -r constraints-vllm.txt
 	rm -f $(VENV)/.test-packages-* && touch $@
 
-$(OPENENV_PACKAGES): | $(VENV)/bin/pip
-	"$$(tools/find_python.sh)" -m venv --clear $(OPENENV)
-	$(OPENENV)/bin/python -m pip --disable-pip-version-check --no-input install -q --no-deps \
-		-r $(OPENENV_PINS)
+# It sees what stands in ours after its own, so that pip installs only what ours has not got in
+# the very version, and TRL finds its torch.
+$(PEER_PACKAGES): | $(TEST_PACKAGES)
+	$(PYTHON) -m venv --clear --without-pip $(PEERS)
+	$(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+		> "$$(echo $(PEERS)/lib/python3*/site-packages)/ours.pth"
+	$(PIP) --python $(PEERS)/bin/python install -q --no-deps -r constraints-openenv.txt
 	touch $@
