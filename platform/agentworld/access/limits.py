@@ -76,8 +76,8 @@ class Rates:
         """Whether anything is counted."""
         return bool(self._buckets)
 
-    def take_step(self, tenant: str) -> None:
-        """Counts a step; raises AccessError of kind `limit` where a bucket is empty."""
+    def check(self, tenant: str) -> None:
+        """Raises AccessError of kind `limit` where a bucket is empty."""
         for name, bucket in self._buckets.items():
             if wait := bucket.wait_seconds:
                 raise AccessError(
@@ -86,6 +86,10 @@ class Rates:
                     kind="limit",
                     retry_after_seconds=wait,
                 )
+
+    def take_step(self, tenant: str) -> None:
+        """Counts a step, where `check` raises nothing."""
+        self.check(tenant)
         if steps := self._buckets.get("steps"):
             steps.spend(1)
 

@@ -4,6 +4,7 @@ None of these may reach out of this process, or hold up whoever else is answered
 into its own schema, and a comparison ends with its time.
 """
 
+import json
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
@@ -22,6 +23,7 @@ from agentworld.errors import InputError
 Schema = Mapping[str, JsonValue]
 
 _SECONDS = 0.25  # of the processor, so that a busy machine refuses nothing that an idle one takes
+_MOST_REFERRED = 2**15
 _ROOT_ONLY = "$schema", "$id"
 _UNKNOWN = "$dynamicRef", "patternProperties", "unevaluatedItems", "unevaluatedProperties"
 _until: ContextVar[float] = ContextVar("until")
@@ -33,7 +35,7 @@ def check_schema(schema: Schema) -> None:
         _check(_bare(schema))
     except SchemaError as error:
         raise InputError(f"{error.message:.200}") from error
-    except (Unresolvable, regex.error, ValueError, TypeError) as error:
+    except (Unresolvable, regex.error, ValueError, TypeError, RecursionError) as error:
         raise InputError(f"{error!s:.200}") from error
 
 
@@ -60,7 +62,7 @@ def _bare(schema: Schema) -> dict[str, JsonValue]:
 def _check(schema: dict[str, JsonValue]) -> None:
     """What a reference leads to may be any part, so that every part is looked at as a schema."""
     resolver = Registry[JsonValue]().resolver_with_root(DRAFT202012.create_resource(schema))
-    checked = {"#"}
+    checked, left = {"#"}, _MOST_REFERRED
     Draft202012Validator.check_schema(schema, format_checker=None)
     for part in _objects(schema):
         for key, value in part.items():
@@ -71,6 +73,9 @@ def _check(schema: dict[str, JsonValue]) -> None:
             if key == "$ref" and isinstance(value, str) and value not in checked:
                 checked.add(value)
                 meant = resolver.lookup(value).contents
+                left -= len(json.dumps(meant))
+                if left < 0:  # each is checked anew, also where they lie in each other
+                    raise ValueError(f"its references lead to more than {_MOST_REFERRED} bytes")
                 Draft202012Validator.check_schema(meant, format_checker=None)
 
 
@@ -102,7 +107,7 @@ def _in_time(keyword: _Keyword) -> _Keyword:
 def _pattern(_: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:
     if isinstance(instance, str):
         left = max(_until.get() - time.thread_time(), 0.001)
-        if not regex.search(pattern, instance, timeout=left):
+        if not regex.search(pattern, instance, timeout=left, concurrent=True):
             yield ValidationError(f"{instance!r:.80} does not match {pattern!r:.80}")
 
 

@@ -5,6 +5,7 @@ request's end counts only for the state that it was asked in: what was asked bef
 broke says nothing about its repair.
 """
 
+import asyncio
 import logging
 import random
 import time
@@ -17,6 +18,8 @@ from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
 
 State = Literal["closed", "open", "half-open"]
+
+_LONG_SECONDS = 30.0
 
 _log = logging.getLogger(__name__)
 
@@ -68,13 +71,17 @@ class CircuitBreaker:
         affinity: str = "",
     ) -> Completion:
         """The engine's answer; raises EngineError of kind `open` while it is left alone."""
-        era = self._enter()
+        era, asked = self._enter(), self._clock()
         healthy: bool | None = None
         try:
             completion = await self._engine.complete(messages, sampling, seed, affinity=affinity)
             healthy = True
         except EngineError as error:
             healthy = False if error.kind in BROKEN else None
+            raise
+        except asyncio.CancelledError:
+            # Who waited for so long did not just go away.
+            healthy = False if self._clock() - asked >= _LONG_SECONDS else None
             raise
         finally:
             self._leave(era, healthy)

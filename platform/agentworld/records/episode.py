@@ -10,10 +10,10 @@ import time
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import rfc8785
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from agentworld.errors import Conflict
 from agentworld.records.base import Digest, Record, canonical_json, digest_bytes, digest_json
@@ -59,6 +59,12 @@ class EpisodeOpening(Record):
     """Answers from the record; the engine is not asked."""
     given: tuple[Exchange, ...] = ()
     """Turns that came before, as the caller tells them; not the simulator's word."""
+
+    @model_validator(mode="after")
+    def _has_one_past(self) -> Self:
+        if self.fork and self.replay:
+            raise ValueError("an episode forks another one or repeats it; leave one of the two")
+        return self
 
     @property
     def text(self) -> str:

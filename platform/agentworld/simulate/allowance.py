@@ -66,6 +66,19 @@ class Allowance:
 
     def step(self, tenant: str) -> Rates | None:
         """Counts a step; raises AccessError where the tenant has used what it may for now."""
+        rates = self._rates_of(tenant)
+        if rates is not None:
+            rates.take_step(tenant)
+        return rates
+
+    def check(self, tenant: str) -> Rates | None:
+        """Counts nothing yet, and raises likewise."""
+        rates = self._rates_of(tenant)
+        if rates is not None:
+            rates.check(tenant)
+        return rates
+
+    def _rates_of(self, tenant: str) -> Rates | None:
         limits = self._access.limits(tenant)
         if limits is NO_LIMITS:
             return None
@@ -73,7 +86,6 @@ class Allowance:
         # The same ones are the same object, until the file is read again.
         if rates is None or (rates.limits is not limits and rates.limits != limits):
             rates = self._rates[tenant] = Rates(limits)
-        rates.take_step(tenant)
         return rates if rates.is_bounded else None
 
     @asynccontextmanager

@@ -74,8 +74,12 @@ class Entrance:
         for source in (opening.fork, opening.replay):
             if source is not None:
                 await self._check_sees_episode(source.episode)
+        allowed = self._allowance.check(self.caller.tenant)
         async with self._allowance.episode(self.caller.tenant, name):
-            return await self.service.reset(opening, name)
+            begun = await self.service.reset(opening, name)
+        if allowed:
+            allowed.used(0, len(text_bytes(opening.text)))
+        return begun
 
     async def step(self, episode: str, request: Request) -> StepResult:
         """Takes the next step of one of the caller's episodes, or repeats an earlier one."""
@@ -86,6 +90,10 @@ class Entrance:
         """The same, and what it cost."""
         await self._check_owns_episode(episode)
         return await self._take(episode, request)
+
+    def check_allowed(self) -> None:
+        """Raises AccessError where the tenant has used what it may for now."""
+        self._allowance.check(self.caller.tenant)
 
     async def check_in(self, run: str, episode: str) -> None:
         """Raises NotFound for an episode that is not this run's, be it there or not."""
@@ -105,10 +113,12 @@ class Entrance:
         await self._check_sees_episode(episode)
         return await self.service.episode(episode)
 
-    async def known(self, episode: str) -> OpenEpisode:
-        """The same as this replica goes on with it: nothing is read of one that it holds."""
+    async def known(self, episode: str, *, anew: bool = False) -> OpenEpisode:
+        """The same as this replica goes on with it: nothing is read of one that it holds, unless
+        `anew`, for another replica may have gone on with it.
+        """
         await self._check_sees_episode(episode)
-        return await self.service.known(episode)
+        return await self.service.known(episode, anew=anew)
 
     async def tools(self, episode: str) -> tuple[Tool, ...]:
         """What may be called in an episode that the caller may see."""

@@ -7,6 +7,7 @@ library's own counters cost several times as much and lock, while all of this is
 
 import platform
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Literal, NamedTuple, get_args
 
 from prometheus_client.core import (
@@ -19,6 +20,7 @@ from prometheus_client.exposition import choose_encoder
 
 from agentworld import __version__
 from agentworld.engine.breaker import State
+from agentworld.errors import StoreError
 from agentworld.records.base import Digest
 from agentworld.records.episode import CloseReason
 from agentworld.records.usage import Usage
@@ -139,8 +141,9 @@ class Metrics:
         yield counter("agentworld_tokens", "Tokens of the steps answered.", "kind", self._tokens)
         yield CounterMetricFamily("agentworld_episodes_begun", "Episodes opened.", self._begun)
         yield counter("agentworld_episodes_ended", "Episodes ended.", "reason", self._ended)
-        number = self._open_episodes()
-        yield GaugeMetricFamily("agentworld_open_episodes", "Episodes that are open.", number)
+        with suppress(StoreError):  # without the ledger, what else there is to tell is wanted
+            number = self._open_episodes()
+            yield GaugeMetricFamily("agentworld_open_episodes", "Episodes that are open.", number)
         yield counter("agentworld_refusals", "Requests refused.", "kind", self._refusals)
         yield counter("agentworld_faults", "Requests that failed.", "kind", self._faults)
         about = "1 for the state that an engine is in."

@@ -16,7 +16,7 @@ from agentworld.engine.base import Engine
 from agentworld.engine.breaker import State
 from agentworld.errors import Conflict, NotFound
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import Closed, Opened, Taken, Write
+from agentworld.ledger.writes import Closed, Opened, Write
 from agentworld.records.base import Digest
 from agentworld.records.episode import (
     CloseReason,
@@ -38,7 +38,7 @@ from agentworld.simulate.open_episodes import OpenEpisode, OpenEpisodes
 from agentworld.simulate.owners import Owners
 from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.session import Observed, Request
-from agentworld.simulate.writer import Writer
+from agentworld.simulate.writer import Writer, writes_of
 
 
 class Answered(NamedTuple):
@@ -73,6 +73,8 @@ class SimulatorService:
         self._observer = Observer(manifest, engine)
         self._writer = Writer(ledger.write)
         self._episodes = OpenEpisodes(most_in_memory)
+        self._unsettled: dict[str, asyncio.Future[None]] = {}
+        """Steps on their way to the ledger that nobody waits for any more."""
         self.owners = Owners(ledger)
 
     async def open_run(
@@ -144,9 +146,10 @@ class SimulatorService:
         """An episode that this replica goes on with, if it is one."""
         return self._episodes.get(episode)
 
-    async def known(self, episode: str) -> OpenEpisode:
-        """An episode as this replica goes on with it; raises NotFound."""
-        return self._episodes.get(episode) or await self._load(episode)
+    async def known(self, episode: str, *, anew: bool = False) -> OpenEpisode:
+        """An episode as this replica goes on with it, or `anew` as the ledger has it."""
+        held = None if anew else self._episodes.get(episode)
+        return held or await self._load(episode, anew=anew)
 
     async def close_episode(self, name: str, reason: CloseReason = "closed") -> None:
         """Ends an episode; one that is over stays as it is."""
@@ -180,6 +183,8 @@ class SimulatorService:
 
     async def episode(self, name: str) -> Episode:
         """An episode with its steps."""
+        if unsettled := self._unsettled.get(name):
+            await asyncio.wait({unsettled})
         found = await asyncio.to_thread(self._ledger.episode, name)
         self._check_ours(found.simulator)
         return found
@@ -195,20 +200,34 @@ class SimulatorService:
             waited = time.perf_counter() - came
             if step := session.recorded(episode, request):
                 return Answered(step, None)
-            return await self._take(episode, request.action, waited)
+            observed = await self._observe(episode, request.action)
+            step = session.next_step(episode, request.action, observed)
+            shown = time.perf_counter()
+            await self._record(episode, step)
+        asked = step.usage.engine_seconds or None
+        queued, written = waited + observed.queued_seconds, time.perf_counter() - shown
+        return Answered(step, Timings(queued, asked, written))
 
-    async def _take(self, episode: OpenEpisode, action: str, waited: float) -> Answered:
-        observed = await self._observe(episode, action)
-        step = session.next_step(episode, action, observed)
-        shown = time.perf_counter()
-        await self._writer.write(*_writes(episode, step))
-        written = time.perf_counter() - shown
+    async def _record(self, episode: OpenEpisode, step: EpisodeStep) -> None:
+        """Makes a step durable, whoever waits for it."""
+        written = self._writer.submit(*writes_of(episode.opening.run, step))
+        try:
+            await asyncio.shield(written)
+        except asyncio.CancelledError:
+            # Whoever asks next reads the ledger, once it knows what became of this.
+            self._unsettled[episode.id] = written
+            written.add_done_callback(lambda _: self._settle(step, written))
+            self._episodes.drop(episode.id)
+            raise
         episode.add(step, session.said(step))
         if step.ending:
             self.metrics.ended(step.ending)
             self._episodes.drop(episode.id)
-        asked = step.usage.engine_seconds or None
-        return Answered(step, Timings(waited + observed.queued_seconds, asked, written))
+
+    def _settle(self, step: EpisodeStep, written: asyncio.Future[None]) -> None:
+        del self._unsettled[step.episode]
+        if written.exception() is None and step.ending:
+            self.metrics.ended(step.ending)
 
     async def _write(self, *writes: Write) -> None:
         """Makes them durable, and counts what begins and ends by them."""
@@ -278,11 +297,3 @@ class SimulatorService:
             raise Conflict(
                 f"this belongs to simulator {simulator} and is never answered by {self.digest}"
             )
-
-
-def _writes(episode: OpenEpisode, step: EpisodeStep) -> list[Write]:
-    """The step, and the end of the episode where it is the last one."""
-    run, taken = episode.opening.run, Taken(episode.opening.run, step)
-    if step.ending is None:
-        return [taken]
-    return [taken, Closed(run, episode.id, step.number, step.head, step.ending)]

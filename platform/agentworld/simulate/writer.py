@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from agentworld.errors import StoreError
-from agentworld.ledger.writes import Write
+from agentworld.ledger.writes import Closed, Taken, Write
+from agentworld.records.episode import EpisodeStep
 
 _MOST_IN_A_GROUP = 512
 
@@ -31,11 +32,15 @@ class Writer:
 
     async def write(self, *writes: Write) -> None:
         """Returns when all of these are durable together; raises what `append` raises for them."""
-        written = asyncio.get_running_loop().create_future()
+        await self.submit(*writes)
+
+    def submit(self, *writes: Write) -> asyncio.Future[None]:
+        """Done when all of these are durable together; they are written whoever waits for it."""
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(writes, written))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._write_all())
-        await written
+        return written
 
     async def close(self) -> None:
         """Waits for what is being written."""
@@ -85,3 +90,11 @@ def _settle(written: asyncio.Future[None], failure: Exception | None) -> None:
         written.set_result(None)
     else:
         written.set_exception(failure)
+
+
+def writes_of(run: str, step: EpisodeStep) -> list[Write]:
+    """A step, and the end of its episode where it is the last one."""
+    taken = Taken(run, step)
+    if step.ending is None:
+        return [taken]
+    return [taken, Closed(run, step.episode, step.number, step.head, step.ending)]

@@ -241,6 +241,15 @@ def test_a_step_whose_answer_got_lost_is_not_taken_twice(serve, losing):
     assert (shown, info["step"], len(served.engine.asked)) == ("a\n[0] ~", 1, 1)
 
 
+@pytest.fixture
+def interruptible():
+    """Also where the tests were started in the background, which ignores SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_step_may_be_taken_again(serve):
     asked = []
 

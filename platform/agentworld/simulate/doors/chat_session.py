@@ -84,7 +84,10 @@ async def take_next(
 ) -> EpisodeStep:
     """The step of an episode that a conversation asks for, now or again."""
     told = conversation(request.messages)
-    number = step_number(await _episode(entrance, run, episode), request, told)
+    try:
+        number = step_number(await _episode(entrance, run, episode), request, told)
+    except Conflict:  # another replica may have gone on with it
+        number = step_number(await _episode(entrance, run, episode, anew=True), request, told)
     return await entrance.take(episode, Request(number, told.action))
 
 
@@ -133,9 +136,9 @@ def named(header: str | None, request: ChatRequest) -> str | None:
     return header if field is None else field
 
 
-async def _episode(entrance: Entrance, run: str, name: str) -> OpenEpisode:
+async def _episode(entrance: Entrance, run: str, name: str, *, anew: bool = False) -> OpenEpisode:
     """Of this run; what is no name of ours names none, and no database is asked."""
-    found = await entrance.known(name) if _NAME.fullmatch(name) else None
+    found = await entrance.known(name, anew=anew) if _NAME.fullmatch(name) else None
     if found is None or found.opening.run != run:
         raise NotFound(f"there is no episode {name[:80]!r} in run {run}; reset to begin one")
     return found

@@ -7,13 +7,14 @@ nothing; here a request says which episode it goes on with.
 import json
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from fastapi import Request as HttpRequest
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agentworld.records.base import Record
-from agentworld.simulate.doors.native import JSON, Entered, get_health
+from agentworld.simulate.doors.native import JSON, get_health
 from agentworld.simulate.doors.openenv_session import Fields, OpenEnvSession, shown
+from agentworld.simulate.entrance import Entrance
 from agentworld.simulate.failures import failures
 from agentworld.simulate.schemas import Health
 from agentworld.simulate.session import Request
@@ -101,6 +102,12 @@ class Metadata(Record):
     version: str
     """The digest of everything that shapes an observation."""
 
+
+def _entrance(request: HttpRequest) -> Entrance:
+    return Entrance(request.app.state.house, request.scope["caller"], "openenv")
+
+
+Entered = Annotated[Entrance, Depends(_entrance)]
 
 _FAILURES = failures(400, 404, 409, 422, 429, 502, 503, 504)
 _written = json.JSONEncoder(separators=(",", ":")).encode

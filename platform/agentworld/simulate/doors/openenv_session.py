@@ -37,8 +37,10 @@ class OpenEnvSession:
         known = await self._known(name) if name else None
         if known is None:
             return self._begin(await self._entrance.reset(opening, name))
-        if known.run != run or (given and known.opening != opening):
-            raise Conflict(f"episode {known.id} was begun otherwise; give its episode_id alone")
+        if known.run != run:
+            raise Conflict(f"episode {known.id} is another run's; begin one under another word")
+        if given:
+            await self._check_same(opening, known.id)
         self._episode, self._taken = known.id, len(known.steps)
         return _resumed(known)
 
@@ -63,6 +65,15 @@ class OpenEnvSession:
             return await self._entrance.episode(name)
         except NotFound:
             return None
+
+    async def _check_same(self, opening: EpisodeOpening, name: str) -> None:
+        """Begun once more, it is the same or refused."""
+        try:
+            await self._entrance.reset(opening, name)
+        except Conflict as error:
+            raise Conflict(
+                f"episode {name} was begun otherwise; give its episode_id alone"
+            ) from error
 
     def _begin(self, result: ResetResult) -> Fields:
         self._episode, self._taken = result.episode, result.step

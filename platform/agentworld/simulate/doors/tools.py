@@ -5,6 +5,7 @@ kept between two requests. What is no observation is an error of the protocol an
 result: whatever an agent reads as one is in the record.
 """
 
+import asyncio
 import json
 import logging
 import re
@@ -90,7 +91,9 @@ async def _list(ctx: _Asked, params: PaginatedRequestParams | None) -> ListTools
 async def _call(ctx: _Asked, params: CallToolRequestParams) -> CallToolResult:
     scope = _scope(ctx)
     entrance, episode = _entrance(scope), _episode(scope)
-    action = action_of(await entrance.tools(episode), params.name, params.arguments or {})
+    tools = await entrance.tools(episode)
+    entrance.check_allowed()  # a comparison costs, and is no step yet
+    action = await asyncio.to_thread(action_of, tools, params.name, params.arguments or {})
     return _shown(await entrance.step(episode, Request(_number(params), action)))
 
 

@@ -1,0 +1,97 @@
+"""A step that nobody waits for any more, while it is written."""
+
+import asyncio
+import threading
+
+import pytest
+
+import make
+from agentworld.engine.fake import FakeEngine
+from agentworld.ledger import Ledger
+from agentworld.records.episode import EpisodeOpening
+from agentworld.simulate.service import SimulatorService
+from agentworld.simulate.session import Request
+from make_service import OPENING, sealer
+
+
+class HeldLedger(Ledger):
+    """Writes steps when it is let go."""
+
+    def __init__(self, url):
+        super().__init__(url)
+        self.free, self.holds = threading.Event(), threading.Event()
+        self.free.set()
+
+    def write(self, writes):
+        if not self.free.is_set():
+            self.holds.set()
+            assert self.free.wait(30)
+        super().write(writes)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    ledger = HeldLedger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    yield ledger
+    ledger.close()
+
+
+@pytest.fixture
+def service(ledger, tmp_path):
+    engine = FakeEngine(lambda messages: f"{len(messages)}\n[0] ~")
+    return SimulatorService(make.manifest(), engine, ledger, sealer(tmp_path))
+
+
+async def cancel_while_written(service, ledger, episode, number):
+    ledger.free.clear()
+    step = asyncio.create_task(service.step(episode, Request(number, "ls")))
+    await asyncio.to_thread(ledger.holds.wait, 30)
+    step.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await step
+
+
+async def begun(service):
+    run = (await service.open_run(OPENING)).id
+    return (await service.reset(EpisodeOpening(run=run, turn_limit=2))).episode
+
+
+def test_it_is_there_for_who_reads_the_episode_next(service, ledger):
+    async def work():
+        episode = await begun(service)
+        await cancel_while_written(service, ledger, episode, 1)
+        reading = asyncio.create_task(service.episode(episode))
+        await asyncio.sleep(0.05)
+        assert not reading.done()
+        ledger.free.set()
+        return await reading
+
+    assert [step.action for step in asyncio.run(work()).steps] == ["ls"]
+
+
+def test_it_is_answered_again_from_the_record_and_the_next_one_follows_it(service, ledger):
+    async def work():
+        episode = await begun(service)
+        await cancel_while_written(service, ledger, episode, 1)
+        ledger.free.set()
+        again = await service.step(episode, Request(1, "ls"))
+        after = await service.step(episode, Request(2, "pwd"))
+        await service.close()
+        return again, after
+
+    again, after = asyncio.run(work())
+    assert (again.step.number, again.timings) == (1, None)
+    assert (after.step.number, after.step.done) == (2, True)
+
+
+def test_an_end_that_nobody_waited_for_is_counted_once(service, ledger):
+    async def work():
+        episode = await begun(service)
+        await service.step(episode, Request(1, "ls"))
+        await cancel_while_written(service, ledger, episode, 2)
+        ledger.free.set()
+        assert (await service.episode(episode)).closed == "limit"
+        await asyncio.sleep(0)
+        return service.metrics.render().body.decode()
+
+    assert 'agentworld_episodes_ended_total{reason="limit"} 1.0' in asyncio.run(work())
