@@ -123,3 +123,21 @@ def test_a_comparison_that_does_not_end_is_refused(schema, value):
 
 def test_a_long_list_is_looked_through_once():
     compare({"a": [{"n": n} for n in range(20_000)]}, of(uniqueItems=True))
+
+
+def test_references_that_lead_to_much_are_refused_at_once():
+    deep = {"properties": {f"p{n}": {"type": "string"} for n in range(600)}}
+    for _ in range(20):
+        deep = {"not": deep}
+    paths = ["#/$defs/c" + "/not" * n for n in range(20)]
+    schema = {"$defs": {"c": deep}, "allOf": [{"$ref": path} for path in paths]}
+    with pytest.raises(InputError, match="its references lead to more than"):
+        check_schema(schema)
+
+
+def test_a_schema_that_is_too_deep_is_refused():
+    deep = {"type": "string"}
+    for _ in range(2_000):
+        deep = {"not": deep}
+    with pytest.raises(InputError):
+        check_schema(deep)

@@ -111,6 +111,15 @@ def test_what_says_nothing_about_the_engine_does_not_count(error):
     assert guarded.breaker.state == "open"
 
 
+def test_who_gives_up_after_long_has_seen_an_engine_that_hangs():
+    guarded = Guarded()
+    for _ in range(FAILURES):
+        asked = guarded.ask()
+        guarded.now += 30
+        fail(asked, asyncio.CancelledError())
+    assert guarded.breaker.state == "open"
+
+
 def test_one_request_probes_an_engine_whose_pause_is_over():
     guarded = Guarded()
     guarded.fail()
@@ -199,6 +208,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.openings = 0
         self.until = 0.0
         self.counted = set()  # requests whose ends mean something: none from another state
+        self.asked = {}  # when
 
     @invariant()
     def the_state_is_the_models(self):
@@ -214,6 +224,7 @@ class AnyOrder(RuleBasedStateMachine):
         if self.closed or (self.guarded.now >= self.until and not self.counted):
             request = self.guarded.ask()
             self.counted.add(request)
+            self.asked[request] = self.guarded.now
             return request
         left = self.until - self.guarded.now
         assert self.guarded.pause() == pytest.approx(left if left > 0 else FIRST_PAUSE)
@@ -231,16 +242,22 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(request=consumes(requests), error=st.sampled_from(BROKEN))
     def fail(self, request, error):
         fail(request, error)
+        self._fails(request)
+
+    @rule(request=consumes(requests), error=st.sampled_from(NOTHING_SAID))
+    def say_nothing(self, request, error):
+        fail(request, error)
+        waited = self.guarded.now - self.asked[request]
+        if isinstance(error, asyncio.CancelledError) and waited >= 30:  # it hangs
+            self._fails(request)
+        self.counted.discard(request)
+
+    def _fails(self, request):
         if request in self.counted:
             self.counted.discard(request)
             self.failures += 1
             if not self.closed or self.failures == FAILURES:
                 self._opens()
-
-    @rule(request=consumes(requests), error=st.sampled_from(NOTHING_SAID))
-    def say_nothing(self, request, error):
-        fail(request, error)
-        self.counted.discard(request)
 
     def _opens(self):
         pause = self.guarded.pause()

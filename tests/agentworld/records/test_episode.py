@@ -1,12 +1,15 @@
 import uuid
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 import make
 from agentworld.records import episode
 from agentworld.records.episode import (
     EpisodeOpening,
+    Source,
     new_name,
     text_bytes,
     text_digest,
@@ -78,3 +81,9 @@ def test_names_are_in_the_order_of_time(monkeypatch):
     clock = iter([1_700_000_000_000_000_000, 1_700_000_000_001_000_000])
     monkeypatch.setattr(episode.time, "time_ns", lambda: next(clock))
     assert new_name() < new_name()
+
+
+def test_an_episode_has_one_past():
+    source = Source(episode="e", step=1)
+    with pytest.raises(ValidationError, match="leave one of the two"):
+        EpisodeOpening(run="r", fork=source, replay=source)

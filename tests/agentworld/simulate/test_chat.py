@@ -312,3 +312,15 @@ def test_the_guides_example_runs_as_it_stands(serve):
         command = [sys.executable, "-c", example]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert done.stdout.count("kolu > rimo.txt") == 2
+
+
+def test_a_conversation_goes_on_where_another_replica_took_a_turn(serve):
+    one, other = serve(), serve()
+    run = one.run()
+    episode = one.reset(run)
+    told = []
+    for number, served in enumerate((one, other, one), 1):
+        told.append(user(f"echo {number}"))
+        answer = chat(served, run, told, metadata={"episode": episode})
+        assert said(answer) == f"{number}\n[0] ~"
+        told.append(assistant(said(answer)))

@@ -108,6 +108,14 @@ def test_an_episode_that_was_begun_otherwise_is_not_begun_again(talk):
     assert "was begun otherwise" in refused["data"]["message"]
 
 
+def test_a_fork_whose_answer_got_lost_is_asked_for_again(talk):
+    first, _ = talk(reset(initial_state="a.txt: kolu"), step("echo a"))
+    fork = reset(episode_id="my-1", fork={"episode": shown(first)["episode"], "step": 1})
+    (begun,), (again,) = talk(fork), talk(fork)
+    assert shown(begun)["episode"] == shown(again)["episode"]
+    assert shown(again)["step"] == 1
+
+
 def test_an_episode_that_is_done_shows_its_end_and_one_that_was_ended_is_over(talk, http):
     first, end = talk(reset(turn_limit=1), step("echo a"))
     (again,) = talk(reset(episode_id=shown(first)["episode"]))
