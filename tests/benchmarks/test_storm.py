@@ -1,6 +1,7 @@
 """A storm of ten seconds, and what is said of one."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,8 @@ def test_memory_that_stays_is_flat_and_memory_that_grows_is_not():
 
 
 @pytest.mark.slow
-def test_healthy_clients_see_no_error_in_a_storm(tmp_path):
+def test_healthy_clients_see_no_error_in_a_storm(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))  # the service's
     storm = measure_storm(tmp_path, seconds=10, alone_seconds=2, size=SIZE)
     assert storm.healthy_errors == []
     assert storm.among.steps > 0
