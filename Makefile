@@ -22,13 +22,16 @@ PEERS := .venv-peers
 PEER_PACKAGES := $(PEERS)/.packages-$(shell cat constraints.txt constraints-test.txt \
 	constraints-openenv.txt | sha256sum | cut -c1-16)
 
+# Built once on a machine, for all checkouts.
+KUBERNETES := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/agentworld/kubernetes
+
 # Nothing here reaches for a model hub or reports its use.
 export HF_HUB_OFFLINE := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup setup-test peers demo check test-fast test bench bench-demo bench-simulator bench-wires faults-simulator clean sandbox compiler browser database monitor
+.PHONY: help setup setup-test peers demo check test-fast test bench bench-demo bench-simulator bench-wires faults-simulator clean sandbox compiler browser cluster database monitor
 .NOTPARALLEL:
 
 help: ## this list
@@ -55,13 +58,13 @@ test test-fast: export OMP_NUM_THREADS := 1
 test-fast: setup-test ## the tests that need no engine, database server or browser
 	$(PYTHON) -m pytest -m "not slow" -n auto
 
-test: browser database setup-test peers monitor check ## everything
+test: browser database cluster setup-test peers monitor check ## everything
 	$(PYTHON) -m pytest
 
 bench: bench-demo bench-simulator bench-wires ## every benchmark
 
-bench-demo: setup ## the demo against its targets
-	$(PYTHON) tests/benchmarks/bench_demo.py
+bench-demo: setup ## the demo against its targets; PROFILE=long for the long one
+	$(PYTHON) tests/benchmarks/bench_demo.py $(PROFILE)
 
 bench-simulator: setup-test peers ## the simulator's core against its targets
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_simulator $(PARTS)
@@ -87,6 +90,13 @@ browser:
 
 database:
 	@tools/system_packages.sh postgres:postgresql
+
+# KUBEBUILDER_ASSETS names a folder with etcd and kube-apiserver where there are some already.
+cluster: | $(VENV)/bin/pip
+ifndef KUBEBUILDER_ASSETS
+	@tools/unpacked_programs.sh $(VENV)/bin etcd:etcd-server
+	@tools/kubernetes_programs.sh $(KUBERNETES) kube-apiserver
+endif
 
 monitor: | $(VENV)/bin/pip
 	@tools/unpacked_programs.sh $(VENV)/bin prometheus:prometheus promtool:prometheus

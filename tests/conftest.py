@@ -1,4 +1,4 @@
-"""What many rooms' tests share: a tiny model for real engines, a database server, patience."""
+"""What many rooms' tests share: a tiny model for engines, a database, a cluster, patience."""
 
 import os
 from collections.abc import Iterator
@@ -33,6 +33,15 @@ def postgres_server():
 
     with postgres.running() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory):
+    """One Kubernetes cluster without a node for all tests; each uses namespaces of its own."""
+    import control_plane
+
+    with control_plane.running(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
 
 
 @pytest.fixture

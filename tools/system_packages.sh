@@ -13,6 +13,7 @@ present() {
     Python.h)
       "$(tools/find_python.sh)" -c 'import os, sysconfig as s
 raise SystemExit(not os.path.isfile(s.get_path("include") + "/Python.h"))' ;;
+    go-reflect2) [ -d /usr/share/gocode/src/github.com/modern-go/reflect2 ] ;;
     *) command -v "$1" >/dev/null ;;
   esac
 }

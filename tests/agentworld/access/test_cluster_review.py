@@ -1,0 +1,111 @@
+"""Service accounts of a real cluster: its own tokens, its own answers."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import yaml
+from kubernetes import client
+
+from agentworld.access.checked import CheckedAccess
+from agentworld.access.reloaded import Reloaded
+from agentworld.access.token_review import claimed_account, cluster_review
+from agentworld.errors import AccessError
+from make_access import TOKENS
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+NAMESPACE = "team-a"
+SERVICE, TRAINER = "agentworld", "trainer"
+Review = Callable[[str], str | None]
+
+
+@pytest.fixture(scope="module")
+def core(control_plane) -> client.CoreV1Api:
+    """A namespace with the account of our service, which may ask about tokens and nothing else."""
+    core = client.CoreV1Api(control_plane.client)
+    core.create_namespace({"metadata": {"name": NAMESPACE}})
+    for name in (SERVICE, TRAINER):
+        core.create_namespaced_service_account(NAMESPACE, {"metadata": {"name": name}})
+    rights = client.RbacAuthorizationV1Api(control_plane.client)
+    asks = {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"]}
+    rights.create_cluster_role(
+        {"metadata": {"name": SERVICE}, "rules": [{**asks, "verbs": ["create"]}]}
+    )
+    rights.create_cluster_role_binding(
+        {
+            "metadata": {"name": SERVICE},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": SERVICE,
+            },
+            "subjects": [{"kind": "ServiceAccount", "namespace": NAMESPACE, "name": SERVICE}],
+        }
+    )
+    return core
+
+
+def made(core: client.CoreV1Api, account: str = TRAINER, audience: str | None = "agentworld"):
+    """A token as a pod has one projected; without an audience it is for the cluster itself."""
+    spec = {"audiences": [audience] if audience else []}
+    asked = {"spec": spec}
+    return core.create_namespaced_service_account_token(account, NAMESPACE, asked).status.token
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(control_plane, core):
+    return control_plane.kubeconfig_of(made(core, SERVICE, None))
+
+
+@pytest.fixture(scope="module")
+def review(kubeconfig) -> Review:
+    asked = cluster_review(kubeconfig=kubeconfig)
+    return lambda token: asyncio.run(asked(token))
+
+
+def test_a_token_that_was_made_for_us_is_its_accounts(core, review):
+    token = made(core)
+    assert claimed_account(token) == review(token) == "team-a/trainer"
+
+
+@pytest.mark.parametrize("audience", [None, "vault"])
+def test_a_token_that_was_made_for_another_service_is_nobodys_here(core, review, audience):
+    assert review(made(core, audience=audience)) is None
+
+
+def test_a_token_that_somebody_changed_is_nobodys(core, review):
+    head, claims, signature = made(core).split(".")
+    forged = signature[:10] + ("A" if signature[10] != "A" else "B") + signature[11:]
+    assert review(".".join([head, claims, forged])) is None
+
+
+def test_the_token_of_an_account_that_is_gone_is_nobodys(core, review):
+    core.create_namespaced_service_account(NAMESPACE, {"metadata": {"name": "gone"}})
+    token = made(core, "gone")
+    assert review(token) == "team-a/gone"
+    core.delete_namespaced_service_account("gone", NAMESPACE)
+    wait_for(lambda: review(token) is None)  # a cluster believes what it found for ten seconds
+
+
+def test_a_service_that_may_not_ask_says_that_it_cannot(control_plane, core):
+    asked = cluster_review(kubeconfig=control_plane.kubeconfig_of(made(core, TRAINER, None)))
+    with pytest.raises(AccessError, match="cannot be asked") as failed:
+        asyncio.run(asked(made(core)))
+    assert failed.value.kind == "unavailable"
+
+
+def test_an_account_of_the_access_file_is_its_tenant_and_another_one_is_refused(
+    core, kubeconfig, tmp_path
+):
+    path = tmp_path / "access.yaml"
+    accounts = {f"{NAMESPACE}/{TRAINER}": ["agent"]}
+    path.write_text(yaml.safe_dump({"tenants": {"acme": {"service_accounts": accounts}}}))
+    connect = partial(cluster_review, kubeconfig=kubeconfig)
+    access = CheckedAccess(Reloaded(path), TOKENS, connect)
+    caller = asyncio.run(access.caller(made(core)))
+    assert (caller.tenant, caller.roles) == ("acme", {"agent"})
+    with pytest.raises(AccessError):
+        asyncio.run(access.caller(made(core, SERVICE)))
