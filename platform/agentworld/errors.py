@@ -97,8 +97,11 @@ class SandboxBroken(SandboxError):
 class EngineError(AgentworldError):
     """The process that runs a model failed; there is no observation.
 
-    `retry_after_seconds` says how long to wait before a retry, where that is known.
+    `retry_after_seconds` says how long to wait before a retry, where that is known;
+    `queued_seconds` how long the request waited for its turn before it failed.
     """
+
+    queued_seconds = 0.0
 
     def __init__(
         self,

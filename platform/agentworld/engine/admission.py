@@ -51,6 +51,9 @@ class Admission:
             asked = self._clock()
             completion = await self._engine.complete(messages, sampling, seed, affinity=affinity)
             self._learn(self._clock() - asked)
+        except EngineError as error:
+            error.queued_seconds = asked - came
+            raise
         finally:
             self._turns.release()
         return completion._replace(queued_seconds=asked - came)

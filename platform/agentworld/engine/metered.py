@@ -4,9 +4,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from agentworld.engine.base import Completion, Engine
+from agentworld.errors import EngineError
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
 from agentworld.records.usage import Usage
+
+_NOTHING = Usage()
 
 
 class Metered:
@@ -19,7 +22,7 @@ class Metered:
         self._engine = engine
         self._clock = clock
         self._num_asked = 0
-        self.usage = Usage()
+        self.usage = _NOTHING
         self.queued_seconds = 0.0
         """In which it waited for its turn."""
 
@@ -38,6 +41,9 @@ class Metered:
             queued = completion.queued_seconds
             read, cached = completion.num_prompt_tokens, completion.num_cached_tokens
             counts = read, cached, completion.num_tokens
+        except EngineError as error:
+            queued = error.queued_seconds
+            raise
         finally:
             used = Usage(*counts, self._clock() - asked - queued)
             # Most things take one request.

@@ -74,13 +74,16 @@ def test_the_time_in_the_queue_is_not_the_engines():
     assert (meter.usage.engine_seconds, meter.queued_seconds) == (0.75, 1.25)
 
 
-def test_a_request_that_waits_for_its_turn_has_its_time_in_the_queue_apart():
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_request_that_waits_for_its_turn_has_its_time_in_the_queue_apart(fails):
     now = 0.0
 
     async def takes_a_second(_messages):
         nonlocal now
         await asyncio.sleep(0)
         now += 1.0
+        if fails:
+            raise EngineError("gone")
         return SAID
 
     def clock():
@@ -90,7 +93,8 @@ def test_a_request_that_waits_for_its_turn_has_its_time_in_the_queue_apart():
     meters = [Metered(admitted, clock) for _ in range(3)]
 
     async def work():
-        await asyncio.gather(*(meter.complete(ASKED, Sampling()) for meter in meters))
+        asked = (meter.complete(ASKED, Sampling()) for meter in meters)
+        await asyncio.gather(*asked, return_exceptions=True)
 
     asyncio.run(work())
     assert [meter.usage.engine_seconds for meter in meters] == [1.0, 1.0, 1.0]
