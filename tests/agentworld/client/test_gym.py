@@ -208,6 +208,15 @@ def test_several_tasks_take_turns_and_a_seed_says_with_which_to_go_on(serve):
         assert env.reset()[0] == "task 1"
 
 
+def test_an_episode_is_ended_before_the_next_one_begins(serve, losing):
+    transport = losing(serve().app, lambda path: False)
+    with SimulatorEnv(SimulatorClient("http://simulator", transport=transport), OPENING) as env:
+        _, info = env.reset()
+        env.reset()
+        ended = f"/episodes/{info['episode_id']}/close"
+        assert transport.paths == ["/runs", "/episodes", ended, "/episodes"]
+
+
 def test_a_reset_that_fails_takes_no_turn(serve):
     with opened(serve(), tasks(2)) as env:
         with pytest.raises(SimulatorError):

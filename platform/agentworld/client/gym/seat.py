@@ -39,7 +39,7 @@ class Seat:
         self._kept: _Kept | None = None
 
     async def reset(self, seed: int | None, options: Mapping[str, object] | None) -> None:
-        """Begins an episode; the one before it, if it is still open, is ended."""
+        """Ends the episode before, if it is still open, and begins one."""
         asked = seed, dict(options or {})
         if self._kept is None or self._kept.asked != asked:
             self._kept = _Kept(asked, await self._begin(*asked))
@@ -75,8 +75,8 @@ class Seat:
 
     async def _begin(self, seed: int | None, options: Mapping[str, object]) -> Turn:
         opening, turn = self._starts.next(self._run, seed, options)
+        await self.leave()  # first: a tenant may have no more than this one open
         begun = await self._client.begin(opening)
-        await self.leave()
         self._starts.turn = turn
         self._episode = begun.episode
         return _begun(begun)
