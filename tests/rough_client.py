@@ -4,7 +4,6 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import NoReturn
 from urllib.parse import urlsplit
 
 from websockets.frames import Frame, Opcode
@@ -74,10 +73,20 @@ def send_all(wire: socket.socket, data: bytes) -> None:
         wire.sendall(data)
 
 
-def send_for_ever(wire: socket.socket, data: bytes) -> NoReturn:
-    """Ends by a ConnectionError, or not."""
-    while True:
-        wire.sendall(data)
+def send_for_ever(wire: socket.socket, data: bytes) -> int:
+    """Until the server hangs up; returns how many bytes the network took."""
+    num_bytes = 0
+    with suppress(ConnectionError):
+        while True:
+            num_bytes += wire.send(data)
+    return num_bytes
+
+
+def send_after(wire: socket.socket, *parts: bytes) -> None:
+    """Goes on sending when the server has said something; fails where it has hung up."""
+    wire.recv(1, socket.MSG_PEEK)
+    for part in parts:
+        wire.sendall(part)
 
 
 def until(wire: socket.socket, end: bytes) -> bytes:

@@ -1,10 +1,12 @@
 """The only wiring: a manifest, an engine and a ledger make a service."""
 
+import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -70,7 +72,9 @@ def create_app(
             await engine.close()
             ledger.close()
 
-    app = FastAPI(title="agentworld simulator", version=__version__, lifespan=working)
+    app = FastAPI(
+        title="agentworld simulator", version=__version__, lifespan=working, openapi_url=None
+    )
     app.state.house = House(service, access, Allowance(access, service.owners))
     app.state.engine_states = states
     app.state.answer_seconds = answer_seconds
@@ -78,10 +82,17 @@ def create_app(
     app.include_router(openenv_http.router)
     app.include_router(chat.router)
     app.router.routes += [openenv.ROUTE, tools.route]
+    app.add_route("/openapi.json", _openapi(app), include_in_schema=False)
     app.add_middleware(Gate, access=access, loopback_only=loopback_only)
     app.add_middleware(_Named, digest=service.digest)
     add_handlers(app)
     return app
+
+
+def _openapi(app: FastAPI) -> Callable[[Request], Response]:
+    """Written once: to write it takes as long as many steps, and anybody may ask for it."""
+    written = cache(lambda: json.dumps(app.openapi()).encode())
+    return lambda _request: Response(written(), media_type=native.JSON)
 
 
 class _Named:

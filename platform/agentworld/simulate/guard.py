@@ -41,7 +41,7 @@ _PAUSE_SECONDS = 1.0
 class Limits(NamedTuple):
     """What a client may do; each default is generous to an honest one."""
 
-    body_bytes: int = 16 * 2**20
+    body_bytes: int = 4 * 2**20
     """Of a request's body, and of a message on a WebSocket."""
     body_seconds: float = 30.0
     """Until all of that is here."""

@@ -22,7 +22,7 @@ _SMALL_BYTES = 2**16
 _MOST_FRAMING = 2
 _REFUSED_AT_ONCE = 64
 # Of what a refused client still sends; who floods is not worth the time to read it.
-MOST_DROPPED = 2**20
+MOST_DROPPED = 2**18
 
 
 class _Refused(Exception):

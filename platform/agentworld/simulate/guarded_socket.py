@@ -17,14 +17,15 @@ from websockets.frames import CloseCode, Frame
 from agentworld.simulate.guard import Fault, Guard
 from agentworld.simulate.guarded_http import MOST_DROPPED
 
-# Some hundreds of the shortest frames: a few milliseconds of work.
-_SLICE_BYTES = 4_096
+# A hundred and some of the shortest frames: a millisecond of work.
+_SLICE_BYTES = 1_024
 # Up to here what is unfinished is not counted among what is held, as in guarded_http.py.
 _SMALL_BYTES = 2**16
-# A message may come in parts, and an empty part is one too.
-_MOST_PARTS = 1_000
+# A message may come in parts, and an empty part is one too; some clients cut it after every 4 KiB.
+# So many parts have to hold so many bytes each on average.
+_MANY_PARTS, _PART_BYTES = 100, 256
 # Of a client's pings and pongs between two of our pings.
-_MOST_CONTROLS = 1_000
+_MOST_CONTROLS = 100
 
 
 class GuardedSocket(WebSocketsSansIOProtocol):
@@ -74,7 +75,10 @@ class GuardedSocket(WebSocketsSansIOProtocol):
             self._take(data)
 
     async def receive(self) -> ASGIReceiveEvent:
-        message = await super().receive()
+        message = await self.queue.get()
+        if self.read_paused and self.queue.empty():
+            self.read_paused = False
+            self.transport.resume_reading()
         if self._rest:
             self._take_rest()
         return message
@@ -87,16 +91,32 @@ class GuardedSocket(WebSocketsSansIOProtocol):
             self._take_rest()
 
     def handle_cont(self, event: Frame) -> None:
-        if len(self.frames) < _MOST_PARTS:
-            super().handle_cont(event)
-        else:
+        num_parts = len(self.frames)
+        is_many = num_parts > 0 and num_parts % _MANY_PARTS == 0
+        if is_many and sum(map(len, self.frames)) < num_parts * _PART_BYTES:
             self._fail("large", CloseCode.MESSAGE_TOO_BIG)
+        else:
+            super().handle_cont(event)
 
     def send_receive_event_to_app(self) -> None:
-        if self.curr_msg_data_type == "text" and not _is_text(b"".join(self.frames)):
+        data, self.frames = b"".join(self.frames), []
+        if self.close_sent:
+            return
+        try:
+            self.queue.put_nowait(self._event(data))
+        except UnicodeDecodeError:
             self._fail("broken", CloseCode.INVALID_DATA)
-        else:
-            super().send_receive_event_to_app()
+            return
+        # To stop reading after every message, and begin again, costs as much as to read it.
+        may_wait = self.queue.qsize() == 1 and len(data) <= _SMALL_BYTES
+        if not may_wait and not self.read_paused:
+            self.read_paused = True
+            self.transport.pause_reading()
+
+    def _event(self, data: bytes) -> ASGIReceiveEvent:
+        if self.curr_msg_data_type == "text":
+            return {"type": "websocket.receive", "text": data.decode()}
+        return {"type": "websocket.receive", "bytes": data}
 
     def handle_ping(self) -> None:
         self._count_control()
@@ -241,10 +261,3 @@ def _let_frames_go(error: BaseException | None) -> None:
     while error is not None:
         error.__traceback__ = None
         error = error.__context__
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        return data.isascii() or data.decode() is not None
-    except UnicodeDecodeError:
-        return False

@@ -1,6 +1,5 @@
 """How the service's process listens: the settings that a step's cost depends on."""
 
-import ctypes
 import gc
 import logging
 from contextlib import suppress
@@ -17,9 +16,6 @@ from agentworld.simulate.service import SimulatorService
 # Episodes in memory are many small objects that live long. By its default the collector walks all
 # of them after every 700 new ones, which took a seventh of the processor's time.
 _NEW_OBJECTS = 100_000
-# Of glibc (mallopt's M_MMAP_THRESHOLD): what is larger goes back to the system when it is freed. By
-# its default the bodies of a storm of clients stayed with the process for good.
-_MMAP_THRESHOLD, _LARGE_BYTES = -3, 2**16
 # What the guard counts, and what is none of a client's faults.
 _UNTOLD = "Invalid HTTP request received.", "Unsupported upgrade request."
 
@@ -29,8 +25,6 @@ def listen(app: ASGIApp, service: SimulatorService, host: str, port: int) -> Non
     gc.collect()
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS, 20, 100)
-    with suppress(AttributeError):  # another libc
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
     # What a client can make a service log, it can make it log without end.
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(Seldom(_UNTOLD))

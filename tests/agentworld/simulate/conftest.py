@@ -111,7 +111,12 @@ def listen(tmp_path) -> Iterator[Callable[..., str]]:
 @pytest.fixture
 def told(caplog) -> Iterator[Callable[[], list[str]]]:
     """What the service's process has logged until now; a stack belongs to its line."""
+
+    def hear(record: logging.LogRecord) -> bool:
+        caplog.handler.emit(record)
+        return True
+
     wire = logging.getLogger("uvicorn.error")
-    wire.addHandler(caplog.handler)
+    wire.addFilter(hear)  # uvicorn takes every handler off its logger when it begins
     yield lambda: list(map(caplog.handler.format, caplog.records))
-    wire.removeHandler(caplog.handler)
+    wire.removeFilter(hear)

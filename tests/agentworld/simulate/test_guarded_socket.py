@@ -13,8 +13,8 @@ from rough_client import (
     frame,
     handshake,
     request,
+    send_after,
     send_all,
-    send_for_ever,
     until,
     until_closed,
     upgraded,
@@ -59,6 +59,13 @@ def test_a_message_that_is_too_large_is_refused_when_it_says_so(listen):
     assert close_code(said(url, frame("x" * 1001)[:10])) == 1009
 
 
+def test_who_goes_on_sending_a_refused_message_still_reads_the_refusal(listen):
+    with upgraded(url := listen(body_bytes=1000), door(url)) as wire:
+        wire.sendall(frame("x" * 20_000)[:5_000])
+        send_after(wire, *[b"x" * 1000] * 5)
+        assert close_code(until_closed(wire)) == 1009
+
+
 def test_the_largest_message_is_taken(listen):
     answer = answered(listen(body_bytes=1000), frame("x" * 1000))
     assert b"the frame is no JSON" in answer
@@ -93,11 +100,15 @@ def test_a_message_in_parts_is_one_message(listen):
     assert b"step_count" in answered(listen(), *parts, frame('te"}', Opcode.CONT))
 
 
+def test_a_large_message_may_come_in_many_parts(listen):
+    part = frame("x" * 4096, Opcode.CONT, last=False)
+    answer = answered(listen(), frame("", last=False), *[part] * 1000, frame("", Opcode.CONT))
+    assert b"the frame is no JSON" in answer
+
+
 def test_a_message_in_endless_parts_is_refused(listen):
-    with upgraded(url := listen(), door(url)) as wire:
-        wire.sendall(frame("", last=False))
-        with pytest.raises(ConnectionError):
-            send_for_ever(wire, frame("", Opcode.CONT, last=False))
+    parts = [frame("", last=False), *[frame("", Opcode.CONT, last=False)] * 1000]
+    assert close_code(said(listen(), *parts)) == 1009
 
 
 @pytest.mark.parametrize(
@@ -170,12 +181,11 @@ def test_frames_before_the_handshake_was_answered_do_no_harm(listen, told):
 
 
 def test_a_service_ends_in_order_while_a_client_says_good_bye_and_reads_nothing(tmp_path, told):
-    app, limits = make_service.service(tmp_path).app, Limits(unread_seconds=0.5)
-    with (
-        make_service.listening(app, limits) as url,
-        upgraded(url, door(url), reads=False) as wire,
-    ):
-        wire.sendall(frame("x" * 125, Opcode.PING) * 900 + CLOSE)
-        for _ in range(50):
-            assert answers(url)
+    limits = Limits(unread_seconds=0.5)
+    service = make_service.listening(make_service.service(tmp_path).app, limits)
+    url = service.__enter__()
+    with upgraded(url, door(url), reads=False) as wire:
+        wire.sendall(STATE * 300 + CLOSE)
+        assert all(answers(url) for _ in range(50))
+        service.__exit__(None, None, None)
     assert "Traceback" not in "".join(told())

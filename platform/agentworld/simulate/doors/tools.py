@@ -42,7 +42,7 @@ from agentworld.simulate.entrance import Entrance
 from agentworld.simulate.failures import answer_of, count, problem_of
 from agentworld.simulate.session import Request
 
-_MOST_BYTES = 16 * 2**20
+_MOST_BYTES = 4 * 2**20
 _NO_UNICODE = re.compile("[\ud800-\udfff]")
 
 _Asked = ServerRequestContext[Any, HttpRequest]
