@@ -134,14 +134,9 @@ class EpisodeStep(NamedTuple):
         return EpisodeStep(*self[:-1], self.head_after(before))
 
     def head_after(self, before: Digest) -> Digest:
-        """The head that follows `before`: sha256 over five lines, the last one canonical JSON.
-
-        They are `before`, the number, the digests of action and observation, and an array of
-        reward, done, truncated and the confidence's fields (RFC 8785).
-        """
-        outcome = _written((self.reward, self.done, self.truncated, *self.confidence))
-        lines = before, str(self.number), self.action_digest, self.observation_digest, outcome
-        return digest_bytes("\n".join(lines).encode())
+        """The head that follows `before`."""
+        outcome = self.reward, self.done, self.truncated, *self.confidence
+        return next_head(before, self.number, self.action_digest, self.observation_digest, outcome)
 
 
 class Episode(NamedTuple):
@@ -254,6 +249,22 @@ def first_head(
 ) -> Digest:
     """Names what an episode started with: sha256 over an array of these (RFC 8785)."""
     return digest_json([episode, simulator, run, num_copied, opening])
+
+
+def next_head(
+    before: Digest,
+    number: int,
+    action: Digest,
+    observation: Digest,
+    outcome: tuple[float | None, ...],
+) -> Digest:
+    """The head of a step: sha256 over five lines, the last one canonical JSON.
+
+    They are the head before it, the number, the digests of action and observation, and an array
+    of reward, done, truncated and the confidence's fields (RFC 8785).
+    """
+    lines = before, str(number), action, observation, _written(outcome)
+    return digest_bytes("\n".join(lines).encode())
 
 
 def text_bytes(text: str) -> bytes:

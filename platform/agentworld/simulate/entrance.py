@@ -3,7 +3,6 @@
 What belongs to somebody else is not there: the answer is the one for a name that nobody gave.
 """
 
-import time
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
 from agentworld.records.tool import Tool
 from agentworld.simulate import session
 from agentworld.simulate.allowance import Allowance
-from agentworld.simulate.metrics import Door, Timings
+from agentworld.simulate.metrics import Door
 from agentworld.simulate.open_episodes import OpenEpisode
 from agentworld.simulate.service import SimulatorService
 from agentworld.simulate.session import Request
@@ -38,6 +37,8 @@ class House(NamedTuple):
 
 class Entrance:
     """The service as one caller sees it."""
+
+    __slots__ = ("_access", "_allowance", "_door", "caller", "service")
 
     def __init__(self, house: House, caller: Caller, door: Door = "http") -> None:
         self.service = house.service
@@ -83,7 +84,7 @@ class Entrance:
 
     async def step(self, episode: str, request: Request) -> StepResult:
         """Takes the next step of one of the caller's episodes, or repeats an earlier one."""
-        run = await self._check_owns_episode(episode)
+        run = self._known_run(episode) or await self._check_owns_episode(episode)
         return session.answered(self.service.digest, run, await self._take(episode, request))
 
     async def take(self, episode: str, request: Request) -> EpisodeStep:
@@ -132,31 +133,30 @@ class Entrance:
         await self.service.close_episode(episode)
 
     async def _take(self, episode: str, request: Request) -> EpisodeStep:
-        came = time.perf_counter()
         allowed = self._allowance.step(self.caller.tenant)
         step, timings = await self.service.step(episode, request)
         if timings:
-            took = Timings(*timings[:3], time.perf_counter() - came)
-            self.service.metrics.stepped(self._door, took, step.usage)
+            self.service.metrics.stepped(self._door, timings, step.usage)
         if timings and allowed:
             num_bytes = len(text_bytes(request.action)) + len(text_bytes(step.observation or ""))
             allowed.used(step.usage.input_tokens + step.usage.output_tokens, num_bytes)
         return step
 
+    def _known_run(self, episode: str) -> str | None:
+        """The run of an episode that is the caller's, where nobody has to be asked: most steps."""
+        caller, held = self.caller, self.service.held(episode)
+        if held is None or "agent" not in caller.roles:
+            return None
+        run = held.opening.run
+        if caller.run is None:
+            return run if self.service.owners.knows(run, caller.tenant) else None
+        return run if caller.run == run else None
+
     async def _check_owns_episode(self, episode: str) -> str:
         self.caller.check("agent")
-        held = self.service.held(episode)
-        if held is not None and self._is_known_to_own(held.opening.run):
-            return held.opening.run
         run = await self.service.run_of(episode)
         await self._check_owns(run, _no_episode(episode))
         return run
-
-    def _is_known_to_own(self, run: str) -> bool:
-        """Without asking anybody, which is how most steps go."""
-        if self.caller.run is not None:
-            return self.caller.run == run
-        return self.service.owners.knows(run, self.caller.tenant)
 
     async def _check_sees_episode(self, episode: str) -> None:
         # Nothing else of it is read before: its state tells that it is there.

@@ -59,7 +59,7 @@ class Timings(NamedTuple):
     ledger: float | None = None
     """Until it was durable."""
     total: float | None = None
-    """From the request to its answer."""
+    """All of it."""
 
 
 _NOTHING_USED = Usage()

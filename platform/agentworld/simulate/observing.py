@@ -12,6 +12,8 @@ from agentworld.records.simulator import ConfidencePolicy, SimulatorManifest
 from agentworld.simulate import session
 from agentworld.simulate.session import Observed
 
+_UNKNOWN = Confidence()
+
 
 class Observer:
     """One engine asked as one manifest says. It remembers nothing: serving changes nothing."""
@@ -76,9 +78,14 @@ def judged(
     policy: ConfidencePolicy, mean_logprob: float | None, agreement: float | None
 ) -> Confidence:
     """Under a threshold, what is not known is low."""
-    measured = (mean_logprob, policy.min_logprob), (agreement, policy.min_agreement)
-    low = any(least is not None and (value is None or value < least) for value, least in measured)
+    low = _is_low(mean_logprob, policy.min_logprob) or _is_low(agreement, policy.min_agreement)
+    if mean_logprob is agreement is None and not low:
+        return _UNKNOWN  # one for all the steps that a service keeps
     return Confidence(mean_logprob, agreement, low)
+
+
+def _is_low(value: float | None, least: float | None) -> bool:
+    return least is not None and (value is None or value < least)
 
 
 def _told(confidence: Confidence) -> str:

@@ -6,7 +6,7 @@ crash, can go on with any episode.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -71,7 +71,7 @@ class SimulatorService:
         self.metrics = Metrics(self.digest, open_episodes=num_open, states=states)
         self._aliases = ledger.aliases
         self._observer = Observer(manifest, engine)
-        self._writer = Writer(ledger.write)
+        self._writer = Writer(ledger.write, self._count)
         self._episodes = OpenEpisodes(most_in_memory)
         self._unsettled: dict[str, asyncio.Future[None]] = {}
         """Steps on their way to the ledger that nobody waits for any more."""
@@ -117,7 +117,7 @@ class SimulatorService:
         session.check_seed(self.manifest, opening)
         episode, record = await self._begin(opening, name or new_name())
         try:
-            await self._write(Opened(episode))
+            await self._writer.write(Opened(episode))
         except Conflict:
             if not await self._has_begun(episode):
                 raise
@@ -157,7 +157,7 @@ class SimulatorService:
         while episode.closed is None:
             run, num_steps = episode.run, len(episode.steps)
             try:
-                await self._write(Closed(run, name, num_steps, episode.head, reason))
+                await self._writer.write(Closed(run, name, num_steps, episode.head, reason))
                 break
             except Conflict:
                 known, episode = episode, await self.episode(name)
@@ -173,7 +173,7 @@ class SimulatorService:
         for closed in idle:
             # One that went on meanwhile is not idle any more.
             with suppress(Conflict):
-                await self._write(closed)
+                await self._writer.write(closed)
             self._episodes.drop(closed.episode)
         return len(idle)
 
@@ -204,34 +204,31 @@ class SimulatorService:
             step = session.next_step(episode, request.action, observed)
             shown = time.perf_counter()
             await self._record(episode, step)
+        now = time.perf_counter()
         asked = step.usage.engine_seconds or None
-        queued, written = waited + observed.queued_seconds, time.perf_counter() - shown
-        return Answered(step, Timings(queued, asked, written))
+        queued = waited + observed.queued_seconds
+        return Answered(step, Timings(queued, asked, now - shown, now - came))
 
     async def _record(self, episode: OpenEpisode, step: EpisodeStep) -> None:
         """Makes a step durable, whoever waits for it."""
-        written = self._writer.submit(*writes_of(episode.opening.run, step))
         try:
-            await asyncio.shield(written)
+            await self._writer.submit(*writes_of(episode.opening.run, step))
         except asyncio.CancelledError:
-            # Whoever asks next reads the ledger, once it knows what became of this.
-            self._unsettled[episode.id] = written
-            written.add_done_callback(lambda _: self._settle(step, written))
+            # Whoever asks next reads the ledger, once what became of this is settled.
+            settled = self._unsettled[episode.id] = self._writer.submit()
+            settled.add_done_callback(partial(self._settle, episode.id))
             self._episodes.drop(episode.id)
             raise
         episode.add(step, session.said(step))
         if step.ending:
-            self.metrics.ended(step.ending)
             self._episodes.drop(episode.id)
 
-    def _settle(self, step: EpisodeStep, written: asyncio.Future[None]) -> None:
-        del self._unsettled[step.episode]
-        if written.exception() is None and step.ending:
-            self.metrics.ended(step.ending)
+    def _settle(self, name: str, settled: asyncio.Future[None]) -> None:
+        del self._unsettled[name]
+        settled.exception()  # the store is gone, which whoever asks next is told
 
-    async def _write(self, *writes: Write) -> None:
-        """Makes them durable, and counts what begins and ends by them."""
-        await self._writer.write(*writes)
+    def _count(self, writes: Sequence[Write]) -> None:
+        """What begins and ends by what is durable now."""
         for write in writes:
             match write:
                 case Opened():

@@ -14,6 +14,7 @@ from agentworld.records.episode import (
     ResetResult,
     Source,
     StepResult,
+    next_head,
     text_digest,
 )
 from agentworld.records.message import Message
@@ -198,8 +199,10 @@ def next_step(episode: OpenEpisode, action: str, observed: Observed) -> EpisodeS
     number = len(episode.steps) + 1
     shown, confidence, usage, _ = observed
     result = outcome(episode.opening.task, episode.opening.limit, number, action, shown)
-    texts = action, shown, text_digest(action), text_digest(shown)
-    return EpisodeStep(episode.id, number, *texts, *result, confidence, usage).linked(episode.head)
+    digests = text_digest(action), text_digest(shown)
+    head = next_head(episode.head, number, *digests, (*result, *confidence))
+    said = episode.id, number, action, shown, *digests
+    return EpisodeStep(*said, *result, confidence, usage, head)
 
 
 def opened(episode: Episode) -> ResetResult:

@@ -24,8 +24,14 @@ class _Waiting(NamedTuple):
 class Writer:
     """Writes in groups, in a thread; `append` writes all of a group or nothing."""
 
-    def __init__(self, append: Callable[[Sequence[Write]], None]) -> None:
+    def __init__(
+        self,
+        append: Callable[[Sequence[Write]], None],
+        tell: Callable[[Sequence[Write]], None] = lambda writes: None,
+    ) -> None:
+        """`tell` hears of what is durable, in the event loop, before whoever waits for it."""
         self._append = append
+        self._tell = tell
         self._waiting: list[_Waiting] = []
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
@@ -35,11 +41,13 @@ class Writer:
         await self.submit(*writes)
 
     def submit(self, *writes: Write) -> asyncio.Future[None]:
-        """Done when all of these are durable together; they are written whoever waits for it."""
-        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(writes, written))
+        """Done when all of these, and all before, are written; they are so whoever waits for it."""
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._write_all())
+            # Asked for once a group: to ask is a system call.
+            self._loop = asyncio.get_running_loop()
+            self._task = self._loop.create_task(self._write_all())
+        written: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append(_Waiting(writes, written))
         return written
 
     async def close(self) -> None:
@@ -69,15 +77,17 @@ class Writer:
     async def _write(self, group: list[_Waiting]) -> bool:
         """Whether everybody in the group now knows what became of it."""
         writes = [write for waiting in group for write in waiting.writes]
-        loop, failure = asyncio.get_running_loop(), None
+        failure = None
         try:
-            await loop.run_in_executor(self._thread, self._append, writes)
+            await self._loop.run_in_executor(self._thread, self._append, writes)
         except Exception as error:  # noqa: BLE001 - whoever waits raises it
             failure = error
         # A store that is gone is so for all of them: each alone would wait for it in turn.
         gone = isinstance(failure, StoreError) and failure.retryable
         if failure is not None and len(group) > 1 and not gone:
             return False
+        if failure is None:
+            self._tell(writes)
         for waiting in group:
             _settle(waiting.written, failure)
         return True

@@ -18,16 +18,17 @@ from starlette.types import Message, Receive, Scope, Send
 
 from agentworld.access import Caller
 from agentworld.errors import AccessError, AgentworldError, InputError
-from agentworld.simulate.doors.openenv_session import OpenEnvSession, written
+from agentworld.simulate.doors.openenv_session import Fields, OpenEnvSession, written
 from agentworld.simulate.doors.patience import Patience
 from agentworld.simulate.entrance import Entrance
 from agentworld.simulate.failures import problem_of
 from agentworld.simulate.schemas import Problem
 
-_MOST_BYTES = 16 * 2**20
+_MOST_BYTES = 4 * 2**20
 _SLOW_SECONDS = 0.5
 _LOOK_SECONDS = 0.01
 _KNOWN_SECONDS = 1.0  # as often as the access file is looked at
+_decoded = json.JSONDecoder().decode
 _CODES = {
     "capacity": "CAPACITY_REACHED",
     "limit": "CAPACITY_REACHED",
@@ -41,6 +42,17 @@ class Conversation:
 
     An ASGI endpoint of its own: what a framework does for each message costs as much as a step.
     """
+
+    __slots__ = (
+        "_ask_again",
+        "_entrance",
+        "_known_at",
+        "_most_seconds",
+        "_patience",
+        "_receive",
+        "_run",
+        "_send",
+    )
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = scope["app"].state
@@ -58,13 +70,19 @@ class Conversation:
     async def _converse(self) -> None:
         await self._receive()  # the connection
         await self._send({"type": "websocket.accept"})
+        # A task that waits is resumed through all that await it: here, through a dozen layers of
+        # middleware for each step, were it not one of its own.
+        await asyncio.create_task(self._answer_all())
+
+    async def _answer_all(self) -> None:
+        session = OpenEnvSession(self._entrance, self._run)
         self._patience = Patience(self._most_seconds)
         try:
-            await self._answer_all(OpenEnvSession(self._entrance, self._run))
+            await self._answer_each(session)
         finally:
             self._patience.end()
 
-    async def _answer_all(self, session: OpenEnvSession) -> None:
+    async def _answer_each(self, session: OpenEnvSession) -> None:
         message = await self._receive()
         while message["type"] == "websocket.receive":
             answer, next_message = await self._answered(session, message.get("text"))
@@ -75,6 +93,7 @@ class Conversation:
             await self._send({"type": "websocket.send", "text": answer.text})
             if answer.is_last:
                 break
+            del message, answer  # a connection that waits keeps no texts
             message = await next_message if next_message else await self._receive()
         else:
             return  # the client is gone
@@ -90,8 +109,7 @@ class Conversation:
                 answer = stranger or await _answer(session, text)
         except TimeoutError:
             return _unknown(f"there is no answer after {self._most_seconds:.0f} s"), None
-        took = asyncio.get_running_loop().time() - self._patience.since
-        if answer is None or took < _SLOW_SECONDS:
+        if answer is None or self._patience.seconds < _SLOW_SECONDS:
             return answer, None
         # One question at a time is this wire's way: who asks again has given up on the first.
         coming = asyncio.ensure_future(self._receive())
@@ -125,25 +143,20 @@ class _Answer(NamedTuple):
     """Nothing is answered on this connection any more."""
 
 
-class _Frame(NamedTuple):
-    kind: str
-    data: dict[str, object]
-
-
 async def _answer(session: OpenEnvSession, text: str | None) -> _Answer | None:
     """The frame for a frame; null where the client says good-bye."""
     try:
-        frame = _read(text)
-        match frame.kind:
+        kind, data = _read(text)
+        match kind:
             case "step":
-                return _Answer(written("observation", await session.step(frame.data)))
+                return _Answer(written("observation", await session.step(data)))
             case "reset":
-                return _Answer(written("observation", await session.reset(frame.data)))
+                return _Answer(written("observation", await session.reset(data)))
             case "state":
                 return _Answer(written("state", session.state()))
             case "close":
                 return None
-        raise InputError(f"there is no frame of type {frame.kind!r}; send reset, step or state")
+        raise InputError(f"there is no frame of type {kind!r}; send reset, step or state")
     except AgentworldError as error:
         return _failed(problem_of(error))
 
@@ -157,16 +170,17 @@ def _unknown(why: str) -> _Answer:
     return _failed(problem)._replace(is_last=True)
 
 
-def _read(text: str | None) -> _Frame:
+def _read(text: str | None) -> tuple[str, Fields]:
+    """A frame's type and its data."""
     if text is None or len(text) > _MOST_BYTES:
         raise InputError(f"a frame is a text of at most {_MOST_BYTES} bytes")
     try:
-        frame = json.loads(text)
+        frame = _decoded(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"the frame is no JSON: {error}") from error
     if not isinstance(frame, dict) or not isinstance(frame.get("data", {}), dict):
         raise InputError("a frame is an object with a type and data")
-    return _Frame(str(frame.get("type")), frame.get("data", {}))
+    return str(frame.get("type")), frame.get("data", {})
 
 
 def _failed(problem: Problem) -> _Answer:

@@ -17,11 +17,13 @@ Fields = dict[str, object]
 
 _OWN_NAME = re.compile("[0-9a-f]{32}")
 _LONGEST_NAME = 255
-_written = json.JSONEncoder(separators=(",", ":")).encode
+_written = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class OpenEnvSession:
     """The episode of a connection, and how many of its steps were answered."""
+
+    __slots__ = ("_entrance", "_episode", "_run", "_taken")
 
     def __init__(self, entrance: Entrance, run: str) -> None:
         self._entrance = entrance

@@ -5,17 +5,19 @@ from types import TracebackType
 
 
 class Patience:
-    """`with patience:` raises TimeoutError where what is in it takes longer than `seconds`.
+    """`with patience:` raises TimeoutError where what is in it takes longer than `most_seconds`.
 
     It belongs to the task that makes it, which is then cancelled and takes it back.
     """
 
-    def __init__(self, seconds: float) -> None:
+    __slots__ = ("_goes_on", "_is_over", "_loop", "_most_seconds", "_task", "_timer", "since")
+
+    def __init__(self, most_seconds: float) -> None:
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("there is no task to cancel")
         self._task = task
-        self._seconds = seconds
+        self._most_seconds = most_seconds
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._goes_on = self._is_over = False
@@ -25,7 +27,7 @@ class Patience:
     def __enter__(self) -> None:
         self.since, self._goes_on, self._is_over = self._loop.time(), True, False
         if self._timer is None:
-            self._timer = self._loop.call_later(self._seconds, self._look)
+            self._timer = self._loop.call_later(self._most_seconds, self._look)
 
     def __exit__(
         self,
@@ -38,6 +40,11 @@ class Patience:
             self._task.uncancel()
             raise TimeoutError from error
 
+    @property
+    def seconds(self) -> float:
+        """Since then."""
+        return self._loop.time() - self.since
+
     def end(self) -> None:
         """There will be nothing more to wait for."""
         if self._timer is not None:
@@ -48,7 +55,7 @@ class Patience:
         self._timer = None
         if not self._goes_on:
             return
-        left = self.since + self._seconds - self._loop.time()
+        left = self.since + self._most_seconds - self._loop.time()
         if left > 0:
             self._timer = self._loop.call_later(left, self._look)
         else:
