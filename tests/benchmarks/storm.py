@@ -1,20 +1,17 @@
 """A service among a thousand slow clients and a hundred rude ones, as its healthy clients see it.
 
-`python -m benchmarks.storm --seconds 300`: 64 healthy episodes alone, then in the storm. All
-clients are one process: the service has the machine's other core.
+`python -m benchmarks.storm --seconds 300`: 64 healthy episodes alone, then in the storm.
 """
 
 import argparse
 import asyncio
 import gc
 import json
-import random
 import shutil
 import sys
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,20 +21,18 @@ import psutil
 import uvloop
 
 from agentworld.steps.targets import Figure
+from benchmarks.crowd import gathered
 from benchmarks.door import Door
 from benchmarks.doors import start_ours
 from benchmarks.healthy_clients import Health, Pace, makers, stay_healthy
 from benchmarks.machine import allow_many_files
 from benchmarks.resident import Growth, Resident, growth, watch
-from benchmarks.rude_clients import RUDE
-from benchmarks.slow_clients import SLOW, Client
 from benchmarks.wire import Place
 
 SECONDS = 300.0
-ALONE_SECONDS = 20.0
+ALONE_SECONDS = 60.0
 
 _FOLDER = Path(__file__).parents[2] / ".bench/wires/storm"
-_PAUSE_SECONDS = 1.0
 _WARM_UP_SECONDS = 2.0
 # Until every slow client is there, and the slowest of them were ended once.
 _GATHERING_SECONDS = 35.0
@@ -55,7 +50,10 @@ class Used(NamedTuple):
     """Seconds of processor time until now, or of each second."""
 
     service: float
-    clients: float
+    healthy: float
+    """All healthy clients."""
+    crowd: float
+    """All others."""
 
     def since(self, before: "Used", seconds: float) -> "Used":
         """Of each second, which is the share of a core."""
@@ -71,7 +69,7 @@ class Storm(NamedTuple):
     """And in it."""
     alone_shares: Used
     among_shares: Used
-    """Of a core; where the two use up the machine, latencies are the machine's."""
+    """Of a core; where they use up the machine, latencies are the machine's."""
     healthy_errors: list[str]
     memory: Growth
     """Of the service, in the storm."""
@@ -100,6 +98,7 @@ class Storm(NamedTuple):
             Figure("storm.server_errors", server, must=0.0, at_most=True),
             Figure("storm.tracebacks", float(self.num_tracebacks), must=0.0, at_most=True),
             Figure("storm.memory_ratio", self.memory.ratio, must=1.1, at_most=True),
+            Figure("storm.p99_ratio", self.p99_ratio, must=2.0, at_most=True),
         ]
 
     def as_json(self) -> dict[str, object]:
@@ -118,28 +117,6 @@ class Storm(NamedTuple):
 _TUPLES = ("alone", "among", "alone_shares", "among_shares")
 
 
-class Seen:
-    """What slow and rude clients saw."""
-
-    def __init__(self) -> None:
-        self.rounds: Counter[str] = Counter()
-        self.server_errors = 0
-
-    async def come_again_and_again(self, client: Client, place: Place, within: float) -> None:
-        """For the first time within so many seconds.
-
-        What happens to such a client is no error; a service that is gone is one to others.
-        """
-        await asyncio.sleep(random.uniform(0, within))
-        while True:
-            await asyncio.sleep(random.uniform(0, 2 * _PAUSE_SECONDS))
-            said = b""
-            with suppress(OSError):
-                said = await client(place)
-            self.rounds[client.__name__] += 1
-            self.server_errors += said.startswith(b"HTTP/1.1 5")
-
-
 def measure_storm(
     folder: Path,
     seconds: float = SECONDS,
@@ -154,18 +131,16 @@ def measure_storm(
 
 
 async def _storm(door: Door, seconds: float, alone_seconds: float, size: Size) -> Storm:
-    place, health, seen = _place(door), Health(), Seen()
-    samples: list[Resident] = []
+    health, samples = Health(), list[Resident]()
     gathering = min(_GATHERING_SECONDS, seconds / 2)
     healthy = islice(cycle(makers(door.url)), size.healthy)
-    kinds = [*islice(cycle(SLOW), size.slow), *islice(cycle(RUDE), size.rude)]
     async with _running(stay_healthy(make, door.url, health) for make in healthy):
         await asyncio.sleep(_WARM_UP_SECONDS)
-        alone, alone_shares = await _paced(health, door, alone_seconds)
-        async with _running(seen.come_again_and_again(kind, place, gathering) for kind in kinds):
+        alone, alone_shares = await _paced(health, [door.pid], alone_seconds)
+        with gathered(_place(door), size.slow, size.rude, gathering) as crowd:
             await asyncio.sleep(gathering)
             async with _running([watch(door.pid, samples)]):
-                among, among_shares = await _paced(health, door, seconds)
+                among, among_shares = await _paced(health, [door.pid, crowd.pid], seconds)
     return Storm(
         alone,
         among,
@@ -173,18 +148,17 @@ async def _storm(door: Door, seconds: float, alone_seconds: float, size: Size) -
         among_shares,
         health.errors,
         growth(samples),
-        dict(seen.rounds),
-        seen.server_errors,
+        *crowd.seen,
         log=[],
     )
 
 
-async def _paced(health: Health, door: Door, seconds: float) -> tuple[Pace, Used]:
-    """How healthy clients fare for so long."""
+async def _paced(health: Health, pids: list[int], seconds: float) -> tuple[Pace, Used]:
+    """How healthy clients fare for so long, and what the service and the crowd use meanwhile."""
     health.pace()
-    before, begun = _used(door.pid), time.perf_counter()
+    before, begun = _used(pids), time.perf_counter()
     await asyncio.sleep(seconds)
-    return health.pace(), _used(door.pid).since(before, time.perf_counter() - begun)
+    return health.pace(), _used(pids).since(before, time.perf_counter() - begun)
 
 
 @asynccontextmanager
@@ -209,9 +183,10 @@ def _place(door: Door) -> Place:
     return Place(address.hostname, address.port, address.path)
 
 
-def _used(server: int) -> Used:
-    times = psutil.Process(server).cpu_times()
-    return Used(times.user + times.system, time.process_time())
+def _used(pids: list[int]) -> Used:
+    times = [psutil.Process(pid).cpu_times() for pid in pids]
+    service, crowd = [*(each.user + each.system for each in times), 0.0][:2]
+    return Used(service, time.process_time(), crowd)
 
 
 def main() -> int:
