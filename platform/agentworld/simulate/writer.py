@@ -43,7 +43,7 @@ class Writer:
     def submit(self, *writes: Write) -> asyncio.Future[None]:
         """Done when all of these, and all before, are written; they are so whoever waits for it."""
         if self._task is None or self._task.done():
-            # Asked for once a group: to ask is a system call.
+            # Asked for once a group, and not for each step.
             self._loop = asyncio.get_running_loop()
             self._task = self._loop.create_task(self._write_all())
         written: asyncio.Future[None] = self._loop.create_future()

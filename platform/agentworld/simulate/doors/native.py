@@ -43,7 +43,7 @@ _STEP_BODY = {
 }
 
 
-# A coroutine, for anything else is called in a thread, which costs a tenth of a step.
+# A coroutine, for FastAPI calls anything else in a thread.
 async def entrance(request: Request) -> Entrance:
     """The service as this caller sees it."""
     return Entrance(request.app.state.house, request.scope["caller"])

@@ -103,7 +103,7 @@ class Metadata(Record):
     """The digest of everything that shapes an observation."""
 
 
-# A coroutine, for anything else is called in a thread, which costs a tenth of a step.
+# A coroutine, for FastAPI calls anything else in a thread.
 async def _entrance(request: HttpRequest) -> Entrance:
     return Entrance(request.app.state.house, request.scope["caller"], "openenv")
 
