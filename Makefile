@@ -31,7 +31,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup setup-test peers demo check test-fast test bench bench-demo bench-simulator bench-wires faults-simulator clean sandbox compiler browser cluster database monitor
+.PHONY: help setup setup-test peers demo check test-fast test bench bench-demo bench-simulator bench-wires bench-operator faults-simulator clean sandbox compiler browser cluster database monitor
 .NOTPARALLEL:
 
 help: ## this list
@@ -61,7 +61,7 @@ test-fast: setup-test ## the tests that need no engine, database server or brows
 test: browser database cluster setup-test peers monitor check ## everything
 	$(PYTHON) -m pytest
 
-bench: bench-demo bench-simulator bench-wires ## every benchmark
+bench: bench-demo bench-simulator bench-wires bench-operator ## every benchmark
 
 bench-demo: setup ## the demo against its targets; PROFILE=long for the long one
 	$(PYTHON) tests/benchmarks/bench_demo.py $(PROFILE)
@@ -71,6 +71,9 @@ bench-simulator: setup-test peers ## the simulator's core against its targets
 
 bench-wires: setup-test peers ## each wire over the core, and a storm of slow and rude clients
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_wires $(PARTS)
+
+bench-operator: cluster setup-test ## the operator before a real API server against its targets
+	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_operator $(PARTS)
 
 faults-simulator: database setup-test ## thousands of faults over the simulator, and a judge; SEED=text
 	PYTHONPATH=tests $(PYTHON) -m faults.main --seed $(SEED)

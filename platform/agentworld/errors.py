@@ -12,6 +12,7 @@
     |-- JudgeError          no verdict; the sample is a hole, never a zero
     |-- SimulatorError      the simulator service refused or is gone
     |-- EvidenceError       a record that does not verify
+    |-- ClusterError        the Kubernetes API refused or is gone
     `-- StoreError          a disk, a database, a registry
 
 A message is one sentence: what, which value, what to do.
@@ -142,6 +143,15 @@ class SimulatorError(AgentworldError):
 
 class EvidenceError(AgentworldError):
     """A record that does not verify: not signed, changed since, or signed by an unknown key."""
+
+
+class ClusterError(AgentworldError):
+    """The Kubernetes API refused a request or cannot be reached; `status` is HTTP's, 0 for none."""
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retryable = status in (0, 409, 429) or status >= 500
 
 
 class StoreError(AgentworldError):

@@ -3,11 +3,11 @@
 import contextlib
 import os
 import secrets
-import stat
 from pathlib import Path
 
 from agentworld.errors import InputError
 from agentworld.storage.disk import sync_folder
+from agentworld.storage.private import read_private
 
 RUN_TOKENS = "run-tokens"
 """The file with the secret of the runs' tokens, in a folder of all keys."""
@@ -43,10 +43,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
-        mode, data = stat.S_IMODE(os.fstat(file.fileno()).st_mode), file.read()
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise InputError(f"{path} is open to others (mode {mode:04o}); set its mode to 0600")
+    data = read_private(path)
     if len(data) != _NUM_BYTES:
         raise InputError(f"{path} holds {len(data)} bytes and no secret of {_NUM_BYTES}; remove it")
     return data

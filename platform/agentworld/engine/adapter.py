@@ -29,8 +29,10 @@ def has_adapter(model: Path) -> bool:
     return (model / ADAPTER / _CONFIG).is_file()
 
 
-def adapter_arguments(kind: EngineKind, model: Path) -> tuple[str, ...]:
-    """What an engine is started with to use them; raises InputError for one that would not."""
+def adapter_arguments(kind: EngineKind, model: Path, name: str = ADAPTER) -> tuple[str, ...]:
+    """What an engine is started with to use them, under a name; raises InputError for one that
+    would not.
+    """
     if not has_adapter(model):
         return ()
     if kind != "vllm":
@@ -39,7 +41,7 @@ def adapter_arguments(kind: EngineKind, model: Path) -> tuple[str, ...]:
             " engine.kind to vllm"
         )
     rank = next(most for most in _RANKS if most >= _rank(model / ADAPTER / _CONFIG))
-    where = f"{ADAPTER}={model / ADAPTER}"
+    where = f"{name}={model / ADAPTER}"
     return ("--enable-lora", "--max-lora-rank", str(rank), "--lora-modules", where)
 
 

@@ -10,7 +10,6 @@ A key's id is the sha256 of its public key in DER form. Whoever takes a public k
 import contextlib
 import hashlib
 import os
-import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +28,7 @@ from securesystemslib.signer import CryptoSigner, SSlibKey
 
 from agentworld.errors import InputError, NotFound
 from agentworld.storage.disk import sync_folder
+from agentworld.storage.private import read_private
 
 Signer = CryptoSigner
 TrustedKeys = dict[str, SSlibKey]
@@ -93,12 +93,9 @@ def load_trusted(folder: Path) -> TrustedKeys:
 
 def _read_private(path: Path) -> Ed25519PrivateKey:
     try:
-        with path.open("rb") as file:
-            mode, data = stat.S_IMODE(os.fstat(file.fileno()).st_mode), file.read()
+        data = read_private(path)
     except FileNotFoundError as error:
         raise NotFound(f"there is no signer {path}; make one, or name its folder") from error
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise InputError(f"{path} is open to others (mode {mode:04o}); set its mode to 0600")
     try:
         key = load_pem_private_key(data, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:

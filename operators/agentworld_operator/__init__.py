@@ -1,0 +1,1 @@
+"""The operator: Simulator objects become pinned engines that the simulator service may ask."""

@@ -1,0 +1,98 @@
+"""One simulator's engine: a Deployment, its Service, its budget for disruptions, its manifest."""
+
+from agentworld.records.base import digest_json
+from agentworld_operator.children.pod import Manifest, Pinned, pod_spec
+from agentworld_operator.resources.names import (
+    APPLIED_ANNOTATION,
+    ENGINE_PORT,
+    child_labels,
+    engine_labels,
+    engine_name,
+)
+from agentworld_operator.resources.places import typed
+
+_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+
+
+def children(pinned: Pinned, owner: Manifest, replicas: int) -> list[Manifest]:
+    """All that the engine is made of, in the order in which it is applied."""
+    built = [
+        _config_map(pinned),
+        _service(pinned),
+        _deployment(pinned, replicas),
+        _disruption_budget(pinned),
+    ]
+    return [_owned(child, pinned, owner) for child in built]
+
+
+def _owned(child: Manifest, pinned: Pinned, owner: Manifest) -> Manifest:
+    """With what all children have. Deleted with their owner, whoever deletes it."""
+    told = owner["metadata"]
+    reference = {
+        **typed("Simulator"),
+        "name": told["name"],
+        "uid": told["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    own = child.pop("metadata", {})
+    metadata = {
+        "name": engine_name(pinned.digest),
+        "namespace": told["namespace"],
+        "labels": child_labels(pinned.digest) | own.get("labels", {}),
+        "annotations": {APPLIED_ANNOTATION: digest_json(child)},
+        "ownerReferences": [reference],
+    }
+    return {**child, "metadata": metadata}
+
+
+def _config_map(pinned: Pinned) -> Manifest:
+    manifest = pinned.manifest.canonical.decode()
+    return {
+        **typed("ConfigMap"),
+        "immutable": True,
+        "data": {"manifest.json": manifest},
+    }
+
+
+def _service(pinned: Pinned) -> Manifest:
+    """Without an address of its own: the simulator service asks each replica by its own address,
+    so that an episode stays with the replica that holds its prefix.
+    """
+    port = {"name": "http", "port": ENGINE_PORT, "targetPort": "http", "protocol": "TCP"}
+    return {
+        **typed("Service"),
+        "spec": {"clusterIP": "None", "selector": engine_labels(pinned.digest), "ports": [port]},
+    }
+
+
+def _deployment(pinned: Pinned, replicas: int) -> Manifest:
+    labels = child_labels(pinned.digest)
+    queue = pinned.serving.queue
+    return {
+        **typed("Deployment"),
+        "metadata": {"labels": {_QUEUE_LABEL: queue} if queue else {}},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": engine_labels(pinned.digest)},
+            # No replica beyond the wanted: a pool of devices seldom has room for one more. The
+            # episodes of one that goes are answered by the others, or wait for it.
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+            },
+            "progressDeadlineSeconds": pinned.serving.startup_seconds + 60,
+            "template": {"metadata": {"labels": labels}, "spec": pod_spec(pinned)},
+        },
+    }
+
+
+def _disruption_budget(pinned: Pinned) -> Manifest:
+    """One at a time; a single replica may go too, so that no node waits for ever to be drained."""
+    return {
+        **typed("PodDisruptionBudget"),
+        "spec": {
+            "maxUnavailable": 1,
+            "selector": {"matchLabels": engine_labels(pinned.digest)},
+        },
+    }

@@ -1,0 +1,51 @@
+"""Events: what became otherwise with a Simulator, for who looks with `kubectl describe`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentworld.records.base import digest_json
+from agentworld_operator.resources.base import Condition
+from agentworld_operator.resources.names import OPERATOR
+from agentworld_operator.resources.places import typed
+from agentworld_operator.resources.simulator import SimulatorStatus
+
+_BAD = {("Verified", "False"), ("Ready", "False"), ("Degraded", "True")}
+
+
+def transitions(
+    found: Mapping[str, Any], before: SimulatorStatus, after: SimulatorStatus, now: str
+) -> list[dict[str, Any]]:
+    """An event for each condition that is another one than before."""
+    known = {each.type: each for each in before.conditions}
+    changed = [each for each in after.conditions if _differs(known.get(each.type), each)]
+    return [_event(found, each, now) for each in changed]
+
+
+def _differs(before: Condition | None, after: Condition) -> bool:
+    return before is None or (before.status, before.reason) != (after.status, after.reason)
+
+
+def _event(found: Mapping[str, Any], condition: Condition, now: str) -> dict[str, Any]:
+    told = found["metadata"]
+    about = {
+        **typed("Simulator"),
+        "name": told["name"],
+        "namespace": told["namespace"],
+        "uid": told["uid"],
+    }
+    said = condition.model_dump(mode="json")
+    # Named by what it says and when, so that a retry says it once.
+    suffix = digest_json([told["uid"], said, now]).removeprefix("sha256:")[:16]
+    is_bad = (condition.type, condition.status) in _BAD
+    return {
+        **typed("Event"),
+        "metadata": {"name": f"{told['name']}.{suffix}", "namespace": told["namespace"]},
+        "involvedObject": about,
+        "type": "Warning" if is_bad else "Normal",
+        "reason": condition.reason,
+        "message": f"{condition.type} is {condition.status}: {condition.message}".rstrip(": "),
+        "source": {"component": OPERATOR},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }

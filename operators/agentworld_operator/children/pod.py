@@ -1,0 +1,163 @@
+"""An engine's pod: weights that were verified, read-only, and vLLM over them.
+
+The container runs under the restricted pod security standard: no root, no privilege, a root file
+system that nobody writes to, no token of the cluster.
+"""
+
+from typing import Any, NamedTuple
+
+from agentworld.records.base import Digest
+from agentworld.records.simulator import EnginePin, SimulatorManifest
+from agentworld_operator.policy.engine import VERIFIER
+from agentworld_operator.resources.names import ENGINE_PORT, engine_labels, engine_name
+from agentworld_operator.resources.simulator import NodePool, Serving, Weights
+
+Manifest = dict[str, Any]
+
+_PINNED, _VERIFIED, _WEIGHTS = "/pinned", "/verified", "/weights"
+_USER = 65532
+_PROBE_SECONDS = 5
+
+# The name that the engine answers to is what the verifier computed: a service that asks for the
+# pinned digest is refused by an engine over other weights.
+_NAMED = f'exec "$@" $(cat {_VERIFIED}/arguments)'
+_COMMAND = ("python3", "-m", "vllm.entrypoints.openai.api_server", "--enable-prompt-tokens-details")
+_ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+    "HOME": "/tmp",
+}
+
+
+class Pinned(NamedTuple):
+    """A simulator of ours, and what its pods are made of."""
+
+    digest: Digest
+    manifest: SimulatorManifest
+    engine: EnginePin
+    serving: Serving
+    weights: Weights
+    verifier_image: str
+    """Of the init container that checks the weights."""
+
+
+def pod_spec(pinned: Pinned) -> Manifest:
+    """Of every replica."""
+    pool, labels = pinned.serving.node_pool, engine_labels(pinned.digest)
+    return {
+        "automountServiceAccountToken": False,
+        # Else each Service nearby becomes VLLM_-like variables, which vLLM reads as settings.
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "initContainers": [_verifier(pinned)],
+        "containers": [_engine(pinned)],
+        "volumes": _volumes(pinned),
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": labels},
+            }
+        ],
+        **_placement(pool),
+    }
+
+
+def _verifier(pinned: Pinned) -> Manifest:
+    """Ends well only where every file is the pinned one; then it leaves the engine's name."""
+    told = {
+        "AGENTWORLD_MANIFEST": f"{_PINNED}/manifest.json",
+        "AGENTWORLD_MODEL_FOLDER": _folder(pinned.weights),
+        "AGENTWORLD_ENGINE_ARGUMENTS": f"{_VERIFIED}/arguments",
+    }
+    if pinned.weights.url:
+        told["AGENTWORLD_WEIGHTS_URL"] = pinned.weights.url
+    mounts = [_mount("pinned"), _mount("verified", writable=True), _mount("tmp", writable=True)]
+    return {
+        "name": VERIFIER,
+        "image": pinned.verifier_image,
+        "command": ["python3", "-m", "agentworld.simulate.verifier"],
+        "env": _variables(told),
+        "volumeMounts": [*mounts, _mount("weights", writable=pinned.weights.url is not None)],
+        # Its last words become the Simulator's condition.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": _restricted(),
+    }
+
+
+def _engine(pinned: Pinned) -> Manifest:
+    serving, engine = pinned.serving, pinned.engine
+    listening = ["--host", "0.0.0.0", "--port", str(ENGINE_PORT)]
+    command = [*_COMMAND, "--model", _folder(pinned.weights), *listening, *engine.arguments]
+    health = {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": _PROBE_SECONDS}
+    tries = -(-serving.startup_seconds // _PROBE_SECONDS)
+    mounts = [_mount("weights"), _mount("verified"), _mount("tmp", writable=True)]
+    shared = [_mount("shm", writable=True)] if engine.parallelism > 1 else []
+    return {
+        "name": "engine",
+        "image": f"{serving.image}@{engine.image}",
+        "command": ["/bin/sh", "-c", _NAMED, "engine"],
+        "args": command,
+        "env": _variables(_ENVIRONMENT),
+        "ports": [{"name": "http", "containerPort": ENGINE_PORT, "protocol": "TCP"}],
+        "resources": serving.resources.model_dump(),
+        "volumeMounts": [*mounts, *shared],
+        "startupProbe": health | {"failureThreshold": tries},
+        "readinessProbe": health | {"timeoutSeconds": 3, "failureThreshold": 2},
+        "livenessProbe": health | {"timeoutSeconds": 10, "failureThreshold": 12},
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": _restricted(),
+    }
+
+
+def _volumes(pinned: Pinned) -> list[Manifest]:
+    claim = pinned.weights.claim
+    weights: Manifest = {"emptyDir": {}}
+    if claim:
+        weights = {"persistentVolumeClaim": {"claimName": claim, "readOnly": True}}
+    volumes = [
+        {"name": "pinned", "configMap": {"name": engine_name(pinned.digest)}},
+        {"name": "verified", "emptyDir": {}},
+        {"name": "weights", **weights},
+        {"name": "tmp", "emptyDir": {}},
+    ]
+    # Devices that share a layer talk through it; a container's own has 64 MiB.
+    shared = {"name": "shm", "emptyDir": {"medium": "Memory"}}
+    return [*volumes, shared] if pinned.engine.parallelism > 1 else volumes
+
+
+def _placement(pool: NodePool) -> Manifest:
+    tolerations = [each.model_dump(exclude_none=True) for each in pool.tolerations]
+    placed: Manifest = {"nodeSelector": dict(pool.selector)} if pool.selector else {}
+    return placed | ({"tolerations": tolerations} if tolerations else {})
+
+
+def _folder(weights: Weights) -> str:
+    return f"{_WEIGHTS}/{weights.path.strip('/')}".rstrip("/")
+
+
+def _mount(name: str, *, writable: bool = False) -> Manifest:
+    path = "/dev/shm" if name == "shm" else f"/{name}"
+    return {"name": name, "mountPath": path} | ({} if writable else {"readOnly": True})
+
+
+def _variables(told: dict[str, str]) -> list[Manifest]:
+    return [{"name": name, "value": value} for name, value in told.items()]
+
+
+def _restricted() -> Manifest:
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }

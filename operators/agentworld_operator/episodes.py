@@ -1,0 +1,61 @@
+"""How many episodes are open, as the simulator service tells its operators."""
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from agentworld.records.base import Digest
+
+_log = logging.getLogger(__name__)
+
+_NAME = "agentworld_open_episodes"
+_SECONDS = 5.0
+
+
+class OpenEpisodes:
+    """The numbers as they were told last; unknown where the service could not be asked."""
+
+    def __init__(self, url: str, token: Path | None) -> None:
+        """`token` is the file of a credential, which a cluster exchanges now and then."""
+        self._url = url.rstrip("/") + "/metrics"
+        self._token = token
+        self._told: Mapping[Digest, int] | None = None
+
+    def of(self, digest: Digest) -> int | None:
+        """Of one simulator; null where nobody knows."""
+        return None if self._told is None else self._told.get(digest, 0)
+
+    async def ask(self, changed: Callable[[Digest], None]) -> None:
+        """Asks once; `changed` hears of every simulator whose number is another one."""
+        before, self._told = self._told, await self._asked()
+        if (before is None) != (self._told is None):
+            _log.info("the service %s", "tells" if self._told is not None else "does not tell")
+        known, told = before or {}, self._told or {}
+        for digest in known.keys() | told.keys():
+            if known.get(digest, 0) != told.get(digest, 0):
+                changed(digest)
+
+    async def _asked(self) -> Mapping[Digest, int] | None:
+        try:
+            headers = self._headers()
+            async with httpx.AsyncClient(timeout=_SECONDS, headers=headers) as client:
+                answer = await client.get(self._url)
+            answer.raise_for_status()
+            return _read(answer.text)
+        except (httpx.HTTPError, OSError, ValueError) as error:
+            _log.warning("%s does not tell of open episodes: %s", self._url, error)
+            return None
+
+    def _headers(self) -> dict[str, str]:
+        if self._token is None:
+            return {}
+        return {"Authorization": f"Bearer {self._token.read_text(encoding='ascii').strip()}"}
+
+
+def _read(text: str) -> dict[Digest, int]:
+    families = text_string_to_metric_families(text)
+    samples = [sample for family in families if family.name == _NAME for sample in family.samples]
+    return {each.labels["simulator"]: int(each.value) for each in samples}

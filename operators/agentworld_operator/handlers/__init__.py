@@ -1,0 +1,1 @@
+"""What kopf calls: thin, from a watch's event to what is worked on next."""

@@ -1,0 +1,62 @@
+"""Which simulator each object is. Asked once, for an identity never changes."""
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from agentworld.records.base import Digest
+from agentworld_operator.cluster import Object
+from agentworld_operator.policy.identity import Identified, Refused, referenced
+from agentworld_operator.resources.names import short
+from agentworld_operator.resources.simulator import Identity
+
+
+class Identities:
+    """What was found out, by object and by engine."""
+
+    def __init__(self, read: Callable[[str], bytes]) -> None:
+        """`read` gets a manifest's file from where it is kept; it blocks."""
+        self._read = read
+        self._known: dict[str, Identified] = {}
+        self._names: dict[str, dict[str, str]] = defaultdict(dict)
+
+    def learn(self, found: Object, identity: Identity) -> Identified | Refused:
+        """Which one an object is; blocks. What is refused is looked at anew the next time.
+
+        Raises StoreError or NotFound where a manifest cannot be read.
+        """
+        uid = found["metadata"]["uid"]
+        if known := self._known.get(uid):
+            return known
+        learned = self._identified(identity)
+        if isinstance(learned, Identified):
+            self._known[uid] = learned
+            self._names[short(learned.digest)][uid] = found["metadata"]["name"]
+        return learned
+
+    def forget(self, found: Object) -> None:
+        """An object is gone."""
+        uid = found["metadata"]["uid"]
+        if known := self._known.pop(uid, None):
+            engine = short(known.digest)
+            self._names[engine].pop(uid)
+            if not self._names[engine]:
+                del self._names[engine]
+
+    def names(self, engine: str) -> list[str]:
+        """Of the objects that are the simulator of an engine."""
+        return list(self._names.get(engine, {}).values())
+
+    def same(self, digest: Digest) -> list[str]:
+        """Names of the objects that are this simulator."""
+        return self.names(short(digest))
+
+    def engine(self, found: Object) -> str | None:
+        """The label of an object's engine, where it is known."""
+        known = self._known.get(found["metadata"]["uid"])
+        return short(known.digest) if known else None
+
+    def _identified(self, identity: Identity) -> Identified | Refused:
+        if identity.manifest:
+            return Identified(identity.manifest.digest, identity.manifest)
+        assert identity.reference is not None
+        return referenced(identity.reference, self._read(identity.reference.url))

@@ -1,0 +1,120 @@
+"""The Lease at work: wait for it, renew it, give it back. Who loses it stops at once."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from agentworld.errors import ClusterError
+from agentworld_operator.cluster import Cluster, Object
+from agentworld_operator.policy.lease import Lease, Watched, decide, watched
+from agentworld_operator.resources.places import typed
+
+_log = logging.getLogger(__name__)
+
+
+class Times(NamedTuple):
+    """In seconds. The one that held it is sure that it is over before another begins."""
+
+    duration: float = 15.0
+    """After which another may take a lease that was not renewed."""
+    renewal: float = 10.0
+    """After which its holder gives up where it could not renew it."""
+    pause: float = 2.0
+    """Between two tries."""
+
+
+class Leadership:
+    """One operator's part in it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        name: str,
+        me: str,
+        *,
+        times: Times = Times(),  # noqa: B008 - frozen
+        clock: Callable[[], float],
+    ) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._me = me
+        self._times = times
+        self._clock = clock
+        self._seen: Watched | None = None
+
+    async def acquire(self) -> None:
+        """Returns once this one leads; raises ClusterError for what no other try could mend."""
+        while True:
+            try:
+                if await asyncio.to_thread(self._try):
+                    break
+            except ClusterError as error:
+                if not error.retryable:
+                    raise
+                _log.warning("%s", error)
+            await asyncio.sleep(self._times.pause)
+        _log.info("%s leads", self._me)
+
+    async def keep(self) -> None:
+        """Renews; returns when this one leads no longer."""
+        renewed = self._clock()
+        while (left := self._times.renewal - (self._clock() - renewed)) > 0:
+            asked = self._clock()
+            try:
+                if not await asyncio.wait_for(asyncio.to_thread(self._try), left):
+                    break
+                renewed = asked  # and not when the answer came, which may be late
+            except ClusterError as error:
+                _log.warning("%s", error)
+            except TimeoutError:
+                break
+            await asyncio.sleep(self._times.pause)
+        _log.warning("%s leads no longer", self._me)
+
+    async def release(self) -> None:
+        """Lets another one lead at once, where this one still does."""
+        try:
+            found = await asyncio.to_thread(self._cluster.get, "Lease", self._name)
+            if found and found["spec"].get("holderIdentity") == self._me:
+                await asyncio.to_thread(self._cluster.replace, self._written(found, holder=""))
+        except ClusterError as error:
+            _log.warning("%s; the lease runs out by itself", error)
+
+    def _try(self) -> bool:
+        """Whether this one leads now."""
+        found = self._cluster.get("Lease", self._name)
+        now = self._clock()
+        self._seen = watched(self._seen, _read(found), now)
+        decision = decide(self._me, self._seen, self._times.duration, now)
+        if decision == "wait":
+            return False
+        write = self._cluster.replace if found else self._cluster.create
+        written = write(self._written(found, holder=self._me))
+        self._seen = Watched(_read(written), self._clock())
+        return True
+
+    def _written(self, found: Object | None, *, holder: str) -> Object:
+        now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        before = found["spec"] if found else {}
+        same = before.get("holderIdentity") == holder
+        turns = before.get("leaseTransitions", 0) + (0 if same or not holder else 1)
+        return {
+            **typed("Lease"),
+            "metadata": found["metadata"] if found else {"name": self._name},
+            "spec": before
+            | {
+                "holderIdentity": holder,
+                "leaseDurationSeconds": int(self._times.duration),
+                "acquireTime": before.get("acquireTime", now) if same else now,
+                "renewTime": now,
+                "leaseTransitions": turns,
+            },
+        }
+
+
+def _read(found: Object | None) -> Lease | None:
+    if found is None:
+        return None
+    return Lease(found["spec"].get("holderIdentity") or "", found["metadata"]["resourceVersion"])

@@ -1,0 +1,70 @@
+"""Which simulator a Simulator is: the digest of its manifest, or why it has none."""
+
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from agentworld.records.base import Digest, digest_bytes, first_problem
+from agentworld.records.simulator import Endpoint, EnginePin, SimulatorManifest
+from agentworld_operator.resources.simulator import Reference, Serving
+
+
+class Identified(NamedTuple):
+    """A manifest that was understood, and its digest."""
+
+    digest: Digest
+    manifest: SimulatorManifest
+
+
+class Refused(NamedTuple):
+    """Why nothing can be served, in one word and in a sentence."""
+
+    reason: str
+    message: str
+
+
+def referenced(reference: Reference, found: bytes) -> Identified | Refused:
+    """What is kept at a reference; another byte than was named is refused."""
+    digest = digest_bytes(found)
+    if digest != reference.digest:
+        return Refused(
+            "AnotherManifest",
+            f"{reference.url} holds {digest} and not {reference.digest}; restore it, or create a"
+            " Simulator of what it holds",
+        )
+    try:
+        manifest = SimulatorManifest.model_validate_json(found)
+    except ValidationError as error:
+        return Refused("NoManifest", f"{reference.url} is no manifest: {first_problem(error)}")
+    if manifest.digest != digest:
+        return Refused(
+            "NoManifest", f"{reference.url} was written anew, in another form; restore it"
+        )
+    return Identified(digest, manifest)
+
+
+def servable(manifest: SimulatorManifest, serving: Serving) -> Refused | None:
+    """Why a cluster cannot serve it so; null where it can."""
+    engine = manifest.engine
+    if isinstance(engine, Endpoint):
+        return None
+    if engine.kind != "vllm":
+        return Refused(
+            "EngineUnsupported",
+            f"the manifest pins {engine.kind}, which cannot tell what it serves; pin it for vllm",
+        )
+    return _cannot_run(engine, serving)
+
+
+def _cannot_run(engine: EnginePin, serving: Serving) -> Refused | None:
+    if engine.image is None:
+        return Refused(
+            "NoImage",
+            "the manifest pins an environment and no container image; pin it for an image",
+        )
+    for field in ("image", "weights"):
+        if getattr(serving, field) is None:
+            return Refused(
+                "NotPlaced", f"spec.serving.{field} is not set; say where the engine's {field} is"
+            )
+    return None

@@ -1,0 +1,23 @@
+"""Two Simulators of one digest would be one engine with two owners: the older one is served."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agentworld.records.base import Digest
+from agentworld_operator.policy.identity import Refused
+
+
+def rival(
+    me: Mapping[str, Any], digest: Digest, others: Iterable[Mapping[str, Any]]
+) -> Refused | None:
+    """Why another one of this digest is served in its place; null where this one is."""
+    older = [each for each in others if _age(each) < _age(me)]
+    if not older:
+        return None
+    name = min(older, key=_age)["metadata"]["name"]
+    return Refused("SameAsAnother", f"{name} is the same simulator, {digest}; delete one of them")
+
+
+def _age(simulator: Mapping[str, Any]) -> tuple[str, str]:
+    told = simulator["metadata"]
+    return told["creationTimestamp"], told["uid"]

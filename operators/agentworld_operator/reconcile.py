@@ -1,0 +1,123 @@
+"""One Simulator: observe, decide, build, apply, and one write of its status."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from agentworld.errors import NotFound, StoreError
+from agentworld.records.base import Digest, first_problem
+from agentworld.records.simulator import EnginePin
+from agentworld_operator.applying import Applier
+from agentworld_operator.children.engine import children
+from agentworld_operator.children.event import transitions
+from agentworld_operator.children.pod import Pinned
+from agentworld_operator.cluster import Cluster, Object
+from agentworld_operator.identities import Identities
+from agentworld_operator.policy.engine import engine_seen
+from agentworld_operator.policy.identity import Identified, Refused, servable
+from agentworld_operator.policy.rivals import rival
+from agentworld_operator.policy.scaling import Scaled, scaled
+from agentworld_operator.policy.simulator import Seen, refused, served
+from agentworld_operator.resources.names import engine_name, short
+from agentworld_operator.resources.simulator import Serving, SimulatorSpec, SimulatorStatus
+from agentworld_operator.watched import Cache
+
+
+class Surroundings(NamedTuple):
+    """What a reconciler is told about, beside the cluster."""
+
+    service_url: str
+    """Where agents open runs."""
+    verifier_image: str
+    clock: Callable[[], float]
+    """Seconds that run forward."""
+    open_episodes: Callable[[Digest], int | None]
+    """Of a simulator; null where the service does not tell."""
+
+
+class Reconciler:
+    """Makes Simulators so. What it remembers can be lost: the next round finds it out again."""
+
+    def __init__(
+        self, cluster: Cluster, cache: Cache, identities: Identities, surroundings: Surroundings
+    ) -> None:
+        self._cluster = cluster
+        self._cache = cache
+        self._identities = identities
+        self._applier = Applier(cluster, cache)
+        self._surroundings = surroundings
+        self._scaled: dict[str, Scaled] = {}
+
+    async def reconcile(self, name: str) -> None:
+        """One round for one Simulator; raises what a later round may mend."""
+        found = self._cache.get("Simulator", name)
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            self._scaled.pop(name, None)  # its children go with it
+            return
+        before = SimulatorStatus.model_validate(found.get("status") or {})
+        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        try:
+            status, problem = await self._status(found, before, now), None
+        except (StoreError, NotFound) as error:  # tried again, and told meanwhile
+            refusal, problem = Refused("Unreadable", str(error)), error
+            status = refused(found["metadata"]["generation"], before, None, refusal, now)
+        if status != before:
+            written = await asyncio.to_thread(self._tell, found, before, status, now)
+            self._cache.put("Simulator", written)
+        if problem:
+            raise problem
+
+    async def _status(self, found: Object, before: SimulatorStatus, now: str) -> SimulatorStatus:
+        generation = found["metadata"]["generation"]
+        try:
+            spec = SimulatorSpec.model_validate(found["spec"])
+        except ValidationError as error:
+            refusal = Refused("Invalid", f"spec.{first_problem(error)}")
+            return refused(generation, before, None, refusal, now)
+        identity = await asyncio.to_thread(self._identities.learn, found, spec.identity)
+        if isinstance(identity, Refused):
+            return refused(generation, before, None, identity, now)
+        same = map(self._simulator, self._identities.same(identity.digest))
+        problem = servable(identity.manifest, spec.serving) or rival(
+            found, identity.digest, [each for each in same if each]
+        )
+        if problem:
+            return refused(generation, before, identity.digest, problem, now)
+        return served(await self._serve(found, spec.serving, identity, before), identity, now)
+
+    def _simulator(self, name: str) -> Object | None:
+        return self._cache.get("Simulator", name)
+
+    async def _serve(
+        self, found: Object, serving: Serving, identity: Identified, before: SimulatorStatus
+    ) -> Seen:
+        """Applies what it is made of, and says what was seen."""
+        (digest, manifest), around = identity, self._surroundings
+        deployment = self._cache.get("Deployment", engine_name(digest))
+        engine = engine_seen(deployment, self._cache.of_engine("Pod", short(digest)))
+        episodes = around.open_episodes(digest)
+        replicas = self._replicas(found["metadata"]["name"], serving, engine.replicas, episodes)
+        if isinstance(manifest.engine, EnginePin) and serving.weights:
+            own = manifest.engine, serving, serving.weights, around.verifier_image
+            for child in children(Pinned(digest, manifest, *own), found, replicas):
+                await self._applier.apply(child)
+        told = found["metadata"]["generation"], serving, before, engine, replicas, episodes
+        return Seen(*told, around.service_url)
+
+    def _replicas(self, name: str, serving: Serving, there: int, episodes: int | None) -> int:
+        current = self._scaled.get(name, Scaled(there))
+        now = self._surroundings.clock()
+        self._scaled[name] = wanted = scaled(serving, current, episodes, now)
+        return wanted.replicas
+
+    def _tell(
+        self, found: Object, before: SimulatorStatus, after: SimulatorStatus, now: str
+    ) -> Object:
+        name = found["metadata"]["name"]
+        written = self._cluster.write_status("Simulator", name, after.model_dump(mode="json"))
+        for event in transitions(found, before, after, now):
+            self._cluster.create(event)
+        return written

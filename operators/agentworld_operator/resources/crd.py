@@ -1,0 +1,177 @@
+"""From records to CustomResourceDefinitions, so that the two cannot differ.
+
+A CRD's schema is JSON schema of an older draft, and structural: no references, and what a value
+may be is said once, outside of any alternative.
+"""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from pydantic import BaseModel, JsonValue
+
+from agentworld_operator.resources.base import Kind, Part
+from agentworld_operator.resources.names import GROUP, VERSION
+
+Schema = dict[str, JsonValue]
+
+_NULL = {"type": "null"}
+
+
+def crd(kind: Kind) -> Schema:
+    """The definition that an API server takes."""
+    described = {"type": "object", "description": kind.about, "required": ["spec"]}
+    parts = {"spec": schema(kind.spec), "status": schema(kind.status)}
+    subresources: Schema = {"status": {}}
+    if kind.scale:
+        subresources["scale"] = dict(kind.scale)
+    version = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {**described, "properties": parts}},
+        "subresources": subresources,
+        "additionalPrinterColumns": [
+            {"name": each.name, "type": each.type, "jsonPath": each.path}
+            | ({"priority": 1} if each.wide else {})
+            for each in kind.columns
+        ],
+    }
+    names = {
+        "kind": kind.kind,
+        "listKind": f"{kind.kind}List",
+        "plural": kind.plural,
+        "singular": kind.kind.lower(),
+        "shortNames": [kind.short_name],
+        "categories": ["agentworld"],
+    }
+    spec = {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{GROUP}"},
+        "spec": cast("JsonValue", spec),
+    }
+
+
+def schema(record: type[BaseModel]) -> Schema:
+    """A record's structural schema, with what its fields say of themselves."""
+    told = record.model_json_schema()
+    defs = told.pop("$defs", {})
+    documents = {each.__name__: each for each in _all_records(record)}
+    for name, each in defs.items():
+        _describe(each, documents[name])
+    _describe(told, record)
+    return _structural(told, defs)
+
+
+def _structural(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
+    if "$ref" in node:
+        node = defs[node["$ref"].rpartition("/")[2]] | node
+    if "x-kubernetes-int-or-string" in node:
+        return _without(node, "title")
+    kinds = [kind for kind in node.get("anyOf", node.get("oneOf", ())) if kind != _NULL]
+    if not kinds:
+        return _nested(_older_draft(node), defs)
+    whole = _structural(kinds[0], defs)
+    if len(kinds) > 1:
+        whole = _merged([whole, *(_structural(kind, defs) for kind in kinds[1:])])
+    if _NULL in node.get("anyOf", ()):
+        whole["nullable"] = True
+    return whole | {name: node[name] for name in ("description",) if name in node}
+
+
+def _nested(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
+    found = _without(node, "title", "$ref", "const")
+    if "properties" in node:
+        told = node["properties"].items()
+        found["properties"] = {name: _structural(each, defs) for name, each in told}
+    for name in ("items", "additionalProperties"):
+        if isinstance(node.get(name), Mapping):
+            found[name] = _structural(node[name], defs)
+    if found.get("additionalProperties") is False:  # the API server drops what is not named
+        del found["additionalProperties"]
+    return found
+
+
+def _without(node: Mapping[str, Any], *names: str) -> Schema:
+    return {name: each for name, each in node.items() if name not in names}
+
+
+def _older_draft(node: Mapping[str, Any]) -> Schema:
+    """Bounds that exclude are a flag, and a constant is an enumeration of one."""
+    found = dict(node)
+    for bound, flag in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if flag in found:
+            found[bound], found[flag] = found[flag], True
+    if "const" in found:
+        found["enum"] = [found["const"]]
+    return found
+
+
+def _merged(kinds: list[Schema]) -> Schema:
+    """One of several records, told apart by their `kind`: what any of them has.
+
+    Without defaults, for a field of one may not appear in the other.
+    """
+    properties: dict[str, Any] = {}
+    for kind in kinds:
+        for name, each in cast("Mapping[str, Any]", kind["properties"]).items():
+            properties.setdefault(name, _without(each, "default"))
+    told = [cast("Mapping[str, Any]", kind["properties"])["kind"]["enum"] for kind in kinds]
+    properties["kind"] |= {"enum": [value for values in told for value in values]}
+    return {"type": "object", "properties": properties, "required": ["kind"]}
+
+
+def _all_records(record: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """A record and those that its fields are made of."""
+    waiting, seen = [record], set()
+    while waiting:
+        each = waiting.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        yield each
+        for field in each.model_fields.values():
+            waiting += _named_in(field.annotation)
+
+
+def _named_in(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for part in getattr(annotation, "__args__", ()) for found in _named_in(part)]
+
+
+def _describe(told: dict[str, Any], record: type[BaseModel]) -> None:
+    """Adds to each property the words that stand under the field.
+
+    What a resource of ours has not got is left out of it, and never null.
+    """
+    words = _words(record)
+    for name, field in record.model_fields.items():
+        each = told["properties"][field.alias or name]
+        if name in words:
+            each["description"] = words[name]
+        match each.get("default", ...):
+            case None | "":  # what is absent is read as this
+                del each["default"]
+            case {}:  # what it holds has defaults of its own
+                each["default"] = {}
+        if issubclass(record, Part) and _NULL in each.get("anyOf", ()):
+            each["anyOf"].remove(_NULL)
+
+
+def _words(record: type[BaseModel]) -> dict[str, str]:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(record))).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    found = {}
+    for field, after in zip(tree.body, tree.body[1:], strict=False):
+        match field, after:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str() as words)),
+            ):
+                found[name] = inspect.cleandoc(words).replace("\n", " ")
+    return found

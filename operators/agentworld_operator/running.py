@@ -1,0 +1,105 @@
+"""The operator at work: watches, a queue, and now and then a look at everything."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Any
+
+import kopf
+
+from agentworld.errors import ClusterError
+from agentworld.records.base import Digest
+from agentworld_operator.cluster import Cluster, Object
+from agentworld_operator.episodes import OpenEpisodes
+from agentworld_operator.handlers.watches import registry, settings
+from agentworld_operator.identities import Identities
+from agentworld_operator.reconcile import Reconciler
+from agentworld_operator.resources.names import DIGEST_LABEL, short
+from agentworld_operator.watched import WATCHED, Cache
+from agentworld_operator.work import WorkQueue
+
+_log = logging.getLogger(__name__)
+
+_WORKERS = 8
+
+
+class _Ended(Exception):
+    """The process was told to stop."""
+
+
+class Running:
+    """One operator that leads. It ends when it is cancelled, and nothing is undone."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cache: Cache,
+        identities: Identities,
+        reconciler: Reconciler,
+        episodes: OpenEpisodes,
+    ) -> None:
+        self._cluster = cluster
+        self._cache = cache
+        self._identities = identities
+        self._episodes = episodes
+        self._queue = WorkQueue(reconciler.reconcile, workers=_WORKERS)
+
+    async def run(self, login: Any, *, look_seconds: float, ask_seconds: float) -> None:
+        """Works until it is cancelled; what a watch lost, the next look finds."""
+        try:
+            async with asyncio.TaskGroup() as together:
+                together.create_task(self._watch(login))
+                together.create_task(self._queue.run())
+                together.create_task(self._look_again(look_seconds))
+                together.create_task(self._ask_again(ask_seconds))
+        except* _Ended:
+            _log.info("told to stop")
+
+    async def _watch(self, login: Any) -> None:
+        """Returns never; kopf ends by itself when the process is told to end."""
+        await kopf.operator(
+            registry=registry(self._cache, self._changed, login),
+            settings=settings(),
+            namespace=self._cluster.namespace,
+        )
+        raise _Ended
+
+    def _changed(self, kind: str, found: Object) -> None:
+        """Whom to look at, after an object came, changed or went."""
+        metadata = found["metadata"]
+        if kind != "Simulator":
+            engine = (metadata.get("labels") or {}).get(DIGEST_LABEL, "")
+        else:
+            self._queue.add(metadata["name"])
+            engine = self._identities.engine(found) or ""
+            if self._cache.get(kind, metadata["name"]) is None:
+                self._identities.forget(found)
+        for name in self._identities.names(engine):
+            self._queue.add(name)
+
+    def _asked(self, digest: Digest) -> None:
+        for name in self._identities.names(short(digest)):
+            self._queue.add(name)
+
+    async def _look_again(self, every_seconds: float) -> None:
+        while True:
+            await asyncio.sleep(every_seconds)
+            with suppress(ClusterError):
+                await self.look()
+
+    async def look(self) -> None:
+        """Asks for everything that is watched, and works on what differs from what was told."""
+        for kind in WATCHED:
+            selector = "" if kind == "Simulator" else DIGEST_LABEL
+            listed = await asyncio.to_thread(self._cluster.all, kind, selector)
+            for changed in self._cache.replace(kind, *listed):
+                self._changed(kind, changed)
+
+    async def _ask_again(self, every_seconds: float) -> None:
+        """Scaling follows the service's numbers; who may go waits for a clock besides."""
+        while True:
+            await self._episodes.ask(self._asked)
+            for simulator in self._cache.all("Simulator"):
+                if simulator["spec"].get("serving", {}).get("bounds"):
+                    self._queue.add(simulator["metadata"]["name"])
+            await asyncio.sleep(every_seconds)

@@ -1,0 +1,65 @@
+"""Work to do by name: each name by one worker at a time, again while it is asked for again."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from agentworld.errors import AgentworldError
+
+_log = logging.getLogger(__name__)
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+
+
+class WorkQueue:
+    """Calls `work` for each name that is added; what fails is tried again, ever later."""
+
+    def __init__(self, work: Callable[[str], Awaitable[None]], *, workers: int) -> None:
+        self._work = work
+        self._num_workers = workers
+        self._waiting: asyncio.Queue[str] = asyncio.Queue()
+        self._queued: set[str] = set()
+        self._busy: set[str] = set()
+        self._again: set[str] = set()
+        self._failures: dict[str, int] = {}
+
+    def add(self, name: str) -> None:
+        """Has a name worked on soon. Names that are added twice before are worked on once."""
+        if name in self._busy:
+            self._again.add(name)
+        elif name not in self._queued:
+            self._queued.add(name)
+            self._waiting.put_nowait(name)
+
+    async def run(self) -> None:
+        """Works until it is cancelled."""
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(self._num_workers):
+                workers.create_task(self._worker())
+
+    async def _worker(self) -> None:
+        while True:
+            name = await self._waiting.get()
+            self._queued.discard(name)
+            self._busy.add(name)
+            pause = await self._try(name)
+            self._busy.discard(name)
+            if pause is not None:
+                asyncio.get_running_loop().call_later(pause, self.add, name)
+            if name in self._again:
+                self._again.discard(name)
+                self.add(name)
+
+    async def _try(self, name: str) -> float | None:
+        """Works on a name; returns when to try it again where that failed."""
+        try:
+            await self._work(name)
+        except AgentworldError as error:
+            _log.warning("%s: %s", name, error)
+        except Exception:  # noqa: BLE001 - a mistake of ours with one object keeps no other waiting
+            _log.exception("%s: our mistake", name)
+        else:
+            self._failures.pop(name, None)
+            return None
+        failed = self._failures[name] = self._failures.get(name, 0) + 1
+        return float(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failed - 1, 10)))

@@ -1,0 +1,29 @@
+"""Files that are for their owner alone: keys and secrets."""
+
+import os
+import stat
+from pathlib import Path
+
+from agentworld.errors import InputError
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_MORE_THAN_READING = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
+
+
+def read_private(path: Path) -> bytes:
+    """What such a file holds; raises InputError where others may read it, and FileNotFoundError.
+
+    A Secret that Kubernetes mounts into a pod without root is root's own, and the pod's group may
+    read it: there is no closer mode.
+    """
+    with path.open("rb") as file:
+        found = os.fstat(file.fileno())
+        mode = stat.S_IMODE(found.st_mode)
+        if mode & (_MORE_THAN_READING if _is_mounted(found) else _OTHERS):
+            raise InputError(f"{path} is open to others (mode {mode:04o}); set its mode to 0600")
+        return file.read()
+
+
+def _is_mounted(found: os.stat_result) -> bool:
+    ours = found.st_gid in {os.getegid(), *os.getgroups()}
+    return found.st_uid == 0 != os.geteuid() and ours

@@ -1,0 +1,127 @@
+import json
+
+import pytest
+from kubernetes_validate import validate
+
+import make
+from agentworld_operator.children.engine import children
+from agentworld_operator.children.pod import Pinned
+from agentworld_operator.resources.names import engine_name
+from make_simulator import IMAGE, pinned_manifest, serving, simulator
+
+MANIFEST = pinned_manifest()
+OWNER = simulator() | {"metadata": {"name": "one", "namespace": "worlds", "uid": "u1"}}
+VERSIONS = ["1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37"]
+
+
+def built(replicas=2, engine=None, **changes):
+    wanted = serving(**changes)
+    engine = engine or MANIFEST.engine
+    pinned = Pinned(MANIFEST.digest, MANIFEST, engine, wanted, wanted.weights, "verifier@sha256:1")
+    return {each["kind"]: each for each in children(pinned, OWNER, replicas)}
+
+
+def pod(**changes):
+    return built(**changes)["Deployment"]["spec"]["template"]["spec"]
+
+
+def container(**changes):
+    return pod(**changes)["containers"][0]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_child_is_valid_in_every_supported_kubernetes(version):
+    pool = {"selector": {"gpu": "a"}, "tolerations": [{"key": "gpu", "operator": "Exists"}]}
+    placed = {"nodePool": pool, "resources": {"limits": {"nvidia.com/gpu": 1}}, "queue": "team"}
+    for child in built(**placed).values():
+        validate(child, version, strict=True)
+
+
+def test_all_are_named_by_the_digest_and_owned_by_the_simulator():
+    for child in built().values():
+        metadata = child["metadata"]
+        assert metadata["name"] == engine_name(MANIFEST.digest)
+        assert metadata["namespace"] == "worlds"
+        assert [owner["uid"] for owner in metadata["ownerReferences"]] == ["u1"]
+
+
+def test_names_and_labels_fit_whatever_the_digest():
+    for child in built().values():
+        metadata = child["metadata"]
+        words = [metadata["name"], *metadata["labels"].values()]
+        assert max(map(len, words)) <= 63
+
+
+def test_the_image_is_the_manifests_by_digest():
+    assert container()["image"] == f"{IMAGE}@{make.digest('image')}"
+
+
+def test_the_engine_is_started_with_what_was_pinned_and_named_by_what_was_verified():
+    found = container()
+    assert found["args"][-4:] == ["--dtype", "float32", "--max-model-len", "1024"]
+    assert "/weights/world" in found["args"]
+    assert "cat /verified/arguments" in found["command"][2]
+    assert MANIFEST.digest not in json.dumps(found)
+
+
+def test_the_verifier_reads_the_very_bytes_that_the_digest_is_over():
+    assert built()["ConfigMap"]["data"]["manifest.json"].encode() == MANIFEST.canonical
+
+
+def test_weights_of_a_claim_are_read_only_in_every_container():
+    weights = next(each for each in pod()["volumes"] if each["name"] == "weights")
+    assert weights["persistentVolumeClaim"] == {"claimName": "weights", "readOnly": True}
+    for each in (*pod()["initContainers"], *pod()["containers"]):
+        mount = next(mount for mount in each["volumeMounts"] if mount["name"] == "weights")
+        assert mount["readOnly"]
+
+
+def test_weights_of_a_url_are_fetched_by_the_verifier_alone():
+    fetching = {"weights": {"url": "s3://models/world"}}
+    verifier = pod(**fetching)["initContainers"][0]
+    told = {each["name"]: each["value"] for each in verifier["env"]}
+    assert told["AGENTWORLD_WEIGHTS_URL"] == "s3://models/world"
+    mounts = {each["name"]: each for each in container(**fetching)["volumeMounts"]}
+    assert mounts["weights"]["readOnly"]
+
+
+def test_no_container_may_more_than_the_restricted_standard():
+    spec = pod()
+    assert spec["securityContext"]["runAsNonRoot"]
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert spec["automountServiceAccountToken"] is False
+    for each in (*spec["initContainers"], *spec["containers"]):
+        assert each["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        }
+
+
+def test_big_weights_have_all_their_time_to_start():
+    probe = container(startupSeconds=3_601)["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= 3_601
+
+
+def test_the_node_pool_and_the_queue_are_where_kubernetes_looks():
+    toleration = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
+    pool = {"selector": {"pool": "gpu"}, "tolerations": [toleration]}
+    children_ = built(nodePool=pool, queue="team")
+    spec = children_["Deployment"]["spec"]["template"]["spec"]
+    assert spec["nodeSelector"] == {"pool": "gpu"}
+    assert spec["tolerations"] == [toleration]
+    assert children_["Deployment"]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+
+
+def test_devices_that_share_a_layer_share_memory():
+    sharing = MANIFEST.engine.model_copy(update={"parallelism": 2})
+    assert {"name": "shm", "emptyDir": {"medium": "Memory"}} in pod(engine=sharing)["volumes"]
+    assert "shm" not in [each["name"] for each in pod()["volumes"]]
+
+
+def test_the_service_has_no_address_so_that_each_replica_is_asked_by_its_own():
+    assert built()["Service"]["spec"]["clusterIP"] == "None"
+
+
+def test_the_same_is_built_the_same():
+    assert built() == built()

@@ -1,0 +1,48 @@
+"""Operators of a real API server, each in a namespace of its own."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+import make_operator
+from agentworld_operator.resources.places import PLACES
+from control_plane import ControlPlane
+from make_operator import OLDER_BUDGETS, Namespace, Operator, Service
+
+
+@pytest.fixture(scope="session")
+def cluster(control_plane) -> ControlPlane:
+    """One that knows the custom resources of this release."""
+    make_operator.define(control_plane)
+    return control_plane
+
+
+@pytest.fixture
+def namespace(cluster, monkeypatch) -> Namespace:
+    """A new one."""
+    monkeypatch.setitem(PLACES, "PodDisruptionBudget", OLDER_BUDGETS)
+    return make_operator.new_namespace(cluster)
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    told = Service()
+    yield told
+    told.close()
+
+
+@pytest.fixture
+def start(cluster, namespace, service, tmp_path) -> Iterator[Callable[..., Operator]]:
+    """Starts an operator of the namespace, by a name among its replicas."""
+    known = make_operator.settings(cluster, namespace, service)
+    known |= {"look_seconds": 3600, "ask_seconds": 0.2, "lease_seconds": 6}
+    with ExitStack() as ending:
+
+        def started(name: str = "first", **told: object) -> Operator:
+            log = tmp_path / f"{name}.log"
+            operator = Operator(log, {**known, "identity": name, **told})
+            ending.callback(operator.kill)
+            return operator
+
+        yield started

@@ -1,0 +1,71 @@
+import pytest
+
+from agentworld_operator.policy.engine import EngineSeen, Trouble, engine_seen
+from make_simulator import deployment, ended, pod, waiting
+
+
+def trouble(*pods):
+    return engine_seen(deployment(), pods).trouble
+
+
+def test_no_deployment_is_no_engine():
+    assert engine_seen(None, []) == EngineSeen()
+
+
+def test_a_deployment_tells_how_many_are_ready():
+    assert engine_seen(deployment(replicas=3, ready=2), []) == EngineSeen(3, 2)
+
+
+def test_a_pod_whose_verifier_ended_well_has_verified_weights():
+    seen = engine_seen(deployment(), [pod(verifier=ended(0), engine={"running": {}})])
+    assert seen.verified
+    assert seen.trouble is None
+
+
+def test_wrong_weights_are_told_in_the_verifiers_own_words():
+    words = "/weights/model.safetensors is not the file of the manifest"
+    assert trouble(pod(verifier=ended(2, words))) == Trouble("VerificationFailed", words)
+
+
+def test_a_verifier_that_waits_to_be_started_again_still_tells_what_it_found():
+    again = pod(verifier=waiting("CrashLoopBackOff"))
+    again["status"]["initContainerStatuses"][0]["lastState"] = ended(2, "other files")
+    assert trouble(again) == Trouble("VerificationFailed", "other files")
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (waiting("ImagePullBackOff", "no such image"), "ImagePullBackOff"),
+        (waiting("CreateContainerConfigError", "no claim"), "CreateContainerConfigError"),
+        (ended(1, "out of memory"), "EngineEnded"),
+    ],
+)
+def test_an_engine_that_cannot_start_says_why(state, reason):
+    found = trouble(pod(verifier=ended(0), engine=state))
+    assert found is not None
+    assert found.reason == reason
+    assert found.message
+
+
+def test_an_engine_that_came_back_is_in_no_trouble():
+    back = pod(verifier=ended(0), engine={"running": {}}, last=ended(137), ready=True)
+    assert trouble(back) is None
+
+
+def test_a_pod_without_a_node_is_told():
+    told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}
+    assert trouble(pod(conditions=[told])) == Trouble("Unschedulable", "full")
+
+
+def test_a_pod_that_is_on_its_way_out_says_nothing():
+    going = pod(verifier=ended(2, "other files"))
+    going["metadata"]["deletionTimestamp"] = "now"
+    assert trouble(going) is None
+
+
+def test_wrong_weights_are_told_before_all_else_in_whichever_order_pods_come():
+    wrong, full = pod(verifier=ended(2, "other files")), pod(engine=waiting("ErrImagePull"))
+    assert (
+        trouble(wrong, full) == trouble(full, wrong) == Trouble("VerificationFailed", "other files")
+    )

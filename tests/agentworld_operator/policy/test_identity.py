@@ -1,0 +1,72 @@
+import json
+
+import pytest
+
+import make
+from agentworld.records.base import digest_bytes
+from agentworld.records.simulator import Endpoint
+from agentworld_operator.policy.identity import Identified, Refused, referenced, servable
+from agentworld_operator.resources.simulator import Reference, Serving
+from make_simulator import pinned_manifest, serving
+
+
+def reference(data: bytes) -> Reference:
+    return Reference(url="s3://worlds/one.json", digest=digest_bytes(data))
+
+
+def test_what_is_kept_under_a_digest_is_that_simulator():
+    manifest = pinned_manifest()
+    found = referenced(reference(manifest.canonical), manifest.canonical)
+    assert found == Identified(manifest.digest, manifest)
+
+
+def test_another_byte_is_refused():
+    manifest = pinned_manifest()
+    found = referenced(reference(manifest.canonical), manifest.canonical + b"\n")
+    assert isinstance(found, Refused)
+    assert found.reason == "AnotherManifest"
+
+
+@pytest.mark.parametrize("data", [b"{}", b"no JSON", b"[1]"])
+def test_what_is_no_manifest_is_refused_whatever_its_digest(data):
+    found = referenced(reference(data), data)
+    assert isinstance(found, Refused)
+    assert found.reason == "NoManifest"
+
+
+def test_the_same_manifest_in_another_form_is_refused():
+    data = json.dumps(json.loads(pinned_manifest().canonical), indent=1).encode()
+    found = referenced(reference(data), data)
+    assert isinstance(found, Refused)
+    assert "another form" in found.message
+
+
+def test_a_pinned_vllm_with_an_image_and_weights_can_be_served():
+    assert servable(pinned_manifest(), serving()) is None
+
+
+def test_an_endpoint_needs_neither_image_nor_weights():
+    endpoint = Endpoint(url="http://models.example/v1", model="world")
+    assert servable(make.manifest(engine=endpoint, artifact=None, files={}), Serving()) is None
+
+
+@pytest.mark.parametrize("field", ["image", "weights"])
+def test_what_is_missing_is_named(field):
+    problem = servable(pinned_manifest(), serving().model_copy(update={field: None}))
+    assert problem is not None
+    assert field in problem.message
+
+
+def test_an_engine_that_cannot_tell_what_it_serves_is_refused():
+    problem = servable(make.manifest(), serving())
+    assert problem is not None
+    assert problem.reason == "EngineUnsupported"
+
+
+def test_an_engine_that_is_pinned_by_its_environment_is_refused():
+    engine = pinned_manifest().engine.model_copy(
+        update={"image": None, "lock": make.digest("lock")}
+    )
+    problem = servable(pinned_manifest(engine=engine), serving())
+    assert problem is not None
+    assert problem.reason == "NoImage"

@@ -1,0 +1,31 @@
+import pytest
+
+from agentworld_operator.policy.lease import Lease, Watched, decide, watched
+
+OURS, THEIRS = Lease("me", "1"), Lease("other", "1")
+
+
+@pytest.mark.parametrize(
+    ("lease", "age", "decision"),
+    [
+        (None, 0, "take"),
+        (Lease("", "1"), 0, "take"),
+        (OURS, 0, "renew"),
+        (OURS, 100, "renew"),
+        (THEIRS, 14.9, "wait"),
+        (THEIRS, 15, "take"),
+    ],
+    ids=["none", "given back", "ours", "ours, old", "theirs", "theirs, run out"],
+)
+def test_a_lease_is_taken_where_nobody_has_renewed_it(lease, age, decision):
+    assert decide("me", Watched(lease, since=10), 15, now=10 + age) == decision
+
+
+def test_every_write_of_its_holder_begins_its_time_anew():
+    first = watched(None, THEIRS, now=0)
+    assert watched(first, THEIRS, now=10) == first
+    assert watched(first, THEIRS._replace(version="2"), now=10).since == 10
+
+
+def test_what_the_holders_clock_says_does_not_matter():
+    assert set(Lease._fields) == {"holder", "version"}

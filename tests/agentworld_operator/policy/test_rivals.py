@@ -1,0 +1,26 @@
+import make
+from agentworld_operator.policy.rivals import rival
+
+DIGEST = make.digest("one")
+
+
+def named(name, created, uid):
+    return {"metadata": {"name": name, "creationTimestamp": created, "uid": uid}}
+
+
+OLD, NEW = named("old", "2026-01-01", "u1"), named("new", "2026-01-02", "u0")
+
+
+def test_the_oldest_of_a_digest_is_served():
+    assert rival(OLD, DIGEST, [OLD, NEW]) is None
+
+
+def test_a_younger_one_is_told_which_one_is():
+    refused = rival(NEW, DIGEST, [NEW, OLD])
+    assert refused is not None
+    assert "old" in refused.message
+
+
+def test_of_two_of_one_second_exactly_one_is_served():
+    twins = [named("a", "2026-01-01", "u1"), named("b", "2026-01-01", "u2")]
+    assert [rival(each, DIGEST, twins) is None for each in twins] == [True, False]

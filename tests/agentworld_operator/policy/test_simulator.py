@@ -1,0 +1,133 @@
+import pytest
+
+import make
+from agentworld.records.simulator import Endpoint
+from agentworld_operator.policy.engine import EngineSeen, Trouble
+from agentworld_operator.policy.identity import Identified, Refused
+from agentworld_operator.policy.simulator import Seen, refused, served
+from agentworld_operator.resources.simulator import Bounds, SimulatorStatus
+from make_simulator import pinned_manifest, serving
+
+THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
+MANIFEST = pinned_manifest()
+IDENTITY = Identified(MANIFEST.digest, MANIFEST)
+READY = EngineSeen(replicas=1, ready=1, verified=True)
+
+
+def seen(**fields):
+    known = {
+        "generation": 3,
+        "serving": serving(),
+        "status": SimulatorStatus(),
+        "engine": READY,
+        "wanted": 1,
+        "open_episodes": 0,
+        "url": "http://simulators",
+    }
+    return Seen(**known | fields)
+
+
+def told(status):
+    return {each.type: (each.status, each.reason) for each in status.conditions}
+
+
+def test_a_verified_and_ready_engine_makes_it_ready():
+    assert told(served(seen(), IDENTITY, NOW)) == {
+        "Verified": ("True", "FilesMatch"),
+        "EngineReady": ("True", "Serving"),
+        "Ready": ("True", "Serving"),
+        "Degraded": ("False", "AsWanted"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("engine", "ready", "degraded"),
+    [
+        (EngineSeen(1, 0), ("False", "Starting"), ("False", "AsWanted")),
+        (
+            EngineSeen(1, 0, trouble=Trouble("Unschedulable", "full")),
+            ("False", "Unschedulable"),
+            ("True", "Unschedulable"),
+        ),
+        (
+            EngineSeen(2, 1, True, Trouble("EngineEnded", "out of memory")),
+            ("True", "Serving"),
+            ("True", "EngineEnded"),
+        ),
+        (
+            EngineSeen(2, 1, True, Trouble("VerificationFailed", "other files")),
+            ("False", "VerificationFailed"),
+            ("True", "VerificationFailed"),
+        ),
+    ],
+    ids=["starts", "no node", "one of two", "wrong weights in one of two"],
+)
+def test_what_an_engine_is_in_decides(engine, ready, degraded):
+    found = told(served(seen(engine=engine, wanted=2), IDENTITY, NOW))
+    assert (found["Ready"], found["Degraded"]) == (ready, degraded)
+
+
+def test_scaled_to_zero_it_is_ready_for_the_first_episode():
+    idle = seen(engine=EngineSeen(), wanted=0, serving=serving(bounds=Bounds()))
+    found = told(served(idle, IDENTITY, NOW))
+    assert found["EngineReady"] == ("False", "ScaledToZero")
+    assert found["Ready"] == ("True", "Idle")
+
+
+def test_without_replicas_that_somebody_wants_it_is_not():
+    none = seen(engine=EngineSeen(), wanted=0, serving=serving(replicas=0))
+    assert told(served(none, IDENTITY, NOW))["Ready"] == ("False", "ScaledToZero")
+
+
+def test_suspended_it_is_not_ready():
+    suspended = seen(engine=EngineSeen(), wanted=0, serving=serving(suspend=True))
+    assert told(served(suspended, IDENTITY, NOW))["Ready"] == ("False", "Suspended")
+
+
+def test_weights_that_were_verified_stay_so_when_their_engine_is_gone():
+    before = served(seen(), IDENTITY, THEN)
+    gone = seen(status=before, engine=EngineSeen(), wanted=0, serving=serving(bounds=Bounds()))
+    assert told(served(gone, IDENTITY, NOW))["Verified"] == ("True", "FilesMatch")
+
+
+def test_weights_of_another_digest_were_not():
+    before = served(seen(), IDENTITY, THEN)
+    other = before.model_copy(update={"digest": make.digest("another")})
+    found = served(seen(status=other, engine=EngineSeen(1, 0)), IDENTITY, NOW)
+    assert told(found)["Verified"] == ("Unknown", "NotYet")
+
+
+def test_what_an_endpoint_serves_is_never_called_verified():
+    endpoint = Endpoint(url="http://models.example/v1", model="world")
+    manifest = make.manifest(engine=endpoint, artifact=None, files={})
+    found = told(served(seen(engine=EngineSeen()), Identified(manifest.digest, manifest), NOW))
+    assert found["Verified"] == ("Unknown", "Endpoint")
+    assert found["Ready"] == ("True", "Endpoint")
+
+
+def test_an_equal_status_is_the_same_and_nothing_is_written():
+    before = served(seen(), IDENTITY, THEN)
+    assert served(seen(status=before), IDENTITY, NOW) == before
+
+
+def test_a_condition_keeps_its_time_until_its_status_changes():
+    before = served(seen(engine=EngineSeen(1, 0)), IDENTITY, THEN)
+    after = served(seen(status=before, engine=EngineSeen(1, 1, True)), IDENTITY, NOW)
+    times = {each.type: each.last_transition_time for each in after.conditions}
+    assert times == {"Verified": NOW, "EngineReady": NOW, "Ready": NOW, "Degraded": THEN}
+
+
+def test_where_the_service_does_not_tell_the_last_number_stays():
+    before = served(seen(open_episodes=7), IDENTITY, THEN)
+    assert served(seen(status=before, open_episodes=None), IDENTITY, NOW).open_episodes == 7
+
+
+def test_its_selector_finds_its_pods_for_the_scale_subresource():
+    assert "agentworld.dev/simulator=" in served(seen(), IDENTITY, NOW).selector
+
+
+def test_one_that_is_refused_says_why_and_what_it_would_be():
+    status = refused(4, SimulatorStatus(), MANIFEST.digest, Refused("NoImage", "pin it"), NOW)
+    assert told(status)["Ready"] == ("False", "NoImage")
+    assert status.digest == MANIFEST.digest
+    assert {each.observed_generation for each in status.conditions} == {4}

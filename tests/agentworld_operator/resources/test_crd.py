@@ -1,0 +1,91 @@
+import pytest
+from kubernetes_validate import validate
+
+from agentworld_operator.resources.crd import crd, schema
+from agentworld_operator.resources.simulator import SIMULATOR, Identity, SimulatorSpec, Weights
+
+
+def walk(node):
+    if isinstance(node, dict):
+        yield node
+        for each in node.values():
+            yield from walk(each)
+    if isinstance(node, list):
+        for each in node:
+            yield from walk(each)
+
+
+def schemas(node):
+    yield node
+    for each in node.get("properties", {}).values():
+        yield from schemas(each)
+    for name in ("items", "additionalProperties"):
+        if isinstance(node.get(name), dict):
+            yield from schemas(node[name])
+
+
+def of_version():
+    return crd(SIMULATOR)["spec"]["versions"][0]
+
+
+@pytest.mark.parametrize("version", ["1.30", "1.33", "1.37"])
+def test_the_definition_is_valid(version):
+    validate(crd(SIMULATOR), version, strict=True)
+
+
+def test_the_schema_is_structural():
+    whole = of_version()["schema"]["openAPIV3Schema"]
+    for each in schemas(whole):
+        assert "type" in each or each.get("x-kubernetes-int-or-string")
+        assert not {"$ref", "oneOf", "const", "title", "discriminator"} & each.keys()
+        assert each.get("default", "") is not None
+
+
+def test_every_field_of_ours_says_what_it_is_or_is_plain_by_its_name():
+    plain = {"replicas", "max", "key", "operator", "value", "effect", "tolerationSeconds"}
+    plain |= {"readyReplicas", "openEpisodes", "requests", "tolerations", "type", "status"}
+    spec = schema(SimulatorSpec)["properties"]["serving"]
+    for each in schemas(spec):
+        for name, told in each.get("properties", {}).items():
+            assert "description" in told or name in plain, name
+
+
+def test_the_identity_cannot_be_changed_and_the_message_says_what_to_do():
+    rules = schema(Identity)["x-kubernetes-validations"]
+    frozen = next(rule for rule in rules if rule["rule"] == "self == oldSelf")
+    assert "create a new Simulator" in frozen["message"]
+
+
+def test_a_world_of_an_endpoint_gets_no_defaults_of_an_engine():
+    manifest = schema(Identity)["properties"]["manifest"]
+    engine = manifest["properties"]["engine"]
+    assert set(engine["properties"]) >= {"kind", "image", "url", "model"}
+    assert engine["required"] == ["kind"]
+    assert engine["properties"]["kind"]["enum"] == ["transformers-serve", "vllm", "openai"]
+    assert not [name for name, each in engine["properties"].items() if "default" in each]
+
+
+def test_what_a_manifest_may_leave_null_stays_null():
+    manifest = schema(Identity)["properties"]["manifest"]["properties"]
+    assert manifest["artifact"]["nullable"]
+    assert "nullable" not in schema(Weights)["properties"]["claim"]
+
+
+def test_bounds_that_exclude_are_in_the_older_draft():
+    sampling = schema(Identity)["properties"]["manifest"]["properties"]["sampling"]
+    assert sampling["properties"]["top_p"] | {"description": ""} == {
+        "type": "number",
+        "minimum": 0,
+        "exclusiveMinimum": True,
+        "maximum": 1,
+        "default": 1.0,
+        "description": "",
+    }
+
+
+def test_kubectl_scale_and_get_know_it():
+    assert of_version()["subresources"]["scale"]["specReplicasPath"] == ".spec.serving.replicas"
+    assert [each["name"] for each in of_version()["additionalPrinterColumns"]][:2] == [
+        "Ready",
+        "Reason",
+    ]

@@ -1,0 +1,55 @@
+import asyncio
+
+import pytest
+
+import make
+from agentworld_operator.episodes import OpenEpisodes
+from make_operator import Service
+
+ONE, OTHER = make.digest("one"), make.digest("other")
+
+
+@pytest.fixture
+def service():
+    told = Service()
+    yield told
+    told.close()
+
+
+def asked(episodes):
+    """Which numbers changed."""
+    changed = []
+    asyncio.run(episodes.ask(changed.append))
+    return sorted(changed)
+
+
+def test_the_number_of_a_simulator_is_what_the_service_tells(service):
+    service.tell(ONE, 7)
+    episodes = OpenEpisodes(service.url, None)
+    assert episodes.of(ONE) is None
+    assert asked(episodes) == [ONE]
+    assert (episodes.of(ONE), episodes.of(OTHER)) == (7, 0)
+
+
+def test_only_what_changed_is_told(service):
+    episodes = OpenEpisodes(service.url, None)
+    service.tell(ONE, 1)
+    asked(episodes)
+    service.tell(OTHER, 2)
+    assert asked(episodes) == [OTHER]
+    assert asked(episodes) == []
+
+
+def test_a_service_that_does_not_answer_tells_nothing_and_not_zero(service):
+    service.tell(ONE, 7)
+    episodes = OpenEpisodes(service.url, None)
+    asked(episodes)
+    service.close()
+    asked(episodes)
+    assert episodes.of(ONE) is None
+
+
+def test_a_credential_that_cannot_be_read_tells_nothing(service, tmp_path):
+    episodes = OpenEpisodes(service.url, tmp_path / "no-token")
+    assert asked(episodes) == []
+    assert episodes.of(ONE) is None

@@ -1,0 +1,172 @@
+"""Leadership over a Lease in memory, which takes a write only over what was read."""
+
+import asyncio
+import time
+
+import pytest
+
+from agentworld.errors import ClusterError
+from agentworld_operator.leader import Leadership, Times
+
+TIMES = Times(duration=0.3, renewal=0.2, pause=0.02)
+
+
+class Leases:
+    def __init__(self):
+        self.lease = None
+        self.failing: ClusterError | None = None
+        self.slow_seconds = 0.0
+
+    def get(self, _kind, _name):
+        self._fail()
+        return self.lease
+
+    def create(self, written):
+        if self.lease:
+            raise ClusterError("there is one", status=409)
+        return self._write(written, "1")
+
+    def replace(self, written):
+        self._fail()
+        version = self.lease["metadata"]["resourceVersion"]
+        if written["metadata"]["resourceVersion"] != version:
+            raise ClusterError("somebody was faster", status=409)
+        return self._write(written, str(int(version) + 1))
+
+    @property
+    def holder(self):
+        return self.lease["spec"]["holderIdentity"]
+
+    def _write(self, written, version):
+        metadata = {"name": "operator", "resourceVersion": version}
+        self.lease = {**written, "metadata": metadata}
+        return self.lease
+
+    def _fail(self):
+        time.sleep(self.slow_seconds)
+        if self.failing:
+            raise self.failing
+
+
+@pytest.fixture
+def leases():
+    return Leases()
+
+
+def leadership(leases, name="me"):
+    return Leadership(leases, "operator", name, times=TIMES, clock=time.monotonic)
+
+
+async def within(seconds, awaited):
+    async with asyncio.timeout(seconds):
+        await awaited
+
+
+def test_the_first_one_leads_and_the_second_waits(leases):
+    async def run():
+        await within(1, leadership(leases).acquire())
+        with pytest.raises(TimeoutError):
+            await within(0.1, leadership(leases, "other").acquire())
+
+    asyncio.run(run())
+    assert leases.holder == "me"
+
+
+def test_one_that_renews_leads_on_for_longer_than_its_lease(leases):
+    async def run():
+        me = leadership(leases)
+        await me.acquire()
+        keeping = asyncio.create_task(me.keep())
+        with pytest.raises(TimeoutError):
+            await within(0.6, leadership(leases, "other").acquire())
+        assert not keeping.done()
+        keeping.cancel()
+
+    asyncio.run(run())
+
+
+def test_another_one_takes_a_lease_that_ran_out(leases):
+    async def run():
+        await leadership(leases).acquire()
+        await within(1, leadership(leases, "other").acquire())
+
+    asyncio.run(run())
+    assert leases.holder == "other"
+    assert leases.lease["spec"]["leaseTransitions"] == 2
+
+
+def test_one_that_was_given_back_is_taken_at_once(leases):
+    async def run():
+        me = leadership(leases)
+        await me.acquire()
+        await me.release()
+        await within(0.1, leadership(leases, "other").acquire())
+
+    asyncio.run(run())
+
+
+def test_one_that_another_one_holds_is_not_given_back(leases):
+    async def run():
+        me = leadership(leases)
+        await me.acquire()
+        await leadership(leases, "other").acquire()
+        await me.release()
+
+    asyncio.run(run())
+    assert leases.holder == "other"
+
+
+@pytest.mark.parametrize("slow_seconds", [0.0, 0.5], ids=["fails", "does not answer"])
+def test_one_that_cannot_renew_gives_up_before_another_may_begin(leases, slow_seconds):
+    async def run():
+        me = leadership(leases)
+        await me.acquire()
+        began = time.monotonic()
+        leases.failing, leases.slow_seconds = ClusterError("gone"), slow_seconds
+        await within(1, me.keep())
+        return time.monotonic() - began
+
+    assert asyncio.run(run()) < TIMES.duration
+
+
+def test_a_failure_that_passes_costs_nothing(leases):
+    async def run():
+        me = leadership(leases)
+        await me.acquire()
+        keeping = asyncio.create_task(me.keep())
+        leases.failing = ClusterError("gone")
+        await asyncio.sleep(0.1)
+        leases.failing = None
+        await asyncio.sleep(0.3)
+        assert not keeping.done()
+        keeping.cancel()
+
+    asyncio.run(run())
+
+
+def test_one_whose_lease_another_one_took_stops_at_once(leases):
+    async def run():
+        me = leadership(leases)
+        await me.acquire()
+        leases.lease["spec"]["holderIdentity"] = "other"
+        leases.lease["metadata"]["resourceVersion"] = "77"
+        await within(0.1, me.keep())
+
+    asyncio.run(run())
+
+
+def test_what_no_other_try_could_mend_is_raised(leases):
+    leases.failing = ClusterError("you may not", status=403)
+    with pytest.raises(ClusterError, match="you may not"):
+        asyncio.run(leadership(leases).acquire())
+
+
+def test_many_that_begin_at_once_have_one_leader(leases):
+    async def run():
+        all_ = [asyncio.create_task(leadership(leases, f"op-{n}").acquire()) for n in range(8)]
+        done, waiting = await asyncio.wait(all_, timeout=0.15)
+        for task in waiting:
+            task.cancel()
+        return len(done)
+
+    assert asyncio.run(run()) == 1

@@ -1,0 +1,157 @@
+"""An operator, a process of its own, before a real API server."""
+
+import time
+
+import pytest
+
+from agentworld_operator.resources.names import engine_name
+from agentworld_operator.resources.places import PLACES
+from make_simulator import pinned_manifest, simulator
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+CHILDREN = ("ConfigMap", "Service", "Deployment", "PodDisruptionBudget")
+ENGINE = engine_name(pinned_manifest("one").digest)
+
+
+def replicas(namespace, name=ENGINE):
+    found = namespace.get("Deployment", name)
+    return found and found["spec"]["replicas"]
+
+
+def make_ready(namespace, name=ENGINE, number=1):
+    """As a kubelet would, for there is no node here."""
+    status = {"replicas": number, "readyReplicas": number, "availableReplicas": number}
+    path = PLACES["Deployment"].path(namespace.namespace, name) + "/status"
+    namespace.call("PATCH", path, {"status": status})
+
+
+def test_a_simulator_gets_its_digest_its_engine_and_its_conditions(namespace, start):
+    start()
+    namespace.create(simulator())
+    wait_for(lambda: namespace.conditions("one").get("EngineReady") == ("False", "Starting"))
+    status = namespace.get("Simulator", "one")["status"]
+    assert status["digest"] == pinned_manifest("one").digest
+    assert [namespace.names(kind) for kind in CHILDREN] == [[ENGINE]] * len(CHILDREN)
+    make_ready(namespace)
+    wait_for(lambda: namespace.conditions("one")["EngineReady"] == ("True", "Serving"))
+
+
+def test_it_leaves_no_finalizer_and_writes_nothing_on_the_simulator_but_its_status(
+    namespace, start
+):
+    start()
+    made = namespace.create(simulator())
+    wait_for(lambda: namespace.conditions("one"))
+    found = namespace.get("Simulator", "one")["metadata"]
+    assert found["generation"] == made["metadata"]["generation"]
+    assert not {"finalizers", "annotations"} & found.keys()
+
+
+def test_what_somebody_changed_or_deleted_is_made_good(namespace, start):
+    start()
+    namespace.create(simulator())
+    wait_for(lambda: replicas(namespace) == 1)
+    path = PLACES["Deployment"].path(namespace.namespace, ENGINE)
+    namespace.call("PATCH", path, {"spec": {"replicas": 9}})
+    wait_for(lambda: replicas(namespace) == 1)
+    namespace.delete("Service", ENGINE)
+    wait_for(lambda: namespace.get("Service", ENGINE))
+
+
+def test_serving_may_change(namespace, start):
+    start()
+    namespace.create(simulator())
+    wait_for(lambda: replicas(namespace) == 1)
+    namespace.change("one", replicas=3)
+    wait_for(lambda: replicas(namespace) == 3)
+    namespace.change("one", suspend=True)
+    wait_for(lambda: replicas(namespace) == 0)
+    wait_for(lambda: namespace.conditions("one")["Ready"] == ("False", "Suspended"))
+
+
+def test_open_episodes_start_an_engine_and_let_it_go(namespace, start, service):
+    digest = pinned_manifest("one").digest
+    start()
+    bounds = {"min": 0, "max": 2, "episodesPerReplica": 10, "idleSeconds": 1}
+    namespace.create(simulator(bounds=bounds))
+    wait_for(lambda: namespace.conditions("one").get("Ready") == ("True", "Idle"))
+    assert replicas(namespace) == 0
+    service.tell(digest, 11)
+    wait_for(lambda: replicas(namespace) == 2)
+    wait_for(lambda: namespace.get("Simulator", "one")["status"]["openEpisodes"] == 11)
+    service.tell(digest, 0)
+    wait_for(lambda: replicas(namespace) == 0)
+
+
+def test_of_two_with_one_digest_the_older_is_served_until_it_goes(namespace, start):
+    start()
+    namespace.create(simulator("one"))
+    wait_for(lambda: replicas(namespace) == 1)
+    time.sleep(1)  # an age is told in seconds
+    namespace.create(simulator("twin", seed="one"))
+    wait_for(lambda: namespace.conditions("twin").get("Ready") == ("False", "SameAsAnother"))
+    namespace.delete("Simulator", "one")
+    wait_for(lambda: namespace.conditions("twin")["Ready"] == ("False", "Starting"))
+
+
+def test_one_that_is_wrong_keeps_no_other_waiting(namespace, start):
+    start()
+    wrong = simulator("wrong")
+    del wrong["spec"]["serving"]["weights"]
+    namespace.create(wrong)
+    namespace.create(simulator())
+    wait_for(lambda: namespace.conditions("wrong").get("Ready") == ("False", "NotPlaced"))
+    wait_for(lambda: replicas(namespace) == 1)
+
+
+def test_nothing_is_written_while_nothing_changes(namespace, start):
+    start(lease_seconds=60)
+    for number in range(5):
+        namespace.create(simulator(f"world-{number}"))
+    wait_for(lambda: all(namespace.conditions(f"world-{number}") for number in range(5)))
+    time.sleep(1)
+    kinds = ("Simulator", *CHILDREN, "Event")
+    before = {kind: versions(namespace, kind) for kind in kinds}
+    time.sleep(3)
+    assert {kind: versions(namespace, kind) for kind in kinds} == before
+
+
+def versions(namespace, kind):
+    found = namespace.all(kind).objects
+    return {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in found}
+
+
+def test_transitions_are_told_as_events(namespace, start):
+    start()
+    namespace.create(simulator())
+    wait_for(lambda: replicas(namespace) == 1)
+    make_ready(namespace)
+    wait_for(lambda: ("EngineReady", "True") in told(namespace))
+
+
+def told(namespace):
+    events = namespace.all("Event").objects
+    return {tuple(each["message"].partition(":")[0].split(" is ")) for each in events}
+
+
+def test_a_second_replica_goes_on_when_the_first_is_killed(namespace, start):
+    first = start("first", lease_seconds=4)
+    wait_for(first.leads)
+    second = start("second", lease_seconds=4)
+    namespace.create(simulator())
+    wait_for(lambda: replicas(namespace) == 1)
+    assert not second.leads()
+    first.kill()
+    namespace.change("one", replicas=2)
+    wait_for(lambda: replicas(namespace) == 2)
+    assert second.leads()
+
+
+def test_one_that_is_told_to_stop_gives_the_lease_back(start):
+    first = start("first", lease_seconds=60)
+    wait_for(first.leads)
+    assert first.stop() == 0
+    second = start("second", lease_seconds=60)
+    wait_for(second.leads)

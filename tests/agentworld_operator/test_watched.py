@@ -1,0 +1,72 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld_operator.resources.names import DIGEST_LABEL
+from agentworld_operator.watched import Cache
+
+
+def thing(name="a", version=1, uid="u1", engine=None):
+    labels = {DIGEST_LABEL: engine} if engine else {}
+    metadata = {"name": name, "uid": uid, "resourceVersion": str(version), "labels": labels}
+    return {"metadata": metadata}
+
+
+def test_what_was_told_last_is_known():
+    cache = Cache()
+    assert cache.put("Pod", thing(version=1))
+    assert cache.put("Pod", thing(version=2))
+    assert cache.get("Pod", "a") == thing(version=2)
+
+
+def test_a_watch_that_lags_behind_an_answer_tells_no_news():
+    cache = Cache()
+    cache.put("Pod", thing(version=5))
+    assert not cache.put("Pod", thing(version=4))
+    assert cache.get("Pod", "a") == thing(version=5)
+
+
+def test_an_object_that_was_made_anew_is_not_forgotten_with_the_old_one():
+    cache = Cache()
+    cache.put("Pod", thing(version=9, uid="new"))
+    cache.drop("Pod", thing(version=8, uid="old"))
+    assert cache.get("Pod", "a") == thing(version=9, uid="new")
+
+
+def test_pods_are_found_by_their_engine_until_they_are_gone():
+    cache = Cache()
+    mine = thing("mine", engine="e1")
+    cache.put("Pod", mine)
+    cache.put("Pod", thing("other", engine="e2"))
+    assert cache.of_engine("Pod", "e1") == [mine]
+    cache.drop("Pod", mine)
+    assert cache.of_engine("Pod", "e1") == []
+
+
+def test_a_whole_list_tells_what_a_watch_missed():
+    cache = Cache()
+    for name in ("same", "changed", "gone"):
+        cache.put("Pod", thing(name))
+    told = cache.replace("Pod", 7, [thing("same"), thing("changed", 2), thing("new", 3)])
+    assert sorted(each["metadata"]["name"] for each in told) == ["changed", "gone", "new"]
+    assert sorted(each["metadata"]["name"] for each in cache.all("Pod")) == [
+        "changed",
+        "new",
+        "same",
+    ]
+
+
+def test_what_came_after_a_list_was_made_is_not_gone():
+    cache = Cache()
+    cache.put("Pod", thing("late", version=9))
+    assert cache.replace("Pod", 7, []) == []
+    assert cache.get("Pod", "late")
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 20)), max_size=30))
+def test_in_whichever_order_news_come_the_newest_stays(told):
+    cache = Cache()
+    for name, version in told:
+        cache.put("Pod", thing(name, version))
+    for name in {name for name, _ in told}:
+        newest = max(version for other, version in told if other == name)
+        assert cache.get("Pod", name) == thing(name, newest)

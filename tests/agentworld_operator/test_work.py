@@ -1,0 +1,71 @@
+import asyncio
+
+import pytest
+
+from agentworld.errors import ClusterError
+from agentworld_operator import work
+from agentworld_operator.work import WorkQueue
+
+
+def worked(names, do, *, workers=2, until):
+    """Works on names that are added at once, until something holds."""
+
+    async def run():
+        queue = WorkQueue(do, workers=workers)
+        for name in names:
+            queue.add(name)
+        running = asyncio.create_task(queue.run())
+        async with asyncio.timeout(5):
+            while not until():
+                await asyncio.sleep(0.001)
+        running.cancel()
+        return queue
+
+    return asyncio.run(run())
+
+
+def test_a_name_that_is_added_twice_is_worked_on_once():
+    done = []
+
+    async def do(name):
+        done.append(name)
+
+    worked(["a", "a", "b"], do, until=lambda: len(done) >= 2)
+    assert sorted(done) == ["a", "b"]
+
+
+def test_one_name_is_worked_on_by_one_worker_at_a_time_and_again_where_it_was_added_meanwhile():
+    at_work, done = set(), []
+
+    async def run():
+        async def do(name):
+            assert name not in at_work
+            at_work.add(name)
+            if not done:
+                queue.add(name)
+            await asyncio.sleep(0.005)
+            at_work.discard(name)
+            done.append(name)
+
+        queue = WorkQueue(do, workers=4)
+        queue.add("a")
+        running = asyncio.create_task(queue.run())
+        await asyncio.sleep(0.05)
+        running.cancel()
+
+    asyncio.run(run())
+    assert done == ["a", "a"]
+
+
+@pytest.mark.parametrize("error", [ClusterError("gone"), ValueError("a mistake of ours")])
+def test_what_fails_is_tried_again_and_keeps_no_other_waiting(monkeypatch, error):
+    monkeypatch.setattr(work, "_FIRST_PAUSE", 0.001)
+    done = []
+
+    async def do(name):
+        done.append(name)
+        if name == "bad" and done.count("bad") < 3:
+            raise error
+
+    worked(["bad", "good"], do, workers=1, until=lambda: done.count("bad") == 3)
+    assert done[:2] == ["bad", "good"]

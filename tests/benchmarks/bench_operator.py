@@ -1,0 +1,185 @@
+"""The operator before a real API server, against its targets: `make bench-operator`.
+
+`.bench/operator.json`. There are no nodes, so that what is measured is the operator alone.
+`python -m benchmarks.bench_operator burst` measures one part: rate, burst, idle or failover.
+"""
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+import make_operator
+from agentworld.steps.targets import Figure
+from agentworld_operator.resources.names import engine_name
+from agentworld_operator.resources.places import PLACES
+from benchmarks.figures import percentile
+from benchmarks.machine import BUSY, machine
+from benchmarks.operator_load import burst, num_requests
+from control_plane import ControlPlane, running
+from make_operator import OLDER_BUDGETS, Namespace, Operator, Service
+from make_simulator import pinned_manifest, simulator
+from waiting import wait_for
+
+_BENCH = Path(__file__).parents[2] / ".bench"
+_OURS, _PLAIN = "older_operator", "benchmarks.plain_kopf"
+_SIZES = (100, 300, 1_000)
+_RATE, _RATED = 20.0, 300
+_IDLE_SECONDS = 60.0
+_MIB = 2**20
+
+Found = dict[str, object]
+
+
+def main(*chosen: str) -> int:
+    """Exit status 1 where something that must hold does not."""
+    PLACES["PodDisruptionBudget"] = OLDER_BUDGETS
+    known: Found = {"machine": machine()}
+    if machine()["load_average"] > BUSY:  # type: ignore[operator]
+        print("the machine is busy already; these figures are rough", file=sys.stderr)
+    found: Found = {}
+    folder = _fresh_folder()
+    with running(folder) as cluster:
+        make_operator.define(cluster)
+        for name in chosen or _PARTS:
+            found |= _PARTS[name](cluster, folder)
+    figures = [
+        Figure(name, float(found[name]), must, at_most=True)  # type: ignore[arg-type]
+        for name, must in _MUST.items()
+        if name in found
+    ]
+    missed = [figure.name for figure in figures if not figure.holds]
+    told = {**known, **found, "missed": missed}
+    (_BENCH / "operator.json").write_text(json.dumps(told, indent=2) + "\n")
+    print(json.dumps(found, indent=2))
+    for figure in figures:
+        wanted = figure.wants(figure.must or 0.0)
+        print(f"{figure.name:<28} {figure.value:10.3f}  {wanted}")
+    print(f"missed: {', '.join(missed) or 'nothing'}")
+    return 1 if missed else 0
+
+
+_MUST = {
+    "reconcile_p99_seconds": 1.0,
+    "memory_mib": 300.0,
+    "idle_writes_per_minute": 0.0,
+    "failover_seconds": 30.0,
+}
+
+
+def rate(cluster: ControlPlane, folder: Path) -> Found:
+    """Twenty creations a second, ours and the yardstick's in turn."""
+    found: Found = {}
+    for name, module in (("", _OURS), ("plain_kopf_", _PLAIN)):
+        with operator(cluster, folder, module) as (namespace, _):
+            waits = sorted(burst(namespace, _RATED, a_second=_RATE).waits)
+        found[f"{name}reconcile_p50_seconds"] = round(percentile(waits, 0.5), 3)
+        found[f"{name}reconcile_p99_seconds"] = round(percentile(waits, 0.99), 3)
+    return found
+
+
+def bursts(cluster: ControlPlane, folder: Path) -> Found:
+    """All at once, each size in a namespace of its own."""
+    converge: dict[str, float] = {}
+    plain: dict[str, float] = {}
+    requests: dict[str, float] = {}
+    memory = 0.0
+    for size in _SIZES:
+        for told, module in ((converge, _OURS), (plain, _PLAIN)):
+            with operator(cluster, folder, module) as (namespace, running_operator):
+                found = burst(namespace, size)
+                told[str(size)] = round(found.seconds, 2)
+                if module == _OURS:
+                    requests[str(size)] = round(found.requests / size, 2)
+                    memory = psutil.Process(running_operator.process.pid).memory_info().rss / _MIB
+    return {
+        "converge_seconds": converge,
+        "plain_kopf_converge_seconds": plain,
+        "requests_per_object": requests[str(_SIZES[-1])],
+        "requests_per_object_by_size": requests,
+        "memory_mib": round(memory, 1),
+    }
+
+
+def idle(cluster: ControlPlane, folder: Path) -> Found:
+    """What is written while nothing changes, leases apart."""
+    with operator(cluster, folder, _OURS) as (namespace, _):
+        burst(namespace, 100)
+        time.sleep(5)
+        before = num_requests(namespace, writes_only=True)
+        time.sleep(_IDLE_SECONDS)
+        writes = num_requests(namespace, writes_only=True) - before
+    return {"idle_writes_per_minute": writes * 60 / _IDLE_SECONDS}
+
+
+def failover(cluster: ControlPlane, folder: Path) -> Found:
+    """From the leader's death to the next one's first deed."""
+    engine = engine_name(pinned_manifest("one").digest)
+    with (
+        operator(cluster, folder, _OURS) as (namespace, first),
+        started(cluster, namespace, folder, _OURS, "second"),
+    ):
+        namespace.create(simulator())
+        wait_for(lambda: namespace.get("Deployment", engine))
+        time.sleep(5)
+        first.kill()
+        began = time.perf_counter()
+        namespace.change("one", replicas=2)
+
+        def is_done() -> bool:
+            told = namespace.get("Deployment", engine)
+            return bool(told and told["spec"]["replicas"] == 2)
+
+        wait_for(is_done, 120)
+        seconds = time.perf_counter() - began
+    return {"failover_seconds": round(seconds, 2)}
+
+
+@contextmanager
+def operator(
+    cluster: ControlPlane, folder: Path, module: str
+) -> Iterator[tuple[Namespace, Operator]]:
+    """One that leads, in a namespace of its own."""
+    namespace = make_operator.new_namespace(cluster, plain=module == _PLAIN)
+    with started(cluster, namespace, folder, module, "first") as found:
+        wait_for(found.leads, 60)
+        time.sleep(2)
+        yield namespace, found
+
+
+@contextmanager
+def started(
+    cluster: ControlPlane, namespace: Namespace, folder: Path, module: str, name: str
+) -> Iterator[Operator]:
+    service = Service()
+    told = make_operator.settings(cluster, namespace, service) | {"identity": name}
+    found = Operator(folder / f"{namespace.namespace}-{name}.log", told, module)
+    try:
+        yield found
+    finally:
+        found.kill()
+        service.close()
+
+
+def _fresh_folder() -> Path:
+    folder = _BENCH / "operator"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+_PARTS: dict[str, Callable[[ControlPlane, Path], Found]] = {
+    "rate": rate,
+    "burst": bursts,
+    "idle": idle,
+    "failover": failover,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,119 @@
+"""Simulators by the hundred before a real API server, and when an operator had dealt with each."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from make_operator import Namespace, Object
+from make_simulator import simulator
+
+_WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
+_WRITERS = 8
+
+
+class Burst(NamedTuple):
+    """Simulators that were created, and what it took until all were dealt with."""
+
+    number: int
+    seconds: float
+    """From the first creation."""
+    waits: list[float]
+    """Of each one, from its creation."""
+    requests: float
+    """To the API server, reads and watches too, but for their creation."""
+
+
+class Dealt:
+    """Watches a namespace, and remembers when each Simulator's status was first told."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self._namespace = namespace
+        self._times: dict[str, float] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def time_of(self, name: str) -> float | None:
+        return self._times.get(name)
+
+    def all(self, names: list[str]) -> bool:
+        return all(name in self._times for name in names)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(10)
+
+    def _watch(self) -> None:
+        while not self._stop.is_set():
+            for found in self._namespace.all("Simulator").objects:
+                if (found.get("status") or {}).get("digest"):
+                    self._times.setdefault(found["metadata"]["name"], time.perf_counter())
+            self._stop.wait(0.05)
+
+
+@contextmanager
+def dealt(namespace: Namespace) -> Iterator[Dealt]:
+    watching = Dealt(namespace)
+    try:
+        yield watching
+    finally:
+        watching.close()
+
+
+def burst(namespace: Namespace, number: int, *, a_second: float | None = None) -> Burst:
+    """So many, as fast as the server takes them or at a rate."""
+    names = [f"world-{number}-{each:04d}" for each in range(number)]
+    made: dict[str, float] = {}
+
+    def create(name: str) -> None:
+        namespace.create(simulator(name))
+        made[name] = time.perf_counter()
+
+    with dealt(namespace) as seen:
+        before = num_requests(namespace)
+        began = time.perf_counter()
+        with ThreadPoolExecutor(_WRITERS) as writers:
+            for place, name in enumerate(names):
+                if a_second:
+                    time.sleep(max(0.0, began + place / a_second - time.perf_counter()))
+                writers.submit(create, name)
+        _until(lambda: seen.all(names), 300)
+        requests = num_requests(namespace) - before - number
+        ends = [seen.time_of(name) or 0.0 for name in names]
+    waits = [max(0.0, end - made[name]) for name, end in zip(names, ends, strict=True)]
+    return Burst(number, max(ends) - began, waits, requests)
+
+
+def num_requests(namespace: Namespace, *, writes_only: bool = False) -> float:
+    """That the server has answered, but for leases and for this very question.
+
+    The lists of Simulators by which we look are left out; the operator watches.
+    """
+    return sum(
+        value
+        for labels, value in _requests(namespace)
+        if labels["resource"] != "leases"
+        and (labels["verb"] in _WRITES or not writes_only)
+        and not (labels["verb"] == "LIST" and labels["resource"] == "simulators")
+        and labels["resource"]
+    )
+
+
+def _requests(namespace: Namespace) -> Iterator[tuple[Object, float]]:
+    for family in text_string_to_metric_families(namespace.metrics()):
+        if family.name == "apiserver_request":
+            for sample in family.samples:
+                if sample.name == "apiserver_request_total":
+                    yield sample.labels, sample.value
+
+
+def _until(holds: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not all were dealt with in {seconds} s"
+        time.sleep(0.02)

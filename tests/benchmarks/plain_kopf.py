@@ -1,0 +1,64 @@
+"""The yardstick: the same children by a plain set of kopf handlers, as kopf's tutorial has it.
+
+It computes the digest, creates what a Simulator is made of and writes the digest into the status.
+It neither verifies, scales, repairs nor tells of conditions.
+"""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import kopf
+from kubernetes import client
+
+from agentworld.records.base import Digest
+from agentworld.records.simulator import EnginePin
+from agentworld_operator.children.engine import children
+from agentworld_operator.children.pod import Pinned
+from agentworld_operator.cluster import Cluster
+from agentworld_operator.connection import configuration, login
+from agentworld_operator.resources.places import PLACES
+from agentworld_operator.resources.simulator import SimulatorSpec
+from make_operator import OLDER_BUDGETS
+
+PLACES["PodDisruptionBudget"] = OLDER_BUDGETS
+_TOLD = configuration(Path(os.environ["AGENTWORLD_KUBECONFIG"]))
+_CLUSTER = Cluster(client.ApiClient(_TOLD), os.environ["AGENTWORLD_NAMESPACE"])
+
+
+@kopf.on.login()
+def log_in(**_: Any) -> kopf.ConnectionInfo:
+    return login(_TOLD)
+
+
+@kopf.on.startup()
+def quiet(settings: kopf.OperatorSettings, **_: Any) -> None:
+    settings.posting.enabled = False
+    settings.scanning.disabled = True
+
+
+@kopf.on.create("simulators.agentworld.dev")
+def made(body: kopf.Body, patch: kopf.Patch, **_: Any) -> None:
+    """Creates the children and tells the digest."""
+    spec = SimulatorSpec.model_validate(dict(body["spec"]))
+    manifest, serving = spec.identity.manifest, spec.serving
+    assert manifest is not None
+    assert isinstance(manifest.engine, EnginePin)
+    assert serving.weights is not None
+    digest: Digest = manifest.digest
+    pinned = Pinned(digest, manifest, manifest.engine, serving, serving.weights, "image")
+    owner = {"metadata": dict(body["metadata"])}
+    for child in children(pinned, owner, serving.replicas):
+        _CLUSTER.create(child)
+    patch.status["digest"] = digest
+    patch.status["observedGeneration"] = body["metadata"]["generation"]
+
+
+def main() -> None:
+    kopf.run(standalone=True, namespace=_CLUSTER.namespace)
+
+
+if __name__ == "__main__":
+    print(time.time(), "leads", flush=True)
+    main()

@@ -1,0 +1,185 @@
+"""Operators before a real API server: a namespace with their rights, and their processes."""
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Gauge, start_http_server
+
+from agentworld.errors import ClusterError
+from agentworld.records.base import Digest
+from agentworld_operator.cluster import Cluster
+from agentworld_operator.resources.crd import crd
+from agentworld_operator.resources.places import PLACES
+from agentworld_operator.resources.simulator import SIMULATOR
+from control_plane import ControlPlane
+from waiting import wait_for
+
+Object = dict[str, Any]
+
+MERGE = "application/merge-patch+json"
+
+# The tests' server is older than what the operator is made for.
+OLDER_BUDGETS = PLACES["PodDisruptionBudget"]._replace(api_version="policy/v1beta1")
+
+# What the operator may, and no more.
+RULES = [
+    {"apiGroups": ["agentworld.dev"], "resources": ["simulators"], "verbs": ["list", "watch"]},
+    {"apiGroups": ["agentworld.dev"], "resources": ["simulators/status"], "verbs": ["patch"]},
+    {"apiGroups": ["agentworld.dev"], "resources": ["simulators/finalizers"], "verbs": ["update"]},
+    {
+        "apiGroups": ["", "apps", "policy"],
+        "resources": ["configmaps", "services", "deployments", "poddisruptionbudgets"],
+        "verbs": ["list", "watch", "create", "patch"],
+    },
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+    {
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "verbs": ["get", "create", "update"],
+    },
+]
+
+
+class Service:
+    """Tells of open episodes as the simulator service does."""
+
+    def __init__(self) -> None:
+        registry = CollectorRegistry()
+        about = "Episodes that are open."
+        self._open = Gauge("agentworld_open_episodes", about, ["simulator"], registry=registry)
+        self._server, _ = start_http_server(0, "127.0.0.1", registry)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def tell(self, digest: Digest, number: int) -> None:
+        self._open.labels(digest).set(number)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Operator:
+    """A process of its own."""
+
+    def __init__(
+        self, log: Path, settings: Mapping[str, object], module: str = "older_operator"
+    ) -> None:
+        told = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in settings.items()}
+        self._log = log
+        with log.open("ab") as written:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", module],
+                env={**os.environ, **told, "PYTHONPATH": os.pathsep.join(sys.path)},
+                stdout=written,
+                stderr=written,
+            )
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
+
+    def leads(self) -> bool:
+        assert self.process.poll() is None, self.said
+        return " leads\n" in self.said
+
+    def stop(self) -> int:
+        """As a cluster stops a pod."""
+        self.process.terminate()
+        return self.process.wait(20)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class Namespace(Cluster):
+    """Everything in one namespace, as its administrator sees and changes it."""
+
+    def call(self, method: str, path: str, body: Object, content_type: str = MERGE) -> Object:
+        kind = content_type if method == "PATCH" else "application/json"
+        return self._call(method, path, body=body, content_type=kind)
+
+    def change(self, name: str, **serving: object) -> None:
+        """Of a Simulator, how it is served."""
+        path = PLACES["Simulator"].path(self.namespace, name)
+        self.call("PATCH", path, {"spec": {"serving": serving}})
+
+    def delete(self, kind: str, name: str) -> None:
+        self._call("DELETE", PLACES[kind].path(self.namespace, name))
+
+    def metrics(self) -> str:
+        """Of the API server."""
+        answer = self._client.call_api(
+            "/metrics",
+            "GET",
+            auth_settings=["BearerToken"],
+            response_type="str",
+            _return_http_data_only=True,
+        )
+        return str(answer)
+
+    def conditions(self, name: str) -> dict[str, tuple[str, str]]:
+        found = self.get("Simulator", name)
+        told = (found or {}).get("status", {}).get("conditions", ())
+        return {each["type"]: (each["status"], each["reason"]) for each in told}
+
+    def names(self, kind: str) -> list[str]:
+        return sorted(each["metadata"]["name"] for each in self.all(kind).objects)
+
+
+def define(cluster: ControlPlane) -> None:
+    """Makes the custom resources of this release known."""
+    known = Namespace(cluster.client, "default")
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    known.call("POST", path, crd(SIMULATOR))
+
+    def is_served() -> bool:
+        try:
+            return known.all("Simulator").objects == []
+        except ClusterError:
+            return False
+
+    wait_for(is_served)
+
+
+# A plain kopf operator also writes to what it watches.
+PLAIN_RULES = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+
+
+def new_namespace(cluster: ControlPlane, *, plain: bool = False) -> Namespace:
+    """With the operator's service account and just its rights."""
+    name = f"test-{secrets.token_hex(4)}"
+    made = Namespace(cluster.client, name)
+    made.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    account = {"kind": "ServiceAccount", "name": "operator", "namespace": name}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "operator"}
+    rights = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{name}"
+    metadata = {"metadata": {"name": "operator"}}
+    made.call("POST", f"/api/v1/namespaces/{name}/serviceaccounts", metadata)
+    made.call("POST", f"{rights}/roles", metadata | {"rules": PLAIN_RULES if plain else RULES})
+    bound = metadata | {"roleRef": role, "subjects": [account]}
+    made.call("POST", f"{rights}/rolebindings", bound)
+    return made
+
+
+def kubeconfig(cluster: ControlPlane, namespace: Namespace) -> Path:
+    """Of the operator's service account."""
+    path = f"/api/v1/namespaces/{namespace.namespace}/serviceaccounts/operator/token"
+    made = namespace.call("POST", path, {"spec": {"audiences": []}})
+    return cluster.kubeconfig_of(made["status"]["token"])
+
+
+def settings(cluster: ControlPlane, namespace: Namespace, service: Service) -> Object:
+    """What an operator of the namespace is told, but for its name."""
+    return {
+        "namespace": namespace.namespace,
+        "service_url": service.url,
+        "verifier_image": "registry.example/control@sha256:1",
+        "kubeconfig": kubeconfig(cluster, namespace),
+    }
