@@ -54,9 +54,12 @@ check: setup-test ## linters, formatter, types, the layers of the house
 
 # Many small processes on few cores: one thread each is faster than all of them everywhere.
 test test-fast: export OMP_NUM_THREADS := 1
+# To compile our code and the tests at each start takes as long as a tenth of the fast tests.
+test test-fast: export PYTHONDONTWRITEBYTECODE :=
 
-test-fast: setup-test ## the tests that need no engine, database server or browser
-	$(PYTHON) -m pytest -m "not slow" -n auto
+# Nothing that a fast test writes is to stay: it waits for no disk.
+test-fast: setup-test ## the tests of a minute
+	TMPDIR="$$(tools/folder_in_memory.sh)" $(PYTHON) -m pytest -m "not slow" -n auto --dist worksteal
 
 test: browser database cluster setup-test peers monitor check ## everything
 	$(PYTHON) -m pytest

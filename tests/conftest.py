@@ -1,11 +1,15 @@
 """What many rooms' tests share: a tiny model for engines, a database, a cluster, patience."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# Of processor time, and twenty times what a fast test may take: other work cannot lengthen it so.
+_FAR_TOO_LONG = 5.0
 
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
@@ -16,6 +20,33 @@ for name in ("LEDGER_URL", "OBJECTS_URL", "CHECKPOINTS_URL", "KEYS", "CREDENTIAL
 # So are its prices.
 for name in [name for name in os.environ if name.startswith("AGENTWORLD_PRICE_")]:
     del os.environ[name]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What loads torch comes first, so that one worker does and the others need not."""
+    items.sort(key=lambda item: not _loads_torch(item))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: no collector has to walk it after each of thousands of tests."""
+    gc.collect()
+    gc.freeze()
+
+
+def _loads_torch(item: pytest.Item) -> bool:
+    fixtures = item.fixturenames if isinstance(item, pytest.Function) else ()
+    return "tiny_model" in fixtures or item.get_closest_marker("torch") is not None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fails a fast test that is slow by far; one that loads torch is let off."""
+    began = sum(os.times()[:4])
+    result = yield
+    seconds = sum(os.times()[:4]) - began
+    if item.config.option.markexpr == "not slow" and not _loads_torch(item):
+        assert seconds < _FAR_TOO_LONG, f"it took {seconds:.1f} s of a processor; mark it slow"
+    return result
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """A store with a simulator service over it, whose engine is no model but a function."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -9,9 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import httpx
+import uvicorn
 from fastapi import FastAPI
 
 import make
+import make_ledger
 from agentworld.access import Access
 from agentworld.access.checked import LocalAccess
 from agentworld.access.run_token import RunTokens
@@ -25,6 +28,7 @@ from agentworld.evidence.keys import (
     load_signer,
     load_trusted,
 )
+from agentworld.ledger import Ledger
 from agentworld.records.base import Digest
 from agentworld.records.run import RunOpening
 from agentworld.simulate.app import create_app
@@ -58,7 +62,7 @@ class Service(NamedTuple):
 
     @property
     def ledger(self):
-        return open_ledger(self.store)
+        return ledger(self.store)
 
     def client(self, **settings) -> SimulatorClient:
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
@@ -68,6 +72,12 @@ class Service(NamedTuple):
         sealer(self.store, self.simulator).seal_all()
 
 
+def ledger(store: Path) -> Ledger:
+    """A store's ledger, an empty one where there is none yet."""
+    make_ledger.laid(Stores.of(store).ledger_url)
+    return open_ledger(store)
+
+
 def sealer(store: Path, simulator: Digest = SIMULATOR) -> Sealer:
     """What signs the logs of a store's simulator."""
     stores = Stores.of(store)
@@ -75,7 +85,7 @@ def sealer(store: Path, simulator: Digest = SIMULATOR) -> Sealer:
     for folder in (own, steps):
         ensure_signer(folder)
     return Sealer(
-        open_ledger(store),
+        ledger(store),
         simulator,
         partial(load_signer, own),
         WriteOnce(stores.checkpoints_url),
@@ -88,17 +98,40 @@ def service(
     store: Path, answer=shell, pinned=None, access: Access = ACCESS, **intervals: float
 ) -> Service:
     manifest, engine = pinned or make.manifest(), FakeEngine(answer)
-    stored = open_ledger(store), sealer(store, manifest.digest)
+    stored = ledger(store), sealer(store, manifest.digest)
     app = create_app(manifest, engine, *stored, access, **intervals)
     return Service(store, engine, app, manifest.digest)
 
 
+class PromptServer(uvicorn.Server):
+    """Ends at once; uvicorn looks ten times a second whether to, and then waits a tenth of one."""
+
+    async def main_loop(self) -> None:
+        ticks = 0
+        while not await self.on_tick(ticks):
+            ticks += 1
+            await asyncio.sleep(0.01)
+
+    async def shutdown(self, *_sockets: object, **_same: object) -> None:
+        for listener in self.servers:
+            listener.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        while self.server_state.connections or self.server_state.tasks:
+            await asyncio.sleep(0.01)
+        await self.lifespan.shutdown()
+
+
 @contextmanager
-def listening(app: FastAPI, limits: Limits = Limits()) -> Iterator[str]:  # noqa: B008
+def listening(
+    app: FastAPI,
+    limits: Limits = Limits(),  # noqa: B008
+    kind: type[uvicorn.Server] = PromptServer,
+) -> Iterator[str]:
     """The address of a service that listens while the block runs."""
     port, service = free_port(), app.state.house.service
     guard = Guard(service.digest, limits, service.metrics.told)
-    server = listening_server(app, guard, LOOPBACK, port)
+    server = kind(listening_server(app, guard, LOOPBACK, port).config)
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:

@@ -71,6 +71,7 @@ def test_no_file_is_longer_than_its_cap(folder, cap):
     assert named([path for path in files if len(path.read_text().splitlines()) > cap]) == []
 
 
+@pytest.mark.slow
 def test_no_function_is_longer_than_60_lines():
     long = []
     for path in python_files(*TOP_FOLDERS, "tests"):
@@ -82,6 +83,7 @@ def test_no_function_is_longer_than_60_lines():
     assert long == []
 
 
+@pytest.mark.slow
 def test_no_import_is_relative():
     relative = []
     for path in python_files(*TOP_FOLDERS, "tests"):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 import make
+import make_ledger
 import make_service
-from agentworld.client.simulator import SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld_cli.main import main
 
@@ -62,24 +62,32 @@ class Played(NamedTuple):
 
     @property
     def ledger(self):
-        return make_service.open_ledger(self.store)
+        return make_service.ledger(self.store)
 
 
-@pytest.fixture
-def played(tmp_path: Path) -> Iterator[Played]:
-    """An episode of three steps of an open run, in a store whose logs are signed."""
-    served = make_service.service(tmp_path, parrot)
+@pytest.fixture(scope="session")
+def first_played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """What the tests are given copies of."""
+    store = tmp_path_factory.mktemp("played")
+    served = make_service.service(store, parrot)
 
-    async def work(url: str) -> tuple[str, str]:
-        with TrajectoryLog(tmp_path / "log") as trajectory:
-            client = SimulatorClient(url, trajectory=trajectory)
+    async def work() -> tuple[str, str]:
+        with TrajectoryLog(store / "log") as trajectory:
+            client = served.client(trajectory=trajectory)
             episode = await make_service.play(client, "ls", ODD, task=make.task())
             await client.step(episode, "echo besa")
             await client.close()
             assert client.run
             return client.run.id, episode
 
-    with make_service.listening(served.app) as url:
-        run, episode = asyncio.run(work(url))
-        served.seal()
-        yield Played(tmp_path, url, run, episode, tmp_path / "log")
+    run, episode = asyncio.run(work())
+    served.seal()
+    return Played(store, "", run, episode, store / "log")
+
+
+@pytest.fixture
+def played(first_played: Played, tmp_path: Path) -> Iterator[Played]:
+    """An episode of three steps of an open run, in a store whose logs are signed."""
+    make_ledger.copy_store(first_played.store, tmp_path)
+    with make_service.listening(make_service.service(tmp_path, parrot).app) as url:
+        yield first_played._replace(store=tmp_path, url=url, trajectory=tmp_path / "log")

@@ -98,6 +98,7 @@ def test_help_enters_no_heavy_room():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_help_answers_in_under_a_second():
     seconds = []
     for _ in range(3):

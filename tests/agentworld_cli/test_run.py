@@ -140,7 +140,11 @@ def test_a_run_is_exported(call, played, tmp_path):
             "cannot read gone",
         ),
         ("run show {0.run} --url nowhere", "'nowhere' is no address"),
-        ("run show {0.run} --url http://127.0.0.1:9", "is it running?"),
+        pytest.param(
+            "run show {0.run} --url http://127.0.0.1:9",
+            "is it running?",
+            marks=pytest.mark.slow,  # for it is asked again
+        ),
     ],
 )
 def test_what_is_wrong_is_one_sentence(call, played, words, sentence):

@@ -4,13 +4,14 @@ Each layer computes in full and adds nothing, so that the next token follows fro
 alone. Every answer has the same length, parses, and reads back as the very tokens that were said.
 """
 
+from __future__ import annotations
+
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
-
-from make_model import tiny_model
+if TYPE_CHECKING:
+    from transformers import Qwen3ForCausalLM
 
 ANSWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ123456789bfjqvyz!#$%&()*+,-/:;=?@^_{|}"
 """Characters that the tokenizer never joins."""
@@ -21,6 +22,11 @@ _ASSISTANT, _END = "<|assistant|>", "<|end|>"
 
 def counting_model(folder: Path, *, num_layers: int, hidden_size: int) -> Path:
     """Writes the model's files into a folder."""
+    import torch
+    from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+
+    from make_model import tiny_model
+
     tiny_model(folder, num_layers=num_layers, hidden_size=hidden_size)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     model = Qwen3ForCausalLM.from_pretrained(folder)
@@ -41,8 +47,10 @@ def _silence_layers(model: Qwen3ForCausalLM) -> None:
 
 def _follow(model: Qwen3ForCausalLM, chain: list[int]) -> None:
     """Makes each token of the chain the likeliest after the one before it."""
+    from torch.nn.functional import normalize
+
     embeddings, output = model.model.embed_tokens.weight, model.lm_head.weight
-    embeddings.copy_(torch.nn.functional.normalize(embeddings, dim=-1))
+    embeddings.copy_(normalize(embeddings, dim=-1))
     output.zero_()
     for token, successor in pairwise(chain):
         output[successor] = embeddings[token]

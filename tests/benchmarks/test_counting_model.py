@@ -1,11 +1,12 @@
 """The model of the benchmark: whatever it is asked, it says one text, and that text reads back."""
 
 import pytest
-from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from agentworld.rendering.parse import parse_observation
 from benchmarks.conversation import TURNS, messages
 from benchmarks.counting_model import ANSWER, CONTEXT_TOKENS, counting_model
+
+pytestmark = pytest.mark.torch
 
 
 @pytest.fixture(scope="module")
@@ -15,6 +16,8 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("turn", [0, 2])
 def test_the_counting_model_says_its_answer_and_ends(folder, turn):
+    from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     model = Qwen3ForCausalLM.from_pretrained(folder)
     asked = tokenizer.apply_chat_template(
@@ -30,6 +33,8 @@ def test_the_answer_is_an_observation_as_it_stands():
 
 
 def test_the_longest_prompt_and_its_answer_fit_into_the_context(folder):
+    from transformers import PreTrainedTokenizerFast
+
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     longest = tokenizer.apply_chat_template(messages(9, TURNS - 1), add_generation_prompt=True)
     assert len(longest["input_ids"]) + 2 * len(ANSWER) <= CONTEXT_TOKENS

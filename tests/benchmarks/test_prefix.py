@@ -1,5 +1,6 @@
 """How much of the prompts a cache can have had: worked by hand with blocks of two tokens."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def test_a_beginning_that_episodes_share_is_found_in_the_second():
     assert hit_bound(episodes, 2) == 2
 
 
+@pytest.mark.slow
 @given(ASKED, st.integers(1, 3))
 def test_the_bound_is_whole_blocks_and_less_than_what_was_asked(asked, block_tokens):
     bound = hit_bound(asked, block_tokens)

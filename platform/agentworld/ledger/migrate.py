@@ -7,6 +7,7 @@ killed left the schema as it had been.
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from alembic import command
 from alembic.config import Config
@@ -30,17 +31,26 @@ _ALEMBIC = threading.Lock()
 
 def migrate(engine: Engine) -> None:
     """Makes or changes the tables; raises Conflict for a database that it does not know."""
-    config = Config()
-    config.set_main_option("script_location", _REVISIONS)
-    revisions = ScriptDirectory.from_config(config)
+    revisions = _revisions(_REVISIONS)
     with translated(_url(engine)):
         with engine.connect() as connection:
             if _revision(connection) == revisions.get_current_head():
                 return
         with _ALEMBIC, _locked(engine) as connection:
             _check(connection, revisions)
-            config.attributes["connection"] = connection
+            config = Config(attributes={"connection": connection})
+            config.set_main_option("script_location", _REVISIONS)
             command.upgrade(config, "head")
+
+
+@cache
+def _revisions(location: str) -> ScriptDirectory:
+    """Read once: to read them takes as long as to open a database that needs none."""
+    config = Config()
+    config.set_main_option("script_location", location)
+    revisions = ScriptDirectory.from_config(config)
+    revisions.get_current_head()  # reads them, before another thread has hold of them
+    return revisions
 
 
 @contextmanager

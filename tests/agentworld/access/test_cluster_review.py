@@ -1,12 +1,14 @@
 """Service accounts of a real cluster: its own tokens, its own answers."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from kubernetes import client
 
 from agentworld.access.checked import CheckedAccess
 from agentworld.access.reloaded import Reloaded
@@ -14,6 +16,9 @@ from agentworld.access.token_review import claimed_account, cluster_review
 from agentworld.errors import AccessError
 from make_access import TOKENS
 from waiting import wait_for
+
+if TYPE_CHECKING:
+    from kubernetes import client
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +30,8 @@ Review = Callable[[str], str | None]
 @pytest.fixture(scope="module")
 def core(control_plane) -> client.CoreV1Api:
     """A namespace with the account of our service, which may ask about tokens and nothing else."""
+    from kubernetes import client
+
     core = client.CoreV1Api(control_plane.client)
     core.create_namespace({"metadata": {"name": NAMESPACE}})
     for name in (SERVICE, TRAINER):

@@ -34,6 +34,7 @@ def test_in_no_time_is_more_let_through_than_one_minutes_and_what_was_filled_in(
         assert num <= rate + (clock.now - began) * rate / 60 + 1e-6
 
 
+@pytest.mark.slow
 @given(RATE)
 def test_a_bucket_holds_one_minutes_whole_allowance_and_nothing_more(rate):
     clock = Clock()

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kubernetes import client
 
 POLICY = Path(__file__).parents[3] / "docs/operate/network-policy.yaml"
 
@@ -14,6 +13,8 @@ pytestmark = pytest.mark.slow
 def test_the_cluster_takes_the_policy_and_lets_nobody_but_the_service_reach_an_engine(
     control_plane,
 ):
+    from kubernetes import client
+
     network = client.NetworkingV1Api(control_plane.client)
     asked = yaml.safe_load(POLICY.read_text())
     taken = network.create_namespaced_network_policy("default", asked, dry_run="All").spec

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 import make
+import make_ledger
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.verify import RunVerification, verify_run
 from agentworld.audit.verify_episode import EpisodeVerification, verify_episode
@@ -72,16 +73,24 @@ class Scene(NamedTuple):
         return verify_episode(name, self.ledger, self.evidence)
 
 
-@pytest.fixture
-def scene(tmp_path) -> Scene:
-    """A signed run with an episode that is closed, `first`, and one that is open, `second`.
-
-    Their keys are 1 and 2.
-    """
+@pytest.fixture(scope="session")
+def first_scene(tmp_path_factory) -> Scene:
+    """What the tests tamper with copies of."""
+    folder = tmp_path_factory.mktemp("scene")
     opening = RunOpening(agent="a", starting_weights=make.digest("starting"))
-    run = Ledger(f"sqlite:///{tmp_path}/ledger.db").open_run(opening, SIMULATOR).id
-    scene = Scene(tmp_path, run)
+    url = make_ledger.laid(f"sqlite:///{folder}/ledger.db")
+    scene = Scene(folder, Ledger(url).open_run(opening, SIMULATOR).id)
     scene.play("first", "a", "b")
     scene.play("second", "c", close=False)
     scene.seal()
     return scene
+
+
+@pytest.fixture
+def scene(first_scene, tmp_path) -> Scene:
+    """A signed run with an episode that is closed, `first`, and one that is open, `second`.
+
+    Their keys are 1 and 2.
+    """
+    make_ledger.copy_store(first_scene.folder, tmp_path)
+    return first_scene._replace(folder=tmp_path)

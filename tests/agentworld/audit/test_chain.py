@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 
 import make
+import make_ledger
 from agentworld.audit.chain import audit_agent
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.sources import Sources
@@ -57,7 +58,7 @@ def story(
     world_model: WorldModel | None = None,
 ) -> Story:
     """A simulator trains an agent; `claimed` and `made` let the trainer's word differ."""
-    registry, ledger = MemoryRegistry(), Ledger(f"sqlite:///{store}/ledger.db")
+    registry, ledger = MemoryRegistry(), Ledger(make_ledger.laid(f"sqlite:///{store}/ledger.db"))
     what = world_model or WorldModel(stages=stages(), report=make.digest("report"))
     registry.register_world_model("agentworld-terminal", what, store)
     make.pinned(store)

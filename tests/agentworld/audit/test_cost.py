@@ -10,7 +10,7 @@ from agentworld.audit.cost import Prices, costs
 from agentworld.errors import InputError, NotFound
 from agentworld.ledger import Ledger
 from agentworld.records.usage import Usage
-from make_ledger import OPENING, SIMULATOR, open_episode, taken
+from make_ledger import OPENING, SIMULATOR, laid, open_episode, taken
 
 USAGE = Usage(1_000, 400, 70, 1.5)
 TOKENS = {"per_million_input_tokens": "0.15", "per_million_output_tokens": "0.6"}
@@ -18,7 +18,7 @@ TOKENS = {"per_million_input_tokens": "0.15", "per_million_output_tokens": "0.6"
 
 @pytest.fixture
 def ledger(tmp_path):
-    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    ledger = Ledger(laid(f"sqlite:///{tmp_path / 'ledger.db'}"))
     yield ledger
     ledger.close()
 
@@ -77,6 +77,7 @@ usages = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(usages, usages)
 def test_two_uses_cost_what_both_together_cost(one, other):
     """But for the last digit of each, which is rounded."""

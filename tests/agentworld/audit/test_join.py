@@ -102,6 +102,7 @@ def test_a_few_of_many_differences_are_shown():
 FATES = st.sampled_from(["both", "ledger", "trajectory", "twice", "changed", "changed twice"])
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("abc"), FATES), max_size=12), st.randoms())
 def test_every_step_is_counted_once_whatever_became_of_it_in_whatever_order(steps, random):
     told, acted, fates = [], [], Counter(fate for _, fate in steps)

@@ -337,6 +337,7 @@ def test_a_credential_in_the_address_is_not_in_the_environments_spec(serve):
             assert other.reset()[1]["run"] == env.run.id
 
 
+@pytest.mark.slow
 def test_no_other_module_of_the_client_waits_for_gymnasium():
     names = "answers base simulator trajectory".split()
     imports = "".join(f"import agentworld.client.{name}\n" for name in names)
@@ -344,6 +345,7 @@ def test_no_other_module_of_the_client_waits_for_gymnasium():
     assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == "False\n"
 
 
+@pytest.mark.slow
 def test_the_guides_example_runs(serve, tmp_path):
     guide = (Path(__file__).parents[3] / "docs/guides/wires.md").read_text()
     section = re.search(r"^## Gymnasium$(.*?)(?=^## |\Z)", guide, re.M | re.S)[1]

@@ -304,6 +304,7 @@ def test_gymnasiums_wrappers_and_vectors_take_them(serve):
             assert infos["episode"]["l"].tolist() == [1, 0]
 
 
+@pytest.mark.slow
 def test_whatever_fails_each_step_is_taken_once_and_its_answer_is_read(serve, losing):
     """The engine is gone at its n-th request; the n-th answer of the service gets lost."""
     fates = {}

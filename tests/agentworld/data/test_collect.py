@@ -29,6 +29,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_enough_transitions_are_collected_and_no_chunk_more(folder):
     collected = read_collected(folder)
     lengths = [len(each.turns) for each in read_trajectories(folder) if not each.held_out]
@@ -51,11 +52,13 @@ def test_there_is_nothing_in_the_folder_that_the_manifest_does_not_name(folder):
     assert found == {*read_collected(folder).chunks, MANIFEST, "recipe.json"}
 
 
+@pytest.mark.slow
 def test_the_result_does_not_depend_on_the_number_of_workers(folder, tmp_path):
     digest = run(tmp_path, RECIPE.model_copy(update={"num_workers": 3}))
     assert digest == read_collected(folder).digest
 
 
+@pytest.mark.slow
 def test_a_finished_chunk_is_used_again(folder, tmp_path):
     chunk = "episodes-00000.jsonl"
     (tmp_path / chunk).write_bytes((folder / chunk).read_bytes())
@@ -64,6 +67,7 @@ def test_a_finished_chunk_is_used_again(folder, tmp_path):
     assert (tmp_path / chunk).stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_progress_is_told_to_its_end(folder):
     told = []
     run(folder, tick=lambda done, total: told.append((done, total)))

@@ -75,6 +75,7 @@ def test_another_seed_parts_the_pools_anew(tmp_path, episodes):
     assert first.pools["cpt"].content != second.pools["cpt"].content
 
 
+@pytest.mark.slow
 def test_a_trajectory_keeps_its_pool_when_others_come_in(tmp_path, episodes):
     small = pools_of(tmp_path / "a", prepared(tmp_path / "a", episodes))
     more = [*(episode(n) for n in range(200, 300)), *episodes]

@@ -79,6 +79,7 @@ def test_one_process_cannot_take_more_memory_than_its_limit():
     assert "survived" not in said
 
 
+@pytest.mark.slow
 def test_many_processes_together_cannot_take_more_memory_than_theirs(opened):
     limits = SandboxLimits(memory_bytes=32 << 20, processes=6)
     hog = "(a=$(head -c 8m /dev/zero | tr '\\0' a); b=$a$a; sleep 100) &"
@@ -98,6 +99,7 @@ def test_all_files_together_end_at_their_limit():
     assert int(said.split()[-2]) <= SandboxLimits().disk_bytes >> 10
 
 
+@pytest.mark.slow
 def test_processor_time_ends_at_its_limit():
     started = time.monotonic()
     run("while :; do :; done", SandboxLimits(cpu_seconds=1))

@@ -64,7 +64,8 @@ def test_the_harness_does_not_show_in_the_history(shell):
 
 @pytest.mark.parametrize(
     ("command", "why"),
-    [("sleep 60", "took too long"), ("while :; do :; done", "took too long"),
+    [pytest.param("sleep 60", "took too long", marks=pytest.mark.slow),
+     pytest.param("while :; do :; done", "took too long", marks=pytest.mark.slow),
      ("yes", "printed too much"), ("exit", "left the shell"), ("exec true", "left the shell"),
      ("kill -9 $$", "left the shell"), ("kill -9 $PPID; sleep 9", "ended the sandbox")],
 )  # fmt: skip

@@ -41,6 +41,7 @@ def is_as(value, schema):
     return True
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.sampled_from("ab"), SCHEMAS), st.dictionaries(st.sampled_from("ab"), VALUES)
 )
@@ -104,6 +105,7 @@ def test_a_tree_is_compared_as_deep_as_it_is():
 TWICE = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "value"),
     [
@@ -125,6 +127,7 @@ def test_a_long_list_is_looked_through_once():
     compare({"a": [{"n": n} for n in range(20_000)]}, of(uniqueItems=True))
 
 
+@pytest.mark.slow
 def test_references_that_lead_to_much_are_refused_at_once():
     deep = {"properties": {f"p{n}": {"type": "string"} for n in range(600)}}
     for _ in range(20):

@@ -267,5 +267,5 @@ class AnyOrder(RuleBasedStateMachine):
         self.until = self.guarded.now + pause
 
 
-TestAnyOrder = AnyOrder.TestCase
+TestAnyOrder = pytest.mark.slow(AnyOrder.TestCase)
 TestAnyOrder.settings = settings(max_examples=40)

@@ -97,6 +97,7 @@ SLOW = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pieces", SLOW.values(), ids=SLOW.keys())
 def test_an_engine_has_its_time_for_the_whole_answer_however_it_trickles(pieces):
     assert ask(pieces, [WHOLE], timeout_seconds=0.5) == ["slow", "besa"]

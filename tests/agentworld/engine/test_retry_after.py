@@ -28,6 +28,7 @@ def test_what_is_neither_is_unknown(value):
     assert retry_after_seconds(value) is None
 
 
+@pytest.mark.slow
 @given(st.text() | st.from_regex(r"\w{3}, \d{1,5} \w{3} \d{1,6} \d+:\d+(:\d+)? [+-]?\w+"))
 def test_whatever_a_server_writes_is_a_pause_or_unknown(value):
     seconds = retry_after_seconds(value)

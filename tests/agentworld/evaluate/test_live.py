@@ -47,6 +47,7 @@ def test_the_turn_limit_ends_an_episode():
     assert (last.reward, last.done, last.truncated) == (0.0, True, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "action", ["exit", "sleep 9", "yes", "cat rimo.txt \x00", "kill -9 $$", "echo \ud800"]
 )
@@ -86,6 +87,7 @@ def test_episodes_do_not_see_each_other():
     assert asyncio.run(live()) == "rimo.txt\n[0] ~"
 
 
+@pytest.mark.slow
 def test_a_closed_world_leaves_no_process_behind():
     before = set(psutil.Process().children(recursive=True))
 

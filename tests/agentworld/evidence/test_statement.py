@@ -19,6 +19,7 @@ VALUES = st.recursive(
 PREDICATES = st.dictionaries(TEXTS, VALUES, min_size=1, max_size=4)
 
 
+@pytest.mark.slow
 @given(PREDICATES)
 def test_a_statement_comes_back_from_its_canonical_bytes(predicate):
     statement = make.statement(**predicate)
@@ -27,6 +28,7 @@ def test_a_statement_comes_back_from_its_canonical_bytes(predicate):
     assert read.canonical == statement.canonical
 
 
+@pytest.mark.slow
 @given(PREDICATES)
 def test_in_toto_reads_and_accepts_a_statement(predicate):
     statement = make.statement(**predicate)

@@ -3,6 +3,7 @@
 import pytest
 
 from agentworld.ledger import Ledger
+from make_ledger import laid
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
@@ -16,6 +17,6 @@ def url(request, tmp_path):
 @pytest.fixture
 def ledger(url):
     """Without an object store."""
-    ledger = Ledger(url)
+    ledger = Ledger(laid(url))
     yield ledger
     ledger.close()

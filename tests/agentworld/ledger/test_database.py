@@ -45,6 +45,7 @@ def test_what_sqlite_commits_survives_a_power_cut(tmp_path):
         assert asked(engine, "PRAGMA foreign_keys") == 1
 
 
+@pytest.mark.slow
 def test_all_who_open_a_new_file_at_once_get_in(tmp_path):
     # Without a second try about one in fifteen of these files refuses somebody.
     for file in range(60):

@@ -126,6 +126,7 @@ class Interrupted(ObjectStore):
         return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", ["put", "has"])
 def test_a_text_that_is_erased_while_another_episode_shows_it_too_stays(url, tmp_path, after):
     """Before the row that names it is written, and before that row is committed."""

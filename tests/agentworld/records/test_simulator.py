@@ -102,6 +102,7 @@ def test_another_value_of_any_field_is_another_digest(path, manifest, data):
     assert (other.digest == manifest.digest) == (other == manifest)
 
 
+@pytest.mark.slow
 @given(MANIFESTS, st.randoms())
 def test_neither_the_order_of_fields_nor_their_format_takes_part_in_the_digest(manifest, chance):
     written = json.dumps(shuffled(manifest.model_dump(mode="json"), chance), indent=3)
@@ -117,6 +118,7 @@ def shuffled(value: object, chance: random.Random) -> object:
     return {key: shuffled(value[key], chance) for key in keys}
 
 
+@pytest.mark.slow
 @given(MANIFESTS)
 def test_a_manifest_is_what_its_canonical_bytes_say(manifest):
     assert SimulatorManifest.model_validate_json(manifest.canonical) == manifest

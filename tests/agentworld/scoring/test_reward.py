@@ -3,12 +3,19 @@ import pytest
 
 from agentworld.errors import InputError, JudgeError
 from agentworld.recipes.train import RewardRecipe
-from agentworld.scoring.reward import Rewarder
 from agentworld.scoring.rubric import RubricScore
+
+pytestmark = pytest.mark.torch
 
 TRUTH = "kolu\n[0] ~"
 RUBRIC = RewardRecipe(rule_weight=0, rubric_weight=1)
 RULE = RewardRecipe(rule_weight=1, rubric_weight=0)
+
+
+def rewarder(*settings):
+    from agentworld.scoring.reward import Rewarder
+
+    return Rewarder(*settings)
 
 
 def judged(value):
@@ -20,43 +27,43 @@ def broken(*_):
 
 
 def test_the_truth_is_worth_everything_and_a_wrong_guess_little():
-    rewarder = Rewarder(RewardRecipe())
-    assert rewarder.score(TRUTH, TRUTH) == 25
-    assert 0 < rewarder.score("tane\n[1] ~", TRUTH) < 12
+    scored = rewarder(RewardRecipe()).score
+    assert scored(TRUTH, TRUTH) == 25
+    assert 0 < scored("tane\n[1] ~", TRUTH) < 12
 
 
 def test_the_weights_are_normalised():
     recipe = RewardRecipe(rubric_weight=9, rule_weight=1)
     # rubric 3 * 5, rule 0
-    assert Rewarder(recipe, judged(3)).score("tane\n[0] ~", TRUTH) == pytest.approx(13.5)
+    assert rewarder(recipe, judged(3)).score("tane\n[0] ~", TRUTH) == pytest.approx(13.5)
     # rubric 3 * 5, rule 25
-    assert Rewarder(recipe, judged(3)).score(TRUTH, TRUTH) == pytest.approx(16)
+    assert rewarder(recipe, judged(3)).score(TRUTH, TRUTH) == pytest.approx(16)
 
 
 @pytest.mark.parametrize("text", ["", "\n", "<think>kolu\n[0] ~", "<think>a</think>", "<think>"])
 def test_an_answer_without_an_observation_is_worth_nothing(text):
-    assert Rewarder(RewardRecipe()).score(text, TRUTH) == 0
+    assert rewarder(RewardRecipe()).score(text, TRUTH) == 0
 
 
 def test_an_answer_without_an_observation_needs_no_judge():
-    assert Rewarder(RewardRecipe(), broken).score("", TRUTH) == 0
+    assert rewarder(RewardRecipe(), broken).score("", TRUTH) == 0
 
 
 def test_a_judge_that_fails_leaves_a_hole_and_never_a_zero():
-    assert Rewarder(RewardRecipe(), broken).score(TRUTH, TRUTH) is None
+    assert rewarder(RewardRecipe(), broken).score(TRUTH, TRUTH) is None
 
 
 def test_thoughts_and_tags_are_not_judged():
     text = f"<think>perfect</think><predicted_observation>{TRUTH}</predicted_observation>"
-    assert Rewarder(RewardRecipe()).score(text, TRUTH) == 25
+    assert rewarder(RewardRecipe()).score(text, TRUTH) == 25
 
 
 def test_where_the_rule_has_no_verdict_the_rubric_has_its_weight():
-    assert Rewarder(RewardRecipe(), judged(3)).score("a", "a truth without a prompt line") == 15
+    assert rewarder(RewardRecipe(), judged(3)).score("a", "a truth without a prompt line") == 15
 
 
 def test_where_nothing_has_a_verdict_there_is_a_hole():
-    assert Rewarder(RULE).score("a", "a truth without a prompt line") is None
+    assert rewarder(RULE).score("a", "a truth without a prompt line") is None
 
 
 def test_the_judge_is_told_what_came_before():
@@ -67,7 +74,7 @@ def test_the_judge_is_told_what_came_before():
         return RubricScore(5, 5, 5, 5, 5)
 
     messages = [{"role": "user", "content": "cat rimo.txt"}]
-    Rewarder(RUBRIC, judge).score(TRUTH, "truth", messages)
+    rewarder(RUBRIC, judge).score(TRUTH, "truth", messages)
     assert told == [(TRUTH, "truth", messages)]
 
 
@@ -76,9 +83,9 @@ def test_the_embedding_has_its_share():
     recipe = RewardRecipe(
         rubric_weight=0, rule_weight=0.5, embedding_weight=0.5, embedding_model=str(path)
     )
-    rewarder = Rewarder(recipe)
-    assert rewarder.score("kolu.\n[0] ~", TRUTH) == 12.5  # near, and not right
-    assert rewarder.score(TRUTH, TRUTH) == 25
+    scored = rewarder(recipe).score
+    assert scored("kolu.\n[0] ~", TRUTH) == 12.5  # near, and not right
+    assert scored(TRUTH, TRUTH) == 25
 
 
 @pytest.mark.parametrize(
@@ -91,4 +98,4 @@ def test_the_embedding_has_its_share():
 )
 def test_a_recipe_that_cannot_reward_is_refused(fields, problem):
     with pytest.raises(InputError, match=problem):
-        Rewarder(RewardRecipe(**fields))
+        rewarder(RewardRecipe(**fields))

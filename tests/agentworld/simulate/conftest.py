@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import httpx
 import pytest
+from uvicorn import Server
 
 import make
+import make_ledger
 import make_service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.fake import FakeEngine
@@ -76,7 +78,7 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
     """Serves with an answer and a manifest of the test's own; all share one ledger."""
 
     def start(answer=shell, ledger=Ledger, states=dict, access=ACCESS, **manifest):
-        engine, opened = FakeEngine(answer), ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        engine, opened = FakeEngine(answer), ledger(url)
         ledgers.append(opened)
         pinned = make.manifest(**manifest)
         ensure_signer(tmp_path / "keys" / STEP_KEYS)
@@ -90,6 +92,7 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
         app = create_app(pinned, engine, opened, sealer, access, states=states)
         return Served(engine, opened, httpx.ASGITransport(app, raise_app_exceptions=False))
 
+    url = make_ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}")
     ledgers: list[Ledger] = []
     yield start
     for ledger in ledgers:
@@ -103,7 +106,7 @@ def listen(tmp_path) -> Iterator[Callable[..., str]]:
 
         def start(**limits):
             app = make_service.service(tmp_path).app
-            return listening.enter_context(make_service.listening(app, Limits(**limits)))
+            return listening.enter_context(make_service.listening(app, Limits(**limits), Server))
 
         yield start
 

@@ -300,6 +300,7 @@ def test_openais_plain_client_over_a_socket(serve):
     assert raw.headers["x-agentworld-simulator"] == SIMULATOR
 
 
+@pytest.mark.slow
 def test_the_guides_example_runs_as_it_stands(serve):
     guide = (Path(__file__).parents[3] / "docs/guides/wires.md").read_text()
     section = guide.partition("\n## OpenAI\n")[2].partition("\n## ")[0]

@@ -238,6 +238,7 @@ def opened(serve):
     return served, served.run()
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.dictionaries(FIELDS | st.text(st.characters()), JSON, max_size=3))
 def test_whatever_is_sent_is_answered_or_refused_in_openais_words(opened, fields):

@@ -79,6 +79,7 @@ def test_where_all_replicas_are_down_nobody_waits_for_them(start):
     assert [len(each.asked) for each in dead] == [5, 5]
 
 
+@pytest.mark.slow
 def test_more_than_may_be_asked_and_may_wait_is_refused_with_when_to_come_back(start):
     at_once, waiting = 2, 2 * 64
     over = threading.Event()

@@ -173,6 +173,7 @@ def test_basic_in_an_address_opens_http_and_socket(gated):
         assert socket.receive_json()["type"] == "observation"
 
 
+@pytest.mark.slow
 def test_a_socket_that_is_open_ends_soon_after_its_credential_is_taken_back(gated):
     told = []
 

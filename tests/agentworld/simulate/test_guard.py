@@ -36,6 +36,7 @@ CHUNKED = b"POST /steps HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\
 LARGE_CHUNK = b"11170\r\n" + b"x" * 70_000 + b"\r\n"
 
 
+@pytest.mark.slow
 def test_a_connection_too_many_is_told_so_and_the_others_go_on(listen):
     url = listen(connections=2)
     with connected(url) as first, connected(url) as second:
@@ -114,6 +115,7 @@ def no_collector():
     gc.enable()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_collector")
 @pytest.mark.parametrize(
     "end",

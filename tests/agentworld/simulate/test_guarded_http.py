@@ -4,6 +4,7 @@ import socket
 import time
 
 import pytest
+from uvicorn import Server
 
 import make
 import make_service
@@ -77,6 +78,7 @@ def test_who_goes_on_sending_a_refused_body_still_reads_the_refusal(listen):
         assert refusal(until_closed(wire))[0] == 413
 
 
+@pytest.mark.slow
 def test_who_never_stops_sending_a_refused_body_is_not_read_and_cut_off(listen):
     url = listen(body_bytes=10_000, linger_seconds=1)
     with connected(url) as wire:
@@ -106,6 +108,7 @@ def test_our_own_client_is_told_what_to_do(listen):
     assert (failed.value.kind, failed.value.retryable) == ("input", False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/steps", "/runs"])
 def test_a_body_that_does_not_arrive_is_408(listen, path):
     url = listen(body_seconds=0.2)
@@ -113,6 +116,7 @@ def test_a_body_that_does_not_arrive_is_408(listen, path):
     assert refusal(said(url, body)) == (408, "the request did not arrive in 0.2 s; try again")
 
 
+@pytest.mark.slow
 def test_a_body_that_drips_is_408(listen):
     url = listen(body_seconds=0.3)
     with connected(url) as wire:
@@ -120,6 +124,7 @@ def test_a_body_that_drips_is_408(listen):
         assert refusal(drip(wire, b"x" * 999))[0] == 408
 
 
+@pytest.mark.slow
 def test_a_body_that_nobody_waits_for_has_its_time_too(listen):
     url = listen(body_seconds=0.2)
     answer = said(url, request("/nothing", b"x" * 100, method="POST")[:-1])
@@ -127,16 +132,19 @@ def test_a_body_that_nobody_waits_for_has_its_time_too(listen):
     assert answer.count(b"HTTP/1.1") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [b"", b"GET /hea", b"\r\n\r\n"], ids=["none", "half", "lines"])
 def test_a_connection_without_a_whole_head_is_closed(listen, sent):
     assert said(listen(head_seconds=0.2), sent) == b""
 
 
+@pytest.mark.slow
 def test_a_head_that_drips_has_no_more_time(listen):
     with connected(listen(head_seconds=0.3)) as wire:
         assert drip(wire, request("/health", b"", f"A: {'x' * 100}")) == b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [b"GET /hea", b"\r\n"], ids=["half", "a line"])
 def test_a_connection_that_was_used_before_has_no_more_time(listen, sent):
     with connected(listen(head_seconds=1)) as wire:
@@ -201,6 +209,7 @@ def test_very_many_requests_at_once_end_the_connection_and_leave_no_stack(listen
     assert "Traceback" not in "".join(told())
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_not_read_ends_the_connection(listen, told):
     url = listen(unread_seconds=0.5)
     with connected(url, reads=False) as wire:
@@ -211,7 +220,7 @@ def test_an_answer_that_is_not_read_ends_the_connection(listen, told):
 
 
 def test_a_service_that_ends_waits_for_no_half_request(tmp_path, told):
-    service = make_service.listening(make_service.service(tmp_path).app)
+    service = make_service.listening(make_service.service(tmp_path).app, kind=Server)
     url = service.__enter__()
     with connected(url) as wire:
         wire.sendall(request("/steps", b"x" * 100, method="POST")[:-1])

@@ -3,6 +3,7 @@ import struct
 import time
 
 import pytest
+from uvicorn import Server
 from websockets.frames import Opcode
 
 import make_service
@@ -111,6 +112,7 @@ def test_a_message_in_endless_parts_is_refused(listen):
     assert close_code(said(listen(), *parts)) == 1009
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sent",
     [STATE[:1], STATE + STATE[:-1], frame("x", last=False)],
@@ -120,6 +122,7 @@ def test_a_message_that_does_not_come_to_an_end_ends_the_connection(listen, sent
     assert close_code(said(listen(body_seconds=0.5), sent)) == 1008
 
 
+@pytest.mark.slow
 def test_frames_that_overlap_reads_are_not_taken_for_a_slow_one(listen):
     with upgraded(url := listen(body_seconds=1), door(url)) as wire:
         wire.sendall(STATE[:5])
@@ -132,11 +135,13 @@ def test_frames_that_overlap_reads_are_not_taken_for_a_slow_one(listen):
     assert num_answers > 1
 
 
+@pytest.mark.slow
 def test_who_answers_no_ping_is_gone(listen, told):
     assert close_code(said(listen(ping_seconds=0.2))) == 1011
     assert "silent 1" in "".join(told())
 
 
+@pytest.mark.slow
 def test_many_frames_at_once_are_answered_in_their_order_and_others_meanwhile(listen):
     url = listen()
     frames = [frame(json.dumps({"type": f"number {number}"})) for number in range(2000)]
@@ -153,6 +158,7 @@ def test_a_flood_of_pings_ends_the_connection(listen):
     assert close_code(said(listen(), frame("x", Opcode.PING) * 2000)) == 1008
 
 
+@pytest.mark.slow
 def test_answers_that_are_not_read_end_the_connection(listen, told):
     url = listen(unread_seconds=0.5)
     with upgraded(url, door(url), reads=False) as wire:
@@ -170,6 +176,7 @@ def test_a_handshake_that_is_not_understood_is_400(listen, field):
         assert until_closed(wire).startswith(b"HTTP/1.1 400 ")
 
 
+@pytest.mark.slow
 def test_frames_before_the_handshake_was_answered_do_no_harm(listen, told):
     url = listen(ping_seconds=0.2)
     for sent in (STATE, CLOSE, b"\xff" * 10, frame("x", Opcode.PING)):
@@ -182,7 +189,7 @@ def test_frames_before_the_handshake_was_answered_do_no_harm(listen, told):
 
 def test_a_service_ends_in_order_while_a_client_says_good_bye_and_reads_nothing(tmp_path, told):
     limits = Limits(unread_seconds=0.5)
-    service = make_service.listening(make_service.service(tmp_path).app, limits)
+    service = make_service.listening(make_service.service(tmp_path).app, limits, Server)
     url = service.__enter__()
     with upgraded(url, door(url), reads=False) as wire:
         wire.sendall(STATE * 300 + CLOSE)

@@ -202,6 +202,7 @@ def apps(folder, engine_url, monkeypatch):
     return found
 
 
+@pytest.mark.slow
 def test_the_environment_says_when_an_episode_expires_and_how_often_logs_are_signed(
     folder, apps, monkeypatch
 ):

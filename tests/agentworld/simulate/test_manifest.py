@@ -91,6 +91,7 @@ def test_an_engine_with_other_arguments_is_not_the_pinned_one(folder):
         check_engine(pinned(folder), ENGINE.model_copy(update={"batch_tokens": 7}))
 
 
+@pytest.mark.slow
 @given(engine=ENGINES, concurrency=st.integers())
 def test_a_pinned_engine_is_started_again_from_its_manifest_alone(engine, concurrency):
     asked = engine.model_copy(update={"concurrency": concurrency})

@@ -170,6 +170,7 @@ def test_a_step_that_takes_too_long_is_unknown_and_nothing_comes_after_it(held, 
             assert (resumed["simulator"], after["step"]) == (SIMULATOR, resumed["step"] + 1)
 
 
+@pytest.mark.slow
 def test_who_asks_again_before_the_answer_gets_no_answer_of_another_question(held, free):
     slow = held()
     with TestClient(slow.app, "http://localhost") as http:

@@ -12,7 +12,7 @@ from make_ledger import OPENING, SIMULATOR
 
 @pytest.fixture
 def ledger(tmp_path):
-    opened = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    opened = Ledger(make_ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}"))
     yield opened
     opened.close()
 

@@ -22,6 +22,7 @@ def test_what_takes_too_long_is_ended_and_the_task_goes_on():
     assert run(work) == "went on"
 
 
+@pytest.mark.slow
 def test_many_short_things_are_not_one_long_one():
     async def work():
         patience = Patience(0.05)
@@ -33,6 +34,7 @@ def test_many_short_things_are_not_one_long_one():
     run(work)
 
 
+@pytest.mark.slow
 def test_what_began_after_the_timer_has_all_of_its_time():
     async def work():
         patience = Patience(0.2)

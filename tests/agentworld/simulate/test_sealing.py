@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 import make
+import make_ledger
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.verify import verify_run
 from agentworld.errors import EvidenceError, StoreError
@@ -62,7 +63,7 @@ class Killed(Ledger):
 
 @pytest.fixture
 def scene(tmp_path):
-    ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
+    ledger = Ledger(make_ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
     yield Scene(tmp_path, ledger, ledger.open_run(OPENING, SIMULATOR).id)
     ledger.close()
 

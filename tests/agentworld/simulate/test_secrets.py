@@ -81,6 +81,7 @@ def over_a_socket(url, credential):
         return refused.response.status_code
 
 
+@pytest.mark.slow
 def test_no_credential_gets_into_a_log_or_an_error(serve, tmp_path, caplog):
     served = serve(access=make_access.Checked(tmp_path))
     caplog.set_level(logging.DEBUG)

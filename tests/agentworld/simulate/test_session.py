@@ -70,6 +70,7 @@ def test_every_step_can_be_asked_for_again(episode):
         assert session.recorded(episode, session.Request(step.number, step.action)) == step
 
 
+@pytest.mark.slow
 @given(EPISODES, st.integers(-1, 12))
 def test_a_step_is_new_only_where_it_is_the_next_one(episode, number):
     following = not episode.closed and number == len(episode.steps) + 1
@@ -98,6 +99,7 @@ def test_an_episode_that_is_read_again_goes_on_as_the_one_that_was_kept(episode)
     )
 
 
+@pytest.mark.slow
 @given(EPISODES, st.data())
 def test_a_fork_has_the_same_past_under_its_own_name(episode, data):
     ongoing = [step for step in episode.steps if not step.done]

@@ -288,6 +288,7 @@ def test_a_call_that_is_no_unicode_is_told_by_the_handshakes_wire(serve):
     assert served.ledger.episode(episode).steps == ()
 
 
+@pytest.mark.slow
 def test_any_replica_answers_any_request_and_keeps_nothing(serve):
     one, other = serve(), serve()
     episode = one.reset()

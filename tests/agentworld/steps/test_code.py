@@ -1,10 +1,13 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 from agentworld.steps import STEPS
 from agentworld.steps.code import code_digest, commit
 
 
+@pytest.mark.slow
 def test_every_step_has_code_of_its_own():
     assert len({code_digest(step) for step in STEPS}) == len(STEPS)
 

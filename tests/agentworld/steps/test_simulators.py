@@ -3,7 +3,6 @@ import pytest
 import make
 from agentworld.errors import InputError, NotFound
 from agentworld.lineage.base import WorldModel
-from agentworld.steps.addresses import open_registry
 from agentworld.steps.simulators import alias_history, find, set_alias, sheet, summaries
 
 
@@ -60,6 +59,8 @@ def test_a_world_is_told_by_its_weights_or_by_who_answers(tmp_path):
 
 @pytest.mark.slow
 def test_a_registered_world_is_told_by_its_version(tmp_path, monkeypatch):
+    from agentworld.steps.addresses import open_registry
+
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     simulator = make.pinned(tmp_path)
     stages = [make.checkpoint("rl", artifact=simulator.manifest.artifact)]

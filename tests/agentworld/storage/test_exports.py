@@ -21,6 +21,7 @@ from agentworld.storage.exports import (
 DOCS = Path(__file__).parents[3] / "docs/exports.md"
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(st.characters()), max_size=5))
 def test_any_texts_come_back_as_their_bytes(tmp_path_factory, observations):
     path = tmp_path_factory.getbasetemp() / "any.parquet"
@@ -71,6 +72,7 @@ def test_a_failed_export_leaves_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_texts(tmp_path):
     tracemalloc.start()
     write_transitions(tmp_path / "a.parquet", (make.episode("x" * (4 << 20)) for _ in range(32)))

@@ -1,4 +1,11 @@
-"""A small world: a tokenizer that was trained on a few turns, and a model of one layer."""
+"""A small world: a tokenizer that was trained on a few turns, and a model of one layer.
+
+What loads torch is imported where it is used: only one worker of the fast tests does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -6,8 +13,9 @@ import make
 from agentworld.domains.terminal.pieces import pieces
 from agentworld.recipes.train import ModelRecipe
 from agentworld.records.sample import Sample
-from agentworld.train.model import LanguageModel, new_model
-from agentworld.train.tokenizer import train_tokenizer
+
+if TYPE_CHECKING:
+    from agentworld.train.model import LanguageModel
 
 
 @pytest.fixture
@@ -17,6 +25,9 @@ def samples() -> list[Sample]:
 
 @pytest.fixture
 def language_model(samples: list[Sample]) -> LanguageModel:
+    from agentworld.train.model import new_model
+    from agentworld.train.tokenizer import train_tokenizer
+
     texts = [
         text
         for sample in samples

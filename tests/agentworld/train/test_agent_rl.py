@@ -1,7 +1,12 @@
 """An agent's training against a service that writes down what it answers."""
 
+from __future__ import annotations
+
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 
 import make_service
 from agentworld.audit.join import join_run
@@ -11,15 +16,20 @@ from agentworld.recipes.train import AgentRecipe, AgentRlRecipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.progress import no_tick
 from agentworld.records.trajectory_log import TrajectoryStep
-from agentworld.train import agent_rl
-from agentworld.train.model import LanguageModel
+
+if TYPE_CHECKING:
+    from agentworld.train.model import LanguageModel
 
 AGENT = AgentRecipe(rl=AgentRlRecipe(num_steps=2, prompts_per_step=2, group_size=2, max_tokens=4))
 
 
+@pytest.mark.torch
+@pytest.mark.slow
 def test_the_trainers_log_and_the_services_tell_the_same(
     language_model: LanguageModel, tmp_path: Path
 ) -> None:
+    from agentworld.train import agent_rl
+
     language_model.save(tmp_path / "parent")
     served, log = make_service.service(tmp_path), tmp_path / "log"
     with make_service.listening(served.app) as url, TrajectoryLog(log) as trajectory:

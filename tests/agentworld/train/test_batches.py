@@ -1,46 +1,66 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 from hypothesis import given
 
-from agentworld.train.batches import TokenBatches, collate, width
-from agentworld.train.encode import Row
+if TYPE_CHECKING:
+    import torch
 
+pytestmark = pytest.mark.torch
 lengths = st.lists(st.integers(1, 300), min_size=1, max_size=100)
+
+
+def batched(*settings: object, **more: object) -> list[list[int]]:
+    from agentworld.train.batches import TokenBatches
+
+    return list(TokenBatches(*settings, **more))
+
+
+def collated(sizes: list[int]) -> dict[str, torch.Tensor]:
+    """Rows of these sizes, all of whose tokens are targets."""
+    from agentworld.train.batches import collate
+    from agentworld.train.encode import Row
+
+    return collate([Row(np.arange(n, dtype=np.int32), np.ones(n, dtype=np.bool_)) for n in sizes])
 
 
 @given(lengths, st.integers(1, 2_000))
 def test_an_epoch_holds_every_row_once(lengths: list[int], tokens: int) -> None:
-    seen = [index for batch in TokenBatches(lengths, tokens, 1, seed=0) for index in batch]
+    seen = [index for batch in batched(lengths, tokens, 1, seed=0) for index in batch]
     assert sorted(seen) == list(range(len(lengths)))
 
 
 @given(lengths, st.integers(1, 2_000))
 def test_a_batch_of_several_rows_keeps_within_its_tokens(lengths: list[int], tokens: int) -> None:
-    rows = [Row(np.zeros(n, dtype=np.int32), np.ones(n, dtype=np.bool_)) for n in lengths]
-    for batch in TokenBatches(lengths, tokens, 1, seed=0):
-        padded = collate([rows[index] for index in batch])["input_ids"]
+    for batch in batched(lengths, tokens, 1, seed=0):
+        padded = collated([lengths[index] for index in batch])["input_ids"]
         assert len(batch) == 1 or padded.numel() <= tokens
 
 
 @given(lengths, st.integers(1, 2_000))
 def test_no_row_is_alone_where_another_fits_beside_it(lengths: list[int], tokens: int) -> None:
-    batches = sorted(TokenBatches(lengths, tokens, 1, seed=0), key=lambda batch: lengths[batch[0]])
+    from agentworld.train.batches import width
+
+    batches = sorted(batched(lengths, tokens, 1, seed=0), key=lambda batch: lengths[batch[0]])
     *_, before, last = [[], *batches]
     assert len(last) > 1 or len(before) < 3 or 2 * width(lengths[last[0]]) > tokens
 
 
 def test_the_next_epoch_has_another_order() -> None:
-    batches = list(TokenBatches([10] * 200, 100, 2, seed=0))
+    batches = batched([10] * 200, 100, 2, seed=0)
     assert batches[: len(batches) // 2] != batches[len(batches) // 2 :]
 
 
 def test_half_an_epoch_is_half_the_batches() -> None:
-    whole = list(TokenBatches([8] * 200, 80, 1, seed=0))
-    assert list(TokenBatches([8] * 200, 80, 0.5, seed=0)) == whole[:10]
+    whole = batched([8] * 200, 80, 1, seed=0)
+    assert batched([8] * 200, 80, 0.5, seed=0) == whole[:10]
 
 
 def test_padding_is_never_a_target() -> None:
-    rows = [Row(np.arange(n, dtype=np.int32), np.ones(n, dtype=np.bool_)) for n in (3, 5)]
-    batch = collate(rows)
+    batch = collated([3, 5])
     assert batch["is_target"].sum(dim=1).tolist() == [3, 5]
     assert batch["input_ids"].shape == batch["is_target"].shape

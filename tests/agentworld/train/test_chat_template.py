@@ -5,11 +5,11 @@ import shutil
 
 import pytest
 from jinja2.exceptions import SecurityError
-from transformers import AutoTokenizer
 
 from agentworld.errors import InputError
 from agentworld.storage.model_folder import check_safe
-from agentworld.train.chat_template import check_renders
+
+pytestmark = pytest.mark.torch
 
 HOSTILE = {
     "classes": "{{ ''.__class__.__mro__[1].__subclasses__() }}",
@@ -26,12 +26,21 @@ def model(tiny_model, tmp_path):
     return shutil.copytree(tiny_model, tmp_path / "model", ignore=lambda *_: ["model.safetensors"])
 
 
-def test_a_template_that_makes_a_prompt_is_taken(model):
+@pytest.fixture
+def check_renders():
+    from agentworld.train.chat_template import check_renders
+
+    return check_renders
+
+
+def test_a_template_that_makes_a_prompt_is_taken(model, check_renders):
     check_renders(model)
 
 
 @pytest.mark.parametrize("template", HOSTILE.values(), ids=HOSTILE)
-def test_a_template_that_reaches_for_python_is_not_rendered(model, template):
+def test_a_template_that_reaches_for_python_is_not_rendered(model, check_renders, template):
+    from transformers import AutoTokenizer
+
     (model / "chat_template.jinja").write_text(template)
     check_safe(model)  # it compiles
     messages = [{"role": "user", "content": "ls"}]
@@ -51,13 +60,13 @@ def test_a_template_that_reaches_for_python_is_not_rendered(model, template):
         ("{{ range(10 ** 9) | list }}", "Range too big"),
     ],
 )
-def test_a_template_that_fails_is_refused_with_its_reason(model, template, words):
+def test_a_template_that_fails_is_refused_with_its_reason(model, check_renders, template, words):
     (model / "chat_template.jinja").write_text(template)
     with pytest.raises(InputError, match=re.escape(words)):
         check_renders(model)
 
 
-def test_a_tokenizer_that_cannot_be_loaded_is_refused(model):
+def test_a_tokenizer_that_cannot_be_loaded_is_refused(model, check_renders):
     (model / "tokenizer.json").write_text("{}")
     with pytest.raises(InputError, match="or a tokenizer that makes no prompt"):
         check_renders(model)

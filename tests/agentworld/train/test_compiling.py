@@ -1,4 +1,7 @@
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -6,11 +9,11 @@ from agentworld.errors import InputError
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.progress import no_tick
 from agentworld.records.sample import Sample
-from agentworld.train import compiling
-from agentworld.train.compiling import compile_layers
-from agentworld.train.encode import encode, whole_episode
-from agentworld.train.model import LanguageModel, load_model
-from agentworld.train.trainer import train_rows
+
+if TYPE_CHECKING:
+    from agentworld.train.model import LanguageModel
+
+pytestmark = pytest.mark.torch
 
 RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=512, epochs=8)
 
@@ -19,6 +22,10 @@ RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=512, epochs=8)
 def test_compiled_layers_learn_what_plain_ones_do(
     language_model: LanguageModel, samples: list[Sample], tmp_path: Path
 ) -> None:
+    from agentworld.train.encode import encode, whole_episode
+    from agentworld.train.model import load_model
+    from agentworld.train.trainer import train_rows
+
     rows = list(encode(language_model.tokenizer, map(whole_episode, samples)))
     language_model.save(tmp_path / "start")
     losses = []
@@ -31,7 +38,10 @@ def test_compiled_layers_learn_what_plain_ones_do(
     assert compiled == pytest.approx(plain, rel=0.02)
 
 
+@pytest.mark.slow
 def test_every_layer_is_compiled_and_nothing_else(language_model: LanguageModel) -> None:
+    from agentworld.train.compiling import compile_layers
+
     names = set(language_model.model.state_dict())
     compile_layers(language_model.model)
     compiled = [
@@ -44,9 +54,11 @@ def test_every_layer_is_compiled_and_nothing_else(language_model: LanguageModel)
 def test_without_a_compiler_one_sentence_says_so(
     language_model: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from agentworld.train import compiling
+
     monkeypatch.setattr(compiling.shutil, "which", lambda _name: None)
     with pytest.raises(InputError, match=r"needs g\+\+ .* set it to false"):
-        compile_layers(language_model.model)
+        compiling.compile_layers(language_model.model)
 
 
 def _is_compiled(module: object) -> bool:

@@ -1,14 +1,29 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import world_messages
-from agentworld.train.encode import encode, one_turn_each, whole_episode
-from agentworld.train.model import LanguageModel
+
+if TYPE_CHECKING:
+    from agentworld.train.encode import Row
+    from agentworld.train.model import LanguageModel
+
+pytestmark = pytest.mark.torch
+
+
+def encoded(language_model: LanguageModel, sample: Sample) -> Row:
+    from agentworld.train.encode import encode, whole_episode
+
+    (row,) = encode(language_model.tokenizer, [whole_episode(sample)])
+    return row
 
 
 def targets_as_text(language_model: LanguageModel, sample: Sample) -> str:
-    (row,) = encode(language_model.tokenizer, [whole_episode(sample)])
+    row = encoded(language_model, sample)
     return str(language_model.tokenizer.decode(row.input_ids[row.is_target]))
 
 
@@ -16,7 +31,7 @@ def test_what_is_trained_is_what_an_engine_is_asked(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:
     sample = samples[2]
-    (row,) = encode(language_model.tokenizer, [whole_episode(sample)])
+    row = encoded(language_model, sample)
     for target, turn in enumerate(sample.turns):
         messages = world_messages(sample.prompt, sample.turns[:target], turn.action)
         asked = language_model.tokenizer.apply_chat_template(
@@ -45,6 +60,8 @@ def test_a_masked_turn_stays_as_context(
 def test_a_thought_stands_before_its_own_turn_alone(
     language_model: LanguageModel, samples: list[Sample]
 ) -> None:
+    from agentworld.train.encode import encode, one_turn_each
+
     thoughts = [f"thought {turn}" for turn in range(len(samples[0].turns))]
     rows = list(encode(language_model.tokenizer, one_turn_each(samples[0], thoughts)))
     text = language_model.tokenizer.decode(rows[-1].input_ids)

@@ -1,6 +1,9 @@
 """Both kinds of RL through TRL's own trainer, on a model of one layer."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,9 +13,12 @@ from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.records.progress import no_tick
 from agentworld.records.sample import Sample
 from agentworld.storage.pools import write_pool
-from agentworld.train import agent_rl, world_rl
-from agentworld.train.model import LanguageModel
 from worlds import ScriptedWorld
+
+if TYPE_CHECKING:
+    from agentworld.train.model import LanguageModel
+
+pytestmark = [pytest.mark.slow, pytest.mark.torch]
 
 WORLD = WorldRlRecipe(num_steps=2, prompts_per_step=2, group_size=2, max_tokens=4)
 AGENT = AgentRecipe(rl=AgentRlRecipe(num_steps=2, prompts_per_step=2, group_size=2, max_tokens=4))
@@ -33,6 +39,8 @@ def one_target(sample: Sample) -> Sample:
 def test_a_world_is_trained_on_one_turn_of_each_trajectory(
     parent: Path, samples: list[Sample], tmp_path: Path
 ) -> None:
+    from agentworld.train import world_rl
+
     pool = write_pool(tmp_path / "rl.parquet", map(one_target, samples))
     make.dataset(rl=pool).write(tmp_path / "dataset.json")
     made = world_rl.run(WORLD, tmp_path, parent, tmp_path / "out", no_tick)
@@ -43,6 +51,8 @@ def test_a_world_is_trained_on_one_turn_of_each_trajectory(
 
 
 def test_an_agent_is_trained_on_the_rewards_of_its_world(parent: Path, tmp_path: Path) -> None:
+    from agentworld.train import agent_rl
+
     world = ScriptedWorld(reward=lambda action: float(len(action) % 2))
     simulator = make.digest("simulator")
     made = agent_rl.run(AGENT, parent, world, simulator, tmp_path / "out", no_tick)
@@ -58,6 +68,8 @@ def test_an_agent_is_trained_on_the_rewards_of_its_world(parent: Path, tmp_path:
 def test_an_agent_learns_nothing_from_the_steps_that_its_world_is_not_sure_of_and_counts_them(
     parent: Path, tmp_path: Path
 ) -> None:
+    from agentworld.train import agent_rl
+
     def trained(name: str, *unsure: int) -> Checkpoint:
         world = ScriptedWorld(
             reward=lambda action: float(len(action) % 2), unsure=lambda _task, step: step in unsure

@@ -1,13 +1,14 @@
 import pytest
-import torch
 
-from agentworld.train.muon import BatchedMuon
+pytestmark = pytest.mark.torch
 
 SHAPES = [(8, 8), (8, 8), (4, 8), (24, 8), (24, 8), (8, 24)]
 
 
 def trained(optimizer, **settings):
     """Weights after three steps towards targets, and what is kept for the fourth."""
+    import torch
+
     torch.manual_seed(0)
     weights = [torch.nn.Parameter(torch.randn(shape)) for shape in SHAPES]
     idle = torch.nn.Parameter(torch.ones(8, 8))
@@ -23,6 +24,10 @@ def trained(optimizer, **settings):
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 def test_it_takes_the_steps_of_torchs_muon(weight_decay):
+    import torch
+
+    from agentworld.train.muon import BatchedMuon
+
     ours, our_state = trained(BatchedMuon, weight_decay=weight_decay)
     theirs, their_state = trained(torch.optim.Muon, weight_decay=weight_decay)
     # The iteration is in bfloat16, and a step moves an entry by up to 0.02 times 1.7.

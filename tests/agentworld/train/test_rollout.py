@@ -1,18 +1,26 @@
+from __future__ import annotations
+
 import asyncio
+from typing import TYPE_CHECKING
 
 import pytest
 
 import make
 from agentworld.domains.terminal.tasks import make_errand
 from agentworld.errors import SimulatorError
-from agentworld.train.model import LanguageModel
-from agentworld.train.rollout import Attempt, Policy, roll_out
 from worlds import ScriptedWorld
 
+if TYPE_CHECKING:
+    from agentworld.train.model import LanguageModel
+    from agentworld.train.rollout import Attempt
+
+pytestmark = pytest.mark.torch
 SHOWN = "<|user|>kolmir\n[0] ~<|assistant|>"
 
 
 def play(language_model: LanguageModel, world: ScriptedWorld, num_tasks: int) -> list[Attempt]:
+    from agentworld.train.rollout import Policy, roll_out
+
     tasks = [make_errand(seed, held_out=False).task for seed in range(num_tasks)]
     policy = Policy(*language_model, temperature=1.0, max_tokens=8)
     return asyncio.run(roll_out(policy, world, tasks))
@@ -36,6 +44,8 @@ def test_an_episode_is_one_row_whose_actions_alone_carry_loss(
 def test_a_world_is_told_all_that_the_policy_wrote_and_which_policy_it_was(
     language_model: LanguageModel,
 ) -> None:
+    from agentworld.train.rollout import Policy, roll_out
+
     world, weights = ScriptedWorld(), make.digest("weights")
     task = make_errand(0, held_out=False).task
     policy = Policy(*language_model, temperature=1.0, max_tokens=8, weights=weights, step=7)

@@ -1,12 +1,16 @@
+import pytest
+
 from agentworld.domains.terminal.drills import drills
 from agentworld.domains.terminal.pieces import pieces
 from agentworld.domains.terminal.words import held_out_words
-from agentworld.train.tokenizer import train_tokenizer
 
 _ENOUGH_FOR_THE_HALVES = 580
 
 
+@pytest.mark.torch
 def test_a_word_that_was_never_seen_is_two_tokens_that_were_with_its_space_and_without() -> None:
+    from agentworld.train.tokenizer import train_tokenizer
+
     tokenizer = train_tokenizer(drills(2_000, seed=0), pieces(), _ENOUGH_FOR_THE_HALVES)
     for word in held_out_words():
         for text in (word, f" {word}"):

@@ -1,15 +1,20 @@
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.progress import no_tick
 from agentworld.records.sample import Sample
-from agentworld.train.encode import Row, encode, whole_episode
-from agentworld.train.model import LanguageModel, load_model
 from agentworld.train.resume import newest_checkpoint
-from agentworld.train.trainer import CHECKPOINTS, train_rows
+
+if TYPE_CHECKING:
+    from agentworld.train.encode import Row
+    from agentworld.train.model import LanguageModel
+
+pytestmark = pytest.mark.torch
 
 RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=256, epochs=4, checkpoint_every=2)
 
@@ -19,10 +24,14 @@ class Killed(Exception):
 
 
 def rows_of(language_model: LanguageModel, samples: list[Sample]) -> list[Row]:
+    from agentworld.train.encode import encode, whole_episode
+
     return list(encode(language_model.tokenizer, map(whole_episode, samples)))
 
 
 def copy_of(language_model: LanguageModel, folder: Path) -> LanguageModel:
+    from agentworld.train.model import load_model
+
     language_model.save(folder)
     return load_model(folder)
 
@@ -30,15 +39,22 @@ def copy_of(language_model: LanguageModel, folder: Path) -> LanguageModel:
 def test_training_lowers_the_loss(
     language_model: LanguageModel, samples: list[Sample], tmp_path: Path
 ) -> None:
+    from agentworld.train.trainer import train_rows
+
     rows = rows_of(language_model, samples)
     first = train_rows(language_model, RECIPE, rows, tmp_path / "a", no_tick)["loss"]
     longer = RECIPE.model_copy(update={"epochs": 12.0})
     assert train_rows(language_model, longer, rows, tmp_path / "b", no_tick)["loss"] < first
 
 
+@pytest.mark.slow
 def test_layers_compute_in_bfloat16_and_weights_stay_in_float32(
     language_model: LanguageModel, samples: list[Sample], tmp_path: Path
 ) -> None:
+    import torch
+
+    from agentworld.train.trainer import train_rows
+
     trained, computed_in = copy_of(language_model, tmp_path / "copy"), set()
     layer = trained.model.model.layers[0].mlp.up_proj
     layer.register_forward_hook(lambda _layer, _given, said: computed_in.add(said.dtype))
@@ -47,9 +63,14 @@ def test_layers_compute_in_bfloat16_and_weights_stay_in_float32(
     assert layer.weight.dtype == torch.float32
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(
     language_model: LanguageModel, samples: list[Sample], tmp_path: Path
 ) -> None:
+    import torch
+
+    from agentworld.train.trainer import train_rows
+
     rows = rows_of(language_model, samples)
     whole, killed = (copy_of(language_model, tmp_path / name) for name in ("whole", "killed"))
     train_rows(whole, RECIPE, rows, tmp_path / "a", no_tick)
@@ -67,6 +88,8 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(
 
 
 def test_a_checkpoint_that_was_not_written_to_its_end_is_passed_over(tmp_path: Path) -> None:
+    from agentworld.train.trainer import CHECKPOINTS
+
     for step, state in ((2, "{}"), (10, '{"global_'), (4, "{}")):
         folder = tmp_path / CHECKPOINTS / f"checkpoint-{step}"
         folder.mkdir(parents=True)
