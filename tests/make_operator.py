@@ -1,11 +1,13 @@
 """Operators before a real API server: a namespace with their rights, and their processes."""
 
+import json
 import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
@@ -112,6 +114,23 @@ class Namespace(Cluster):
 
     def delete(self, kind: str, name: str) -> None:
         self._call("DELETE", PLACES[kind].path(self.namespace, name))
+
+    def watch(self, kind: str, stop: Event) -> Iterator[Object]:
+        """Every object that is new or another one, until this is set."""
+        path = PLACES[kind].path(self.namespace)
+        while not stop.is_set():
+            answer = self._client.call_api(
+                path,
+                "GET",
+                query_params=[("watch", "true"), ("timeoutSeconds", "2")],
+                auth_settings=["BearerToken"],
+                _preload_content=False,
+                _return_http_data_only=True,
+            )
+            rest = b""
+            for piece in answer.stream(1 << 16):
+                *lines, rest = (rest + piece).split(b"\n")
+                yield from (json.loads(line)["object"] for line in lines)
 
     def metrics(self) -> str:
         """Of the API server."""

@@ -1,8 +1,8 @@
 """Children as they were built: written where they are not so, and left alone where they are."""
 
 import asyncio
+import json
 
-from agentworld.records.base import Digest, digest_json
 from agentworld_operator.cluster import Cluster, Object
 from agentworld_operator.policy.drift import is_as_built
 from agentworld_operator.watched import Cache
@@ -14,15 +14,16 @@ class Applier:
     def __init__(self, cluster: Cluster, cache: Cache) -> None:
         self._cluster = cluster
         self._cache = cache
-        self._applied: dict[tuple[str, str], tuple[Digest, object]] = {}
+        self._applied: dict[tuple[str, str], tuple[int, object]] = {}
 
     async def apply(self, built: Object) -> None:
         """Makes a child be as built."""
         kind, name = built["kind"], built["metadata"]["name"]
-        found, wanted = self._cache.get(kind, name), digest_json(built)
+        found = self._cache.get(kind, name)
         if found and is_as_built(built, found):
             return
         # Some servers write the same in other words, as `1` for `1000m`: once is enough.
+        wanted = hash(json.dumps(built, sort_keys=True))
         if found and self._applied.get((kind, name)) == (wanted, _state(found)):
             return
         applied = await asyncio.to_thread(self._cluster.apply, built)

@@ -46,14 +46,12 @@ class Dealt:
 
     def close(self) -> None:
         self._stop.set()
-        self._thread.join(10)
+        self._thread.join()
 
     def _watch(self) -> None:
-        while not self._stop.is_set():
-            for found in self._namespace.all("Simulator").objects:
-                if (found.get("status") or {}).get("digest"):
-                    self._times.setdefault(found["metadata"]["name"], time.perf_counter())
-            self._stop.wait(0.05)
+        for found in self._namespace.watch("Simulator", self._stop):
+            if (found.get("status") or {}).get("digest"):
+                self._times.setdefault(found["metadata"]["name"], time.perf_counter())
 
 
 @contextmanager
@@ -92,14 +90,13 @@ def burst(namespace: Namespace, number: int, *, a_second: float | None = None) -
 def num_requests(namespace: Namespace, *, writes_only: bool = False) -> float:
     """That the server has answered, but for leases and for this very question.
 
-    The lists of Simulators by which we look are left out; the operator watches.
+    Watches are counted as one request each, by whoever watches.
     """
     return sum(
         value
         for labels, value in _requests(namespace)
         if labels["resource"] != "leases"
         and (labels["verb"] in _WRITES or not writes_only)
-        and not (labels["verb"] == "LIST" and labels["resource"] == "simulators")
         and labels["resource"]
     )
 

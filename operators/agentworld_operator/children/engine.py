@@ -1,9 +1,7 @@
 """One simulator's engine: a Deployment, its Service, its budget for disruptions, its manifest."""
 
-from agentworld.records.base import digest_json
 from agentworld_operator.children.pod import Manifest, Pinned, pod_spec
 from agentworld_operator.resources.names import (
-    APPLIED_ANNOTATION,
     ENGINE_PORT,
     child_labels,
     engine_labels,
@@ -40,7 +38,6 @@ def _owned(child: Manifest, pinned: Pinned, owner: Manifest) -> Manifest:
         "name": engine_name(pinned.digest),
         "namespace": told["namespace"],
         "labels": child_labels(pinned.digest) | own.get("labels", {}),
-        "annotations": {APPLIED_ANNOTATION: digest_json(child)},
         "ownerReferences": [reference],
     }
     return {**child, "metadata": metadata}

@@ -15,14 +15,18 @@ _BAD = {("Verified", "False"), ("Ready", "False"), ("Degraded", "True")}
 def transitions(
     found: Mapping[str, Any], before: SimulatorStatus, after: SimulatorStatus, now: str
 ) -> list[dict[str, Any]]:
-    """An event for each condition that is another one than before."""
+    """An event for each condition that is another one than before; of a new Simulator, for what
+    all the others come to.
+    """
     known = {each.type: each for each in before.conditions}
     changed = [each for each in after.conditions if _differs(known.get(each.type), each)]
     return [_event(found, each, now) for each in changed]
 
 
 def _differs(before: Condition | None, after: Condition) -> bool:
-    return before is None or (before.status, before.reason) != (after.status, after.reason)
+    if before is None:
+        return after.type == "Ready"
+    return (before.status, before.reason) != (after.status, after.reason)
 
 
 def _event(found: Mapping[str, Any], condition: Condition, now: str) -> dict[str, Any]:

@@ -10,8 +10,6 @@ OPERATOR = "agentworld-operator"
 
 DIGEST_LABEL = f"{GROUP}/simulator"
 """On every child: the start of the digest, for a label holds 63 characters and a digest has 71."""
-APPLIED_ANNOTATION = f"{GROUP}/applied"
-"""On every child: the digest of what was applied."""
 
 ENGINE_PORT = 8000
 
