@@ -6,7 +6,7 @@ typed refusal and a dead replica is not asked.
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from agentworld.engine.admission import Admission
 from agentworld.engine.attested import attested
 from agentworld.engine.breaker import CircuitBreaker, State
+from agentworld.engine.discovered import Discovered, Resolve
 from agentworld.engine.openai import OpenAIEngine
 from agentworld.engine.replicas import Replicas
 from agentworld.records.simulator import SimulatorManifest
@@ -53,6 +54,40 @@ def connect_engines(
     api_key: str = "",
 ) -> ConnectedEngines:
     """One engine of all replicas; `concurrency` is what each of them takes at once."""
+    one = _one(manifest, model, concurrency, timeout_seconds, api_key)
+    replicas = {url: one(url) for url in urls}
+    return ConnectedEngines(replicas, concurrency * len(replicas))
+
+
+def discover_engines(
+    manifest: SimulatorManifest,
+    resolve: Resolve,
+    model: str,
+    *,
+    concurrency: int,
+    timeout_seconds: float,
+    wait_seconds: float = 30.0,
+    most_waiting: int = 256,
+    api_key: str = "",
+) -> Discovered:
+    """The same of replicas that come and go: those that `resolve` tells of."""
+    return Discovered(
+        resolve,
+        _one(manifest, model, concurrency, timeout_seconds, api_key),
+        concurrency=concurrency,
+        wait_seconds=wait_seconds,
+        most_waiting=most_waiting,
+    )
+
+
+def _one(
+    manifest: SimulatorManifest,
+    model: str,
+    concurrency: int,
+    timeout_seconds: float,
+    api_key: str,
+) -> Callable[[str], CircuitBreaker]:
+    """How the replica at an address is reached."""
     kind = manifest.engine.kind
     logprobs = kind == "vllm" or manifest.confidence.min_logprob is not None
 
@@ -70,5 +105,4 @@ def connect_engines(
         seed = secrets.randbits(32)
         return CircuitBreaker(attested(server, manifest, model), name=server.name, seed=seed)
 
-    replicas = {url: replica(url) for url in urls}
-    return ConnectedEngines(replicas, concurrency * len(replicas))
+    return replica

@@ -9,10 +9,11 @@ import pytest
 
 import endpoint
 import make
+from agentworld.engine.discovered import by_name
 from agentworld.errors import EngineError
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
-from agentworld.simulate.engines import connect_engines
+from agentworld.simulate.engines import connect_engines, discover_engines
 
 ASKED = [Message(role="user", content="ls")]
 GONE = 503
@@ -188,6 +189,40 @@ def test_a_vllm_that_fails_before_it_says_what_it_is_is_left_alone_too(start):
     assert [error.kind for error in said] == ["engine"] * 5 + ["open"] * 2
     assert dead.read == ["/version"] * 5
     assert states == {dead.url: "open"}
+
+
+def discover(there, **settings):
+    """An engine by its name, at the port of this endpoint."""
+    port = int(there.url.rpartition(":")[2])
+    settings = {"concurrency": 4, "timeout_seconds": 20.0, **settings}
+    return discover_engines(make.manifest(), by_name("localhost", port), "m", **settings)
+
+
+def test_an_engine_that_is_found_by_its_name_answers_and_is_told_of(start):
+    there = start(lambda asked: "besa")
+
+    async def work():
+        engines = discover(there, api_key="a key")
+        said = [await say(engines, episode) for episode in "abc"]
+        states = engines.states()
+        await engines.close()
+        return said, states
+
+    assert asyncio.run(work()) == (["besa"] * 3, {there.url: "closed"})
+    assert there.asked[0].headers["authorization"] == "Bearer a key"
+
+
+def test_a_replica_that_is_found_and_dead_is_left_alone(start):
+    there = start(lambda asked: GONE)
+
+    async def work():
+        engines = discover(there)
+        said = [await say(engines, episode) for episode in "abcdefg"]
+        await engines.close()
+        return [error.kind for error in said]
+
+    assert asyncio.run(work()) == ["engine"] * 5 + ["open"] * 2
+    assert len(there.asked) == 5
 
 
 def test_no_secret_of_an_address_is_told(start):

@@ -1,0 +1,291 @@
+"""Replicas whose addresses come and go, in a time that passes when nobody has anything to do."""
+
+import asyncio
+import socket
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.engine import discovered
+from agentworld.engine.breaker import CircuitBreaker
+from agentworld.engine.discovered import Discovered, by_name
+from agentworld.engine.fake import FakeEngine
+from agentworld.errors import EngineError
+from agentworld.records.simulator import Sampling
+
+ASKED, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
+ADDRESSES = [f"http://10.0.0.{number}:8000" for number in range(4)]
+EPISODES = [f"episode-{number}" for number in range(40)]
+FRESH = 3.0
+
+
+class Site:
+    """Engines that say their addresses, a name that tells of those in `there`, and a clock."""
+
+    def __init__(self, *there, **settings):
+        self.there, self.now, self.num_looks = set(there), 0.0, 0
+        self.failing, self.held, self.closed, self.later = {}, {}, [], {}
+        self.silent = asyncio.Event()
+        self.silent.set()
+        self.engine = Discovered(
+            self.resolve,
+            self.connect,
+            clock=lambda: self.now,
+            sleep=self.sleep,
+            **{"concurrency": 64, **settings},
+        )
+
+    async def resolve(self):
+        self.num_looks += 1
+        await self.silent.wait()
+        if isinstance(self.there, OSError):
+            raise self.there
+        return set(self.there)
+
+    def connect(self, url):
+        async def answer(_messages):
+            if url in self.held:
+                await self.held[url].wait()
+            return self.failing.get(url, url)
+
+        engine = Closing(answer, lambda: self.closed.append(url))
+        return CircuitBreaker(engine, failures=2, clock=lambda: self.now)
+
+    async def sleep(self, seconds):
+        """What `later` says has happened by then."""
+        self.now += seconds
+        for when in sorted(self.later):
+            if when <= self.now:
+                self.there = self.later.pop(when)
+        await asyncio.sleep(0)
+
+    async def ask(self, episode="e"):
+        return (await self.engine.complete(ASKED, SAMPLING, affinity=episode)).text
+
+    async def homes(self):
+        return {episode: await self.ask(episode) for episode in EPISODES}
+
+
+class Closing(FakeEngine):
+    def __init__(self, answer, closed):
+        super().__init__(answer)
+        self._closed = closed
+
+    async def close(self):
+        self._closed()
+
+
+def test_the_name_is_asked_once_in_a_while_and_only_while_the_engine_is_used():
+    site = Site(*ADDRESSES)
+
+    async def work():
+        assert site.num_looks == 0
+        await site.homes()
+        assert site.num_looks == 1
+        site.now += FRESH
+        await asyncio.gather(*map(site.ask, EPISODES))
+        assert site.num_looks == 2
+
+    asyncio.run(work())
+
+
+@given(st.lists(st.sets(st.sampled_from(ADDRESSES), min_size=1), min_size=2, max_size=6))
+def test_whatever_comes_and_goes_no_address_that_is_gone_is_asked_and_only_what_must_moves(eras):
+    site = Site()
+
+    async def work():
+        before, known = {}, set()
+        for era in eras:
+            site.there = era
+            site.now += FRESH
+            after = await site.homes()
+            assert set(after.values()) <= era
+            come = era - known
+            for episode, home in before.items():
+                assert after[episode] == home or home not in era or after[episode] in come
+            assert sorted(site.closed) == sorted(set(site.closed))
+            assert set(site.engine.states()) == era
+            before, known = after, era
+            site.closed.clear()
+
+    asyncio.run(work())
+
+
+def test_a_breaker_stays_as_it_is_while_its_address_is_there():
+    site = Site(*ADDRESSES[:2])
+    site.failing[ADDRESSES[0]] = EngineError("gone")
+
+    async def work():
+        await site.homes()
+        assert site.engine.states()[ADDRESSES[0]] == "open"
+        site.there.add(ADDRESSES[2])
+        site.now += FRESH
+        (home,) = {await site.ask()} & set(ADDRESSES)
+        assert home in ADDRESSES[1:3]
+        site.there.remove(ADDRESSES[0])
+        site.now += FRESH
+        await site.ask()
+        site.there.add(ADDRESSES[0])
+        site.now += FRESH
+        await site.ask()
+        assert site.engine.states()[ADDRESSES[0]] == "closed"
+
+    asyncio.run(work())
+
+
+def test_what_is_under_way_comes_to_its_end_before_its_replica_is_closed():
+    site = Site(ADDRESSES[0])
+
+    async def work():
+        site.held[ADDRESSES[0]] = asyncio.Event()
+        old = asyncio.create_task(site.ask())
+        await asyncio.sleep(0.01)
+        site.there = {ADDRESSES[1]}
+        site.now += FRESH
+        assert await site.ask() == ADDRESSES[1]
+        assert site.closed == []
+        site.held[ADDRESSES[0]].set()
+        assert await old == ADDRESSES[0]
+        assert site.closed == [ADDRESSES[0]]
+
+    asyncio.run(work())
+
+
+def test_a_request_that_comes_before_the_engine_waits_and_its_wait_is_told():
+    site = Site()
+    site.later = {7.0: {ADDRESSES[0]}}
+
+    async def work():
+        return await site.engine.complete(ASKED, SAMPLING, affinity="e")
+
+    said = asyncio.run(work())
+    assert (said.text, said.queued_seconds) == (ADDRESSES[0], 9.0)
+
+
+def test_nobody_waits_for_longer_than_was_said_and_there_is_no_answer_then():
+    site = Site(wait_seconds=20.0)
+
+    async def work():
+        with pytest.raises(EngineError) as caught:
+            await site.ask()
+        return caught.value
+
+    error = asyncio.run(work())
+    assert (error.kind, error.retryable, error.retry_after_seconds) == ("engine", True, FRESH)
+    assert error.queued_seconds == site.now == 20.0
+
+
+def test_more_than_may_wait_are_refused_at_once_and_the_others_are_answered():
+    site = Site(most_waiting=3)
+    site.later = {5.0: {ADDRESSES[0]}}
+
+    async def work():
+        asked = [asyncio.create_task(site.ask(str(number))) for number in range(5)]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    said = asyncio.run(work())
+    assert said[:3] == [ADDRESSES[0]] * 3
+    assert [(error.kind, error.retry_after_seconds) for error in said[3:]] == [
+        ("capacity", FRESH)
+    ] * 2
+
+
+def test_a_failure_of_a_replica_is_told_with_what_was_waited_and_no_more():
+    site = Site(ADDRESSES[0])
+    site.failing[ADDRESSES[0]] = EngineError("long", kind="context", retryable=False)
+
+    async def work():
+        with pytest.raises(EngineError) as caught:
+            await site.ask()
+        return caught.value
+
+    error = asyncio.run(work())
+    assert (error.kind, error.queued_seconds) == ("context", 0.0)
+
+
+def test_where_nobody_can_say_what_is_there_what_was_there_is_asked(caplog):
+    site = Site(ADDRESSES[0])
+
+    async def work():
+        await site.ask()
+        site.there = OSError("the name server is gone")
+        site.now += FRESH
+        return await site.ask()
+
+    assert asyncio.run(work()) == ADDRESSES[0]
+    assert "the name server is gone" in caplog.text
+
+
+def test_a_name_server_that_says_nothing_holds_up_nobody_for_whom_a_replica_is_known(monkeypatch):
+    monkeypatch.setattr(discovered, "_PATIENCE_SECONDS", 0.01)
+    site = Site(ADDRESSES[0])
+
+    async def work():
+        await site.ask()
+        site.silent.clear()
+        site.now += FRESH
+        said = [await site.ask() for _ in range(3)]
+        site.there = {ADDRESSES[1]}
+        site.silent.set()
+        await asyncio.sleep(0.01)
+        return said, await site.ask(), site.num_looks
+
+    assert asyncio.run(work()) == ([ADDRESSES[0]] * 3, ADDRESSES[1], 2)
+
+
+def test_more_than_a_replica_takes_and_may_keep_waiting_is_refused():
+    site = Site(ADDRESSES[0], concurrency=1)
+
+    async def work():
+        site.held[ADDRESSES[0]] = asyncio.Event()
+        asked = [asyncio.create_task(site.ask()) for _ in range(1 + 64 + 1)]
+        refused, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        site.held[ADDRESSES[0]].set()
+        await asyncio.gather(*asked, return_exceptions=True)
+        return [task.exception().kind for task in refused]
+
+    assert asyncio.run(work()) == ["capacity"]
+
+
+def test_all_replicas_are_let_go_of_in_the_end():
+    site = Site(*ADDRESSES)
+
+    async def work():
+        await site.ask()
+        await site.engine.close()
+
+    asyncio.run(work())
+    assert sorted(site.closed) == ADDRESSES
+
+
+def test_a_name_is_told_by_the_real_resolver():
+    assert asyncio.run(by_name("localhost", 8000)()) == {"http://127.0.0.1:8000"}
+
+
+def resolved(answer):
+    """What a name is where the event loop's resolver answers so."""
+
+    class Loop(asyncio.SelectorEventLoop):
+        async def getaddrinfo(self, *_asked, **_how):
+            if isinstance(answer, OSError):
+                raise answer
+            return [(family, socket.SOCK_STREAM, 6, "", told) for family, *told in answer]
+
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        return runner.run(by_name("engine", 8000)())
+
+
+def test_a_name_without_an_address_is_an_engine_that_is_not_there():
+    assert resolved(socket.gaierror(socket.EAI_NONAME, "not known")) == set()
+
+
+def test_a_name_server_that_is_gone_says_nothing_of_the_engine():
+    with pytest.raises(socket.gaierror):
+        resolved(socket.gaierror(socket.EAI_AGAIN, "try again"))
+
+
+def test_a_replica_with_an_address_of_each_family_is_one():
+    old, new = (socket.AF_INET, "10.0.0.1", 8000), (socket.AF_INET6, "fd00::1", 8000, 0, 0)
+    assert resolved([new, old]) == {"http://10.0.0.1:8000"}
+    assert resolved([new]) == {"http://[fd00::1]:8000"}
