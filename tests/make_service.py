@@ -32,9 +32,13 @@ from agentworld.ledger import Ledger
 from agentworld.records.base import Digest
 from agentworld.records.run import RunOpening
 from agentworld.simulate.app import create_app
-from agentworld.simulate.guard import Guard, Limits
+from agentworld.simulate.guard import Limits
+from agentworld.simulate.keeper import Keeper
+from agentworld.simulate.listening import guard_of
 from agentworld.simulate.listening import server as listening_server
+from agentworld.simulate.one_simulator import OneSimulator
 from agentworld.simulate.sealing import Sealer
+from agentworld.simulate.service import SimulatorService
 from agentworld.simulate.stores import Stores
 from agentworld.steps.ledger import open_ledger
 from agentworld.storage.objects import WriteOnce
@@ -98,9 +102,23 @@ def service(
     store: Path, answer=shell, pinned=None, access: Access = ACCESS, **intervals: float
 ) -> Service:
     manifest, engine = pinned or make.manifest(), FakeEngine(answer)
-    stored = ledger(store), sealer(store, manifest.digest)
-    app = create_app(manifest, engine, *stored, access, **intervals)
+    alone = of_one(manifest, engine, ledger(store))
+    app = create_app(*alone, sealer(store, manifest.digest), access, **intervals)
     return Service(store, engine, app, manifest.digest)
+
+
+class Alone(NamedTuple):
+    """A simulator alone in its process."""
+
+    simulators: OneSimulator
+    keeper: Keeper
+
+
+def of_one(manifest, engine, ledger: Ledger, states=dict) -> Alone:
+    """As a service of one machine has it."""
+    keeper = Keeper(ledger, only=manifest.digest)
+    service = SimulatorService(manifest, engine, keeper, states=states)
+    return Alone(OneSimulator(service, ledger.aliases), keeper)
 
 
 class PromptServer(uvicorn.Server):
@@ -129,8 +147,8 @@ def listening(
     kind: type[uvicorn.Server] = PromptServer,
 ) -> Iterator[str]:
     """The address of a service that listens while the block runs."""
-    port, service = free_port(), app.state.house.service
-    guard = Guard(service.digest, limits, service.metrics.told)
+    port = free_port()
+    guard = guard_of(app.state.house, limits)
     server = kind(listening_server(app, guard, LOOPBACK, port).config)
     thread = threading.Thread(target=server.run)
     thread.start()

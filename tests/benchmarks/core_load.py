@@ -12,19 +12,23 @@ from pathlib import Path
 import uvloop
 
 from agentworld.records.episode import EpisodeOpening
+from agentworld.simulate.runs import Runs
 from agentworld.simulate.service import SimulatorService
 from agentworld.simulate.session import Request
 from benchmarks.doors import OBSERVATION, OPENING
-from benchmarks.instant_simulator import parts_in
+from benchmarks.instant_simulator import Parts, parts_in
 from benchmarks.load import Round, Used, Window
 
 
-async def load(service: SimulatorService, episodes: int, warm_up: float, seconds: float) -> Round:
+async def load(parts: Parts, episodes: int, warm_up: float, seconds: float) -> Round:
     """Steps so many episodes for a while."""
-    run = (await service.open_run(OPENING)).id
+    simulators, keeper, sealer = parts
+    (service,) = simulators.connected.values()
+    run = (await Runs(keeper, simulators, sealer).open(OPENING)).id
     window = Window(time.perf_counter() + warm_up, seconds)
     await asyncio.gather(*(_play(service, run, window) for _ in range(episodes)))
-    await service.close()
+    await keeper.close()
+    await asyncio.to_thread(sealer.seal_all)
     return window.round(episodes, Used(0.0, 0.0))
 
 
@@ -49,9 +53,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, required=True)
     given = parser.parse_args()
     Path(given.folder).mkdir(parents=True, exist_ok=True)
-    service = SimulatorService(*parts_in(given.folder, OBSERVATION))
+    parts = parts_in(given.folder, OBSERVATION)
     gc.freeze()
-    measured = uvloop.run(load(service, given.episodes, given.warm_up, given.seconds))
+    measured = uvloop.run(load(parts, given.episodes, given.warm_up, given.seconds))
     print(measured.model_dump_json())
 
 

@@ -14,12 +14,13 @@ from agentworld.engine.base import Completion
 from agentworld.engine.process import LOOPBACK
 from agentworld.evidence.keys import ensure_signer
 from agentworld.ledger import Ledger
-from agentworld.records.simulator import SimulatorManifest
 from agentworld.simulate.app import create_app
+from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.listening import listen
+from agentworld.simulate.one_simulator import OneSimulator
 from agentworld.simulate.sealing import Sealer
 from agentworld.storage.objects import ObjectStore, WriteOnce
-from make_service import ACCESS
+from make_service import ACCESS, of_one
 
 
 class InstantEngine:
@@ -37,9 +38,8 @@ class InstantEngine:
 class Parts(NamedTuple):
     """What a service is made of."""
 
-    manifest: SimulatorManifest
-    engine: InstantEngine
-    ledger: Ledger
+    simulators: OneSimulator
+    keeper: Keeper
     sealer: Sealer
 
 
@@ -48,12 +48,12 @@ def parts_in(folder: str, text: str) -> Parts:
     ledger = Ledger(f"sqlite:///{folder}/ledger.db", ObjectStore(f"file://{folder}/objects"))
     manifest, signer = make.manifest(), partial(ensure_signer, Path(folder) / "keys")
     sealer = Sealer(ledger, manifest.digest, signer, WriteOnce(f"file://{folder}/checkpoints"))
-    return Parts(manifest, InstantEngine(text), ledger, sealer)
+    return Parts(*of_one(manifest, InstantEngine(text), ledger), sealer)
 
 
 def main(port: str, folder: str, text: str) -> None:
     app = create_app(*parts_in(folder, text), ACCESS)
-    listen(app, app.state.house.service, LOOPBACK, int(port))
+    listen(app, app.state.house, LOOPBACK, int(port))
 
 
 if __name__ == "__main__":

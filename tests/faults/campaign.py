@@ -101,9 +101,8 @@ async def _close_books(place: Place) -> None:
     """Ends what was left open, as time would, and signs all logs."""
     for version in VERSIONS:
         with place.housekeeper(version) as housekeeper:
-            await housekeeper.expire(0.0)
-            await housekeeper.seal()
-            await housekeeper.close()
+            await housekeeper.work(0.0)
+            await housekeeper.keeper.close()
 
 
 async def _keep_house(place: Place) -> None:
@@ -112,8 +111,7 @@ async def _keep_house(place: Place) -> None:
         while True:
             await asyncio.sleep(_HOUSEKEEPING_SECONDS)
             with suppress(StoreError):
-                await housekeeper.expire(_IDLE_SECONDS)
-                await housekeeper.seal()
+                await housekeeper.work(_IDLE_SECONDS)
 
 
 def _accused(place: Place) -> list[str]:

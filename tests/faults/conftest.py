@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 import make
+import make_service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.fake import FakeEngine
 from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
@@ -77,17 +78,19 @@ async def _play(folder: Path) -> None:
     manifest, ledger = place.manifest("first"), Ledger(place.ledger_url, _objects(folder))
     signer = partial(ensure_signer, folder / "keys" / SIMULATOR_KEYS)
     sealer = Sealer(ledger, manifest.digest, signer, WriteOnce(str(folder / "checkpoints")))
-    app = create_app(manifest, _engine(place), ledger, sealer, ACCESS)
+    alone = make_service.of_one(manifest, _engine(place), ledger)
+    app = create_app(*alone, sealer, ACCESS)
     transport = JournalledTransport("trainer", wire, httpx.ASGITransport(app))
     client = SimulatorClient("http://simulator", transport=transport)
     run = (await client.open_run(RunOpening(agent="a", starting_weights=make.digest("s")))).id
     first = await _episode(client, told, EpisodeOpening(run=run, task=TASK))
     await _episode(client, told, EpisodeOpening(run=run, fork=Source(episode=first, step=2)), 2)
-    await app.state.house.service.seal()
+    await app.state.house.runs.seal()
     other = EpisodeOpening(run=run, initial_state="tane.txt: kolu", turn_limit=2)
     await _episode(client, told, other)
     await client.close_run(make.digest("final"))
-    await app.state.house.service.close()
+    await alone.keeper.close()
+    await app.state.house.runs.seal()
     ledger.close()
 
 

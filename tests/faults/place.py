@@ -1,5 +1,6 @@
 """Where everything of one campaign is: files, ports, manifests, and how a process is started."""
 
+import asyncio
 import json
 import random
 import secrets
@@ -14,15 +15,14 @@ from typing import NamedTuple
 import agentworld
 import make
 from agentworld.audit.evidence import Evidence
-from agentworld.engine.fake import FakeEngine
 from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer, load_trusted
 from agentworld.ledger import Ledger
 from agentworld.records.base import digest_bytes
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.manifest import check_code
 from agentworld.simulate.sealing import Sealer
-from agentworld.simulate.service import SimulatorService
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from faults import law
 from faults.proxy import LOOPBACK
@@ -103,13 +103,13 @@ class Place(NamedTuple):
         return Evidence(trusted, WriteOnce(str(self.folder / "checkpoints")))
 
     @contextmanager
-    def housekeeper(self, version: str) -> Iterator[SimulatorService]:
-        """A service without an engine: it can end episodes and sign logs."""
-        manifest, copies = self.manifest(version), WriteOnce(str(self.folder / "checkpoints"))
+    def housekeeper(self, version: str) -> Iterator["Housekeeper"]:
+        """Who answers nobody: it can end episodes and sign logs."""
+        simulator, copies = self.manifest(version).digest, WriteOnce(f"{self.folder}/checkpoints")
         signer = partial(ensure_signer, self.folder / "keys" / SIMULATOR_KEYS)
         with closing(self.ledger()) as ledger:
-            sealer = Sealer(ledger, manifest.digest, signer, copies)
-            yield SimulatorService(manifest, FakeEngine(lambda _: ""), ledger, sealer)
+            sealer = Sealer(ledger, simulator, signer, copies)
+            yield Housekeeper(Keeper(ledger, only=simulator), sealer)
 
     def secret(self, engine: str) -> str:
         """What an engine, and the checker, knows."""
@@ -118,6 +118,18 @@ class Place(NamedTuple):
             path.parent.mkdir(exist_ok=True)
             path.write_text(secrets.token_hex(16))
         return path.read_text()
+
+
+class Housekeeper(NamedTuple):
+    """What a replica does at intervals."""
+
+    keeper: Keeper
+    sealer: Sealer
+
+    async def work(self, idle_seconds: float) -> None:
+        """Ends what stood still for so long, and signs what grew."""
+        await self.keeper.expire(idle_seconds)
+        await asyncio.to_thread(self.sealer.seal_all)
 
 
 def free_ports(num: int) -> list[int]:

@@ -23,7 +23,8 @@ def before_call(_context, case, _kwargs) -> None:
         return
     run, episode, simulator = next(_NAMES)
     known = {"run": run, "episode": episode, "episode_id": episode, "step": 2}
-    known |= {"model": simulator, "messages": [{"role": "user", "content": "echo b"}]}
+    known |= {"model": simulator, "simulator": simulator}
+    known |= {"messages": [{"role": "user", "content": "echo b"}]}
     for part in (case.path_parameters, case.query, case.body):
         if isinstance(part, dict):
             part.update({name: known[name] for name in part.keys() & known.keys()})

@@ -10,7 +10,17 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from agentworld.errors import SimulatorError
-from agentworld.records.episode import Confidence, Episode, EpisodeOpening, EpisodeStep, StepResult
+from agentworld.records.base import Digest
+from agentworld.records.episode import (
+    Confidence,
+    Episode,
+    EpisodeOpening,
+    EpisodeStep,
+    ResetResult,
+    StepResult,
+)
+from agentworld.records.run import AgentRun, OpenedRun
+from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.usage import Usage
 
 _KINDS = {
@@ -96,6 +106,18 @@ def read_failure(status: int, body: bytes) -> SimulatorError:
         retryable=problem.retryable,
         retry_after_seconds=problem.retry_after_seconds,
     )
+
+
+def simulator_of(answer: object) -> Digest | None:
+    """Whose answer it says that it is; null where it says nothing."""
+    match answer:
+        case OpenedRun(run=run):
+            return run.simulator
+        case AgentRun() | ResetResult() | StepResult() | Episode():
+            return answer.simulator
+        case SimulatorManifest():
+            return answer.digest
+    return None
 
 
 def _object(body: bytes) -> dict[str, Any]:

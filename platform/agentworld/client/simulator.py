@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 from pydantic import ValidationError
 
-from agentworld.client.answers import read_episode, read_failure, read_step
+from agentworld.client.answers import read_episode, read_failure, read_step, simulator_of
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.connections import Connections
 from agentworld.errors import InputError, SimulatorError
@@ -36,7 +36,9 @@ from agentworld.records.trajectory_log import (
 from agentworld.storage.address import shown
 
 SIMULATOR_HEADER = "x-agentworld-simulator"
-"""The manifest's digest, on every response."""
+"""The manifest's digest: on every response of a service that has one simulator; of one that has
+many, on those about a run or an episode.
+"""
 
 _PAUSE_SECONDS = 0.05
 
@@ -97,11 +99,13 @@ class SimulatorClient:
         )
 
     async def manifest(self) -> SimulatorManifest:
-        """What the simulator is pinned to; raises SimulatorError when it names another digest."""
+        """What the simulator is pinned to: the run's, or the service's own where no run is open.
+
+        Raises SimulatorError when it names another digest.
+        """
         read = SimulatorManifest.model_validate_json
-        manifest = await self._ask(read, "GET", "/manifest", again=True)
-        self._check_digest(manifest.digest)
-        return manifest
+        path = f"/simulators/{_quoted(self.simulator)}/manifest" if self.simulator else "/manifest"
+        return await self._ask(read, "GET", path, again=True)
 
     async def open_run(self, opening: RunOpening) -> AgentRun:
         """Begins a run, and from now on takes no answer from another simulator."""
@@ -145,7 +149,6 @@ class SimulatorClient:
         result = await self._ask(
             lambda answer: read_step(answer, episode, number), "POST", "/steps", body, again=True
         )
-        self._check_digest(result.simulator)
         if self._trajectory:
             self._trajectory.write(*trajectory_lines(result, action, sampled or Sampled(action)))
         self._episodes[episode] = _Progress(result.run, number, over=result.done)
@@ -168,7 +171,6 @@ class SimulatorClient:
         await self._connections.close()
 
     def _enter(self, run: AgentRun) -> AgentRun:
-        self._check_digest(run.simulator)
         self.run = run
         return run
 
@@ -199,18 +201,21 @@ class SimulatorClient:
         )
         response = await self._answered(send)
         try:
-            return read(response.content)
+            answer = read(response.content)
         except ValueError as error:
             problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
             raise SimulatorError(
                 f"the simulator's answer to {path} is none: {problem}", kind="protocol"
             ) from error
+        self._check_digest(simulator_of(answer) or response.headers.get(SIMULATOR_HEADER))
+        return answer
 
     async def _answered(self, send: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
         """An answer that is no failure, after the waits that the service asks for."""
         for attempt in range(1, self._attempts + 1):
             response = await send()
-            self._check_digest(response.headers.get(SIMULATOR_HEADER))
+            if named := response.headers.get(SIMULATOR_HEADER):
+                self._check_digest(named)
             if not response.is_error:
                 return response
             failure = read_failure(response.status_code, response.content)

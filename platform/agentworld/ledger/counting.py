@@ -40,6 +40,21 @@ def open_episodes(connection: Connection, column: str, value: str) -> int:
     return connection.scalar(wanted) or 0
 
 
+def open_episodes_by_simulator(
+    connection: Connection, simulator: Digest | None
+) -> dict[Digest, int]:
+    """Of open runs; of one simulator alone where it is named."""
+    wanted = (
+        select(RUNS.c.simulator, func.count())
+        .select_from(EPISODES.join(RUNS, RUNS.c.id == EPISODES.c.run))
+        .where(EPISODES.c.closed.is_(None), RUNS.c.final_weights.is_(None))
+        .group_by(RUNS.c.simulator)
+    )
+    if simulator is not None:
+        wanted = wanted.where(RUNS.c.simulator == simulator)
+    return {row[0]: row[1] for row in connection.execute(wanted)}
+
+
 def used(connection: Connection, of: Mapping[str, str], *, by_episode: bool) -> list[Used]:
     """The newest run first, its episodes in the order of their opening.
 

@@ -15,6 +15,7 @@ from agentworld.ledger.counting import Used
 from agentworld.ledger.database import connect, translated
 from agentworld.ledger.erasing import erase_object, erase_rows, texts_elsewhere
 from agentworld.ledger.migrate import migrate
+from agentworld.ledger.reading import Owner
 from agentworld.ledger.rows import insert_rows
 from agentworld.ledger.tables import CHECKPOINTS, EPISODES, LOG, RUNS
 from agentworld.ledger.texts import Texts
@@ -100,13 +101,13 @@ class Ledger:
             raise NotFound(f"there is no run {run}; open one first")
         return found[0]
 
-    def tenant(self, run: str) -> str:
-        """Whose a run is; raises NotFound."""
+    def owner(self, run: str) -> Owner:
+        """Whose a run is, and which simulator's; raises NotFound."""
         with self._transaction() as connection:
-            found = connection.scalar(select(RUNS.c.tenant).where(RUNS.c.id == run))
+            found = reading.owner(connection, run)
         if found is None:
             raise NotFound(f"there is no run {run}; open one first")
-        return str(found)
+        return found
 
     def run_of(self, episode: str) -> str:
         """Which run an episode is of, whatever was erased of it; raises NotFound."""
@@ -152,8 +153,8 @@ class Ledger:
         with self._transaction() as connection:
             return reading.heads_by_entry(connection, run)
 
-    def unsealed(self, simulator: Digest) -> list[str]:
-        """The runs of a simulator whose logs are longer than their last checkpoint."""
+    def unsealed(self, simulator: Digest | None = None) -> list[str]:
+        """The runs of a simulator, or of all, whose logs are longer than their last checkpoint."""
         with self._transaction() as connection:
             return reading.unsealed(connection, simulator)
 
@@ -177,10 +178,10 @@ class Ledger:
         with self._transaction() as connection:
             return counting.open_episodes(connection, "tenant", tenant)
 
-    def num_open_episodes_of(self, simulator: Digest) -> int:
-        """Of a simulator's open runs."""
+    def open_episodes(self, simulator: Digest | None = None) -> dict[Digest, int]:
+        """How many each simulator has that has any; or this one alone."""
         with self._transaction() as connection:
-            return counting.open_episodes(connection, "simulator", simulator)
+            return counting.open_episodes_by_simulator(connection, simulator)
 
     def num_open_episodes_in(self, run: str) -> int:
         """Of a run, where it is open."""
@@ -195,8 +196,8 @@ class Ledger:
         with self._transaction() as connection:
             return counting.used(connection, of, by_episode=by_episode)
 
-    def idle_episodes(self, simulator: Digest, before: float) -> list[Closed]:
-        """How to close what stood still since `before` (seconds since 1970)."""
+    def idle_episodes(self, simulator: Digest | None, before: float) -> list[Closed]:
+        """How to close what stood still since `before` (seconds since 1970), of one or of all."""
         with self._transaction() as connection:
             return reading.idle_episodes(connection, simulator, before)
 

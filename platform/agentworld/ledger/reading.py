@@ -1,8 +1,9 @@
 """From rows to records."""
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from sqlalchemy import Connection, Row, RowMapping, Select, func, select
+from sqlalchemy import Connection, Row, RowMapping, Select, func, select, true
 from sqlalchemy.sql.elements import ColumnElement
 
 from agentworld.ledger.tables import CHECKPOINTS, EPISODES, LOG, RUNS, STEPS
@@ -23,6 +24,13 @@ from agentworld.records.usage import Usage
 
 Reader = Callable[[bytes | None, Digest], str | None]
 """The text of a row's bytes and its digest; null where it was erased."""
+
+
+class Owner(NamedTuple):
+    """Whose a run is, and which simulator's: neither ever changes."""
+
+    tenant: str
+    simulator: Digest
 
 
 def runs(connection: Connection, columns: Mapping[str, str]) -> list[AgentRun]:
@@ -86,14 +94,19 @@ def heads_by_entry(connection: Connection, run: str) -> dict[int, list[Digest]]:
     return found
 
 
-def unsealed(connection: Connection, simulator: Digest) -> list[str]:
+def owner(connection: Connection, run: str) -> Owner | None:
+    """Whose a run is; nothing else of it is read."""
+    found = connection.execute(select(RUNS.c.tenant, RUNS.c.simulator).where(RUNS.c.id == run))
+    row = found.first()
+    return None if row is None else Owner(row.tenant, row.simulator)
+
+
+def unsealed(connection: Connection, simulator: Digest | None) -> list[str]:
     """Runs whose logs are longer than their last checkpoint."""
     last = select(func.coalesce(func.max(CHECKPOINTS.c.length), 0)).where(
         CHECKPOINTS.c.run == RUNS.c.id
     )
-    grown = select(RUNS.c.id).where(
-        RUNS.c.simulator == simulator, RUNS.c.length > last.scalar_subquery()
-    )
+    grown = select(RUNS.c.id).where(_is_of(simulator), RUNS.c.length > last.scalar_subquery())
     return list(connection.scalars(grown))
 
 
@@ -105,10 +118,10 @@ def checkpoints(connection: Connection, run: str) -> dict[int, bytes]:
     return {row.length: bytes(row.envelope) for row in rows}
 
 
-def idle_episodes(connection: Connection, simulator: Digest, before: float) -> list[Closed]:
+def idle_episodes(connection: Connection, simulator: Digest | None, before: float) -> list[Closed]:
     """Open episodes of open runs without a step since `before`, as they are to be closed."""
     idle = (
-        (RUNS.c.simulator == simulator)
+        _is_of(simulator)
         & RUNS.c.final_weights.is_(None)
         & (func.coalesce(STEPS.c.at, EPISODES.c.at) < before)
     )
@@ -118,6 +131,10 @@ def idle_episodes(connection: Connection, simulator: Digest, before: float) -> l
 def open_ends(connection: Connection, run: str) -> list[Closed]:
     """Open episodes of a run, as they are to be closed."""
     return _ends(connection, EPISODES.c.run == run, "closed")
+
+
+def _is_of(simulator: Digest | None) -> ColumnElement[bool]:
+    return true() if simulator is None else RUNS.c.simulator == simulator
 
 
 def _run(row: RowMapping) -> AgentRun:

@@ -1,14 +1,18 @@
-"""What every door calls: the service, for one caller, as far as they may and within their limits.
+"""What every door calls: the simulators, for one caller, as far as they may and within limits.
 
-What belongs to somebody else is not there: the answer is the one for a name that nobody gave.
+What belongs to somebody else is not there: the answer is the one for a name that nobody gave. Which
+simulator answers is the run's to say, and never the request's.
 """
 
 from contextlib import suppress
 from typing import NamedTuple
 
+from starlette.types import Scope
+
 from agentworld.access import Access, Caller
 from agentworld.domains.tools import tools_of
 from agentworld.errors import InputError, NotFound
+from agentworld.records.base import Digest
 from agentworld.records.episode import (
     Episode,
     EpisodeOpening,
@@ -18,56 +22,64 @@ from agentworld.records.episode import (
     text_bytes,
 )
 from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
+from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.tool import Tool
 from agentworld.simulate import session
 from agentworld.simulate.allowance import Allowance
-from agentworld.simulate.metrics import Door
+from agentworld.simulate.counts import Door
+from agentworld.simulate.keeper import Keeper
+from agentworld.simulate.naming import Answering
 from agentworld.simulate.open_episodes import OpenEpisode
+from agentworld.simulate.runs import Runs
 from agentworld.simulate.service import SimulatorService
 from agentworld.simulate.session import Request
+from agentworld.simulate.simulators import Simulators
 
 
 class House(NamedTuple):
     """What all entrances of a process share."""
 
-    service: SimulatorService
+    simulators: Simulators
+    keeper: Keeper
+    runs: Runs
     access: Access
     allowance: Allowance
 
 
 class Entrance:
-    """The service as one caller sees it."""
+    """The house as one caller sees it."""
 
-    __slots__ = ("_access", "_allowance", "_door", "caller", "service")
+    __slots__ = ("_answering", "_door", "_house", "caller")
 
-    def __init__(self, house: House, caller: Caller, door: Door = "http") -> None:
-        self.service = house.service
-        self._access = house.access
-        self.caller = caller
-        self._allowance = house.allowance
+    def __init__(self, scope: Scope, door: Door = "http") -> None:
+        self._house: House = scope["app"].state.house
+        self.caller: Caller = scope["caller"]
+        self._answering = Answering.of(scope)
         self._door: Door = door
 
     async def open_run(self, opening: RunOpening, name: str | None = None) -> OpenedRun:
         """Begins a run of the caller's tenant."""
-        caller = self.caller
+        caller, house = self.caller, self._house
         caller.check("agent")
         if caller.run is not None:
             raise InputError("a run's token opens no other run; ask with an API key")
         if caller.name != caller.tenant:  # somebody whom access was checked for
             opening = opening.model_copy(update={"opened_by": caller.name})
-        async with self._allowance.run(caller.tenant, name):
-            run = await self.service.open_run(opening, name, caller.tenant)
-        return OpenedRun(run=run, token=self._access.run_token(run.id, caller.tenant))
+        async with house.allowance.run(caller.tenant, name):
+            run = await house.runs.open(opening, name, caller.tenant)
+        self._answering.simulator = run.simulator
+        return OpenedRun(run=run, token=house.access.run_token(run.id, caller.tenant))
 
     async def run(self, run: str) -> AgentRun:
         """A run that the caller may see."""
-        await self._check_sees(run, _no_run(run))
-        return await self.service.run(run)
+        await self.simulator_of(run)
+        return await self._house.runs.get(run)
 
     async def close_run(self, run: str, closing: RunClosing) -> AgentRun:
         """Ends a run of the caller's tenant."""
         await self._check_owns(run, _no_run(run))
-        return await self.service.close_run(run, closing)
+        await self._simulator(run)
+        return await self._house.runs.close(run, closing)
 
     async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
         """Begins an episode in a run of the caller's tenant, or from one that they may see."""
@@ -75,108 +87,158 @@ class Entrance:
         for source in (opening.fork, opening.replay):
             if source is not None:
                 await self._check_sees_episode(source.episode)
-        allowed = self._allowance.check(self.caller.tenant)
-        async with self._allowance.episode(self.caller.tenant, name):
-            begun = await self.service.reset(opening, name)
+        allowance, tenant = self._house.allowance, self.caller.tenant
+        allowed = allowance.check(tenant)
+        service = await self._service(opening.run)
+        async with allowance.episode(tenant, name):
+            begun = await service.reset(opening, name)
         if allowed:
             allowed.used(0, len(text_bytes(opening.text)))
         return begun
 
     async def step(self, episode: str, request: Request) -> StepResult:
         """Takes the next step of one of the caller's episodes, or repeats an earlier one."""
-        run = self._known_run(episode) or await self._check_owns_episode(episode)
-        return session.answered(self.service.digest, run, await self._take(episode, request))
+        at = self._held(episode) or await self._owned(episode)
+        taken = await self._take(at.service, episode, request)
+        return session.answered(at.service.digest, at.run, taken)
 
     async def take(self, episode: str, request: Request) -> EpisodeStep:
         """The same, and what it cost."""
-        await self._check_owns_episode(episode)
-        return await self._take(episode, request)
+        at = self._held(episode) or await self._owned(episode)
+        return await self._take(at.service, episode, request)
 
     def check_allowed(self) -> None:
         """Raises AccessError where the tenant has used what it may for now."""
-        self._allowance.check(self.caller.tenant)
+        self._house.allowance.check(self.caller.tenant)
 
     async def check_in(self, run: str, episode: str) -> None:
         """Raises NotFound for an episode that is not this run's, be it there or not."""
         await self._check_sees(run, _no_run(run))
         with suppress(NotFound):
-            if await self.service.run_of(episode) == run:
+            if await self._house.keeper.run_of(episode) == run:
                 return
         raise NotFound(f"there is no episode {episode} in run {run}; reset to begin one")
 
-    async def simulator_of(self, run: str) -> SimulatorService:
-        """What serves a run that the caller may see."""
+    async def simulator_of(self, run: str) -> Digest:
+        """Which simulator a run is of that the caller may see."""
         await self._check_sees(run, _no_run(run))
-        return self.service
+        return await self._simulator(run)
+
+    async def service_of(self, run: str) -> SimulatorService:
+        """What serves a run that the caller may see."""
+        return await self._house.simulators.find(await self.simulator_of(run))
+
+    async def manifest(self, simulator: Digest | None = None) -> SimulatorManifest:
+        """Of a simulator, or of the one that there is, which anybody may see."""
+        simulators = self._house.simulators
+        wanted = simulator or simulators.only
+        if wanted is None:
+            raise NotFound(
+                "this service has many simulators; name one, as in /simulators/DIGEST/manifest"
+            )
+        service = await simulators.find(wanted)
+        self._answering.simulator = wanted
+        return service.manifest
 
     async def episode(self, episode: str) -> Episode:
         """An episode that the caller may see."""
-        await self._check_sees_episode(episode)
-        return await self.service.episode(episode)
+        await self._simulator(await self._check_sees_episode(episode))
+        return await self._house.keeper.episode(episode)
 
     async def known(self, episode: str, *, anew: bool = False) -> OpenEpisode:
         """The same as this replica goes on with it: nothing is read of one that it holds, unless
         `anew`, for another replica may have gone on with it.
         """
-        await self._check_sees_episode(episode)
-        return await self.service.known(episode, anew=anew)
+        service = await self._service(await self._check_sees_episode(episode))
+        return await service.known(episode, anew=anew)
 
     async def tools(self, episode: str) -> tuple[Tool, ...]:
         """What may be called in an episode that the caller may see."""
-        await self._check_sees_episode(episode)
-        opening = (await self.service.known(episode)).opening
-        return tools_of(self.service.manifest.domains, opening)
+        service = await self._service(await self._check_sees_episode(episode))
+        opening = (await service.known(episode)).opening
+        return tools_of(service.manifest.domains, opening)
 
     async def close_episode(self, episode: str) -> None:
         """Ends one of the caller's episodes."""
-        await self._check_owns_episode(episode)
-        await self.service.close_episode(episode)
+        await self._simulator(await self._check_owns_episode(episode))
+        await self._house.keeper.end(episode)
 
-    async def _take(self, episode: str, request: Request) -> EpisodeStep:
-        allowed = self._allowance.step(self.caller.tenant)
-        step, timings = await self.service.step(episode, request)
+    async def _take(self, service: SimulatorService, episode: str, request: Request) -> EpisodeStep:
+        allowed = self._house.allowance.step(self.caller.tenant)
+        step, timings = await service.step(episode, request)
         if timings:
-            self.service.metrics.stepped(self._door, timings, step.usage)
+            service.counts.stepped(self._door, timings, step.usage)
         if timings and allowed:
             num_bytes = len(text_bytes(request.action)) + len(text_bytes(step.observation or ""))
             allowed.used(step.usage.input_tokens + step.usage.output_tokens, num_bytes)
         return step
 
-    def _known_run(self, episode: str) -> str | None:
-        """The run of an episode that is the caller's, where nobody has to be asked: most steps."""
-        caller, held = self.caller, self.service.held(episode)
+    def _held(self, episode: str) -> "_Place | None":
+        """Where an episode is that is the caller's, where nobody has to be asked: most steps."""
+        caller, house = self.caller, self._house
+        held = house.keeper.held(episode)
         if held is None or "agent" not in caller.roles:
             return None
         run = held.opening.run
         if caller.run is None:
-            return run if self.service.owners.knows(run, caller.tenant) else None
-        return run if caller.run == run else None
+            is_theirs = house.keeper.owners.knows(run, caller.tenant)
+        else:
+            is_theirs = caller.run == run
+        service = house.simulators.connected.get(held.simulator)
+        if service is None or not is_theirs:
+            return None
+        self._answering.simulator = held.simulator
+        return _Place(service, run)
+
+    async def _owned(self, episode: str) -> "_Place":
+        run = await self._check_owns_episode(episode)
+        return _Place(await self._service(run), run)
+
+    async def _service(self, run: str) -> SimulatorService:
+        """What answers for a run that was checked to be the caller's to ask for."""
+        return await self._house.simulators.find(await self._simulator(run))
+
+    async def _simulator(self, run: str) -> Digest:
+        """Of a run that was checked likewise: to name it tells that the run is there."""
+        simulator = (await self._house.keeper.owners.of(run)).simulator
+        self._house.simulators.check(simulator)
+        self._answering.simulator = simulator
+        return simulator
 
     async def _check_owns_episode(self, episode: str) -> str:
         self.caller.check("agent")
-        run = await self.service.run_of(episode)
+        run = await self._house.keeper.run_of(episode)
         await self._check_owns(run, _no_episode(episode))
         return run
 
-    async def _check_sees_episode(self, episode: str) -> None:
+    async def _check_sees_episode(self, episode: str) -> str:
         # Nothing else of it is read before: its state tells that it is there.
         self.caller.check("agent", "auditor")
-        await self._check_sees(await self.service.run_of(episode), _no_episode(episode))
+        run = await self._house.keeper.run_of(episode)
+        await self._check_sees(run, _no_episode(episode))
+        return run
 
     async def _check_owns(self, run: str, otherwise: str) -> None:
         """May act in it: the run is the caller's tenant's, or the one of their token."""
         self.caller.check("agent")
         if self.caller.run == run:
             return
-        tenant = await self.service.owners.tenant_of(run)
-        if self.caller.run is not None or tenant != self.caller.tenant:
+        owner = await self._house.keeper.owners.of(run)
+        if self.caller.run is not None or owner.tenant != self.caller.tenant:
             raise NotFound(otherwise)
 
     async def _check_sees(self, run: str, otherwise: str) -> None:
         self.caller.check("agent", "auditor")
         if "auditor" not in self.caller.roles:
             await self._check_owns(run, otherwise)
-        await self.service.owners.tenant_of(run)
+        await self._house.keeper.owners.of(run)
+
+
+class _Place(NamedTuple):
+    """Where an episode goes on."""
+
+    service: SimulatorService
+    run: str
 
 
 def _no_run(run: str) -> str:

@@ -21,13 +21,14 @@ from agentworld.errors import (
     InputError,
     NotFound,
 )
+from agentworld.simulate.naming import Answering
 from agentworld.simulate.schemas import Failure, Problem
 
 _MEANINGS = {
     400: "the request cannot be read",
     401: "nobody knows the credential, or there is none",
     403: "the caller has not the role that this needs",
-    404: "there is no such run, episode or route",
+    404: "there is no such run, episode, simulator or route",
     408: "the request did not arrive in time; try again",
     409: "the run is closed, or the step is out of turn",
     413: "the body is too large; send less",
@@ -42,7 +43,10 @@ _MEANINGS = {
 JsonObject = dict[str, JsonValue]
 
 _HEADERS = {
-    SIMULATOR_HEADER: {"required": True, "description": "who failed", "schema": {"type": "string"}},
+    SIMULATOR_HEADER: {
+        "description": "who failed; always there where the service has one simulator",
+        "schema": {"type": "string"},
+    },
     "retry-after": {"description": "seconds until a retry", "schema": {"type": "integer"}},
 }
 # A database does not say when it is back, and an engine seldom.
@@ -88,8 +92,7 @@ async def _answer(request: Request, error: Exception) -> JSONResponse:
     status, headers, body = answer_of(error)
     count(request.scope, error)
     # Our own mistakes are answered outside of every middleware, the one that names us included.
-    headers[SIMULATOR_HEADER] = request.app.state.house.service.digest
-    return JSONResponse(body, status, headers)
+    return JSONResponse(body, status, headers | Answering.of(request.scope).headers)
 
 
 def answer_of(error: Exception) -> tuple[int, dict[str, str], JsonObject]:
@@ -105,7 +108,7 @@ def answer_of(error: Exception) -> tuple[int, dict[str, str], JsonObject]:
 
 def count(scope: Scope, error: Exception) -> None:
     """Among what the service was asked in vain."""
-    scope["app"].state.house.service.metrics.told(problem_of(error).kind)
+    scope["app"].state.house.keeper.metrics.told(problem_of(error).kind)
 
 
 def problem_of(error: Exception) -> Problem:

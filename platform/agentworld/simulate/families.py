@@ -1,7 +1,7 @@
 """From plain numbers to the metrics of Prometheus' client library, at the time of a scrape."""
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -30,36 +30,37 @@ class Durations:
         self._counts[bisect_left(_BOUNDS, seconds)] += 1
         self._sum += seconds
 
-    def add_to(self, family: HistogramMetricFamily, label: str) -> None:
-        """Tells the family of all under a label."""
+    def add_to(self, family: HistogramMetricFamily, labels: Sequence[str]) -> None:
+        """Tells the family of all under these labels."""
         buckets = list(zip(_LE, accumulate(self._counts), strict=True))
-        family.add_metric([label], buckets, self._sum)
+        family.add_metric(labels, buckets, self._sum)
 
 
-def counter(name: str, about: str, label: str, counts: Mapping[str, float]) -> CounterMetricFamily:
-    """What only grows, by one label."""
-    family = CounterMetricFamily(name, about, labels=[label])
-    for value, count in counts.items():
-        family.add_metric([value], count)
+Values = Mapping[tuple[str, ...], float]
+"""By the values of the labels."""
+
+
+def counter(name: str, about: str, labels: Sequence[str], values: Values) -> CounterMetricFamily:
+    """What only grows."""
+    family = CounterMetricFamily(name, about, labels=labels)
+    for told, value in values.items():
+        family.add_metric(told, value)
+    return family
+
+
+def gauge(name: str, about: str, labels: Sequence[str], values: Values) -> GaugeMetricFamily:
+    """What is so now."""
+    family = GaugeMetricFamily(name, about, labels=labels)
+    for told, value in values.items():
+        family.add_metric(told, value)
     return family
 
 
 def histogram(
-    name: str, about: str, label: str, durations: Mapping[str, Durations]
+    name: str, about: str, labels: Sequence[str], durations: Mapping[tuple[str, ...], Durations]
 ) -> HistogramMetricFamily:
-    """How long things took, by one label."""
-    family = HistogramMetricFamily(name, about, labels=[label])
-    for value, each in durations.items():
-        each.add_to(family, value)
-    return family
-
-
-def one_of(
-    name: str, about: str, label: str, states: Mapping[str, str], known: tuple[str, ...]
-) -> GaugeMetricFamily:
-    """In which of the known states each thing is: 1 for that one, 0 for the others."""
-    family = GaugeMetricFamily(name, about, labels=[label, "state"])
-    for value, now in states.items():
-        for state in known:
-            family.add_metric([value, state], float(state == now))
+    """How long things took."""
+    family = HistogramMetricFamily(name, about, labels=labels)
+    for told, each in durations.items():
+        each.add_to(family, told)
     return family

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Literal, NamedTuple
 
-from agentworld.client.simulator import SIMULATOR_HEADER
 from agentworld.records.base import Digest
+from agentworld.simulate.naming import Answering
 from agentworld.simulate.schemas import Failure, Problem
 
 _log = logging.getLogger(__name__)
@@ -71,7 +71,10 @@ class Guard:
     that a client is answered.
     """
 
-    def __init__(self, simulator: Digest, limits: Limits, told: Callable[[str], None]) -> None:
+    def __init__(
+        self, simulator: Digest | None, limits: Limits, told: Callable[[str], None]
+    ) -> None:
+        """A refusal names the simulator where there is one, for nobody has read which is asked."""
         self.limits = limits
         self.ended: Counter[Fault] = Counter()
         """Connections, since the start."""
@@ -141,13 +144,13 @@ def _problems(limits: Limits) -> dict[int, Problem]:
     }
 
 
-def _answer(status: int, problem: Problem, simulator: Digest) -> bytes:
+def _answer(status: int, problem: Problem, simulator: Digest | None) -> bytes:
     body = Failure(error=problem).model_dump_json().encode()
     headers = {
         "content-type": "application/json",
         "content-length": len(body),
         "connection": "close",
-        SIMULATOR_HEADER: simulator,
+        **Answering(simulator).headers,
     }
     if problem.retry_after_seconds is not None:
         headers["retry-after"] = math.ceil(problem.retry_after_seconds)

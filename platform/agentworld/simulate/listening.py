@@ -7,11 +7,11 @@ from contextlib import suppress
 import uvicorn
 from starlette.types import ASGIApp
 
+from agentworld.simulate.entrance import House
 from agentworld.simulate.guard import Guard, Limits, most_connections
 from agentworld.simulate.guarded_http import guarded_http
 from agentworld.simulate.guarded_socket import guarded_socket
 from agentworld.simulate.seldom import Seldom
-from agentworld.simulate.service import SimulatorService
 
 # Episodes in memory are many small objects that live long. By its default the collector walks all
 # of them after every 700 new ones, which took a seventh of the processor's time.
@@ -20,17 +20,22 @@ _NEW_OBJECTS = 100_000
 _UNTOLD = "Invalid HTTP request received.", "Unsupported upgrade request."
 
 
-def listen(app: ASGIApp, service: SimulatorService, host: str, port: int) -> None:
-    """Answers for the service until the process is told to stop."""
+def listen(app: ASGIApp, house: House, host: str, port: int) -> None:
+    """Answers for the house until the process is told to stop."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS, 20, 100)
     # What a client can make a service log, it can make it log without end.
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(Seldom(_UNTOLD))
-    limits = Limits(connections=most_connections())
+    guard = guard_of(house, Limits(connections=most_connections()))
     with suppress(KeyboardInterrupt):
-        server(app, Guard(service.digest, limits, service.metrics.told), host, port).run()
+        server(app, guard, host, port).run()
+
+
+def guard_of(house: House, limits: Limits) -> Guard:
+    """Names the house's simulator, where it has one, and counts among what it refused."""
+    return Guard(house.simulators.only, limits, house.keeper.metrics.told)
 
 
 def server(app: ASGIApp, guard: Guard, host: str, port: int) -> uvicorn.Server:

@@ -26,12 +26,15 @@ from agentworld.records.base import Digest, first_problem
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.simulate.app import create_app
 from agentworld.simulate.engines import Secrets, connect_engines
+from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.listening import listen
 from agentworld.simulate.manifest import check_files
+from agentworld.simulate.one_simulator import OneSimulator
 from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.seed_probe import prove_seeds
+from agentworld.simulate.service import SimulatorService
 from agentworld.simulate.stores import Stores
-from agentworld.simulate.tracing import InCallersTrace, TracingSettings, traced
+from agentworld.simulate.tracing import Spans, TracingSettings
 from agentworld.storage.objects import ObjectStore, WriteOnce
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -78,21 +81,22 @@ def serve(settings: Settings) -> None:
     )
     prove_seeds(manifest, connect, settings.engine_concurrency * len(urls), briefly=True)
     ledger = Ledger(settings.ledger_url, ObjectStore(settings.objects_url))
-    engine, tracing = connect(), TracingSettings()
+    keeper = Keeper(ledger, only=manifest.digest)
+    engine, spans = connect(), Spans(TracingSettings(), only=manifest.digest)
+    service = SimulatorService(
+        manifest, spans.of(engine, manifest, model), keeper, states=engine.states
+    )
     app = create_app(
-        manifest,
-        traced(engine, manifest, model, tracing),
-        ledger,
+        OneSimulator(service, ledger.aliases),
+        keeper,
         _sealer(settings, ledger, manifest.digest),
         access,
         loopback_only=settings.access == "local",
-        states=engine.states,
         idle_seconds=settings.idle_seconds,
         seal_seconds=settings.seal_seconds,
         answer_seconds=settings.answer_seconds,
     )
-    outer = InCallersTrace(app) if tracing.is_on else app
-    listen(outer, app.state.house.service, settings.host, settings.port)
+    listen(spans.joined(app), app.state.house, settings.host, settings.port)
 
 
 def _access(settings: Settings) -> Access:

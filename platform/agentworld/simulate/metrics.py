@@ -1,8 +1,7 @@
 """What a service tells a Prometheus server: counts and times, by labels of few values.
 
 No label is an episode, a run or a path, so that a service has as many series after a year as after
-a minute. A step is counted in plain numbers, which become metrics when somebody asks: the client
-library's own counters cost several times as much and lock, while all of this is one event loop's.
+a minute, for each simulator that it serves.
 """
 
 import platform
@@ -10,23 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Literal, NamedTuple, get_args
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    InfoMetricFamily,
-    Metric,
-)
+from prometheus_client.core import InfoMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
 from agentworld import __version__
 from agentworld.engine.breaker import State
 from agentworld.errors import StoreError
 from agentworld.records.base import Digest
-from agentworld.records.episode import CloseReason
-from agentworld.records.usage import Usage
-from agentworld.simulate.families import Durations, counter, histogram, one_of
-
-Door = Literal["http", "openenv", "openai", "mcp"]
+from agentworld.simulate.counts import Counts
+from agentworld.simulate.families import Durations, counter, gauge, histogram
 
 Refusal = Literal[
     "input", "conflict", "not-found", "unauthorised", "forbidden", "capacity", "context", "limit"
@@ -48,21 +39,8 @@ Fault = Literal[
 ]
 """What is the engine's, the ledger's or our own: over HTTP, 5xx."""
 
-
-class Timings(NamedTuple):
-    """How long a step was where, in seconds; null where it never was, as a replay in an engine."""
-
-    queue: float | None = None
-    """Waiting for the episode's step before it, and for its turn at the engine."""
-    engine: float | None = None
-    """With the engine: all samples, all tries."""
-    ledger: float | None = None
-    """Until it was durable."""
-    total: float | None = None
-    """All of it."""
-
-
-_NOTHING_USED = Usage()
+States = Callable[[], Mapping[str, State]]
+"""Whether each replica of an engine is asked, by its address."""
 
 
 class Rendered(NamedTuple):
@@ -73,45 +51,28 @@ class Rendered(NamedTuple):
 
 
 class Metrics:
-    """Counts what one service does. Every series is there from the start, at 0."""
+    """Counts what one process does: for each simulator, and what failed for all of them."""
 
-    def __init__(
-        self,
-        simulator: Digest,
-        *,
-        open_episodes: Callable[[], int],
-        states: Callable[[], Mapping[str, State]],
-    ) -> None:
-        """A scrape asks for the number of open episodes, and for each engine's state by address."""
-        self._simulator = simulator
-        self._open_episodes = open_episodes
-        self._states = states
-        self._steps = dict.fromkeys(get_args(Door), 0)
-        self._durations = tuple(Durations() for _ in Timings._fields)
-        self._tokens = {"input": 0, "cached": 0, "output": 0}
-        self._begun = 0
-        self._ended = dict.fromkeys(get_args(CloseReason), 0)
+    def __init__(self, open_episodes: Callable[[], Mapping[Digest, int]]) -> None:
+        """A scrape asks how many episodes are open of each simulator that has any."""
+        self._ask_open = open_episodes
+        self._counts: dict[Digest, Counts] = {}
+        self._states: dict[Digest, States] = {}
+        self._open: Mapping[Digest, int] = {}
         self._refusals = dict.fromkeys(get_args(Refusal), 0)
         self._faults = dict.fromkeys(get_args(Fault), 0)
 
-    def stepped(self, door: Door, timings: Timings, usage: Usage = _NOTHING_USED) -> None:
-        """A step was answered."""
-        self._steps[door] += 1
-        for durations, seconds in zip(self._durations, timings, strict=True):
-            if seconds is not None:
-                durations.add(seconds)
-        # No token is in two of these, so that their sum is all of them.
-        self._tokens["input"] += usage.input_tokens - usage.cached_tokens
-        self._tokens["cached"] += usage.cached_tokens
-        self._tokens["output"] += usage.output_tokens
+    def serve(self, simulator: Digest, states: States) -> Counts:
+        """From now on the simulator is told of, with its engine; returns what is counted of it."""
+        self._states[simulator] = states
+        return self.of(simulator)
 
-    def began(self) -> None:
-        """An episode was opened."""
-        self._begun += 1
-
-    def ended(self, reason: CloseReason, number: int = 1) -> None:
-        """So many episodes came to their end."""
-        self._ended[reason] += number
+    def of(self, simulator: Digest) -> Counts:
+        """What is counted of a simulator, be it served here or only tidied up after."""
+        counts = self._counts.get(simulator)
+        if counts is None:
+            counts = self._counts[simulator] = Counts()
+        return counts
 
     def refused(self, kind: Refusal) -> None:
         """A request was answered with what its sender has to mend or to wait for."""
@@ -132,23 +93,65 @@ class Metrics:
         return Rendered(encode(self), content_type)
 
     def collect(self) -> Iterator[Metric]:
-        """Everything; the client library asks for it."""
-        yield counter("agentworld_steps", "Steps answered.", "door", self._steps)
-        durations = dict(zip(Timings._fields, self._durations, strict=True))
-        yield histogram(
-            "agentworld_step_duration_seconds", "How long steps were where.", "phase", durations
-        )
-        yield counter("agentworld_tokens", "Tokens of the steps answered.", "kind", self._tokens)
-        yield CounterMetricFamily("agentworld_episodes_begun", "Episodes opened.", self._begun)
-        yield counter("agentworld_episodes_ended", "Episodes ended.", "reason", self._ended)
+        """Everything; the client library asks for it, in a thread of its own."""
+        # At once: simulators may come while this is read.
+        yield from _of_simulators(self._counts.copy())
         with suppress(StoreError):  # without the ledger, what else there is to tell is wanted
-            number = self._open_episodes()
-            yield GaugeMetricFamily("agentworld_open_episodes", "Episodes that are open.", number)
-        yield counter("agentworld_refusals", "Requests refused.", "kind", self._refusals)
-        yield counter("agentworld_faults", "Requests that failed.", "kind", self._faults)
-        about = "1 for the state that an engine is in."
-        yield one_of("agentworld_engine_state", about, "engine", self._states(), get_args(State))
-        told = {"digest": self._simulator}
-        yield InfoMetricFamily("agentworld_simulator", "The simulator that is served.", told)
+            about = "Episodes that are open, whichever replica opened them."
+            told = _keyed(self._open_episodes())
+            yield gauge("agentworld_open_episodes", about, ("simulator",), told)
+        yield counter("agentworld_refusals", "Requests refused.", ("kind",), _keyed(self._refusals))
+        yield counter("agentworld_faults", "Requests that failed.", ("kind",), _keyed(self._faults))
+        served = self._states.copy()
+        about, labels = "1 for the state that an engine is in.", ("simulator", "engine", "state")
+        yield gauge("agentworld_engine_state", about, labels, _states(served))
+        info = InfoMetricFamily("agentworld_simulator", "A simulator that is served.")
+        for simulator in served:
+            info.add_metric((), {"simulator": simulator})
+        yield info
         build = {"version": __version__, "python": platform.python_version()}
         yield InfoMetricFamily("agentworld_build", "What the service runs on.", build)
+
+    def _open_episodes(self) -> Mapping[Digest, int]:
+        """Of what is served, and of whatever had one when it was asked before: 0 is told too."""
+        known = dict.fromkeys((*self._states.copy(), *self._open), 0)
+        self._open = known | dict(self._ask_open())
+        return self._open
+
+
+def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
+    def each(values: Callable[[Counts], Mapping[str, float]]) -> dict[tuple[str, ...], float]:
+        return {
+            (simulator, value): count
+            for simulator, counted in counts.items()
+            for value, count in values(counted).items()
+        }
+
+    label = "simulator"
+    yield counter("agentworld_steps", "Steps answered.", (label, "door"), each(lambda c: c.steps))
+    about = "How long steps were where."
+    durations: dict[tuple[str, ...], Durations] = {
+        (simulator, phase): spent
+        for simulator, counted in counts.items()
+        for phase, spent in counted.durations.items()
+    }
+    yield histogram("agentworld_step_duration_seconds", about, (label, "phase"), durations)
+    about = "Tokens of the steps answered."
+    yield counter("agentworld_tokens", about, (label, "kind"), each(lambda c: c.tokens))
+    begun = _keyed({simulator: counted.begun for simulator, counted in counts.items()})
+    yield counter("agentworld_episodes_begun", "Episodes opened.", (label,), begun)
+    ended = each(lambda c: c.ended)
+    yield counter("agentworld_episodes_ended", "Episodes ended.", (label, "reason"), ended)
+
+
+def _keyed(counts: Mapping[str, float]) -> dict[tuple[str, ...], float]:
+    return {(value,): count for value, count in counts.items()}
+
+
+def _states(served: Mapping[Digest, States]) -> dict[tuple[str, ...], float]:
+    return {
+        (simulator, engine, state): float(state == now)
+        for simulator, states in served.items()
+        for engine, now in states().items()
+        for state in get_args(State)
+    }

@@ -11,12 +11,15 @@ from agentworld.records.message import Message
 class OpenEpisode:
     """One episode as a replica goes on with it."""
 
-    __slots__ = ("closed", "head", "history", "id", "lock", "opening", "record", "steps")
+    __slots__ = (
+        *("closed", "head", "history", "id", "lock", "opening", "record", "simulator", "steps"),
+    )
 
     def __init__(
         self, episode: Episode, history: list[Message], record: tuple[EpisodeStep, ...]
     ) -> None:
         self.id = episode.id
+        self.simulator = episode.simulator
         self.opening = episode.opened_with
         self.head = episode.head
         self.closed = episode.closed

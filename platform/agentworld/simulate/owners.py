@@ -1,33 +1,35 @@
-"""Whose things are, and how many somebody has. Nothing else of them is read: it would tell."""
+"""Whose things are, and which simulator's. Nothing else of them is read: it would tell."""
 
 import asyncio
 
 from agentworld.errors import NotFound
 from agentworld.ledger import Ledger
+from agentworld.ledger.reading import Owner
 from agentworld.simulate.allowance import Kind
 
 _MOST_KNOWN = 100_000
 
 
 class Owners:
-    """What a ledger says of tenants; whose a run is never changes, and is asked once."""
+    """What a ledger says of runs; whose a run is never changes, and is asked once."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._tenants: dict[str, str] = {}
+        self._owners: dict[str, Owner] = {}
 
-    async def tenant_of(self, run: str) -> str:
-        """Raises NotFound."""
-        tenant = self._tenants.get(run)
-        if tenant is None:
-            tenant = self._tenants[run] = await asyncio.to_thread(self._ledger.tenant, run)
-            if len(self._tenants) > _MOST_KNOWN:
-                del self._tenants[next(iter(self._tenants))]
-        return tenant
+    async def of(self, run: str) -> Owner:
+        """The tenant and the simulator of a run; raises NotFound."""
+        owner = self._owners.get(run)
+        if owner is None:
+            owner = self._owners[run] = await asyncio.to_thread(self._ledger.owner, run)
+            if len(self._owners) > _MOST_KNOWN:
+                del self._owners[next(iter(self._owners))]
+        return owner
 
     def knows(self, run: str, tenant: str) -> bool:
-        """Whether it was asked before and said so."""
-        return self._tenants.get(run) == tenant
+        """Whether it was asked before and said that the run is this tenant's."""
+        owner = self._owners.get(run)
+        return owner is not None and owner.tenant == tenant
 
     async def run_of(self, episode: str) -> str:
         """Raises NotFound."""
@@ -43,6 +45,6 @@ class Owners:
         """Whether a run, or an episode, of this name is the tenant's."""
         try:
             run = name if kind == "runs" else await self.run_of(name)
-            return await self.tenant_of(run) == tenant
+            return (await self.of(run)).tenant == tenant
         except NotFound:
             return False

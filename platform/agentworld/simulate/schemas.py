@@ -37,7 +37,8 @@ HealthStatus = Literal["healthy", "degraded", "unhealthy"]
 class Health(Record):
     """The service listens and has verified its files; the status is its engines'."""
 
-    simulator: Digest
+    simulator: Digest | None
+    """Null where the service has many."""
     status: HealthStatus
 
 

@@ -23,12 +23,14 @@ _Keys = TypeVar("_Keys")
 
 
 class Sealer:
-    """Signs for one simulator. Calls block; several replicas may seal the same run."""
+    """Signs the logs of one simulator, or of all. Calls block; several replicas may seal the same
+    run.
+    """
 
     def __init__(
         self,
         ledger: Ledger,
-        simulator: Digest,
+        simulator: Digest | None,
         signer: Callable[[], Signer],
         second_store: WriteOnce,
         *,
@@ -93,9 +95,8 @@ class Sealer:
             tree = self._trees.setdefault(run, MerkleTree())
             for entry in self._ledger.log(run, after=len(tree)):
                 tree.append(entry.body)
-            return RunCheckpoint(
-                run=run, simulator=self._simulator, length=len(tree), root=tree.root
-            )
+            simulator = self._ledger.owner(run).simulator
+            return RunCheckpoint(run=run, simulator=simulator, length=len(tree), root=tree.root)
 
 
 def _read(keys: Callable[[], _Keys]) -> _Keys:

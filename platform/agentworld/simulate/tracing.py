@@ -51,36 +51,50 @@ class InCallersTrace:
             context.detach(token)
 
 
-def traced(
-    engine: Engine,
-    manifest: SimulatorManifest,
-    model: str,
-    settings: TracingSettings,
-    exporter: SpanExporter | None = None,
-) -> Engine:
-    """The engine with a span for each request; the engine itself where nobody takes spans.
+class Spans:
+    """The spans of a process, where somebody takes them; `only` is its simulator if it has one.
 
     They are sent in the background. Who is not there to take them is told in a warning and holds
     nothing up.
     """
-    if not settings.is_on:
-        return engine
-    provider = TracerProvider(resource=_resource(manifest.digest))
-    provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
-    return TracedEngine(
-        engine,
-        provider.get_tracer("agentworld", __version__),
-        provider=manifest.engine.kind,
-        model=model,
-        simulator=manifest.digest,
-        with_content=settings.instrumentation_genai_capture_message_content,
-        flush=provider.shutdown,
-    )
+
+    def __init__(
+        self,
+        settings: TracingSettings,
+        *,
+        only: Digest | None = None,
+        exporter: SpanExporter | None = None,
+    ) -> None:
+        self._with_content = settings.instrumentation_genai_capture_message_content
+        self._provider: TracerProvider | None = None
+        if settings.is_on:
+            self._provider = TracerProvider(resource=_resource(only))
+            self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
+
+    def of(self, engine: Engine, manifest: SimulatorManifest, model: str) -> Engine:
+        """The engine with a span for each request, which names its simulator; or as it is."""
+        provider = self._provider
+        if provider is None:
+            return engine
+        return TracedEngine(
+            engine,
+            provider.get_tracer("agentworld", __version__),
+            provider=manifest.engine.kind,
+            model=model,
+            simulator=manifest.digest,
+            with_content=self._with_content,
+            flush=provider.force_flush,
+        )
+
+    def joined(self, app: ASGIApp) -> ASGIApp:
+        """The app within its callers' traces; or as it is."""
+        return app if self._provider is None else InCallersTrace(app)
 
 
-def _resource(simulator: Digest) -> Resource:
+def _resource(only: Digest | None) -> Resource:
     """OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win."""
     ours = {"service.name": "agentworld-simulator", "service.version": __version__}
+    simulator = {} if only is None else {"agentworld.simulator.digest": only}
     told = Resource.create().attributes
     named = {k: v for k, v in told.items() if not str(v).startswith("unknown_service")}
-    return Resource({**ours, "agentworld.simulator.digest": simulator, **named})
+    return Resource({**ours, **simulator, **named})

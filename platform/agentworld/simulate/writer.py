@@ -16,38 +16,39 @@ _MOST_IN_A_GROUP = 512
 _QUIET_TURNS = 4
 
 
+Tell = Callable[[], None]
+
+
 class _Waiting(NamedTuple):
     writes: tuple[Write, ...]
     written: asyncio.Future[None]
+    tell: Tell | None
 
 
 class Writer:
     """Writes in groups, in a thread; `append` writes all of a group or nothing."""
 
-    def __init__(
-        self,
-        append: Callable[[Sequence[Write]], None],
-        tell: Callable[[Sequence[Write]], None] = lambda writes: None,
-    ) -> None:
-        """`tell` hears of what is durable, in the event loop, before whoever waits for it."""
+    def __init__(self, append: Callable[[Sequence[Write]], None]) -> None:
         self._append = append
-        self._tell = tell
         self._waiting: list[_Waiting] = []
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
 
-    async def write(self, *writes: Write) -> None:
+    async def write(self, *writes: Write, tell: Tell | None = None) -> None:
         """Returns when all of these are durable together; raises what `append` raises for them."""
-        await self.submit(*writes)
+        await self.submit(*writes, tell=tell)
 
-    def submit(self, *writes: Write) -> asyncio.Future[None]:
-        """Done when all of these, and all before, are written; they are so whoever waits for it."""
+    def submit(self, *writes: Write, tell: Tell | None = None) -> asyncio.Future[None]:
+        """Done when all of these, and all before, are written; they are so whoever waits for it.
+
+        `tell` is called once they are durable, in the event loop and before whoever waits for it.
+        """
         if self._task is None or self._task.done():
             # Asked for once a group, and not for each step.
             self._loop = asyncio.get_running_loop()
             self._task = self._loop.create_task(self._write_all())
         written: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(_Waiting(writes, written))
+        self._waiting.append(_Waiting(writes, written, tell))
         return written
 
     async def close(self) -> None:
@@ -86,9 +87,9 @@ class Writer:
         gone = isinstance(failure, StoreError) and failure.retryable
         if failure is not None and len(group) > 1 and not gone:
             return False
-        if failure is None:
-            self._tell(writes)
         for waiting in group:
+            if waiting.tell is not None and failure is None:
+                waiting.tell()
             _settle(waiting.written, failure)
         return True
 

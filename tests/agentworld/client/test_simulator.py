@@ -8,9 +8,16 @@ import make
 from agentworld.client.simulator import SIMULATOR_HEADER, SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog, read_trajectory
 from agentworld.errors import InputError, SimulatorError, StoreError
-from agentworld.records.episode import EpisodeOpening, ResetResult, StepResult, text_digest
+from agentworld.records.episode import (
+    Episode,
+    EpisodeOpening,
+    ResetResult,
+    StepResult,
+    text_digest,
+)
 from agentworld.records.run import AgentRun, OpenedRun, RunOpening
 from agentworld.records.trajectory_log import Sampled, TrajectoryBegin, TrajectoryEnd
+from agentworld.simulate.schemas import write_episode
 
 OURS, OTHER = make.manifest().digest, make.manifest(control_text="another").digest
 OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))
@@ -162,8 +169,75 @@ def test_an_answer_of_another_simulator_is_an_error():
 
 
 def test_an_answer_that_names_no_simulator_is_an_error():
+    script = Script(RUN, RESET, httpx.Response(204))
+    with pytest.raises(SimulatorError) as caught:
+        ended(script)
+    assert caught.value.kind == "swapped"
+
+
+def ended(script):
+    """An episode that its agent ends at once."""
+
+    async def work():
+        world = client(script)
+        await world.open_run(OPENING)
+        await world.end(await world.reset(make.task()))
+
+    asyncio.run(work())
+
+
+def test_a_simulator_may_be_named_in_the_body_alone():
     unnamed = httpx.Response(200, text=json.dumps(stepped(1)._asdict()))
-    assert failure(Script(RUN, RESET, unnamed), "ls").kind == "swapped"
+    assert play(Script(RUN, RESET, unnamed), "ls")[0].step == 1
+    swapped = httpx.Response(200, text=json.dumps(stepped(1, simulator=OTHER)._asdict()))
+    assert failure(Script(RUN, RESET, swapped), "ls").kind == "swapped"
+
+
+def test_a_failure_may_name_no_simulator_but_not_another_one():
+    error = {"error": {"kind": "not-found", "message": "why", "retryable": False}}
+    assert failure(Script(RUN, RESET, httpx.Response(404, json=error)), "ls").kind == "not-found"
+    swapped = httpx.Response(404, json=error, headers={SIMULATOR_HEADER: OTHER})
+    assert failure(Script(RUN, RESET, swapped), "ls").kind == "swapped"
+
+
+@pytest.mark.parametrize("answer", ["reset", "closed", "episode"])
+def test_every_body_that_names_a_simulator_is_checked(answer):
+    other = Episode.begun("e", OTHER, EpisodeOpening(run="r"))
+    given = {
+        "reset": RESET.model_copy(update={"simulator": OTHER}),
+        "closed": RUN.model_copy(update={"simulator": OTHER}),
+        "episode": respond(200, write_episode(other).decode()),
+    }[answer]
+
+    async def work():
+        world = client(Script(RUN, given))
+        await world.open_run(OPENING)
+        if answer == "closed":
+            await world.close_run(make.digest("final"))
+        elif answer == "reset":
+            await world.reset(make.task())
+        else:
+            await world.episode("e")
+
+    with pytest.raises(SimulatorError) as caught:
+        asyncio.run(work())
+    assert caught.value.kind == "swapped"
+
+
+def test_a_run_reads_the_manifest_of_its_own_simulator():
+    script = Script(make.manifest(), RUN, make.manifest())
+
+    async def work():
+        first = client(script)
+        await first.manifest()
+        world = client(script)
+        await world.open_run(OPENING)
+        await world.manifest()
+
+    asyncio.run(work())
+    assert [request.url.path for request in script.asked] == [
+        *("/manifest", "/runs", f"/simulators/{OURS}/manifest"),
+    ]
 
 
 def test_a_run_is_opened_with_the_expected_simulator_alone():

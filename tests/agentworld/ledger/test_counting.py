@@ -143,8 +143,20 @@ def test_an_episode_is_open_until_it_or_its_run_is_closed(ledger):
     over, *_ = [open_episode(ledger, each) for each in (run, run, run, other)]
     ledger.write([end(over)])
     assert [ledger.num_open_episodes(each) for each in ("acme", "other")] == [2, 1]
-    assert ledger.num_open_episodes_of(SIMULATOR) == 3
-    assert ledger.num_open_episodes_of(make.digest("another simulator")) == 0
     ledger.close_run(run, closing())
     assert ledger.num_open_episodes("acme") == 0
-    assert ledger.num_open_episodes_of(SIMULATOR) == 1
+
+
+def test_open_episodes_are_counted_for_each_simulator_or_for_one(ledger):
+    second = make.digest("another simulator")
+    run, other = opened(ledger, "acme"), opened(ledger, "other")
+    third = ledger.open_run(OPENING, second).id
+    over, *_ = [open_episode(ledger, each) for each in (run, run, other)]
+    open_episode(ledger, third, second)
+    ledger.write([end(over)])
+    assert ledger.open_episodes() == {SIMULATOR: 2, second: 1}
+    assert ledger.open_episodes(second) == {second: 1}
+    ledger.close_run(run, closing())
+    ledger.close_run(third, closing())
+    assert ledger.open_episodes() == {SIMULATOR: 1}
+    assert ledger.open_episodes(second) == {}

@@ -285,6 +285,18 @@ def test_an_episode_is_idle_since_its_last_step_or_its_opening(ledger):
     assert ledger.idle_episodes(SIMULATOR, before) == []
 
 
+def test_idle_episodes_and_logs_that_grew_are_one_simulators_or_all(ledger):
+    second, before = make.digest("another simulator"), time.time() + 60
+    runs = {each: ledger.open_run(OPENING, each).id for each in (SIMULATOR, second)}
+    idle = {each: open_episode(ledger, run, each).id for each, run in runs.items()}
+    for each in runs:
+        assert ledger.unsealed(each) == [runs[each]]
+        assert [end.episode for end in ledger.idle_episodes(each, before)] == [idle[each]]
+        assert ledger.owner(runs[each]) == ("local", each)
+    assert sorted(ledger.unsealed()) == sorted(runs.values())
+    assert {end.episode for end in ledger.idle_episodes(None, before)} == set(idle.values())
+
+
 def test_an_alias_means_what_it_was_last_set_to_and_its_history_stays(ledger):
     ledger.aliases.set("stable", SIMULATOR, "ada")
     ledger.aliases.set("stable", make.digest("next"), "bob")

@@ -89,7 +89,7 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
             WriteOnce(str(tmp_path / "checkpoints")),
             step_keys=partial(load_trusted, tmp_path / "keys" / STEP_KEYS),
         )
-        app = create_app(pinned, engine, opened, sealer, access, states=states)
+        app = create_app(*make_service.of_one(pinned, engine, opened, states), sealer, access)
         return Served(engine, opened, httpx.ASGITransport(app, raise_app_exceptions=False))
 
     url = make_ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}")

@@ -118,7 +118,7 @@ def test_every_route_turns_away_who_comes_without_a_credential_but_health(two):
     found = sorted(routes(app.routes))
     assert {path for _, path in found} >= set(app.openapi()["paths"])
     for method, path in [*found, ("GET", "/nowhere"), ("PUT", "/runs"), ("OPTIONS", "/steps")]:
-        where = path.format(run=two.run, episode=two.episode, model=MODEL)
+        where = path.format(run=two.run, episode=two.episode, model=MODEL, simulator=MODEL)
         for who in (None, "nobody-agent"):
             status, kind = turned_away(two, who, method, where)
             wanted = (200, None) if path == "/health" else (401, "unauthorised")
@@ -146,7 +146,7 @@ def test_the_table_holds_every_route_that_names_a_run_or_an_episode(two):
     paths = {
         (method, path)
         for method, path in routes(two.served.transport.app.routes)
-        if "{" in path and method not in ("HEAD", "WEBSOCKET")
+        if ("{run}" in path or "{episode}" in path) and method not in ("HEAD", "WEBSOCKET")
     }
     table = {(method, path.partition("?")[0]) for method, path in NAMING}
     assert table - paths == {("POST", "/episodes"), ("POST", "/steps")}

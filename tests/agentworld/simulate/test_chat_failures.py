@@ -257,6 +257,7 @@ def test_steps_and_refusals_are_counted_under_this_door(opened):
         with pytest.raises(openai.APIStatusError):
             chat(served, run, LS, **wrong)
     told = served.http("GET", "/metrics").text
-    assert 'agentworld_steps_total{door="openai"} 1.0' in told
+    labels = f'door="openai",simulator="{make.manifest().digest}"'
+    assert f"agentworld_steps_total{{{labels}}} 1.0" in told
     for kind in ("not-found", "input"):
         assert re.search(f'agentworld_refusals_total{{.*"{kind}".*}} 1.0', told)

@@ -36,10 +36,13 @@ def run_of(http):
 
 
 def told(http):
-    """Every sample by its name and the values of its labels."""
+    """Every sample by its name and the values of its labels, but for the one simulator's digest."""
     families = text_string_to_metric_families(http.get("/metrics").text)
     return {
-        (sample.name.removeprefix("agentworld_"), *sample.labels.values()): sample.value
+        (
+            sample.name.removeprefix("agentworld_"),
+            *(value for value in sample.labels.values() if value != SIMULATOR),
+        ): sample.value
         for family in families
         for sample in family.samples
     }
@@ -67,7 +70,7 @@ def test_steps_are_counted_by_their_door_and_once(http):
     )
     assert found["tokens_total", "output"] == 3 * len("[0] ~")
     assert found["tokens_total", "input"] > 0
-    assert found["simulator_info", SIMULATOR] == 1
+    assert found["simulator_info",] == 1
 
 
 def test_a_replay_was_never_at_an_engine(http):

@@ -16,13 +16,15 @@ import make
 import prometheus
 from agentworld.engine.process import LOOPBACK
 from agentworld.records.usage import Usage
-from agentworld.simulate.metrics import Metrics, Timings
+from agentworld.simulate.counts import Timings
+from agentworld.simulate.metrics import Metrics
 from waiting import wait_for
 
 FILE = Path(__file__).parents[3] / "docs/operate/grafana.json"
 DASHBOARD = json.loads(FILE.read_text())
 QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 ALERTS = re.findall(r"^- `(.+?)`", FILE.with_name("metrics.md").read_text(), re.M)
+SIMULATOR = make.digest("simulator")
 OF_THE_SERVER = {"instance", "job"}
 """Labels that Prometheus adds to what it scrapes."""
 
@@ -30,7 +32,9 @@ OF_THE_SERVER = {"instance", "job"}
 @pytest.fixture
 def metrics() -> Metrics:
     states = {"http://one": "closed", "http://other": "open"}
-    return Metrics(make.digest("simulator"), open_episodes=lambda: 3, states=lambda: states)
+    made = Metrics(lambda: {SIMULATOR: 3})
+    made.serve(SIMULATOR, lambda: states)
+    return made
 
 
 @contextmanager
@@ -72,6 +76,7 @@ def meets(labels: dict[str, str], conditions: str) -> bool:
     """Whether a series is one of these, whatever Prometheus calls its instance."""
     for name, sign, wanted in re.findall(r'(\w+)(=~|=)"(.*?)"', conditions):
         pattern = wanted if sign == "=~" else re.escape(wanted)
+        pattern = re.sub(r"\$\w+", ".*", pattern)  # whatever was chosen at the top
         if name not in OF_THE_SERVER and not re.fullmatch(pattern, labels.get(name, "")):
             return False
     return True
@@ -116,11 +121,11 @@ def covered(x: int, y: int, w: int, h: int) -> list[tuple[int, int]]:
 
 @pytest.mark.slow
 def test_a_real_prometheus_answers_every_panel(metrics, tmp_path):
-    chosen = {"$instance": ".*", "$__rate_interval": "5s"}
+    chosen = {"$instance": ".*", "$simulator": ".*", "$__rate_interval": "5s"}
     queries = [re.sub(r"\$\w+", lambda match: chosen[match[0]], query) for query in QUERIES]
 
     def answers(query: str) -> bool:
-        metrics.stepped("http", Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
+        metrics.of(SIMULATOR).stepped("http", Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
         values = server.values(query)
         return bool(values) and all(map(math.isfinite, values))
 

@@ -217,8 +217,8 @@ STRANGE = [
 @pytest.mark.parametrize("host", LOCAL)
 def test_locally_a_page_of_this_machine_is_answered(here, host):
     headers = {"host": host, "origin": f"http://{host}"}
-    assert here.get("/manifest", headers=headers).status_code == 200
-    with here.websocket_connect("/runs/x/ws", headers=headers) as socket:
+    run = here.post("/runs", json=OPENING, headers=headers).json()["run"]["id"]
+    with here.websocket_connect(f"/runs/{run}/ws", headers=headers) as socket:
         socket.send_json({"type": "state"})
         assert socket.receive_json()["type"] == "state"
 

@@ -13,19 +13,28 @@ from prometheus_client.parser import text_string_to_metric_families
 import make
 import prometheus
 from agentworld.engine.breaker import State
-from agentworld.errors import AccessFailure, EngineFailure
+from agentworld.errors import AccessFailure, EngineFailure, StoreError
 from agentworld.records.usage import Usage
-from agentworld.simulate.metrics import Fault, Metrics, Refusal, Timings
+from agentworld.simulate.counts import Timings
+from agentworld.simulate.metrics import Fault, Metrics, Refusal
 
 DOCS = Path(__file__).parents[3] / "docs/operate/metrics.md"
 STATES = {"http://one": "closed", "http://other": "open"}
-FREE = {"engine", "digest", "version", "python", "le"}
+SIMULATOR, OTHER = make.digest("simulator"), make.digest("other")
+FREE = {"engine", "simulator", "version", "python", "le"}
 """Labels whose values are not ours to list."""
+SHARED = {
+    f"agentworld_{name}"
+    for name in ("refusals_total", "faults_total", "build_info", "engine_state")
+}
+"""What is not each simulator's, or is named after its engine's addresses."""
 
 
-def new(**told) -> Metrics:
-    known = {"open_episodes": lambda: 3, "states": lambda: STATES}
-    return Metrics(make.digest("simulator"), **{**known, **told})
+def new(open_episodes=lambda: {SIMULATOR: 3}, states=lambda: STATES) -> Metrics:
+    """Of a process that serves one simulator."""
+    metrics = Metrics(open_episodes)
+    metrics.serve(SIMULATOR, states)
+    return metrics
 
 
 def families(metrics: Metrics):
@@ -33,18 +42,24 @@ def families(metrics: Metrics):
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
-    """The value of each series, by its name and the values of its labels."""
-    found = [sample for family in families(metrics) for sample in family.samples]
-    return {(sample.name, *sample.labels.values()): sample.value for sample in found}
+    """The value of each series, by its name and the values of its labels, but for SIMULATOR."""
+    return {
+        (sample.name, *(value for value in sample.labels.values() if value != SIMULATOR)): (
+            sample.value
+        )
+        for family in families(metrics)
+        for sample in family.samples
+    }
 
 
 def busy(metrics: Metrics) -> None:
     """Does one of everything."""
+    counts = metrics.of(SIMULATOR)
     for door in ("http", "openenv", "openai", "mcp"):
-        metrics.stepped(door, Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
-    metrics.began()
+        counts.stepped(door, Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
+    counts.begin()
     for reason in ("done", "limit", "closed", "expired"):
-        metrics.ended(reason)
+        counts.end(reason)
     for kind in get_args(Refusal):
         metrics.refused(kind)
     for kind in get_args(Fault):
@@ -53,8 +68,9 @@ def busy(metrics: Metrics) -> None:
 
 def test_a_step_counts_for_its_door_its_phases_and_its_tokens():
     metrics = new()
-    metrics.stepped("openenv", Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
-    metrics.stepped("openenv", Timings(0.002, 0.3, 0.003, 0.305), Usage(100, 0, 5))
+    counts = metrics.of(SIMULATOR)
+    counts.stepped("openenv", Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
+    counts.stepped("openenv", Timings(0.002, 0.3, 0.003, 0.305), Usage(100, 0, 5))
     told = samples(metrics)
     assert told["agentworld_steps_total", "openenv"] == 2
     assert told["agentworld_steps_total", "http"] == 0
@@ -66,7 +82,7 @@ def test_a_step_counts_for_its_door_its_phases_and_its_tokens():
 
 def test_a_step_that_was_never_at_an_engine_is_not_counted_as_a_quick_one():
     metrics = new()
-    metrics.stepped("http", Timings(ledger=0.003, total=0.004))
+    metrics.of(SIMULATOR).stepped("http", Timings(ledger=0.003, total=0.004))
     told = samples(metrics)
     counts = [told["agentworld_step_duration_seconds_count", phase] for phase in Timings._fields]
     assert counts == [0, 0, 1, 1]
@@ -75,7 +91,7 @@ def test_a_step_that_was_never_at_an_engine_is_not_counted_as_a_quick_one():
 def test_a_bucket_holds_what_took_as_long_as_its_bound_or_less():
     metrics = new()
     for seconds in (0.0, 0.1, 0.11, 9_999.0):
-        metrics.stepped("http", Timings(total=seconds))
+        metrics.of(SIMULATOR).stepped("http", Timings(total=seconds))
     told = samples(metrics)
     bounds = ("0.0001", "0.05", "0.1", "0.25", "120.0", "+Inf")
     counts = [told["agentworld_step_duration_seconds_bucket", bound, "total"] for bound in bounds]
@@ -84,9 +100,9 @@ def test_a_bucket_holds_what_took_as_long_as_its_bound_or_less():
 
 def test_episodes_are_counted_as_they_begin_and_end():
     metrics = new()
-    metrics.began()
-    metrics.began()
-    metrics.ended("expired", 2)
+    metrics.of(SIMULATOR).begin()
+    metrics.of(SIMULATOR).begin()
+    metrics.of(SIMULATOR).end("expired", 2)
     told = samples(metrics)
     assert told["agentworld_episodes_begun_total",] == 2
     assert told["agentworld_episodes_ended_total", "expired"] == 2
@@ -94,7 +110,7 @@ def test_episodes_are_counted_as_they_begin_and_end():
 
 def test_what_is_so_only_now_is_asked_for_at_each_scrape():
     states, numbers = dict(STATES), iter([1, 5])
-    metrics = new(open_episodes=lambda: next(numbers), states=lambda: states)
+    metrics = new(lambda: {SIMULATOR: next(numbers)}, lambda: states)
     assert samples(metrics)["agentworld_open_episodes",] == 1
     states["http://one"] = "half-open"
     told = samples(metrics)
@@ -104,7 +120,38 @@ def test_what_is_so_only_now_is_asked_for_at_each_scrape():
 
 
 def test_the_simulator_is_named_by_its_digest():
-    assert samples(new())["agentworld_simulator_info", make.digest("simulator")] == 1
+    (info,) = (each for each in families(new()) if each.name == "agentworld_simulator_info")
+    assert [(each.labels, each.value) for each in info.samples] == [({"simulator": SIMULATOR}, 1)]
+
+
+def test_each_simulator_of_a_process_is_counted_apart_and_told_from_its_first_moment_on():
+    metrics = new()
+    before = samples(metrics)
+    metrics.serve(OTHER, lambda: {"http://third": "closed"})
+    metrics.of(SIMULATOR).stepped("http", Timings(total=0.1))
+    told = samples(metrics)
+    assert told["agentworld_steps_total", "http"] == 1
+    assert told["agentworld_steps_total", "http", OTHER] == 0
+    assert told["agentworld_engine_state", "http://third", OTHER, "closed"] == 1
+    own = {frozenset({*key, OTHER}) for key in before if key[0] not in SHARED}
+    assert own - set(map(frozenset, told)) == set()
+
+
+def test_open_episodes_are_told_of_simulators_that_are_not_served_here_until_they_have_none():
+    open_now = [{OTHER: 2}, {}]
+    metrics = new(lambda: open_now.pop(0))
+    first, second = samples(metrics), samples(metrics)
+    assert (first["agentworld_open_episodes",], first["agentworld_open_episodes", OTHER]) == (0, 2)
+    assert second["agentworld_open_episodes", OTHER] == 0
+
+
+def test_without_the_ledger_the_rest_is_told():
+    def gone():
+        raise StoreError("gone")
+
+    told = samples(new(gone))
+    assert ("agentworld_open_episodes",) not in told
+    assert told["agentworld_steps_total", "http"] == 0
 
 
 def test_a_refusal_and_a_fault_are_counted_apart_by_whoever_tells_them():
@@ -137,7 +184,7 @@ def test_a_service_has_the_same_series_from_its_first_moment_on():
 
 def test_two_services_of_one_process_count_apart():
     one, other = new(), new()
-    one.began()
+    one.of(SIMULATOR).begin()
     assert samples(other)["agentworld_episodes_begun_total",] == 0
 
 
@@ -151,10 +198,11 @@ def test_a_scrape_gets_the_form_that_it_asks_for():
 
 
 def test_a_step_costs_a_few_microseconds_of_the_processor():
-    metrics, timings, usage = new(), Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10)
+    timings, usage = Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10)
+    counts = new().of(SIMULATOR)
 
     def count() -> None:
-        metrics.stepped("http", timings, usage)
+        counts.stepped("http", timings, usage)
 
     times = timeit.repeat(count, timer=time.process_time, number=1_000, repeat=20)
     assert min(times) / 1_000 < 5e-6

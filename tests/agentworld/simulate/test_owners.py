@@ -52,15 +52,15 @@ def test_what_is_open_is_counted_for_each_tenant(ledger):
 def test_whose_a_run_is_is_asked_once_and_the_oldest_is_forgotten(ledger, monkeypatch):
     monkeypatch.setattr(owners, "_MOST_KNOWN", 2)
     runs = [ledger.open_run(OPENING, SIMULATOR, None, "acme").id for _ in range(3)]
-    asked, tenant = [], ledger.tenant
-    monkeypatch.setattr(ledger, "tenant", lambda run: asked.append(run) or tenant(run))
+    asked, owner = [], ledger.owner
+    monkeypatch.setattr(ledger, "owner", lambda run: asked.append(run) or owner(run))
     known = Owners(ledger)
     for run in (*runs, runs[2], runs[1], runs[0]):
-        assert ask(known.tenant_of(run)) == "acme"
+        assert ask(known.of(run)) == ("acme", SIMULATOR)
     assert asked == [*runs, runs[0]]
 
 
 def test_what_is_not_there_is_nobodys(ledger):
-    for question in (Owners(ledger).tenant_of("gone"), Owners(ledger).run_of("gone")):
+    for question in (Owners(ledger).of("gone"), Owners(ledger).run_of("gone")):
         with pytest.raises(NotFound):
             ask(question)

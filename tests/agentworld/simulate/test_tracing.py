@@ -10,7 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 import make
 from agentworld.engine.fake import FakeEngine
 from agentworld.records.simulator import Sampling
-from agentworld.simulate.tracing import InCallersTrace, TracingSettings, traced
+from agentworld.simulate.tracing import InCallersTrace, Spans, TracingSettings
 
 MANIFEST = make.manifest()
 ENGINE = FakeEngine(lambda _: "kolu")
@@ -40,13 +40,20 @@ def collector():
         server.server_close()
 
 
-def ask(engine):
+def ask(*engines):
     async def work():
         message = {"role": "user", "content": "ls"}
-        await engine.complete([message], Sampling(), affinity="episode-1")
-        await engine.close()
+        for engine in engines:
+            await engine.complete([message], Sampling(), affinity="episode-1")
+            await engine.close()
 
     asyncio.run(work())
+
+
+def traced(*manifests, only=None):
+    """Engines of one process, each of its own simulator."""
+    spans = Spans(TracingSettings(), only=only)
+    return [spans.of(ENGINE, manifest, "world") for manifest in manifests or (MANIFEST,)]
 
 
 def told(attributes):
@@ -54,7 +61,9 @@ def told(attributes):
 
 
 def test_without_somebody_who_takes_spans_there_are_none():
-    assert traced(ENGINE, MANIFEST, "world", TracingSettings()) is ENGINE
+    spans = Spans(TracingSettings())
+    assert spans.of(ENGINE, MANIFEST, "world") is ENGINE
+    assert spans.joined(ask) is ask
 
 
 @pytest.mark.parametrize("name", ["EXPORTER_OTLP_ENDPOINT", "EXPORTER_OTLP_TRACES_ENDPOINT"])
@@ -68,7 +77,7 @@ def test_opentelemetrys_own_variables_switch_spans_on(monkeypatch, name):
 def test_a_collector_gets_a_span_of_each_request_named_after_the_simulator(monkeypatch):
     with collector() as (url, taken):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
-        ask(traced(ENGINE, MANIFEST, "world", TracingSettings()))
+        ask(*traced(only=MANIFEST.digest))
     (spans,) = (each for request in taken for each in request.resource_spans)
     ours = told(spans.resource.attributes)
     assert ours["service.name"] == "agentworld-simulator"
@@ -77,10 +86,23 @@ def test_a_collector_gets_a_span_of_each_request_named_after_the_simulator(monke
     assert told(span.attributes)["gen_ai.conversation.id"] == "episode-1"
 
 
+def test_in_a_process_of_many_simulators_each_span_names_its_own_and_the_process_none(monkeypatch):
+    other = make.manifest(control_text="another")
+    with collector() as (url, taken):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+        ask(*traced(MANIFEST, other))
+    resources = [each for request in taken for each in request.resource_spans]
+    spans = [span for each in resources for span in each.scope_spans[0].spans]
+    named = [told(span.attributes)["agentworld.simulator.digest"] for span in spans]
+    assert named == [MANIFEST.digest, other.digest]
+    key = "agentworld.simulator.digest"
+    assert not any(key in told(each.resource.attributes) for each in resources)
+
+
 def test_a_collector_that_is_gone_holds_nothing_up(monkeypatch, caplog):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.2")
-    ask(traced(ENGINE, MANIFEST, "world", TracingSettings()))
+    ask(*traced())
     assert "Failed to export" in caplog.text
 
 
@@ -88,7 +110,7 @@ def test_the_names_that_opentelemetry_was_given_win(monkeypatch):
     with collector() as (url, taken):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         monkeypatch.setenv("OTEL_SERVICE_NAME", "blue")
-        ask(traced(ENGINE, MANIFEST, "world", TracingSettings()))
+        ask(*traced())
     assert told(taken[0].resource_spans[0].resource.attributes)["service.name"] == "blue"
 
 

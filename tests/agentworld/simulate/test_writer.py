@@ -117,3 +117,25 @@ def test_a_writer_that_nobody_waits_for_still_writes():
 
     asyncio.run(work())
     assert [write.step.number for write in stored] == [1, 2]
+
+
+def test_of_what_is_durable_somebody_is_told_before_who_waits_and_of_nothing_else():
+    heard = []
+
+    def append(writes):
+        if any(write.step.number == 2 for write in writes):
+            raise Conflict("step 2 is there already")
+
+    async def write(writer, number):
+        await writer.write(step(number), tell=lambda: heard.append(f"told {number}"))
+        heard.append(f"written {number}")
+
+    async def work():
+        writer = Writer(append)
+        forgotten, *others = (asyncio.create_task(write(writer, number)) for number in (1, 2, 3))
+        await asyncio.sleep(0)
+        forgotten.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    asyncio.run(work())
+    assert heard == ["told 1", "told 3", "written 3"]

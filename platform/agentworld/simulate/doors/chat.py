@@ -60,7 +60,7 @@ class _Route(APIRoute):
 # A coroutine, for FastAPI calls anything else in a thread.
 async def _entrance(request: Request) -> Entrance:
     """The service as this caller sees it."""
-    return Entrance(request.app.state.house, request.scope["caller"], "openai")
+    return Entrance(request.scope, "openai")
 
 
 Entered = Annotated[Entrance, Depends(_entrance)]
@@ -115,7 +115,7 @@ async def complete(
 
     Of the one that `metadata.episode` or the header names, else of a new one with this one step.
     """
-    service = await entered.simulator_of(run)
+    service = await entered.service_of(run)
     check_model(asked.model, service.digest)
     check_pinned(service.manifest.sampling, asked)
     episode = named(x_agentworld_episode, asked)

@@ -8,6 +8,7 @@ from fastapi.responses import PlainTextResponse
 from pydantic import StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
+from agentworld.records.base import Digest
 from agentworld.records.episode import EpisodeOpening, ResetResult
 from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
@@ -24,6 +25,8 @@ from agentworld.simulate.schemas import (
     write_episode,
     write_step,
 )
+from agentworld.simulate.service import SimulatorService
+from agentworld.simulate.simulators import Simulators
 
 # Operations are named as the functions below, so that a link to one outlives its address.
 router = APIRouter(generate_unique_id_function=lambda route: route.name)
@@ -46,7 +49,7 @@ _STEP_BODY = {
 # A coroutine, for FastAPI calls anything else in a thread.
 async def entrance(request: Request) -> Entrance:
     """The service as this caller sees it."""
-    return Entrance(request.app.state.house, request.scope["caller"])
+    return Entrance(request.scope)
 
 
 Entered = Annotated[Entrance, Depends(entrance)]
@@ -58,7 +61,7 @@ NewName = Annotated[_Name | SkipJsonSchema[None], Header(description="becomes it
 async def open_run(
     opening: RunOpening, entered: Entered, idempotency_key: NewName = None
 ) -> OpenedRun:
-    """Opens a run with this simulator, and gives its token; the run never moves to another one.
+    """Opens a run with a simulator, and gives its token; the run never moves to another one.
 
     A request that is sent again with its `Idempotency-Key` opens no second run.
     """
@@ -112,10 +115,20 @@ async def close_episode(episode: str, entered: Entered) -> None:
     await entered.close_episode(episode)
 
 
-@router.get("/manifest", response_model=SimulatorManifest, responses=failures(503))
+@router.get("/manifest", response_model=SimulatorManifest, responses=failures(404, 503))
 async def get_manifest(entered: Entered) -> Response:
-    """What this simulator is pinned to: the very bytes that the header's digest is over."""
-    return Response(entered.service.manifest.canonical, media_type=JSON)
+    """What the one simulator is pinned to: the very bytes that the header's digest is over."""
+    return Response((await entered.manifest()).canonical, media_type=JSON)
+
+
+@router.get(
+    "/simulators/{simulator}/manifest",
+    response_model=SimulatorManifest,
+    responses=failures(404, 409, 422, 503),
+)
+async def get_manifest_of(simulator: Digest, entered: Entered) -> Response:
+    """What a simulator is pinned to: the very bytes that the digest is over."""
+    return Response((await entered.manifest(simulator)).canonical, media_type=JSON)
 
 
 @router.get("/metrics", responses=failures(503), response_class=PlainTextResponse)
@@ -123,13 +136,19 @@ async def get_metrics(request: Request, entered: Entered) -> Response:
     """What this replica counts, as Prometheus reads it; for operators."""
     entered.caller.check("operator")
     accept = request.headers.get("accept", "")
-    body, media_type = await asyncio.to_thread(entered.service.metrics.render, accept)
+    render = request.app.state.house.keeper.metrics.render
+    body, media_type = await asyncio.to_thread(render, accept)
     return Response(body, media_type=media_type)
 
 
 @router.get("/health")
 async def get_health(request: Request) -> Health:
     """The service listens; without an engine it answers typed refusals."""
-    states = set(request.app.state.engine_states().values())
-    simulator = request.app.state.house.service.digest
+    simulators: Simulators = request.app.state.house.simulators
+    return health_of(simulators.only, *simulators.connected.values())
+
+
+def health_of(simulator: Digest | None, *services: SimulatorService) -> Health:
+    """How the engines of these are."""
+    states = {state for service in services for state in service.states().values()}
     return Health(simulator=simulator, status=_STATUS[bool(states - {"open"}), "open" in states])

@@ -22,6 +22,7 @@ from agentworld.simulate.doors.openenv_session import Fields, OpenEnvSession, wr
 from agentworld.simulate.doors.patience import Patience
 from agentworld.simulate.entrance import Entrance
 from agentworld.simulate.failures import problem_of
+from agentworld.simulate.metrics import Metrics
 from agentworld.simulate.schemas import Problem
 
 _MOST_BYTES = 4 * 2**20
@@ -47,6 +48,7 @@ class Conversation:
         "_ask_again",
         "_entrance",
         "_known_at",
+        "_metrics",
         "_most_seconds",
         "_patience",
         "_receive",
@@ -56,7 +58,8 @@ class Conversation:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state = scope["app"].state
-        self._entrance = Entrance(state.house, scope["caller"], "openenv")
+        self._entrance = Entrance(scope, "openenv")
+        self._metrics: Metrics = state.house.keeper.metrics
         self._ask_again: Callable[[], Awaitable[Caller]] = scope["ask_again"]
         self._known_at = -math.inf
         self._run: str = scope["path_params"]["run"]
@@ -89,7 +92,7 @@ class Conversation:
             if answer is None:
                 break
             if answer.problem:
-                self._entrance.service.metrics.told(answer.problem)
+                self._metrics.told(answer.problem)
             await self._send({"type": "websocket.send", "text": answer.text})
             if answer.is_last:
                 break
@@ -153,7 +156,7 @@ async def _answer(session: OpenEnvSession, text: str | None) -> _Answer | None:
             case "reset":
                 return _Answer(written("observation", await session.reset(data)))
             case "state":
-                return _Answer(written("state", session.state()))
+                return _Answer(written("state", await session.state()))
             case "close":
                 return None
         raise InputError(f"there is no frame of type {kind!r}; send reset, step or state")

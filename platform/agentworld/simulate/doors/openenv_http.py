@@ -12,7 +12,7 @@ from fastapi import Request as HttpRequest
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agentworld.records.base import Record
-from agentworld.simulate.doors.native import JSON, get_health
+from agentworld.simulate.doors.native import JSON, health_of
 from agentworld.simulate.doors.openenv_session import Fields, OpenEnvSession, shown
 from agentworld.simulate.entrance import Entrance
 from agentworld.simulate.failures import failures
@@ -105,7 +105,7 @@ class Metadata(Record):
 
 # A coroutine, for FastAPI calls anything else in a thread.
 async def _entrance(request: HttpRequest) -> Entrance:
-    return Entrance(request.app.state.house, request.scope["caller"], "openenv")
+    return Entrance(request.scope, "openenv")
 
 
 Entered = Annotated[Entrance, Depends(_entrance)]
@@ -138,7 +138,7 @@ async def state(run: str, entered: Entered, episode_id: Annotated[str, Query()])
     return State(**told, step_count=len(found.steps))
 
 
-@router.get("/schema", responses=failures(404, 422, 503))
+@router.get("/schema", responses=failures(404, 409, 422, 503))
 async def schema(run: str, entered: Entered) -> Schemas:
     """The JSON schemas of an action, an observation and a state, which are those of every run."""
     await entered.simulator_of(run)
@@ -149,10 +149,10 @@ async def schema(run: str, entered: Entered) -> Schemas:
     )
 
 
-@router.get("/metadata", responses=failures(404, 422, 503))
+@router.get("/metadata", responses=failures(404, 409, 422, 503))
 async def metadata(run: str, entered: Entered) -> Metadata:
     """What this environment is."""
-    manifest = (await entered.simulator_of(run)).manifest
+    manifest = (await entered.service_of(run)).manifest
     domains = ", ".join(manifest.domains) or "any"
     return Metadata(
         name=f"agentworld simulator ({domains})",
@@ -161,11 +161,11 @@ async def metadata(run: str, entered: Entered) -> Metadata:
     )
 
 
-@router.get("/health", responses=failures(404, 422, 503))
-async def health(run: str, entered: Entered, request: HttpRequest) -> Health:
-    """As `/health` says."""
-    await entered.simulator_of(run)
-    return await get_health(request)
+@router.get("/health", responses=failures(404, 409, 422, 503))
+async def health(run: str, entered: Entered) -> Health:
+    """As `/health` says of the run's simulator."""
+    service = await entered.service_of(run)
+    return health_of(service.digest, service)
 
 
 def _answer(told: Fields) -> Response:

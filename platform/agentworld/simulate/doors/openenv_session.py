@@ -57,10 +57,11 @@ class OpenEnvSession:
         self._taken = result.step
         return shown(result)
 
-    def state(self) -> Fields:
+    async def state(self) -> Fields:
         """Which episode, and how far it is."""
         told: Fields = {"episode_id": self._episode, "step_count": self._taken}
-        return {**told, "run": self._run, "simulator": self._entrance.service.digest}
+        simulator = await self._entrance.simulator_of(self._run)
+        return {**told, "run": self._run, "simulator": simulator}
 
     async def _known(self, name: str) -> Episode | None:
         try:

@@ -9,7 +9,8 @@ import asyncio
 import json
 import logging
 import re
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -53,29 +54,55 @@ _log = logging.getLogger(__name__)
 class ToolsDoor:
     """Takes requests while `working`."""
 
-    def __init__(self, simulator: Digest) -> None:
-        server = Server(
-            "agentworld simulator", version=simulator, on_list_tools=_list, on_call_tool=_call
-        )
-        server.middleware = [_told]  # the package's own spans would quote what an agent said
-        # Who may ask from where is the gate's to say, so that no address is checked here.
-        self._manager = StreamableHTTPSessionManager(
-            server, json_response=True, stateless=True, max_request_body_size=_MOST_BYTES
-        )
+    def __init__(self) -> None:
+        self._managers: dict[Digest, StreamableHTTPSessionManager] = {}
+        self._tasks: list[asyncio.Task[None]] = []
         self.route = Route("/episodes/{episode}/mcp", self, methods=["POST"])
 
-    def working(self) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
         """Once in a door's life."""
-        return self._manager.run()
+        async with asyncio.TaskGroup() as self._working:
+            yield
+            for task in self._tasks:
+                task.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await _entrance(scope).tools(_episode(scope))
+            episode = await _entrance(scope).known(_episode(scope))
         except AgentworldError as error:
             count(scope, error)
             await _refused(error)(scope, receive, send)
             return
-        await self._manager.handle_request(scope, receive, send)
+        manager = await self._manager(episode.simulator)
+        await manager.handle_request(scope, receive, send)
+
+    async def _manager(self, simulator: Digest) -> StreamableHTTPSessionManager:
+        """A server has one name for good: each simulator has one of its own."""
+        if simulator not in self._managers:
+            made, is_ready = _managed(simulator), asyncio.Event()
+            self._tasks.append(self._working.create_task(_run(made, is_ready)))
+            await is_ready.wait()
+            self._managers.setdefault(simulator, made)  # somebody else may have been faster
+        return self._managers[simulator]
+
+
+def _managed(simulator: Digest) -> StreamableHTTPSessionManager:
+    server = Server(
+        "agentworld simulator", version=simulator, on_list_tools=_list, on_call_tool=_call
+    )
+    server.middleware = [_told]  # the package's own spans would quote what an agent said
+    # Who may ask from where is the gate's to say, so that no address is checked here.
+    return StreamableHTTPSessionManager(
+        server, json_response=True, stateless=True, max_request_body_size=_MOST_BYTES
+    )
+
+
+async def _run(manager: StreamableHTTPSessionManager, is_ready: asyncio.Event) -> None:
+    """Until it is cancelled."""
+    async with manager.run():
+        is_ready.set()
+        await asyncio.Event().wait()
 
 
 async def _list(ctx: _Asked, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG001  one page
@@ -150,7 +177,7 @@ def _scope(ctx: _Asked) -> Scope:
 
 
 def _entrance(scope: Scope) -> Entrance:
-    return Entrance(scope["app"].state.house, scope["caller"], "mcp")
+    return Entrance(scope, "mcp")
 
 
 def _episode(scope: Scope) -> str:

@@ -1,0 +1,55 @@
+"""The simulator's digest on what it answers."""
+
+from typing import cast
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentworld.client.simulator import SIMULATOR_HEADER
+from agentworld.records.base import Digest
+
+_KEY = "agentworld.answering"
+
+
+class Answering:
+    """Which simulator a request turned out to be about; whoever finds it writes it here."""
+
+    __slots__ = ("simulator",)
+
+    def __init__(self, simulator: Digest | None = None) -> None:
+        self.simulator = simulator
+
+    @classmethod
+    def of(cls, scope: Scope) -> "Answering":
+        """The request's; a socket's is for nobody, for its frames name the simulator themselves."""
+        found = scope.get(_KEY)
+        return cls() if found is None else cast(Answering, found)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What an answer says of it."""
+        return {} if self.simulator is None else {SIMULATOR_HEADER: self.simulator}
+
+
+class Named:
+    """Writes the simulator's digest on every response of a service that has one simulator, failures
+    included; where there are many, on those about a run or an episode that the caller may see.
+    """
+
+    def __init__(self, app: ASGIApp, only: Digest | None) -> None:
+        self._app = app
+        self._only = only
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        # An object, for what is inside may have a copy of the scope.
+        answering = scope[_KEY] = Answering(self._only)
+
+        async def send_named(message: Message) -> None:
+            if message["type"] == "http.response.start" and answering.simulator is not None:
+                MutableHeaders(scope=message)[SIMULATOR_HEADER] = answering.simulator
+            await send(message)
+
+        await self._app(scope, receive, send_named)

@@ -1,0 +1,41 @@
+"""The simulators that a process serves: one on one machine, many where each has engines of its own.
+
+A run is opened with one of them, whose digest is in the ledger from then on; nothing but that
+says who answers for its episodes.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from agentworld.records.base import Digest
+from agentworld.simulate.service import SimulatorService
+
+
+class Simulators(Protocol):
+    """Raises a typed error for a simulator that it does not serve."""
+
+    @property
+    def only(self) -> Digest | None:
+        """The one that there is, where there is exactly one for good."""
+        ...
+
+    @property
+    def connected(self) -> Mapping[Digest, SimulatorService]:
+        """Those that can answer now."""
+        ...
+
+    def check(self, simulator: Digest) -> None:
+        """Raises Conflict for one whose runs are nothing to this process, not even to be read."""
+        ...
+
+    async def find(self, simulator: Digest) -> SimulatorService:
+        """What answers for a simulator, connected now if need be."""
+        ...
+
+    async def meant(self, name: str | None) -> Digest:
+        """The simulator that an alias or a digest names, or that is meant where nothing is."""
+        ...
+
+    async def close(self) -> None:
+        """Lets go of all engines."""
+        ...
