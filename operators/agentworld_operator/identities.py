@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Callable
 
+from agentworld.engine.names import short
 from agentworld.records.base import Digest
 from agentworld_operator.cluster import Object
 from agentworld_operator.policy.identity import Identified, Refused, referenced
-from agentworld_operator.resources.names import short
 from agentworld_operator.resources.simulator import Identity
 
 

@@ -14,12 +14,12 @@ from pydantic import ValidationError
 
 from agentworld.errors import AgentworldError, ClusterError, InputError
 from agentworld.records.base import first_problem
+from agentworld.storage.folder import read_file
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.connection import configuration, login
 from agentworld_operator.episodes import OpenEpisodes
 from agentworld_operator.identities import Identities
 from agentworld_operator.leader import Leadership, Times
-from agentworld_operator.manifests import read_manifest
 from agentworld_operator.reconcile import Reconciler, Surroundings
 from agentworld_operator.resources.names import OPERATOR
 from agentworld_operator.running import Running
@@ -73,7 +73,7 @@ async def _lead(
 
 
 def _running(settings: Settings, cluster: Cluster) -> Running:
-    cache, identities = Cache(), Identities(read_manifest)
+    cache, identities = Cache(), Identities(read_file)
     episodes = OpenEpisodes(settings.service_url, settings.service_token)
     surroundings = Surroundings(
         settings.service_url, settings.verifier_image, time.monotonic, episodes.of

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from agentworld.engine.names import engine_name, short
 from agentworld.errors import NotFound, StoreError
 from agentworld.records.base import Digest, first_problem
 from agentworld.records.simulator import EnginePin
@@ -21,7 +22,6 @@ from agentworld_operator.policy.identity import Identified, Refused, servable
 from agentworld_operator.policy.rivals import rival
 from agentworld_operator.policy.scaling import Scaled, scaled
 from agentworld_operator.policy.simulator import Seen, refused, served
-from agentworld_operator.resources.names import engine_name, short
 from agentworld_operator.resources.simulator import Serving, SimulatorSpec, SimulatorStatus
 from agentworld_operator.watched import Cache
 

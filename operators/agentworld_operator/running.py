@@ -7,6 +7,7 @@ from typing import Any
 
 import kopf
 
+from agentworld.engine.names import short
 from agentworld.errors import ClusterError
 from agentworld.records.base import Digest
 from agentworld_operator.cluster import Cluster, Object
@@ -14,7 +15,7 @@ from agentworld_operator.episodes import OpenEpisodes
 from agentworld_operator.handlers.watches import registry, settings
 from agentworld_operator.identities import Identities
 from agentworld_operator.reconcile import Reconciler
-from agentworld_operator.resources.names import DIGEST_LABEL, short
+from agentworld_operator.resources.names import DIGEST_LABEL
 from agentworld_operator.watched import WATCHED, Cache
 from agentworld_operator.work import WorkQueue
 

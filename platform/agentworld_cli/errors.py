@@ -17,6 +17,7 @@ _EXIT_CODES: tuple[tuple[type[AgentworldError], int], ...] = (
     (errors.StoreError, 7),
     (errors.EvidenceError, 8),
     (errors.AccessError, 9),
+    (errors.ClusterError, 10),
     (AgentworldError, 1),
 )
 _DEFECT = 1

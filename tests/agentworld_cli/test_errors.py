@@ -43,7 +43,7 @@ def test_every_kind_of_error_has_a_code_of_its_own_room():
         with pytest.raises(SystemExit) as ended, told():
             raise room("no")
         codes.add(ended.value.code)
-    assert len(codes) == len(rooms) == 8
+    assert len(codes) == len(rooms) == 9
 
 
 def test_a_step_that_failed_is_named(capsys):

@@ -1,11 +1,11 @@
 import pytest
 
+from agentworld.engine.names import short
 from agentworld.errors import NotFound
 from agentworld.records.base import digest_bytes
+from agentworld.storage.folder import read_file
 from agentworld_operator.identities import Identities
-from agentworld_operator.manifests import read_manifest
 from agentworld_operator.policy.identity import Identified, Refused
-from agentworld_operator.resources.names import short
 from agentworld_operator.resources.simulator import Identity
 from make_simulator import pinned_manifest
 
@@ -27,30 +27,30 @@ def kept(folder, data=MANIFEST.canonical):
 
 
 def test_a_manifest_in_the_object_is_its_identity():
-    found = Identities(read_manifest).learn(thing(), inline())
+    found = Identities(read_file).learn(thing(), inline())
     assert found == Identified(MANIFEST.digest, MANIFEST)
 
 
 def test_a_manifest_is_read_from_where_it_is_kept_and_only_once(tmp_path):
-    identities, identity = Identities(read_manifest), kept(tmp_path)
+    identities, identity = Identities(read_file), kept(tmp_path)
     assert isinstance(identities.learn(thing(), identity), Identified)
     (tmp_path / "manifest.json").unlink()
     assert isinstance(identities.learn(thing(), identity), Identified)
 
 
 def test_what_was_refused_is_looked_at_anew(tmp_path):
-    identities = Identities(read_manifest)
+    identities = Identities(read_file)
     assert isinstance(identities.learn(thing(), kept(tmp_path, b"{}")), Refused)
     assert isinstance(identities.learn(thing(), kept(tmp_path)), Identified)
 
 
 def test_a_manifest_that_is_not_there_is_named(tmp_path):
     with pytest.raises(NotFound, match=r"there is no file:.*manifest\.json"):
-        read_manifest(f"file://{tmp_path}/manifest.json")
+        read_file(f"file://{tmp_path}/manifest.json")
 
 
 def test_objects_are_found_by_their_engine_until_they_are_forgotten():
-    identities, engine = Identities(read_manifest), short(MANIFEST.digest)
+    identities, engine = Identities(read_file), short(MANIFEST.digest)
     identities.learn(thing("one", "u1"), inline())
     identities.learn(thing("twin", "u2"), inline())
     assert sorted(identities.names(engine)) == ["one", "twin"]

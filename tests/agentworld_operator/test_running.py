@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from agentworld_operator.resources.names import engine_name
+from agentworld.engine.names import engine_name
 from agentworld_operator.resources.places import PLACES
 from make_simulator import pinned_manifest, simulator
 from waiting import wait_for

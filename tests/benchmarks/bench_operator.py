@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 
 import make_operator
+from agentworld.engine.names import engine_name
 from agentworld.steps.targets import Figure
-from agentworld_operator.resources.names import engine_name
 from agentworld_operator.resources.places import PLACES
 from benchmarks.figures import percentile
 from benchmarks.machine import BUSY, machine

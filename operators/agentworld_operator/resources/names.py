@@ -1,5 +1,6 @@
 """What is called how on a cluster: the API group, labels, and names made of a digest."""
 
+from agentworld.engine.names import short
 from agentworld.records.base import Digest
 
 GROUP = "agentworld.dev"
@@ -10,20 +11,6 @@ OPERATOR = "agentworld-operator"
 
 DIGEST_LABEL = f"{GROUP}/simulator"
 """On every child: the start of the digest, for a label holds 63 characters and a digest has 71."""
-
-ENGINE_PORT = 8000
-
-_DIGITS = 32
-
-
-def short(digest: Digest) -> str:
-    """128 bits of a digest, which fit into every kind of name."""
-    return digest.removeprefix("sha256:")[:_DIGITS]
-
-
-def engine_name(digest: Digest) -> str:
-    """Of the Deployment, the Service and all else that one simulator's engine is made of."""
-    return f"engine-{short(digest)}"
 
 
 def engine_labels(digest: Digest) -> dict[str, str]:

@@ -140,8 +140,6 @@ class Serving(Part):
     """No engine runs, whatever waits for it."""
     startup_seconds: int = Field(900, ge=10)
     """How long a replica may take to load its weights and be ready."""
-    tenants: tuple[str, ...] = ()
-    """Who may open runs; nobody named is everybody."""
 
 
 class SimulatorSpec(Part):

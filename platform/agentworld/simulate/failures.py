@@ -15,6 +15,7 @@ from agentworld.errors import (
     AccessError,
     AccessFailure,
     AgentworldError,
+    ClusterError,
     Conflict,
     EngineError,
     EngineFailure,
@@ -140,10 +141,9 @@ def _translate(error: Exception) -> tuple[int, Problem]:
             problem = Problem(kind=kind, message=message, retryable=again, retry_after_seconds=wait)
             return _ENGINE_STATUS[kind], problem
         case AgentworldError(retryable=again):
+            told = "unavailable" if isinstance(error, ClusterError) else "store"
             wait = _pause(again)
-            problem = Problem(
-                kind="store", message=message, retryable=again, retry_after_seconds=wait
-            )
+            problem = Problem(kind=told, message=message, retryable=again, retry_after_seconds=wait)
             return 503, problem
         case RequestValidationError():
             first = error.errors()[0]

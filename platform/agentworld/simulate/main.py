@@ -8,21 +8,9 @@ from typing import Literal
 from pydantic import Field, ValidationError
 from pydantic_settings import SettingsError
 
-from agentworld.access import Access
-from agentworld.access.checked import CheckedAccess, LocalAccess
-from agentworld.access.reloaded import Reloaded
-from agentworld.access.run_token import RunTokens
-from agentworld.access.secret import RUN_TOKENS, ensure_secret
 from agentworld.errors import AgentworldError, InputError
-from agentworld.evidence.keys import (
-    SIMULATOR_KEYS,
-    STEP_KEYS,
-    ensure_signer,
-    load_signer,
-    load_trusted,
-)
 from agentworld.ledger import Ledger
-from agentworld.records.base import Digest, first_problem
+from agentworld.records.base import first_problem
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.simulate.app import create_app
 from agentworld.simulate.engines import Secrets, connect_engines
@@ -30,14 +18,12 @@ from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.listening import listen
 from agentworld.simulate.manifest import check_files
 from agentworld.simulate.one_simulator import OneSimulator
-from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.seed_probe import prove_seeds
 from agentworld.simulate.service import SimulatorService
+from agentworld.simulate.setting_up import access_of, sealer_of
 from agentworld.simulate.stores import Stores
 from agentworld.simulate.tracing import Spans, TracingSettings
-from agentworld.storage.objects import ObjectStore, WriteOnce
-
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+from agentworld.storage.objects import ObjectStore
 
 
 class Settings(Stores):
@@ -67,7 +53,7 @@ class Settings(Stores):
 
 def serve(settings: Settings) -> None:
     """Verifies, then listens until it is told to stop."""
-    access = _access(settings)
+    access = access_of(settings.keys, settings.access, settings.host)
     manifest = SimulatorManifest.read(settings.manifest)
     urls, model = _engines(manifest, settings)
     connect = partial(
@@ -89,7 +75,7 @@ def serve(settings: Settings) -> None:
     app = create_app(
         OneSimulator(service, ledger.aliases),
         keeper,
-        _sealer(settings, ledger, manifest.digest),
+        sealer_of(settings, ledger, manifest.digest),
         access,
         loopback_only=settings.access == "local",
         idle_seconds=settings.idle_seconds,
@@ -97,18 +83,6 @@ def serve(settings: Settings) -> None:
         answer_seconds=settings.answer_seconds,
     )
     listen(spans.joined(app), app.state.house, settings.host, settings.port)
-
-
-def _access(settings: Settings) -> Access:
-    tokens = RunTokens(ensure_secret(settings.keys / RUN_TOKENS))
-    if settings.access != "local":
-        return CheckedAccess(Reloaded(settings.access), tokens)
-    if settings.host not in _LOOPBACK:
-        raise InputError(
-            f"access is `local`, which asks nobody who they are, and the host is {settings.host};"
-            " name an access file, or listen on 127.0.0.1"
-        )
-    return LocalAccess(tokens)
 
 
 def _engines(manifest: SimulatorManifest, settings: Settings) -> tuple[tuple[str, ...], str]:
@@ -122,19 +96,6 @@ def _engines(manifest: SimulatorManifest, settings: Settings) -> tuple[tuple[str
         )
     check_files(manifest, settings.model_folder)
     return settings.engine_urls, settings.engine_model
-
-
-def _sealer(settings: Settings, ledger: Ledger, simulator: Digest) -> Sealer:
-    own, steps = settings.keys / SIMULATOR_KEYS, settings.keys / STEP_KEYS
-    ensure_signer(own)
-    return Sealer(
-        ledger,
-        simulator,
-        partial(load_signer, own),
-        WriteOnce(settings.checkpoints_url),
-        trusted=partial(load_trusted, own),
-        step_keys=lambda: load_trusted(steps) if steps.is_dir() else {},
-    )
 
 
 def main() -> int:

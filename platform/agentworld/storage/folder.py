@@ -7,7 +7,7 @@ from typing import Protocol
 
 from fsspec.core import url_to_fs
 
-from agentworld.errors import AgentworldError, InputError, StoreError
+from agentworld.errors import AgentworldError, InputError, NotFound, StoreError
 from agentworld.storage.address import shown
 from agentworld.storage.bucket import Bucket
 from agentworld.storage.disk import Disk
@@ -61,3 +61,13 @@ def translated(url: str) -> Iterator[None]:
         raise StoreError(
             f"the object store {url} failed: {shown(said)}; check address, rights and free space"
         ) from error
+
+
+def read_file(url: str) -> bytes:
+    """One file by path or URL; raises NotFound, and StoreError."""
+    folder, _, name = url.rpartition("/")
+    with translated(shown(url)):
+        try:
+            return open_folder(folder).read(name)
+        except FileNotFoundError as error:
+            raise NotFound(f"there is no {shown(url)}; put the file there") from error

@@ -4,9 +4,9 @@ import pytest
 from kubernetes_validate import validate
 
 import make
+from agentworld.engine.names import engine_name
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import Pinned
-from agentworld_operator.resources.names import engine_name
 from make_simulator import IMAGE, pinned_manifest, serving, simulator
 
 MANIFEST = pinned_manifest()

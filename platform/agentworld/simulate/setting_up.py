@@ -1,0 +1,53 @@
+"""What every service's process sets up in the same way."""
+
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from agentworld.access import Access
+from agentworld.access.checked import CheckedAccess, LocalAccess
+from agentworld.access.reloaded import Reloaded
+from agentworld.access.run_token import RunTokens
+from agentworld.access.secret import RUN_TOKENS, ensure_secret
+from agentworld.errors import InputError
+from agentworld.evidence.keys import (
+    SIMULATOR_KEYS,
+    STEP_KEYS,
+    ensure_signer,
+    load_signer,
+    load_trusted,
+)
+from agentworld.ledger import Ledger
+from agentworld.records.base import Digest
+from agentworld.simulate.sealing import Sealer
+from agentworld.simulate.stores import Stores
+from agentworld.storage.objects import WriteOnce
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def access_of(keys: Path, access: Literal["local"] | Path, host: str) -> Access:
+    """Who may come; raises InputError where nobody would be asked and others could reach it."""
+    tokens = RunTokens(ensure_secret(keys / RUN_TOKENS))
+    if access != "local":
+        return CheckedAccess(Reloaded(access), tokens)
+    if host not in _LOOPBACK:
+        raise InputError(
+            f"access is `local`, which asks nobody who they are, and the host is {host};"
+            " name an access file, or listen on 127.0.0.1"
+        )
+    return LocalAccess(tokens)
+
+
+def sealer_of(stores: Stores, ledger: Ledger, only: Digest | None) -> Sealer:
+    """Signs the logs of one simulator's runs, or of all."""
+    own, steps = stores.keys / SIMULATOR_KEYS, stores.keys / STEP_KEYS
+    ensure_signer(own)
+    return Sealer(
+        ledger,
+        only,
+        partial(load_signer, own),
+        WriteOnce(stores.checkpoints_url),
+        trusted=partial(load_trusted, own),
+        step_keys=lambda: load_trusted(steps) if steps.is_dir() else {},
+    )

@@ -1,0 +1,149 @@
+"""An operator and a service of many simulators, processes of their own, before one API server."""
+
+import os
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+import endpoint
+import make
+import make_access
+from agentworld.engine.process import LOOPBACK, free_port
+from agentworld.records.simulator import Endpoint
+from make_operator import kubeconfig
+from make_simulator import simulator
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def world():
+    """Somebody's endpoint, which says what it was asked."""
+
+    def say(asked: endpoint.Asked) -> str:
+        return f"{asked.body['messages'][-1]['content']}\n[0] ~"
+
+    with endpoint.running(say) as served:
+        yield served
+
+
+@pytest.fixture
+def served(cluster, namespace, tmp_path):
+    """The address of the service."""
+    port = free_port()
+    told = {
+        "namespace": namespace.namespace,
+        "kubeconfig": kubeconfig(cluster, namespace),
+        "ledger_url": f"sqlite:///{tmp_path / 'ledger.db'}",
+        "objects_url": tmp_path / "objects",
+        "checkpoints_url": tmp_path / "checkpoints",
+        "keys": tmp_path / "keys",
+        "access": make_access.access_file(tmp_path),
+        "engine_wait_seconds": 2,
+        "host": LOOPBACK,
+        "port": port,
+    }
+    environment = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in told.items()}
+    with (tmp_path / "service.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "agentworld.simulate.cluster_main"],
+            env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=log,
+            stderr=log,
+        )
+    url = f"http://{LOOPBACK}:{port}"
+
+    def listens():
+        assert process.poll() is None, (tmp_path / "service.log").read_text()
+        try:
+            return httpx.get(f"{url}/health").is_success
+        except httpx.TransportError:
+            return False
+
+    try:
+        wait_for(listens, 60)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def ask(url, path, key="acme-agent", **body):
+    headers = {"Authorization": make_access.bearer(key)}
+    return httpx.post(url + path, headers=headers, json=body, timeout=20)
+
+
+def opened(url, simulator):
+    opening = {"agent": "a", "starting_weights": make.digest("starting"), "simulator": simulator}
+    return ask(url, "/runs", **opening)
+
+
+def create(namespace, name, manifest):
+    """A Simulator of an endpoint; gives its digest, as the operator computed it."""
+    built = simulator(name)
+    built["spec"] = {"identity": {"manifest": manifest.model_dump(mode="json")}}
+    namespace.create(built)
+    wait_for(lambda: namespace.conditions(name).get("Ready") == ("True", "Endpoint"))
+    return namespace.get("Simulator", name)["status"]["digest"]
+
+
+def of_endpoint(url, **fields):
+    asked = Endpoint(url=url, model="world")
+    return make.manifest(engine=asked, artifact=None, files={}, **fields)
+
+
+def test_a_run_is_opened_with_a_simulator_of_the_cluster_and_its_episodes_are_answered(
+    namespace, start, served, world
+):
+    start()
+    manifest = of_endpoint(world.url)
+    digest = create(namespace, "one", manifest)
+    assert digest == manifest.digest
+    run = opened(served, digest).json()["run"]
+    assert run["simulator"] == digest
+    episode = ask(served, "/episodes", run=run["id"]).json()["episode"]
+    answer = ask(served, "/steps", episode=episode, action="echo hello", step=1)
+    assert answer.headers["x-agentworld-simulator"] == digest
+    assert "echo hello" in answer.json()["observation"]
+
+
+def test_the_operator_hears_of_open_episodes_from_the_service(
+    namespace, start, served, world, tmp_path
+):
+    token = tmp_path / "token"
+    token.write_text(make_access.key("acme-operator"))
+    start(service_url=served, service_token=token)
+    digest = create(namespace, "one", of_endpoint(world.url))
+    run = opened(served, digest).json()["run"]["id"]
+    ask(served, "/episodes", run=run)
+    ask(served, "/episodes", run=run)
+    wait_for(lambda: namespace.get("Simulator", "one")["status"]["openEpisodes"] == 2)
+
+
+def test_one_that_is_gone_answers_on_and_no_new_one_is_found(namespace, start, served, world):
+    start()
+    digest = create(namespace, "one", of_endpoint(world.url))
+    run = opened(served, digest).json()["run"]["id"]
+    episode = ask(served, "/episodes", run=run).json()["episode"]
+    namespace.delete("Simulator", "one")
+    assert ask(served, "/steps", episode=episode, action="ls", step=1).is_success
+    other = opened(served, make.digest("nobody's"))
+    assert other.status_code == 404
+    assert "no Simulator has the digest" in other.json()["error"]["message"]
+
+
+def test_an_engine_that_nobody_started_is_a_typed_refusal_and_no_observation(
+    namespace, start, served
+):
+    start()
+    namespace.create(simulator())
+    wait_for(lambda: namespace.conditions("one").get("Ready") == ("False", "Starting"))
+    digest = namespace.get("Simulator", "one")["status"]["digest"]
+    run = opened(served, digest).json()["run"]["id"]
+    episode = ask(served, "/episodes", run=run).json()["episode"]
+    answer = ask(served, "/steps", episode=episode, action="ls", step=1)
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (503, "engine")
+    assert "observation" not in answer.json()
