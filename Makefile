@@ -97,11 +97,12 @@ browser:
 database:
 	@tools/system_packages.sh postgres:postgresql
 
-# KUBEBUILDER_ASSETS names a folder with etcd and kube-apiserver where there are some already.
+# KUBEBUILDER_ASSETS names a folder with etcd and all of these where there are some already.
 cluster: | $(VENV)/bin/pip
 ifndef KUBEBUILDER_ASSETS
 	@tools/unpacked_programs.sh $(VENV)/bin etcd:etcd-server
-	@tools/kubernetes_programs.sh $(KUBERNETES) kube-apiserver
+	@tools/kubernetes_programs.sh $(KUBERNETES) kube-apiserver kube-controller-manager \
+		kube-scheduler kubelet kube-proxy
 endif
 
 monitor: | $(VENV)/bin/pip

@@ -1,12 +1,15 @@
-"""A real Kubernetes API server with its etcd, without a node, for as long as a block runs."""
+"""A real Kubernetes control plane for as long as a block runs: it keeps, admits and collects.
+
+Without a node nothing runs, so that a scheduler comes only with them: see nodes.py.
+"""
 
 import hashlib
 import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +23,23 @@ from agentworld.engine.process import running as process_running
 from waiting import wait_for
 
 _READY_SECONDS = 60.0
+
+
+class Place(NamedTuple):
+    """Where its programs listen, and how they are reached from here."""
+
+    enter: tuple[str, ...] = ()
+    """The words before a command that bring it there."""
+    bind: str = LOOPBACK
+    address: str = LOOPBACK
+    """At which a pod finds the API server; on a loopback no pod does."""
+    host: str = LOOPBACK
+    """By which we do; a name that the server's certificate has."""
+    reach: Callable[[int], AbstractContextManager[None]] = nullcontext
+    """Lets a port of that place be reached here, on the loopback."""
+
+
+HERE = Place()
 
 
 class ControlPlane(NamedTuple):
@@ -36,9 +56,9 @@ class ControlPlane(NamedTuple):
         """The administrator's."""
         return self.kubeconfig_of(self.token)
 
-    def kubeconfig_of(self, token: str) -> Path:
-        """Of whoever has this token."""
-        cluster = {"server": self.url, "certificate-authority": str(self.certificate)}
+    def kubeconfig_of(self, token: str, url: str = "") -> Path:
+        """Of whoever has this token, and perhaps reaches the server elsewhere."""
+        cluster = {"server": url or self.url, "certificate-authority": str(self.certificate)}
         told = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -47,8 +67,10 @@ class ControlPlane(NamedTuple):
             "clusters": [{"name": "here", "cluster": cluster}],
             "users": [{"name": "me", "user": {"token": token}}],
         }
-        path = self.folder / f"kubeconfig-{hashlib.sha256(token.encode()).hexdigest()[:8]}"
-        path.write_text(yaml.safe_dump(told))
+        whose = hashlib.sha256(f"{token} {url}".encode()).hexdigest()[:8]
+        path = self.folder / f"kubeconfig-{whose}"
+        if not path.exists():  # a program may be reading it
+            path.write_text(yaml.safe_dump(told))
         return path
 
     @property
@@ -58,18 +80,27 @@ class ControlPlane(NamedTuple):
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[ControlPlane]:
+def running(folder: Path, place: Place = HERE) -> Iterator[ControlPlane]:
     """Makes a cluster with its files in this folder, and ends it."""
-    with _etcd(folder) as store, _api_server(folder, store) as cluster:
+    signer = folder / "accounts.key"
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    traditional = PrivateFormat.TraditionalOpenSSL
+    signer.write_bytes(key.private_bytes(Encoding.PEM, traditional, NoEncryption()))
+    with (
+        _etcd(folder, place) as store,
+        _api_server(folder, place, store, signer) as cluster,
+        _controllers(cluster, place, signer),
+    ):
         yield cluster
 
 
 @contextmanager
-def _etcd(folder: Path) -> Iterator[str]:
+def _etcd(folder: Path, place: Place) -> Iterator[str]:
     port, peers = free_port(), f"http://{LOOPBACK}:{free_port()}"
     url = f"http://{LOOPBACK}:{port}"
     command = [
-        _program("etcd"),
+        *place.enter,
+        program("etcd"),
         f"--data-dir={folder / 'etcd'}",
         f"--listen-client-urls={url}",
         f"--advertise-client-urls={url}",
@@ -78,23 +109,22 @@ def _etcd(folder: Path) -> Iterator[str]:
         f"--initial-cluster=default={peers}",
         "--unsafe-no-fsync",
     ]
-    with process_running("etcd", command, {}, port, folder / "etcd.log") as server:
+    log = folder / "etcd.log"
+    with place.reach(port), process_running("etcd", command, {}, port, log) as server:
         server.wait_until_ready("/health", _READY_SECONDS)
         yield url
 
 
 @contextmanager
-def _api_server(folder: Path, store: str) -> Iterator[ControlPlane]:
-    port, token, signer = free_port(), secrets.token_urlsafe(), folder / "accounts.key"
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    traditional = PrivateFormat.TraditionalOpenSSL
-    signer.write_bytes(key.private_bytes(Encoding.PEM, traditional, NoEncryption()))
+def _api_server(folder: Path, place: Place, store: str, signer: Path) -> Iterator[ControlPlane]:
+    port, token = free_port(), secrets.token_urlsafe()
     (folder / "tokens.csv").write_text(f"{token},admin,admin,system:masters\n")
     command = [
-        _program("kube-apiserver"),
+        *place.enter,
+        program("kube-apiserver"),
         f"--etcd-servers={store}",
-        f"--bind-address={LOOPBACK}",
-        f"--advertise-address={LOOPBACK}",
+        f"--bind-address={place.bind}",
+        f"--advertise-address={place.address}",
         f"--secure-port={port}",
         f"--cert-dir={folder}",
         f"--token-auth-file={folder / 'tokens.csv'}",
@@ -103,11 +133,15 @@ def _api_server(folder: Path, store: str) -> Iterator[ControlPlane]:
         f"--service-account-signing-key-file={signer}",
         f"--service-account-key-file={signer}",
         "--service-cluster-ip-range=10.96.0.0/16",
-        "--endpoint-reconciler-type=none",
+        f"--endpoint-reconciler-type={'none' if place is HERE else 'lease'}",
+        "--kubelet-preferred-address-types=InternalIP",
     ]
     log = folder / "kube-apiserver.log"
-    with process_running("kube-apiserver", command, {}, port, log) as server:
-        url, certificate = f"https://{LOOPBACK}:{port}", folder / "apiserver.crt"
+    with (
+        place.reach(port),
+        process_running("kube-apiserver", command, {}, port, log) as server,
+    ):
+        url, certificate = f"https://{place.host}:{port}", folder / "apiserver.crt"
         cluster = ControlPlane(folder, url, certificate, token)
 
         def is_ready() -> bool:
@@ -118,6 +152,24 @@ def _api_server(folder: Path, store: str) -> Iterator[ControlPlane]:
         yield cluster
 
 
+@contextmanager
+def _controllers(cluster: ControlPlane, place: Place, signer: Path) -> Iterator[None]:
+    """Garbage collection, accounts, Deployments, Endpoints; nobody waits for them here."""
+    command = [
+        *place.enter,
+        program("kube-controller-manager"),
+        f"--kubeconfig={cluster.kubeconfig}",
+        f"--service-account-private-key-file={signer}",
+        f"--root-ca-file={cluster.certificate}",
+        "--leader-elect=false",
+        "--port=0",
+        "--secure-port=0",
+    ]
+    log = cluster.folder / "kube-controller-manager.log"
+    with process_running("kube-controller-manager", command, {}, 0, log):
+        yield
+
+
 def _is_ready(cluster: ControlPlane) -> bool:
     try:
         cluster.client.call_api("/readyz", "GET", auth_settings=["BearerToken"])
@@ -126,10 +178,10 @@ def _is_ready(cluster: ControlPlane) -> bool:
     return True
 
 
-def _program(name: str) -> str:
+def program(name: str) -> str:
     """By the ecosystem's own convention, else as `make cluster` leaves them."""
     own = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld/kubernetes"
     folders = [os.environ.get("KUBEBUILDER_ASSETS", own), Path(sys.executable).parent]
     found = shutil.which(name, path=os.pathsep.join(map(str, folders)))
-    assert found, f"{name} is not installed; run `make cluster`"
+    assert found, f"{name} is not there; run `make cluster`, or put it into KUBEBUILDER_ASSETS"
     return found
