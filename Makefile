@@ -120,7 +120,7 @@ $(PACKAGES): | $(VENV)/bin/pip
 
 # With dependencies: a torch for GPUs brings libraries that a torch for CPUs does not name.
 $(PROJECT): $(PACKAGES)
-	$(PIP) install -q --no-build-isolation -c constraints.txt -e .
+	$(PIP) install -q --no-build-isolation -c constraints.txt -e '.[train]'
 	rm -f $(VENV)/.project-* && touch $@
 
 $(COMPILES): | compiler $(PROJECT)

@@ -115,6 +115,7 @@ def test_every_declared_dependency_is_pinned_to_a_version_that_it_allows():
     extras = project["optional-dependencies"]
     for declared, files in [
         (project["dependencies"], ["constraints.txt"]),
+        (extras["train"], ["constraints.txt"]),
         (extras["dev"], ["constraints.txt", "constraints-test.txt"]),
         (extras["gym"], ["constraints-test.txt"]),
         (extras["postgres"], ["constraints-test.txt"]),

@@ -22,6 +22,7 @@ _EXIT_CODES: tuple[tuple[type[AgentworldError], int], ...] = (
 )
 _DEFECT = 1
 _DISK = 7
+_NOT_INSTALLED = 2
 
 
 class StepFailed(Exception):
@@ -41,6 +42,12 @@ def told() -> Iterator[None]:
         _end(str(error), _code_of_name(error.kind))
     except AgentworldError as error:
         _end(str(error), _code_of(type(error)))
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        extra = _extra_with(library)
+        if not extra:
+            raise
+        _end(f"{library} is not installed here; install agentworld[{extra}]", _NOT_INSTALLED)
     except OSError as error:
         _end(_of_the_system(error), _DISK)
 
@@ -48,6 +55,19 @@ def told() -> Iterator[None]:
 def _end(sentence: str, code: int) -> None:
     sys.stderr.write(f"error: {plain(one_line(sentence))}\n")
     sys.exit(code)
+
+
+def _extra_with(library: str) -> str:
+    """The extra of ours that brings a library; empty where none does."""
+    from importlib.metadata import metadata
+
+    from packaging.requirements import Requirement
+
+    for line in metadata("agentworld").get_all("Requires-Dist", []):
+        requirement = Requirement(line)
+        if requirement.marker and requirement.name == library:
+            return str(requirement.marker).rpartition("==")[2].strip(" '\"")
+    return ""
 
 
 def one_line(text: str) -> str:

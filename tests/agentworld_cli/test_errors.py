@@ -58,6 +58,19 @@ def test_a_file_of_the_system_is_named(capsys):
     assert "/root/file: Permission denied" in capsys.readouterr().err
 
 
+def test_a_library_that_is_not_installed_is_named_with_the_extra_that_brings_it(capsys):
+    with pytest.raises(SystemExit) as ended, told():
+        raise ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn")
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said == "error: torch is not installed here; install agentworld[train]\n"
+
+
+def test_a_module_of_ours_that_is_gone_is_a_defect():
+    with pytest.raises(ModuleNotFoundError), told():
+        raise ModuleNotFoundError("No module named 'agentworld.gone'", name="agentworld.gone")
+
+
 def test_the_end_of_a_log_is_told_in_a_line():
     assert (
         one_line("the engine died; the log says:\n a\n  b\n") == "the engine died; the log says: b"

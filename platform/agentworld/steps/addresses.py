@@ -1,12 +1,15 @@
 """Where a store's registry is: files in it, or what the environment names."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic_settings import BaseSettings
 
 from agentworld.errors import NotFound
-from agentworld.lineage.mlflow import MlflowRegistry
 from agentworld.records.base import Digest, digest_json
+
+if TYPE_CHECKING:
+    from agentworld.lineage.mlflow import MlflowRegistry
 
 
 class Settings(BaseSettings):
@@ -16,8 +19,10 @@ class Settings(BaseSettings):
     """Empty for a database in the store."""
 
 
-def open_registry(store: Path) -> MlflowRegistry:
+def open_registry(store: Path) -> "MlflowRegistry":
     """The registry that a store's versions are in."""
+    from agentworld.lineage.mlflow import MlflowRegistry
+
     uri = Settings().mlflow_tracking_uri or f"sqlite:///{_registry_file(store)}"
     return MlflowRegistry(uri, store / "mlflow-artifacts")
 

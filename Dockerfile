@@ -1,0 +1,89 @@
+# The images of agentworld. A target each:
+#   control     operator, service, console and the command line: no torch, no MLflow
+#   train       the steps of a pipeline: torch, transformers, TRL, MLflow, KFP
+#   engine-cpu  vLLM on CPUs, for trials and tests; GPUs take vLLM's own image
+#
+# All run as a user without rights or a home, on a root file system that nobody may write to;
+# /tmp is to be writable. A secret `pip` is the pip.conf of whoever builds; it stays out of them.
+ARG BASE=python:3.11-slim-bookworm@sha256:528257d48c1da0dcecc2e725d1ae34498d60c965f1241e39cd6a85a8859bdf84
+
+FROM ${BASE} AS runtime
+ENV PATH=/opt/agentworld/bin:$PATH \
+    HOME=/tmp \
+    USER=agentworld \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    HF_HUB_OFFLINE=1 \
+    MLFLOW_DISABLE_TELEMETRY=true \
+    VLLM_NO_USAGE_STATS=1 \
+    DO_NOT_TRACK=1
+LABEL org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.vendor="agentworld"
+WORKDIR /tmp
+USER 65532:65532
+
+# pip and what builds a wheel have an environment of their own, which no image takes.
+FROM ${BASE} AS build
+RUN python3 -m venv /build && python3 -m venv --without-pip /opt/agentworld
+WORKDIR /source
+COPY constraints.txt ./
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    --mount=type=cache,target=/root/.cache/pip \
+    /build/bin/pip install -q -c constraints.txt hatchling
+COPY pyproject.toml constraints-test.txt constraints-vllm.txt ./
+COPY tools/requirements.py tools/install_pinned.py tools/
+
+FROM build AS wheel
+COPY README.md LICENSE ./
+COPY platform platform
+COPY pipelines pipelines
+RUN /build/bin/pip wheel -q --no-build-isolation --no-deps -w /wheel .
+
+FROM build AS control-packages
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    --mount=type=cache,target=/root/.cache/pip \
+    /build/bin/python tools/requirements.py postgres >requirements.txt \
+    && /build/bin/pip --python /opt/agentworld/bin/python install -q \
+        -c constraints.txt -c constraints-test.txt -r requirements.txt
+COPY --from=wheel /wheel /wheel
+RUN /build/bin/pip --python /opt/agentworld/bin/python install -q --no-deps --no-index /wheel/*.whl
+
+FROM runtime AS control
+LABEL org.opencontainers.image.title="agentworld control" \
+      org.opencontainers.image.description="Operator, service, console and command line of agentworld"
+COPY --from=control-packages /opt/agentworld /opt/agentworld
+ENTRYPOINT ["agentworld"]
+
+FROM build AS train-packages
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    --mount=type=cache,target=/root/.cache/pip \
+    /build/bin/python tools/requirements.py postgres train >requirements.txt \
+    && /build/bin/pip --python /opt/agentworld/bin/python install -q \
+        -c constraints.txt -c constraints-test.txt -r requirements.txt
+COPY --from=wheel /wheel /wheel
+RUN /build/bin/pip --python /opt/agentworld/bin/python install -q --no-deps --no-index /wheel/*.whl
+
+FROM runtime AS train
+LABEL org.opencontainers.image.title="agentworld train" \
+      org.opencontainers.image.description="The steps of agentworld's pipelines"
+COPY --from=train-packages /opt/agentworld /opt/agentworld
+ENTRYPOINT ["agentworld"]
+
+FROM build AS engine-cpu-packages
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    --mount=type=cache,target=/root/.cache/pip \
+    /build/bin/pip --python /opt/agentworld/bin/python install -q --no-deps \
+        -r constraints-vllm.txt \
+    && /build/bin/python tools/install_pinned.py /opt/agentworld \
+        constraints.txt constraints-test.txt
+
+FROM runtime AS engine-cpu
+LABEL org.opencontainers.image.title="agentworld engine-cpu" \
+      org.opencontainers.image.description="vLLM on CPUs, for trials and tests"
+COPY --from=engine-cpu-packages /opt/agentworld /opt/agentworld
+# Without Intel's OpenMP its first answer takes a quarter of a minute.
+ENV LD_PRELOAD=/opt/agentworld/lib/libiomp5.so \
+    VLLM_TARGET_DEVICE=cpu \
+    VLLM_CPU_KVCACHE_SPACE=1
+EXPOSE 8000
+ENTRYPOINT ["python", "-m", "vllm.entrypoints.openai.api_server"]

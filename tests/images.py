@@ -1,0 +1,203 @@
+"""The project's images, built on the spot and kept by a hash of what they are made of.
+
+No registry is asked for the base image: it is this machine's own Debian. Podman's store is
+one of our own, so that nothing of the machine's is seen or changed.
+"""
+
+import ast
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from platform import freedesktop_os_release
+from tempfile import NamedTemporaryFile
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld/images"
+_BASE_PACKAGES = "python3,python3-venv"
+_MADE_OF = (
+    *("Dockerfile", ".dockerignore", "LICENSE", "README.md", "pyproject.toml"),
+    *("constraints*.txt", "tools/*.py", "platform/**/*", "pipelines/**/*"),
+)
+_KEPT = 4
+PODMAN = ("podman", f"--root={FOLDER / 'podman'}", "--runroot=/run/agentworld-podman")
+
+
+class Image(NamedTuple):
+    """An image in podman's store and as an OCI archive, under a name of its own."""
+
+    name: str
+    """With its tag."""
+    archive: Path
+
+    @property
+    def digest(self) -> str:
+        """Of its manifest."""
+        with tarfile.open(self.archive) as archive:
+            index = archive.extractfile("index.json")
+            assert index
+            found: str = json.load(index)["manifests"][0]["digest"]
+            return found
+
+    @property
+    def pinned_name(self) -> str:
+        """By its digest, as a cluster names images."""
+        return f"{self.name.rpartition(':')[0]}@{self.digest}"
+
+    def inspect(self) -> dict:
+        """What podman knows of it."""
+        (found,) = json.loads(podman("image", "inspect", self.name))
+        return found
+
+
+def built(target: str) -> Image:
+    """A target of the Dockerfile; nothing is done where it was built of the very same files."""
+    base = _base()
+    digest = hashlib.sha256(base.encode())
+    for path in _made_of():
+        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    name = f"localhost/agentworld/{target}:{digest.hexdigest()[:16]}"
+    with _kept(name) as archive:
+        if archive:
+            _build(target, name, base)
+            _save(name, archive)
+    return Image(name, _archive(name))
+
+
+def busybox() -> Image:
+    """A few hundred small programs in one file, and nothing else."""
+    return _of_busybox("busybox", [])
+
+
+def pause() -> Image:
+    """What holds the namespaces of a pod, and does nothing."""
+    return _of_busybox("pause", ["sleep", "2147483647"])
+
+
+def _of_busybox(name: str, words: list[str]) -> Image:
+    path = Path(shutil.which("busybox") or "/bin/busybox").resolve()
+    entry = json.dumps(["/bin/busybox", *words])
+    lines = f"FROM scratch\nCOPY {path.name} /bin/busybox\nENTRYPOINT {entry}\n"
+    digest = hashlib.sha256(lines.encode() + path.read_bytes()).hexdigest()
+    tagged = f"localhost/{name}:{digest[:16]}"
+    with _kept(tagged) as archive:
+        if archive:
+            podman("build", "-q", f"--tag={tagged}", "--file=-", str(path.parent), stdin=lines)
+            _save(tagged, archive)
+    return Image(tagged, _archive(tagged))
+
+
+def podman(*arguments: str, stdin: str = "") -> str:
+    """What podman says; fails with what it says of an error."""
+    done = subprocess.run(
+        [*PODMAN, *arguments], input=stdin, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
+def _base() -> str:
+    lists = sorted(Path("/etc/apt").glob("sources.list.d/*.sources"))
+    lists += [path for path in [Path("/etc/apt/sources.list")] if path.exists()]
+    command = [
+        *("mmdebstrap", "--variant=minbase", f"--include={_BASE_PACKAGES}", "--quiet"),
+        *("--aptopt=Acquire::Check-Valid-Until false", "--aptopt=Acquire::Check-Date false"),
+        *("--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"),
+        "--dpkgopt=path-exclude=/usr/share/locale/*",
+        # What this machine is called, and has its packages from, is no part of an image.
+        "--customize-hook=cd $1/etc && rm -rf apt/sources.list* apt/apt.conf.d/99*",
+        "--customize-hook=cd $1/etc && rm -f hostname resolv.conf",
+        *(freedesktop_os_release()["VERSION_CODENAME"], "-", *map(str, lists)),
+    ]
+    words = "".join([*command, *(path.read_text() for path in lists)])
+    name = f"localhost/agentworld-base:{hashlib.sha256(words.encode()).hexdigest()[:16]}"
+    with _kept(name) as archive:
+        if archive:
+            whole = archive.with_suffix(".root")
+            with whole.open("wb") as file:
+                subprocess.run(command, stdout=file, check=True)
+            podman("import", "-q", str(whole), name)
+            whole.unlink()
+            archive.touch()
+    return name
+
+
+def _made_of() -> list[Path]:
+    files = {path for pattern in _MADE_OF for path in ROOT.glob(pattern) if path.is_file()}
+    return sorted(path for path in files if "__pycache__" not in path.parts)
+
+
+def _build(target: str, name: str, base: str) -> None:
+    settings = dict(_pip_settings())
+    lines = [f"{key} = {value}" for key, value in settings.items()]
+    folders = sorted(_named_here(word) for value in settings.values() for word in value.split())
+    with NamedTemporaryFile("w") as config:
+        config.write("\n".join(["[global]", *lines, ""]))
+        config.flush()
+        podman(
+            *("build", "-q", "--isolation=chroot", "--network=host", f"--target={target}"),
+            *(f"--build-arg=BASE={base}", f"--secret=id=pip,src={config.name}", f"--tag={name}"),
+            *(f"--volume={folder}:{folder}:ro" for folder in folders if folder),
+            str(ROOT),
+        )
+
+
+def _pip_settings() -> Iterator[tuple[str, str]]:
+    """What pip is set to on this machine, by files and by the environment."""
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for line in said.splitlines():
+        key, _, value = line.partition("=")
+        yield key.rpartition(".")[2], ast.literal_eval(value)
+
+
+def _named_here(word: str) -> str:
+    """The folder or file of this machine that a setting names; an index's files lie beside it."""
+    path = Path(word.removeprefix("file://"))
+    if not path.is_absolute() or not path.exists():
+        return ""
+    return str(path.parent if word.startswith("file://") else path)
+
+
+def _archive(name: str) -> Path:
+    repository, _, tag = name.removeprefix("localhost/").rpartition(":")
+    return FOLDER / repository / f"{tag}.tar"
+
+
+@contextmanager
+def _kept(name: str) -> Iterator[Path | None]:
+    """Where to put an image's archive, unless there is one; older ones go."""
+    archive = _archive(name)
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with (archive.parent / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not archive.exists():
+            yield archive
+            _forget_old(archive.parent)
+        else:
+            archive.touch()
+            yield None
+
+
+def _forget_old(folder: Path) -> None:
+    """All but those that were used last: several checkouts may take turns."""
+    archives = sorted(folder.glob("*.tar"), key=lambda path: path.stat().st_mtime)
+    for archive in archives[:-_KEPT]:
+        podman("image", "rm", "--force", f"localhost/{folder.relative_to(FOLDER)}:{archive.stem}")
+        archive.unlink()
+    podman("image", "prune", "--force", "--filter=until=72h")
+
+
+def _save(name: str, archive: Path) -> None:
+    unfinished = archive.with_suffix(".unfinished")
+    unfinished.unlink(missing_ok=True)
+    podman("save", "-q", "--uncompressed", "--format=oci-archive", f"--output={unfinished}", name)
+    unfinished.rename(archive)

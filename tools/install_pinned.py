@@ -1,0 +1,51 @@
+"""Installs what a virtual environment's distributions require and these files pin; nothing else.
+
+vLLM asks for more than text models use: what nobody pinned stays away.
+Arguments: ENVIRONMENT FILE ...
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import distributions
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+
+def main(environment: Path, files: list[str]) -> None:
+    lines = [line for file in files for line in Path(file).read_text().splitlines()]
+    pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    (packages,) = environment.glob("lib/python3*/site-packages")
+    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin/python")]
+    while missing := _missing(packages, set(pins)):
+        exactly = [f"{name}=={pins[name]}" for name in sorted(missing)]
+        subprocess.run([*pip, "install", "-q", "--no-deps", *exactly], check=True)
+
+
+def _missing(packages: Path, pinned: set[str]) -> set[str]:
+    """Of what is pinned: what something there requires, with the extras that it is asked for."""
+    there = {canonicalize_name(each.name): each for each in distributions(path=[str(packages)])}
+    asked = {(name, "") for name in there}
+    while True:
+        more = {
+            (canonicalize_name(one.name), extra)
+            for name, asked_extra in asked
+            if name in there
+            for one in _required(there[name].requires or [], asked_extra)
+            for extra in ("", *one.extras)
+        }
+        if more <= asked:
+            return {name for name, _ in asked if name in pinned} - set(there)
+        asked |= more
+
+
+def _required(lines: list[str], extra: str) -> Iterator[Requirement]:
+    for requirement in map(Requirement, lines):
+        if not requirement.marker or requirement.marker.evaluate({"extra": extra}):
+            yield requirement
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
