@@ -31,7 +31,9 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup setup-test peers demo check test-fast test bench bench-demo bench-simulator bench-wires bench-operator faults-simulator clean sandbox compiler browser cluster database monitor
+.PHONY: help setup setup-test peers demo check test-fast test test-cluster bench bench-demo \
+	bench-simulator bench-wires bench-operator faults-simulator clean sandbox compiler browser \
+	cluster containers database monitor
 .NOTPARALLEL:
 
 help: ## this list
@@ -61,8 +63,13 @@ test test-fast: export PYTHONDONTWRITEBYTECODE :=
 test-fast: setup-test ## the tests of a minute
 	TMPDIR="$$(tools/folder_in_memory.sh)" $(PYTHON) -m pytest -m "not slow" -n auto --dist worksteal
 
-test: browser database cluster setup-test peers monitor check ## everything
+test: browser database cluster containers setup-test peers monitor check ## everything
 	$(PYTHON) -m pytest
+
+test-cluster: export OMP_NUM_THREADS := 1
+test-cluster: cluster containers setup-test ## the part that needs a Kubernetes; as root, for its nodes
+	$(PYTHON) -m pytest tests/test_control_plane.py tests/test_images.py tests/cluster \
+		tests/agentworld_operator
 
 bench: bench-demo bench-simulator bench-wires bench-operator ## every benchmark
 
@@ -97,13 +104,20 @@ browser:
 database:
 	@tools/system_packages.sh postgres:postgresql
 
-# KUBEBUILDER_ASSETS names a folder with etcd and all of these where there are some already.
+# KUBEBUILDER_ASSETS names a folder with etcd and all of these, where there is one already.
 cluster: | $(VENV)/bin/pip
 ifndef KUBEBUILDER_ASSETS
 	@tools/unpacked_programs.sh $(VENV)/bin etcd:etcd-server
 	@tools/kubernetes_programs.sh $(KUBERNETES) kube-apiserver kube-controller-manager \
 		kube-scheduler kubelet kube-proxy
 endif
+
+# What nodes and images are made with; root's path has what Debian keeps from others'.
+containers: export PATH := $(PATH):/usr/sbin:/sbin
+containers:
+	@tools/system_packages.sh containerd:containerd runc:runc cni:containernetworking-plugins \
+		ip:iproute2 iptables:iptables conntrack:conntrack nsenter:util-linux \
+		busybox:busybox-static podman:podman mmdebstrap:mmdebstrap
 
 monitor: | $(VENV)/bin/pip
 	@tools/unpacked_programs.sh $(VENV)/bin prometheus:prometheus promtool:prometheus

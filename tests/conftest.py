@@ -75,6 +75,15 @@ def control_plane(tmp_path_factory):
         yield cluster
 
 
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    """One Kubernetes cluster with two nodes for all tests; each uses namespaces of its own."""
+    import nodes
+
+    with nodes.running(tmp_path_factory.mktemp("nodes")) as cluster:
+        yield cluster
+
+
 @pytest.fixture
 def postgres_url(postgres_server) -> Iterator[str]:
     """The address, password and all, of an empty database."""

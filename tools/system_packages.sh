@@ -13,6 +13,9 @@ present() {
     Python.h)
       "$(tools/find_python.sh)" -c 'import os, sysconfig as s
 raise SystemExit(not os.path.isfile(s.get_path("include") + "/Python.h"))' ;;
+    # Debian's other busybox needs a C library, which an image of it alone has not got.
+    busybox) command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1 ;;
+    cni) [ -x /usr/lib/cni/ptp ] ;;
     go-reflect2) [ -d /usr/share/gocode/src/github.com/modern-go/reflect2 ] ;;
     *) command -v "$1" >/dev/null ;;
   esac
