@@ -36,6 +36,7 @@ COPY tools/requirements.py tools/install_pinned.py tools/
 FROM build AS wheel
 COPY README.md LICENSE ./
 COPY platform platform
+COPY operators operators
 COPY pipelines pipelines
 RUN /build/bin/pip wheel -q --no-build-isolation --no-deps -w /wheel .
 

@@ -61,7 +61,7 @@ test test-fast: export PYTHONDONTWRITEBYTECODE :=
 
 # Nothing that a fast test writes is to stay: it waits for no disk.
 test-fast: setup-test ## the tests of a minute
-	TMPDIR="$$(tools/folder_in_memory.sh)" $(PYTHON) -m pytest -m "not slow" -n auto --dist worksteal
+	TMPDIR="$$(tools/folder_in_memory.sh)" $(PYTHON) -m pytest -m "not slow and not torch" -n auto --dist worksteal
 
 test: browser database cluster containers setup-test peers monitor check ## everything
 	$(PYTHON) -m pytest

@@ -22,9 +22,12 @@ for name in [name for name in os.environ if name.startswith("AGENTWORLD_PRICE_")
     del os.environ[name]
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What loads torch comes first, so that one worker does and the others need not."""
-    items.sort(key=lambda item: not _loads_torch(item))
+    """Marks what loads torch for its model, before the fast ones are chosen."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "tiny_model" in item.fixturenames:
+            item.add_marker("torch")
 
 
 def pytest_collection_finish() -> None:
@@ -33,18 +36,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def _loads_torch(item: pytest.Item) -> bool:
-    fixtures = item.fixturenames if isinstance(item, pytest.Function) else ()
-    return "tiny_model" in fixtures or item.get_closest_marker("torch") is not None
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Fails a fast test that is slow by far; one that loads torch is let off."""
+    """Fails a fast test that is slow by far."""
     began = sum(os.times()[:4])
     result = yield
     seconds = sum(os.times()[:4]) - began
-    if item.config.option.markexpr == "not slow" and not _loads_torch(item):
+    if "not slow" in item.config.option.markexpr:
         assert seconds < _FAR_TOO_LONG, f"it took {seconds:.1f} s of a processor; mark it slow"
     return result
 

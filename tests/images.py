@@ -25,7 +25,7 @@ FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agent
 _BASE_PACKAGES = "python3,python3-venv"
 _MADE_OF = (
     *("Dockerfile", ".dockerignore", "LICENSE", "README.md", "pyproject.toml"),
-    *("constraints*.txt", "tools/*.py", "platform/**/*", "pipelines/**/*"),
+    *("constraints*.txt", "tools/*.py", "platform/**/*", "operators/**/*", "pipelines/**/*"),
 )
 _KEPT = 4
 PODMAN = ("podman", f"--root={FOLDER / 'podman'}", "--runroot=/run/agentworld-podman")

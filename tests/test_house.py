@@ -150,6 +150,7 @@ def test_every_make_target_that_the_readme_names_exists():
     assert named_there - set(targets) == set()
 
 
+@pytest.mark.slow
 def test_every_agentworld_command_that_the_readme_shows_is_one_with_these_options():
     for call in readme_commands("agentworld"):
         done = CliRunner().invoke(app, [*call, "--help"])

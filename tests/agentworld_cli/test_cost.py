@@ -59,6 +59,7 @@ def test_a_run_is_told_episode_by_episode(call, played):
     assert lines(call(f"cost --episode {played.episode} --store {played.store}"))[1] == line
 
 
+@pytest.mark.slow
 def test_tenants_are_told_where_there_is_one(call, played):
     opening, simulator = make_service.OPENING, make_service.SIMULATOR
     assert "tenant" not in lines(call(f"cost --store {played.store}"))[0]

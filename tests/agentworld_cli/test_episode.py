@@ -78,6 +78,7 @@ def test_an_episode_is_replayed_byte_for_byte(call, played):
     assert (done.code, told["num_steps"], told["differences"]) == (0, 3, [])
 
 
+@pytest.mark.slow
 def test_an_open_episode_is_closed_and_not_erased_before(call, played):
     forked = call(f"episode fork {played.episode} --step 1 --url {played.url}").out.strip()
     erase = f"episode erase {forked} --yes --store {played.store}"
@@ -87,6 +88,7 @@ def test_an_open_episode_is_closed_and_not_erased_before(call, played):
     assert call(erase).code == 0
 
 
+@pytest.mark.slow
 def test_an_episode_is_erased_for_good_and_verifies_yet(call, played):
     words = f"episode erase {played.episode} --store {played.store}"
     asked = call(words)

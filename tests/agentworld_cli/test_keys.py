@@ -11,6 +11,7 @@ def signers(played) -> list[str]:
     return [json.loads(envelope)["signatures"][0]["keyid"] for envelope in envelopes]
 
 
+@pytest.mark.slow
 def test_a_service_that_runs_signs_with_a_rotated_key_and_all_of_it_verifies(call, played):
     (old,) = signers(played)
     new = call(f"keys rotate --store {played.store}").out.strip()

@@ -12,17 +12,17 @@ from make_operator import OLDER_BUDGETS, Namespace, Operator, Service
 
 
 @pytest.fixture(scope="session")
-def cluster(control_plane) -> ControlPlane:
+def kubernetes(control_plane) -> ControlPlane:
     """One that knows the custom resources of this release."""
     make_operator.define(control_plane)
     return control_plane
 
 
 @pytest.fixture
-def namespace(cluster, monkeypatch) -> Namespace:
+def namespace(kubernetes, monkeypatch) -> Namespace:
     """A new one."""
     monkeypatch.setitem(PLACES, "PodDisruptionBudget", OLDER_BUDGETS)
-    return make_operator.new_namespace(cluster)
+    return make_operator.new_namespace(kubernetes)
 
 
 @pytest.fixture
@@ -33,9 +33,9 @@ def service() -> Iterator[Service]:
 
 
 @pytest.fixture
-def start(cluster, namespace, service, tmp_path) -> Iterator[Callable[..., Operator]]:
+def start(kubernetes, namespace, service, tmp_path) -> Iterator[Callable[..., Operator]]:
     """Starts an operator of the namespace, by a name among its replicas."""
-    known = make_operator.settings(cluster, namespace, service)
+    known = make_operator.settings(kubernetes, namespace, service)
     known |= {"look_seconds": 3600, "ask_seconds": 0.2, "lease_seconds": 6}
     with ExitStack() as ending:
 

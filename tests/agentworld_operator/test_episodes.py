@@ -23,6 +23,7 @@ def asked(episodes):
     return sorted(changed)
 
 
+@pytest.mark.slow
 def test_the_number_of_a_simulator_is_what_the_service_tells(service):
     service.tell(ONE, 7)
     episodes = OpenEpisodes(service.url, None)
@@ -31,6 +32,7 @@ def test_the_number_of_a_simulator_is_what_the_service_tells(service):
     assert (episodes.of(ONE), episodes.of(OTHER)) == (7, 0)
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_told(service):
     episodes = OpenEpisodes(service.url, None)
     service.tell(ONE, 1)
@@ -40,6 +42,7 @@ def test_only_what_changed_is_told(service):
     assert asked(episodes) == []
 
 
+@pytest.mark.slow
 def test_a_service_that_does_not_answer_tells_nothing_and_not_zero(service):
     service.tell(ONE, 7)
     episodes = OpenEpisodes(service.url, None)
@@ -49,6 +52,7 @@ def test_a_service_that_does_not_answer_tells_nothing_and_not_zero(service):
     assert episodes.of(ONE) is None
 
 
+@pytest.mark.slow
 def test_a_credential_that_cannot_be_read_tells_nothing(service, tmp_path):
     episodes = OpenEpisodes(service.url, tmp_path / "no-token")
     assert asked(episodes) == []

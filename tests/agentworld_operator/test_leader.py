@@ -72,6 +72,7 @@ def test_the_first_one_leads_and_the_second_waits(leases):
     assert leases.holder == "me"
 
 
+@pytest.mark.slow
 def test_one_that_renews_leads_on_for_longer_than_its_lease(leases):
     async def run():
         me = leadership(leases)
@@ -116,6 +117,7 @@ def test_one_that_another_one_holds_is_not_given_back(leases):
     assert leases.holder == "other"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slow_seconds", [0.0, 0.5], ids=["fails", "does not answer"])
 def test_one_that_cannot_renew_gives_up_before_another_may_begin(leases, slow_seconds):
     async def run():
@@ -129,6 +131,7 @@ def test_one_that_cannot_renew_gives_up_before_another_may_begin(leases, slow_se
     assert asyncio.run(run()) < TIMES.duration
 
 
+@pytest.mark.slow
 def test_a_failure_that_passes_costs_nothing(leases):
     async def run():
         me = leadership(leases)

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from agentworld.engine.names import engine_name
+from agentworld_operator.resources.names import DIGEST_LABEL
 from agentworld_operator.resources.places import PLACES
 from make_simulator import pinned_manifest, simulator
 from waiting import wait_for
@@ -20,11 +21,17 @@ def replicas(namespace, name=ENGINE):
     return found and found["spec"]["replicas"]
 
 
-def make_ready(namespace, name=ENGINE, number=1):
+def make_ready(namespace):
     """As a kubelet would, for there is no node here."""
-    status = {"replicas": number, "readyReplicas": number, "availableReplicas": number}
-    path = PLACES["Deployment"].path(namespace.namespace, name) + "/status"
-    namespace.call("PATCH", path, {"status": status})
+    ready = [{"type": "Ready", "status": "True"}]
+
+    def pods():
+        return namespace.all("Pod", DIGEST_LABEL).objects
+
+    wait_for(pods)
+    for pod in pods():
+        path = PLACES["Pod"].path(namespace.namespace, pod["metadata"]["name"]) + "/status"
+        namespace.call("PATCH", path, {"status": {"phase": "Running", "conditions": ready}})
 
 
 def test_a_simulator_gets_its_digest_its_engine_and_its_conditions(namespace, start):
@@ -33,7 +40,7 @@ def test_a_simulator_gets_its_digest_its_engine_and_its_conditions(namespace, st
     wait_for(lambda: namespace.conditions("one").get("EngineReady") == ("False", "Starting"))
     status = namespace.get("Simulator", "one")["status"]
     assert status["digest"] == pinned_manifest("one").digest
-    assert [namespace.names(kind) for kind in CHILDREN] == [[ENGINE]] * len(CHILDREN)
+    assert [namespace.get(kind, ENGINE)["kind"] for kind in CHILDREN] == [*CHILDREN]
     make_ready(namespace)
     wait_for(lambda: namespace.conditions("one")["EngineReady"] == ("True", "Serving"))
 
@@ -58,6 +65,14 @@ def test_what_somebody_changed_or_deleted_is_made_good(namespace, start):
     wait_for(lambda: replicas(namespace) == 1)
     namespace.delete("Service", ENGINE)
     wait_for(lambda: namespace.get("Service", ENGINE))
+
+
+def test_all_that_it_is_made_of_goes_with_it(namespace, start):
+    start()
+    namespace.create(simulator())
+    wait_for(lambda: replicas(namespace) == 1)
+    namespace.delete("Simulator", "one")
+    wait_for(lambda: not any(namespace.get(kind, ENGINE) for kind in CHILDREN))
 
 
 def test_serving_may_change(namespace, start):

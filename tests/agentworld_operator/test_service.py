@@ -31,12 +31,12 @@ def world():
 
 
 @pytest.fixture
-def served(cluster, namespace, tmp_path):
+def served(kubernetes, namespace, tmp_path):
     """The address of the service."""
     port = free_port()
     told = {
         "namespace": namespace.namespace,
-        "kubeconfig": kubeconfig(cluster, namespace),
+        "kubeconfig": kubeconfig(kubernetes, namespace),
         "ledger_url": f"sqlite:///{tmp_path / 'ledger.db'}",
         "objects_url": tmp_path / "objects",
         "checkpoints_url": tmp_path / "checkpoints",

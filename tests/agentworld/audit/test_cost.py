@@ -85,6 +85,7 @@ def test_two_uses_cost_what_both_together_cost(one, other):
     assert abs(parts - money(one.plus(other), **TOKENS)) <= Decimal("0.000002")
 
 
+@pytest.mark.slow
 @given(usages)
 def test_held_tokens_without_a_price_of_their_own_cost_what_others_do(usage):
     assert money(usage, **TOKENS) == money(usage._replace(cached_tokens=0), **TOKENS)

@@ -42,6 +42,7 @@ def test_gymnasium_finds_nothing_wrong_with_a_seeded_simulator(serve):
         passes(env)
 
 
+@pytest.mark.slow
 def test_gymnasium_finds_nothing_wrong_with_a_replayed_episode(serve):
     with listening(serve(**SEEDED).app) as url, SimulatorEnv(url, OPENING) as env:
         env.action_space.seed(123)  # the seed of its check

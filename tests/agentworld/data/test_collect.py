@@ -37,6 +37,7 @@ def test_enough_transitions_are_collected_and_no_chunk_more(folder):
     assert sum(lengths[:-5]) < 60
 
 
+@pytest.mark.slow
 def test_the_held_out_episodes_lie_in_chunks_of_their_own(folder):
     chunks = read_collected(folder).chunks
     held_out = {name: set() for name in chunks}

@@ -73,6 +73,7 @@ def test_a_fork_bomb_reaches_its_limit_and_ends_with_its_sandbox(opened, script)
     assert not alive
 
 
+@pytest.mark.slow
 def test_one_process_cannot_take_more_memory_than_its_limit():
     said = run("a=xxxxxxxxxxxxxxxx; while :; do a=$a$a; done; echo survived")
     assert "cannot allocate" in said

@@ -165,6 +165,7 @@ def test_background_processes_do_not_survive_an_episode(shell):
 letters = st.characters(blacklist_categories=["Cs"], blacklist_characters="\x00")
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.text(letters, max_size=30))
 @example("!!")

@@ -37,6 +37,7 @@ def test_a_call_is_json_of_its_name_and_its_arguments_in_one_form(arguments):
     assert action_of([BASH, ANY], "any", turned) == action
 
 
+@pytest.mark.slow
 @given(TEXT)
 def test_a_command_is_an_action_as_it_is(command):
     assert action_of([ANY, BASH], "bash", {"command": command}) == command

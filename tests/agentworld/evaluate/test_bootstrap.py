@@ -39,6 +39,7 @@ def test_turns_of_one_episode_are_no_independent_witnesses():
     assert together.high - together.low > 3 * (alone.high - alone.low)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_truth_nineteen_times_in_twenty():
     rng = np.random.default_rng(0)
     covered = 0

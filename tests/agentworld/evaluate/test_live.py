@@ -104,6 +104,7 @@ def test_a_closed_world_leaves_no_process_behind():
     assert not alive
 
 
+@pytest.mark.slow
 def test_a_policy_that_knows_the_steps_succeeds_at_every_errand():
     errands = [make_errand(seed, held_out=True) for seed in range(6)]
     steps_of = {errand.task.instruction: errand.steps for errand in errands}

@@ -55,6 +55,7 @@ def test_the_signature_is_dsses_for_anybody_who_has_the_key(signer, envelope):
     assert payload == make.statement().canonical
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_a_flipped_bit_of_the_payload_or_the_signature_is_refused(envelope, trusted, data):
     form = json.loads(envelope)

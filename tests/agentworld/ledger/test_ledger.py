@@ -175,6 +175,7 @@ def test_a_fork_is_opened_with_its_steps_and_goes_on(ledger):
     assert ledger.episode(source.id).steps == steps(source, "a", "b")
 
 
+@pytest.mark.slow
 def test_the_steps_of_many_episodes_of_two_runs_do_not_mix(ledger):
     runs = [ledger.open_run(OPENING, SIMULATOR).id for _ in range(2)]
     episodes = [

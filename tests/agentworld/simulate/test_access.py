@@ -113,6 +113,7 @@ def routes(found: list[BaseRoute], before: str = "") -> Iterator[tuple[str, str]
             yield from ((method, before + route.path) for method in route.methods or {"GET"})
 
 
+@pytest.mark.slow
 def test_every_route_turns_away_who_comes_without_a_credential_but_health(two):
     app = two.served.transport.app
     found = sorted(routes(app.routes))

@@ -383,6 +383,7 @@ def test_a_manifest_of_other_code_is_not_served(serve):
         serve(renderer="another")
 
 
+@pytest.mark.slow
 def test_every_failure_is_declared(serve):
     declared = serve().http("GET", "/openapi.json").json()["paths"]["/steps"]["post"]["responses"]
     refused = 401, 403, 404, 408, 409, 413, 422, 429, 431, 502, 503, 504

@@ -195,6 +195,7 @@ def test_an_episode_that_is_not_there_or_of_another_run_is_not_found(serve, name
     assert caught.value.param == "metadata.episode"
 
 
+@pytest.mark.slow
 def test_under_a_key_a_completion_is_taken_once(serve):
     served = serve()
     run = served.run()

@@ -69,6 +69,7 @@ def took(observations):
 TAKEN = st.lists(ANY_TEXT, max_size=4).map(took)
 
 
+@pytest.mark.slow
 @given(EXCHANGES, TAKEN, st.data())
 def test_a_user_message_is_the_step_of_its_place_behind_what_was_given(given_, taken, data):
     place = data.draw(st.integers(0, len(taken)))
@@ -76,6 +77,7 @@ def test_a_user_message_is_the_step_of_its_place_behind_what_was_given(given_, t
     assert number(episode_of(given_, taken), asked) == place + 1
 
 
+@pytest.mark.slow
 @given(EXCHANGES, TAKEN, st.data())
 def test_a_turn_that_was_another_one_is_a_conflict(given_, taken, data):
     told = [*given_, *taken, Exchange(action="ls", observation="more")]
@@ -86,6 +88,7 @@ def test_a_turn_that_was_another_one_is_a_conflict(given_, taken, data):
         number(episode_of(given_, taken), request(told))
 
 
+@pytest.mark.slow
 @given(EXCHANGES.filter(len), TAKEN)
 def test_who_leaves_out_what_was_given_is_told(given_, taken):
     with pytest.raises(Conflict, match=f"was given {len(given_)} turns"):

@@ -187,6 +187,7 @@ def test_frames_before_the_handshake_was_answered_do_no_harm(listen, told):
     assert "Traceback" not in "".join(told())
 
 
+@pytest.mark.slow
 def test_a_service_ends_in_order_while_a_client_says_good_bye_and_reads_nothing(tmp_path, told):
     limits = Limits(unread_seconds=0.5)
     service = make_service.listening(make_service.service(tmp_path).app, limits, Server)

@@ -112,6 +112,7 @@ def test_every_operation_was_answered_and_not_only_refused(examined):
     assert examined.unanswered == set()
 
 
+@pytest.mark.slow
 def test_every_link_leads_to_an_operation_and_each_has_a_name_of_its_own(tmp_path):
     paths = make_service.service(tmp_path).app.openapi()["paths"]
     operations = [operation for path in paths.values() for operation in path.values()]

@@ -64,6 +64,7 @@ def test_only_the_last_step_ends_an_episode_or_is_rewarded(episode):
         assert episode.steps[-1].reward in (0.0, 1.0)
 
 
+@pytest.mark.slow
 @given(EPISODES)
 def test_every_step_can_be_asked_for_again(episode):
     for step in episode.steps:
@@ -89,6 +90,7 @@ def test_the_engine_reads_the_start_and_every_turn_in_order(episode):
     assert episode.opening.start in system["content"]
 
 
+@pytest.mark.slow
 @given(EPISODES)
 def test_an_episode_that_is_read_again_goes_on_as_the_one_that_was_kept(episode):
     again = opened(whole(episode))
@@ -117,6 +119,7 @@ def test_an_episode_that_is_over_is_forked_before_its_end():
         session.forked(Episode.begun("fork", MANIFEST.digest, episode.opening), episode.steps)
 
 
+@pytest.mark.slow
 @given(EPISODES)
 def test_a_replay_says_what_the_record_says_and_nothing_after_it(episode):
     replay = OpenEpisode(

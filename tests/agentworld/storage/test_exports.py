@@ -31,6 +31,7 @@ def test_any_texts_come_back_as_their_bytes(tmp_path_factory, observations):
     assert [row["step"] for row in rows] == list(range(1, len(observations) + 1))
 
 
+@pytest.mark.slow
 def test_erased_texts_are_null_and_their_digests_stay(tmp_path):
     episode = make.episode("a")
     erased = episode._replace(steps=(episode.steps[0]._replace(action=None, observation=None),))

@@ -173,6 +173,7 @@ def test_a_killed_process_leaves_whole_objects_and_all_that_it_told_of(tmp_path)
     shutil.rmtree(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_leaves_no_part_of_an_object(tmp_path):
     disk = f"--dev-bind / / --size {1 << 20} --tmpfs {tmp_path}".split()
     command = ["bwrap", *disk, sys.executable, "-c", FILLS_THE_DISK, str(tmp_path)]
