@@ -30,6 +30,7 @@ from agentworld.evidence.keys import (
 )
 from agentworld.ledger import Ledger
 from agentworld.records.base import Digest
+from agentworld.records.episode import new_name
 from agentworld.records.run import RunOpening
 from agentworld.simulate.app import create_app
 from agentworld.simulate.guard import Limits
@@ -167,6 +168,16 @@ def run(url: str) -> str:
     answer = httpx.post(f"{url}/runs", json=OPENING.model_dump(mode="json"), trust_env=False)
     opened: str = answer.json()["run"]["id"]
     return opened
+
+
+def name(url: str, alias: str, simulator: Digest, **move: object) -> httpx.Response:
+    """Lets a name mean a simulator, as an operator asks for it."""
+    return httpx.put(
+        f"{url}/aliases/{alias}",
+        json={"simulator": simulator, "by": "ada", **move},
+        headers={"Idempotency-Key": new_name()},
+        trust_env=False,
+    )
 
 
 async def play(client: SimulatorClient, *actions: str, run: str = "", **opening) -> str:

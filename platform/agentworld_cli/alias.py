@@ -13,7 +13,7 @@ from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store
 
 if TYPE_CHECKING:
-    from agentworld.ledger.aliases import AliasChange
+    from agentworld.records.alias import AliasChange
 
 app = typer.Typer(help="Names for simulators.", no_args_is_help=True)
 
@@ -34,7 +34,7 @@ def set_(
     from agentworld.steps.simulators import set_alias
 
     change = set_alias(alias, simulator, Path(store), _who())
-    print(json.dumps(change._asdict(), indent=2) if as_json else _told(change))
+    print(json.dumps(_json(change), indent=2) if as_json else _told(change))
 
 
 @app.command()
@@ -51,19 +51,34 @@ def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     from agentworld.steps.simulators import alias_history
 
     newest = {change.alias: change for change in alias_history(Path(store))}
-    _show([newest[alias] for alias in sorted(newest)], as_json=as_json)
+    _show([newest[alias] for alias in sorted(newest) if not newest[alias].ended], as_json=as_json)
 
 
 def _show(changes: "Sequence[AliasChange]", *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps([change._asdict() for change in changes], indent=2))
+        print(json.dumps([_json(change) for change in changes], indent=2))
         return
     for change in changes:
         print(_told(change))
 
 
 def _told(change: "AliasChange") -> str:
-    return f"{change.alias}  {change.simulator}  since {change.at}, set by {plain(change.set_by)}"
+    by = plain(change.set_by)
+    if change.ended:
+        return f"{change.alias}  nothing  since {change.at}, taken away by {by}"
+    told = f"{change.alias}  {change.simulator}  since {change.at}, set by {by}"
+    if change.canary:
+        told += f", {change.canary.percent} % of runs with {change.canary.simulator}"
+    if change.report:
+        told += f", shown by {change.report}"
+    if change.override:
+        told += f", whatever its gate says: {plain(change.override)}"
+    return told
+
+
+def _json(change: "AliasChange") -> dict[str, object]:
+    """What is not there is left out."""
+    return change.model_dump(mode="json", exclude_defaults=True)
 
 
 def _who() -> str:

@@ -110,8 +110,8 @@ def prompt(
     _show_pinned(prompt_world(chosen, Path(store), endpoint_at(url, model)), as_json=as_json)
 
 
-@app.command()
-def attach(
+@app.command("attach")
+def attach_(
     simulator: _Which,
     report: Annotated[str, typer.Option(metavar="FILE", help="An evaluation, as JSON.")],
     store: Store = DEFAULT_STORE,
@@ -119,10 +119,10 @@ def attach(
 ) -> None:
     """Add an evaluation of a simulator, or of its weights, which validates it."""
     from agentworld.records.report import read_report
-    from agentworld.steps.simulators import find
+    from agentworld.steps.simulators import attach, find
 
     found = find(simulator, Path(store))
-    found.attach(read_report(Path(report)))
+    attach(found, read_report(Path(report)), Path(store))
     _show_pinned(found, as_json=as_json)
 
 

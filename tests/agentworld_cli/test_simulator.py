@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -11,9 +12,12 @@ from agentworld.errors import InputError
 from agentworld.evidence.statement import Statement
 from agentworld.recipes import load_recipe
 from agentworld.recipes.serve import SimulateRecipe
+from agentworld.records.alias import Canary
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.simulate.manifest import pin
 from agentworld.steps import serving
+from agentworld.steps.ledger import open_ledger
+from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import SimulatorStore
 from agentworld_cli.main import main
 
@@ -200,6 +204,32 @@ def test_an_alias_is_set_shown_with_its_history_and_listed(call, tmp_path):
     (now,) = json.loads(call("alias", "list", "--json"))
     assert (now["alias"], now["simulator"]) == ("production", new.digest)
     assert f"production  {new.digest}  since " in call("alias", "list")
+
+
+def test_a_history_shows_what_let_an_alias_move_and_that_it_was_taken_away(call, tmp_path):
+    simulator = make.pinned(tmp_path)
+    shown = {"report": make.digest("report"), "override": "an outage\x1b[2J"}
+    canary = Canary(simulator=make.digest("next"), percent=5)
+    with closing(open_ledger(tmp_path)) as ledger:
+        ledger.aliases.set("production", simulator.digest, "ada", canary=canary, **shown)
+    told = call("alias", "list")
+    assert f"5 % of runs with {canary.simulator}, shown by {shown['report']}" in told
+    assert "\x1b" not in told
+    with closing(open_ledger(tmp_path)) as ledger:
+        ledger.aliases.end("production", "bob")
+    assert call("alias", "list") == ""
+    assert "production  nothing  since" in call("alias", "show", "production")
+    first, last = json.loads(call("alias", "show", "production", "--json"))
+    assert first["canary"] == {"simulator": canary.simulator, "percent": 5}
+    assert (last["ended"], last["set_by"]) == (True, "bob")
+
+
+def test_an_attached_report_is_where_a_service_judges_aliases_by_it(call, tmp_path):
+    simulator = make.pinned(tmp_path)
+    report = make.agent_report(simulator=simulator.digest)
+    report.write(tmp_path / "report.json")
+    call("simulator", "attach", simulator.digest, "--report", str(tmp_path / "report.json"))
+    assert ObjectStore(str(tmp_path / "objects")).get(report.digest) == report.canonical
 
 
 def test_a_store_without_simulators_lists_none_and_stays_empty(call, tmp_path):

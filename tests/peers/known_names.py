@@ -22,7 +22,7 @@ def before_call(_context, case, _kwargs) -> None:
     if case.meta.phase.name == "stateful" or next(_TURNS) % 4 == 0:
         return
     run, episode, simulator = next(_NAMES)
-    known = {"run": run, "episode": episode, "episode_id": episode, "step": 2}
+    known = {"run": run, "alias": run, "episode": episode, "episode_id": episode, "step": 2}
     known |= {"model": simulator, "simulator": simulator}
     known |= {"messages": [{"role": "user", "content": "echo b"}]}
     for part in (case.path_parameters, case.query, case.body):

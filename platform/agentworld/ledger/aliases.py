@@ -1,26 +1,21 @@
 """People's names for simulators, and who gave them when. A name is resolved, never stored."""
 
+import hashlib
+import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any
 
-from sqlalchemy import Engine, insert, select
+from sqlalchemy import ColumnElement, Engine, Row, insert, select
 
-from agentworld.errors import InputError, NotFound
+from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.ledger.database import translated
 from agentworld.ledger.tables import ALIASES
+from agentworld.records.alias import AliasChange, Canary, Judged, Meaning
 from agentworld.records.base import Digest
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
-
-
-class AliasChange(NamedTuple):
-    """From then on the alias meant this simulator."""
-
-    alias: str
-    simulator: Digest
-    set_by: str
-    at: str
 
 
 class Aliases:
@@ -30,31 +25,111 @@ class Aliases:
         self._url = url
         self._engine = engine
 
-    def set(self, alias: str, simulator: Digest, set_by: str) -> AliasChange:
-        """From now on the alias means this simulator; runs that are open keep theirs."""
-        if not _NAME.fullmatch(alias):
-            raise InputError(
-                f"{alias!r} is no alias; use lower-case letters, digits, dots and dashes"
-            )
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        change = AliasChange(alias, simulator, set_by, at)
-        with translated(self._url), self._engine.begin() as connection:
-            connection.execute(insert(ALIASES).values(change._asdict()))
-        return change
+    def set(
+        self,
+        alias: str,
+        simulator: Digest,
+        set_by: str,
+        *,
+        key: str | None = None,
+        **shown: Any,
+    ) -> AliasChange:
+        """From now on the alias means this simulator; runs that are open keep theirs.
 
-    def resolve(self, name: str) -> Digest:
-        """The simulator that a digest is, or that an alias means now; raises NotFound."""
+        Told again with its key it is recorded once. `shown` is what else a change has: its
+        canary, and what let it move.
+        """
+        change = AliasChange(
+            alias=checked(alias), simulator=simulator, set_by=set_by, at=_now(), **shown
+        )
+        return self._add(change, key)
+
+    def end(self, alias: str, by: str, *, key: str | None = None) -> AliasChange:
+        """The alias means nothing from now on; raises NotFound where it meant nothing before."""
+        if known := self._of_key(alias, key):
+            return known
+        meant = self._newest(alias)
+        return self._add(
+            AliasChange(alias=alias, simulator=meant.simulator, set_by=by, at=_now(), ended=True),
+            key,
+        )
+
+    def resolve(self, name: str, run: str = "") -> Digest:
+        """The simulator that a digest is, or that an alias means now; raises NotFound.
+
+        Where it has a canary, the run's name decides: the same name, the same simulator.
+        """
         if name.startswith("sha256:"):
             return name
-        changes = self.history(name)
-        if not changes:
-            raise NotFound(f"there is no alias {name!r}; set it, or give a digest")
-        return changes[-1].simulator
+        meaning = self._newest(name).meaning
+        assert meaning is not None
+        return chosen(meaning, f"{name} {run}")
 
     def history(self, alias: str | None = None) -> list[AliasChange]:
         """What an alias, or each of them, meant over time."""
-        wanted = [] if alias is None else [ALIASES.c.alias == alias]
-        columns = [ALIASES.c[name] for name in AliasChange._fields]
-        changes = select(*columns).where(*wanted).order_by(ALIASES.c.sequence)
+        return self._changes([] if alias is None else [ALIASES.c.alias == alias])
+
+    def _newest(self, alias: str) -> AliasChange:
+        changes = self.history(alias)
+        if not changes or changes[-1].ended:
+            raise NotFound(f"there is no alias {alias!r}; set it, or give a digest")
+        return changes[-1]
+
+    def _add(self, change: AliasChange, key: str | None) -> AliasChange:
+        try:
+            with translated(self._url), self._engine.begin() as connection:
+                connection.execute(insert(ALIASES).values(**_row(change), key=key))
+        except Conflict:
+            if known := self._of_key(change.alias, key):
+                return known
+            raise
+        return change
+
+    def _of_key(self, alias: str, key: str | None) -> AliasChange | None:
+        wanted = [ALIASES.c.alias == alias, ALIASES.c.key == key]
+        return next(iter(self._changes(wanted)), None) if key else None
+
+    def _changes(self, wanted: list[ColumnElement[bool]]) -> list[AliasChange]:
+        changes = select(ALIASES).where(*wanted).order_by(ALIASES.c.sequence)
         with translated(self._url), self._engine.begin() as connection:
-            return [AliasChange(*row) for row in connection.execute(changes)]
+            return [_change(row) for row in connection.execute(changes)]
+
+
+def checked(alias: str) -> str:
+    """The alias; raises InputError for what is no name of one."""
+    if not _NAME.fullmatch(alias):
+        raise InputError(f"{alias!r} is no alias; use lower-case letters, digits, dots and dashes")
+    return alias
+
+
+def chosen(meaning: Meaning, run: str) -> Digest:
+    """Which simulator a run is opened with: a canary gets its part of all runs' names."""
+    if meaning.canary is None:
+        return meaning.simulator
+    place = int.from_bytes(hashlib.sha256(run.encode()).digest()[:8]) % 100
+    return meaning.canary.simulator if place < meaning.canary.percent else meaning.simulator
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _row(change: AliasChange) -> Mapping[str, object]:
+    canary, gate = change.canary, [each.model_dump(mode="json") for each in change.gate]
+    own = change.model_dump(exclude={"canary", "gate"})
+    return own | {
+        "canary": canary and canary.simulator,
+        "percent": canary and canary.percent,
+        "gate": json.dumps(gate) if gate else None,
+    }
+
+
+def _change(row: Row[Any]) -> AliasChange:
+    told = dict(row._mapping)
+    percent, gate = told.pop("percent"), told.pop("gate")
+    for name in ("sequence", "key"):
+        del told[name]
+    canary = Canary(simulator=told.pop("canary"), percent=percent) if percent else None
+    told.pop("canary", None)
+    judged = tuple(Judged.model_validate(each) for each in json.loads(gate or "[]"))
+    return AliasChange(**told, canary=canary, gate=judged)

@@ -26,9 +26,9 @@ class Used(NamedTuple):
     usage: Usage
 
 
-def open_runs(connection: Connection, tenant: str) -> int:
-    """Of a tenant."""
-    open_ = (RUNS.c.tenant == tenant) & RUNS.c.final_weights.is_(None)
+def open_runs(connection: Connection, column: str, value: str) -> int:
+    """Whose column holds this value."""
+    open_ = (RUNS.c[column] == value) & RUNS.c.final_weights.is_(None)
     return connection.scalar(select(func.count()).select_from(RUNS).where(open_)) or 0
 
 

@@ -38,6 +38,8 @@ class Ledger:
     def __init__(self, url: str, objects: ObjectStore | None = None) -> None:
         self._url = url
         self._engine = connect(url)
+        self.objects = objects
+        """Where its long texts are; null where every text stays in its row."""
         self._texts = Texts(objects)
         self.aliases = Aliases(url, self._engine)
         with translated(url):
@@ -171,7 +173,12 @@ class Ledger:
     def num_open_runs(self, tenant: str) -> int:
         """Of a tenant."""
         with self._transaction() as connection:
-            return counting.open_runs(connection, tenant)
+            return counting.open_runs(connection, "tenant", tenant)
+
+    def num_open_runs_of(self, simulator: Digest) -> int:
+        """Of a simulator."""
+        with self._transaction() as connection:
+            return counting.open_runs(connection, "simulator", simulator)
 
     def num_open_episodes(self, tenant: str) -> int:
         """Of a tenant's open runs."""

@@ -17,6 +17,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
 )
 
 from agentworld.records.run import LOCAL_TENANT
@@ -103,6 +104,14 @@ ALIASES = Table(
     Column("simulator", String, nullable=False),
     Column("set_by", String, nullable=False),
     Column("at", String, nullable=False),
+    Column("canary", String),
+    Column("percent", Integer),  # of runs that are the canary's
+    Column("report", String),
+    Column("gate", Text),  # as it was judged
+    Column("override", String),
+    Column("ended", Boolean, nullable=False, server_default=false()),
+    Column("key", String),  # what is told again is recorded once
+    Index("aliases_by_key", "alias", "key", unique=True),
 )
 
 

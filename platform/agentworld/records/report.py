@@ -1,9 +1,13 @@
 """What an evaluation found; noise comes with an interval, a missing verdict is a hole."""
 
+from collections.abc import Mapping, Set
 from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
 
 from agentworld.errors import InputError
-from agentworld.records.base import Digest, Record
+from agentworld.records.base import Digest, Record, first_problem
 
 
 class Estimate(Record):
@@ -46,6 +50,11 @@ class WorldModelReport(Record):
         """What the report is about."""
         return set(self.artifacts.values())
 
+    def figures(self, of: Set[Digest]) -> dict[str, Estimate]:
+        """What it found of one of its subjects, as `exact_match` or `by_class.ls`."""
+        of_stages = [score for name, score in self.stages.items() if self.artifacts.get(name) in of]
+        return _figures(of_stages[-1].model_dump()) if of_stages else {}
+
 
 class AgentScore(Record):
     """How often an agent's episodes end in success, in the simulator and in the live shell."""
@@ -71,6 +80,10 @@ class AgentReport(Record):
         """What the report is about."""
         return {self.simulator}
 
+    def figures(self, of: Set[Digest]) -> dict[str, Estimate]:
+        """What it found of its subject, as `live_gain` or `trained.live`."""
+        return _figures(self.model_dump()) if self.simulator in of else {}
+
 
 Report = WorldModelReport | AgentReport
 
@@ -81,3 +94,26 @@ def read_report(path: Path) -> Report:
         return AgentReport.read(path)
     except InputError:
         return WorldModelReport.read(path)
+
+
+def parse_report(data: bytes) -> Report:
+    """The same of bytes; raises InputError for what is none."""
+    try:
+        return AgentReport.model_validate_json(data)
+    except ValidationError:
+        pass
+    try:
+        return WorldModelReport.model_validate_json(data)
+    except ValidationError as error:
+        raise InputError(f"this is no report: {first_problem(error)}") from error
+
+
+def _figures(told: Mapping[str, Any], start: str = "") -> dict[str, Estimate]:
+    """Every estimate in a record, named by where it stands."""
+    if told.keys() == Estimate.model_fields.keys():
+        return {start: Estimate.model_validate(told)}
+    found: dict[str, Estimate] = {}
+    for name, each in told.items():
+        if isinstance(each, Mapping):
+            found |= _figures(each, f"{start}.{name}".lstrip("."))
+    return found

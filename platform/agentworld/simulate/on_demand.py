@@ -61,8 +61,8 @@ class OnDemand:
             connecting.add_done_callback(lambda done: self._forget(simulator, done))
         return await asyncio.shield(connecting)  # others wait for it, whoever gives up
 
-    async def meant(self, name: str | None) -> Digest:
-        """Raises InputError where nothing is named."""
+    async def meant(self, name: str | None, run: str = "") -> Digest:  # noqa: ARG002
+        """Raises InputError where nothing is named; `resolve` draws for each run."""
         if not name:
             raise InputError(
                 "this service has many simulators; name the run's as `simulator`, by an alias or"

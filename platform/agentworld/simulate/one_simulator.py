@@ -26,11 +26,11 @@ class OneSimulator:
         self.check(simulator)
         return self._service
 
-    async def meant(self, name: str | None) -> Digest:
+    async def meant(self, name: str | None, run: str = "") -> Digest:
         """As the ledger's aliases say."""
         if not name:
             return self._service.digest
-        return await asyncio.to_thread(self._aliases.resolve, name)
+        return await asyncio.to_thread(self._aliases.resolve, name, run)
 
     async def close(self) -> None:
         """Lets go of its engine."""

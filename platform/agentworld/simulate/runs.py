@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 
 from agentworld.errors import Conflict, NotFound
+from agentworld.records.episode import new_name
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
 from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.sealing import Sealer
@@ -29,7 +30,7 @@ class Runs:
         known = await self._opened(opening, name, tenant) if name else None
         if known:
             return known
-        simulator = await self._simulators.meant(opening.simulator)
+        simulator = await self._simulators.meant(opening.simulator, name or new_name())
         await self._simulators.find(simulator)  # one that cannot be served opens no run
         if opening.simulator:
             opening = opening.model_copy(update={"simulator": simulator})

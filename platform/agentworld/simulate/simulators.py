@@ -32,8 +32,11 @@ class Simulators(Protocol):
         """What answers for a simulator, connected now if need be."""
         ...
 
-    async def meant(self, name: str | None) -> Digest:
-        """The simulator that an alias or a digest names, or that is meant where nothing is."""
+    async def meant(self, name: str | None, run: str = "") -> Digest:
+        """The simulator that an alias or a digest names, or that is meant where nothing is.
+
+        A canary gets its part of the runs, by their names.
+        """
         ...
 
     async def close(self) -> None:

@@ -21,6 +21,7 @@ from agentworld.steps.folders import REPORT, VERSION, model_of
 from agentworld.steps.installed import installed
 from agentworld.steps.pinning import pin_model
 from agentworld.steps.serving import served
+from agentworld.steps.simulators import attach
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 _NO_OBSERVATION = ("cut-off", "unparsable")
@@ -62,7 +63,7 @@ def _attach_report(simulator: PinnedSimulator, registered: WorldModel, store: Pa
     step = step_that_made(store, "evaluate", registered.report)
     report = WorldModelReport.read(step.folder / REPORT) if step else None
     if report and registered.artifact in report.subjects:
-        simulator.attach(report)
+        attach(simulator, report, store)
 
 
 async def _probe(client: SimulatorClient, artifact: ArtifactManifest) -> None:

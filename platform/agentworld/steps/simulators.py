@@ -8,13 +8,16 @@ from agentworld.audit.sources import world_models_of
 from agentworld.errors import InputError, NotFound
 from agentworld.evidence.model_signing import model_statement
 from agentworld.evidence.statement import Statement
-from agentworld.ledger.aliases import AliasChange
 from agentworld.lineage.base import Registry
+from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.report import Report
 from agentworld.records.simulator import Endpoint, SimulatorManifest
+from agentworld.simulate.stores import Stores
 from agentworld.steps.addresses import check_store, open_registry
 from agentworld.steps.ledger import existing_ledger, open_ledger
+from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
@@ -75,6 +78,12 @@ def signing_statement(simulator: PinnedSimulator) -> Statement:
     return model_statement(ArtifactManifest(files=manifest.files), manifest.artifact)
 
 
+def attach(simulator: PinnedSimulator, report: Report, store: Path) -> None:
+    """Adds an evaluation, and keeps it where a service judges moves of aliases by it."""
+    simulator.attach(report)
+    ObjectStore(Stores.of(store).objects_url).put(report.canonical)
+
+
 def set_alias(alias: str, name: str, store: Path, by: str) -> AliasChange:
     """From now on the alias means this simulator."""
     digest = find(name, store).digest
@@ -96,7 +105,8 @@ def alias_history(store: Path, alias: str | None = None) -> list[AliasChange]:
 
 
 def _meanings(store: Path) -> dict[str, Digest]:
-    return {change.alias: change.simulator for change in alias_history(store)}
+    newest = {change.alias: change for change in alias_history(store)}
+    return {alias: each.simulator for alias, each in newest.items() if not each.ended}
 
 
 def _registry(store: Path) -> Registry | None:

@@ -119,7 +119,8 @@ def test_every_route_turns_away_who_comes_without_a_credential_but_health(two):
     found = sorted(routes(app.routes))
     assert {path for _, path in found} >= set(app.openapi()["paths"])
     for method, path in [*found, ("GET", "/nowhere"), ("PUT", "/runs"), ("OPTIONS", "/steps")]:
-        where = path.format(run=two.run, episode=two.episode, model=MODEL, simulator=MODEL)
+        known = {"model": MODEL, "simulator": MODEL, "alias": "stable"}
+        where = path.format(run=two.run, episode=two.episode, **known)
         for who in (None, "nobody-agent"):
             status, kind = turned_away(two, who, method, where)
             wanted = (200, None) if path == "/health" else (401, "unauthorised")

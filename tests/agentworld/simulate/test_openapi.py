@@ -63,7 +63,7 @@ def examined(tmp_path_factory, request) -> Examined:
 
 
 async def _begin(url: str, simulator: str) -> list[tuple[str, str, str]]:
-    """Runs with an episode that has one step, and their simulator."""
+    """Runs with an episode that has one step, and their simulator; a run's id is an alias too."""
     world = make_service.SimulatorClient(url)
     opening = make_service.OPENING.model_copy(update={"simulator": simulator})
     begun = []
@@ -71,6 +71,7 @@ async def _begin(url: str, simulator: str) -> list[tuple[str, str, str]]:
         run = (await world.open_run(opening)).id
         episode = await make_service.play(world, "echo a", run=run)
         begun.append((run, episode, simulator))
+        make_service.name(url, run, simulator)
     await world.close()
     return begun
 

@@ -1,0 +1,47 @@
+"""Whether a name may move: what its gate asks for, held against an evaluation. Pure."""
+
+from collections.abc import Sequence, Set
+
+from agentworld.errors import Conflict
+from agentworld.records.alias import AliasMove, Gate, Judged
+from agentworld.records.base import Digest
+from agentworld.records.report import Report
+
+
+def judged(gate: Sequence[Gate], report: Report | None, of: Set[Digest]) -> tuple[Judged, ...]:
+    """Each clause of a gate with what the report found of these subjects."""
+    figures = report.figures(of) if report else {}
+    found = {name: each.mean for name, each in figures.items() if each.num}
+    return tuple(
+        Judged(metric=each.metric, least=each.least, found=found.get(each.metric)) for each in gate
+    )
+
+
+def check_may_move(move: AliasMove, report: Report | None, verdicts: Sequence[Judged]) -> None:
+    """Raises Conflict naming the first figure that keeps the name where it is."""
+    failed = next((each for each in verdicts if not each.passed), None)
+    if failed is None or move.override:
+        return
+    if report is None:
+        raise Conflict(
+            f"the gate asks for {failed.metric} of at least {failed.least:g} and no report is"
+            " named; name the report of an evaluation, or override with a reason"
+        )
+    if failed.found is None:
+        raise Conflict(
+            f"the report {move.report} tells no {failed.metric} of {move.simulator}; name a report"
+            " that does, or override with a reason"
+        )
+    raise Conflict(
+        f"{failed.metric} is {failed.found:g} in the report {move.report} and the gate asks for at"
+        f" least {failed.least:g}; name a simulator that passes, or override with a reason"
+    )
+
+
+def check_about(move: AliasMove, report: Report, of: Set[Digest]) -> None:
+    """Raises Conflict for an evaluation of something else, whatever the override says."""
+    if not report.subjects & of:
+        raise Conflict(
+            f"the report {move.report} is no evaluation of {move.simulator} or of its weights; name"
+            " one that is"
+        )

@@ -1,0 +1,84 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import MetaData, insert
+
+import make
+from agentworld.errors import InputError, NotFound
+from agentworld.ledger.aliases import chosen
+from agentworld.records.alias import Canary, Judged, Meaning
+
+OLD, NEW = make.digest("old"), make.digest("new")
+CANARY = Canary(simulator=NEW, percent=10)
+SHOWN = {
+    "canary": CANARY,
+    "report": make.digest("report"),
+    "gate": (Judged(metric="live_gain", least=0.2, found=0.1),),
+    "override": "the report is of last week",
+}
+
+
+def test_a_change_tells_what_let_it_happen(ledger):
+    change = ledger.aliases.set("stable", OLD, "ada", **SHOWN)
+    assert ledger.aliases.history("stable") == [change]
+    assert change.model_dump(include=SHOWN.keys()).keys() == SHOWN.keys()
+    assert {name: getattr(change, name) for name in SHOWN} == SHOWN
+
+
+def test_what_is_told_again_with_its_key_is_recorded_once(ledger):
+    first = ledger.aliases.set("stable", OLD, "ada", key="one")
+    assert ledger.aliases.set("stable", OLD, "ada", key="one") == first
+    ledger.aliases.set("stable", OLD, "ada", key="two")
+    ledger.aliases.set("canary", OLD, "ada", key="one")
+    assert [change.alias for change in ledger.aliases.history()] == ["stable", "stable", "canary"]
+
+
+def test_what_was_taken_away_means_nothing_and_its_history_stays(ledger):
+    ledger.aliases.set("stable", OLD, "ada")
+    ended = ledger.aliases.end("stable", "bob", key="one")
+    assert ledger.aliases.end("stable", "bob", key="one") == ended
+    with pytest.raises(NotFound, match="there is no alias 'stable'"):
+        ledger.aliases.resolve("stable")
+    with pytest.raises(NotFound):
+        ledger.aliases.end("stable", "bob", key="two")
+    told = [(change.set_by, change.meaning) for change in ledger.aliases.history("stable")]
+    assert told == [("ada", Meaning(OLD)), ("bob", None)]
+
+
+def test_a_name_that_was_taken_away_may_be_given_again(ledger):
+    ledger.aliases.set("stable", OLD, "ada")
+    ledger.aliases.end("stable", "ada")
+    ledger.aliases.set("stable", NEW, "ada")
+    assert ledger.aliases.resolve("stable") == NEW
+
+
+def test_a_change_that_could_not_be_told_again_is_refused(ledger):
+    with pytest.raises(InputError, match="is no alias"):
+        ledger.aliases.set("Stable", OLD, "ada", key="one")
+    assert ledger.aliases.history() == []
+
+
+def test_a_canary_gets_its_part_of_the_runs(ledger):
+    ledger.aliases.set("stable", OLD, "ada", canary=CANARY)
+    meant = [ledger.aliases.resolve("stable", f"run-{number}") for number in range(400)]
+    assert 20 <= meant.count(NEW) <= 60
+    assert set(meant) == {OLD, NEW}
+
+
+@given(st.text(), st.integers(1, 98))
+def test_a_run_stays_with_the_canary_while_its_part_grows(run, percent):
+    def at(part):
+        return chosen(Meaning(OLD, Canary(simulator=NEW, percent=part)), run)
+
+    assert at(percent) == at(percent)
+    assert at(percent) != NEW or at(percent + 1) == NEW
+
+
+def test_what_an_older_release_recorded_reads_on(ledger):
+    tables = MetaData()
+    tables.reflect(ledger._engine)
+    row = {"alias": "stable", "simulator": OLD, "set_by": "ada", "at": "2026-01-01"}
+    with ledger._engine.begin() as connection:
+        connection.execute(insert(tables.tables["aliases"]), row)
+    (change,) = ledger.aliases.history("stable")
+    assert change.model_dump(exclude_defaults=True) == row

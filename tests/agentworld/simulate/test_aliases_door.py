@@ -1,0 +1,145 @@
+"""How an operator moves names for simulators, over HTTP."""
+
+import pytest
+from starlette.testclient import TestClient
+
+import make
+import make_access
+import make_service
+from agentworld.records.run import RunClosing
+from agentworld.storage.objects import ObjectStore
+
+SIMULATOR, NEXT = make_service.SIMULATOR, make.digest("next")
+KEY = {"Idempotency-Key": "11111111-2222"}
+
+
+@pytest.fixture
+def served(tmp_path):
+    return make_service.service(tmp_path)
+
+
+@pytest.fixture
+def asked(served):
+    return TestClient(served.app, base_url="http://localhost")
+
+
+def keep(served, report):
+    return ObjectStore(str(served.store / "objects")).put(report.canonical)
+
+
+def move(asked, alias="stable", params=None, headers=KEY, **fields):
+    told = {"simulator": SIMULATOR, "by": "ada", **fields}
+    return asked.put(f"/aliases/{alias}", json=told, params=params, headers=headers)
+
+
+def gate(least, metric="live_gain"):
+    return [{"metric": metric, "least": least}]
+
+
+def test_a_report_that_passes_the_gate_lets_a_name_move(served, asked):
+    report = keep(served, make.agent_report())
+    answer = move(asked, gate=gate(0.3), report=report)
+    assert answer.status_code == 200, answer.text
+    (change,) = asked.get("/aliases/stable").json()
+    assert change == answer.json()
+    assert change["gate"] == [{"metric": "live_gain", "least": 0.3, "found": 0.4}]
+    assert (change["set_by"], change["report"], change["override"]) == ("ada", report, None)
+
+
+def test_an_evaluation_of_the_weights_counts_for_the_simulator_that_is_served_here(served, asked):
+    artifact = make.manifest().artifact
+    report = keep(served, make.world_report(artifacts={"rl": artifact}))
+    assert move(asked, gate=gate(0.8, "exact_match"), report=report).status_code == 200
+    assert move(asked, simulator=NEXT, report=report).status_code == 409
+
+
+def test_a_gate_that_is_not_passed_moves_nothing_and_says_why(served, asked):
+    report = keep(served, make.agent_report())
+    answer = move(asked, gate=gate(0.5), report=report)
+    assert answer.status_code == 409
+    said = answer.json()["error"]["message"]
+    assert said.startswith("live_gain is 0.4 in the report")
+    assert asked.get("/aliases").json() == []
+
+
+def test_an_override_is_recorded_with_what_it_passed_over(served, asked):
+    report = keep(served, make.agent_report())
+    assert move(asked, gate=gate(0.5), report=report, override="an outage").status_code == 200
+    (change,) = asked.get("/aliases/stable").json()
+    assert change["override"] == "an outage"
+    assert change["gate"][0]["found"] == 0.4
+
+
+def test_an_override_that_nothing_needed_is_none(served, asked):
+    report = keep(served, make.agent_report())
+    move(asked, gate=gate(0.1), report=report, override="an outage")
+    assert asked.get("/aliases/stable").json()[0]["override"] is None
+
+
+def test_a_report_that_nobody_kept_is_refused(asked):
+    answer = move(asked, gate=gate(0.1), report=make.digest("lost"))
+    assert answer.status_code == 409
+    assert "is not in the service's object store" in answer.json()["error"]["message"]
+
+
+def test_what_is_no_report_is_refused(served, asked):
+    text = ObjectStore(str(served.store / "objects")).put(b"{}")
+    answer = move(asked, report=text)
+    assert (answer.status_code, "this is no report" in answer.text) == (409, True)
+
+
+def test_a_move_that_is_told_again_is_recorded_once(asked):
+    assert move(asked).json() == move(asked).json()
+    move(asked, headers={"Idempotency-Key": "another"})
+    assert len(asked.get("/aliases/stable").json()) == 2
+
+
+def test_a_dry_run_judges_and_records_nothing(asked):
+    assert move(asked, params={"dry_run": True}).status_code == 200
+    assert move(asked, params={"dry_run": True}, gate=gate(0.1)).status_code == 409
+    assert asked.get("/aliases").json() == []
+
+
+def test_a_name_is_taken_away_once(asked):
+    move(asked)
+    ended = {"params": {"by": "bob"}, "headers": {"Idempotency-Key": "end"}}
+    dry = asked.delete("/aliases/stable", params={"by": "bob", "dry_run": True}, headers=KEY)
+    assert (dry.status_code, len(asked.get("/aliases/stable").json())) == (200, 1)
+    assert asked.delete("/aliases/stable", **ended).json()["ended"]
+    assert asked.delete("/aliases/stable", **ended).status_code == 200
+    assert [each["ended"] for each in asked.get("/aliases/stable").json()] == [False, True]
+    assert asked.delete("/aliases/nobody", **ended).status_code == 404
+
+
+def test_open_runs_and_episodes_of_a_simulator_are_counted(asked):
+    def use():
+        return asked.get(f"/simulators/{SIMULATOR}/use").json()
+
+    assert use() == {"open_runs": 0, "open_episodes": 0}
+    run = asked.post("/runs", json=make_service.OPENING.model_dump(mode="json")).json()["run"]["id"]
+    asked.post("/episodes", json={"run": run})
+    assert use() == {"open_runs": 1, "open_episodes": 1}
+    closing = RunClosing(final_weights=make.digest("final")).model_dump(mode="json")
+    assert asked.post(f"/runs/{run}/close", json=closing).status_code == 200
+    assert use() == {"open_runs": 0, "open_episodes": 0}
+
+
+@pytest.mark.parametrize(
+    ("who", "method", "path", "status"),
+    [
+        ("acme-agent", "PUT", "/aliases/stable", 403),
+        ("office-auditor", "PUT", "/aliases/stable", 403),
+        ("acme-operator", "PUT", "/aliases/stable", 200),
+        ("office-auditor", "DELETE", "/aliases/stable?by=me", 403),
+        ("acme-agent", "GET", "/aliases", 403),
+        ("office-auditor", "GET", "/aliases", 200),
+        ("acme-operator", "GET", f"/simulators/{SIMULATOR}/use", 200),
+        ("office-auditor", "GET", f"/simulators/{SIMULATOR}/use", 403),
+    ],
+)
+def test_names_are_moved_by_operators_alone(tmp_path, who, method, path, status):
+    served = make_service.service(tmp_path, access=make_access.Checked(tmp_path))
+    asked = TestClient(served.app, base_url="http://localhost")
+    headers = {"Authorization": make_access.bearer(who), **KEY}
+    body = {"simulator": SIMULATOR, "by": "ada"} if method == "PUT" else None
+    assert asked.request(method, path, json=body, headers=headers).status_code == status
