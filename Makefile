@@ -31,7 +31,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup setup-test peers demo check test-fast test test-cluster bench bench-demo \
+.PHONY: help setup setup-test peers demo manifests verify check test-fast test test-cluster bench bench-demo \
 	bench-simulator bench-wires bench-operator faults-simulator clean sandbox compiler browser \
 	cluster containers database monitor
 .NOTPARALLEL:
@@ -48,7 +48,16 @@ peers: $(PEER_PACKAGES) ## other programs that the tests drive: OpenEnv's client
 demo: setup ## the whole loop on this machine; PROFILE=long for the long one
 	$(VENV)/bin/agentworld demo --profile $(PROFILE)
 
-check: setup-test ## linters, formatter, types, the layers of the house
+manifests: $(PACKAGES) $(PROJECT) ## the definitions of the custom resources, written from the records
+	$(PYTHON) -m agentworld_operator.resources.write charts/agentworld/crds
+
+verify: $(PACKAGES) $(PROJECT) ## fails where a generated file is another one than the records make
+	@made=$$(mktemp -d) && trap 'rm -r "$$made"' EXIT \
+	&& $(PYTHON) -m agentworld_operator.resources.write "$$made" \
+	&& diff -ru charts/agentworld/crds "$$made" \
+	|| { echo "run \`make manifests\`" >&2; exit 1; }
+
+check: setup-test verify ## linters, formatter, types, generated files, the layers of the house
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m ruff format --check
 	$(PYTHON) -m mypy

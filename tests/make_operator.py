@@ -17,7 +17,7 @@ from agentworld.records.base import Digest
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.resources.crd import crd
 from agentworld_operator.resources.places import PLACES
-from agentworld_operator.resources.simulator import SIMULATOR
+from agentworld_operator.resources.write import KINDS
 from control_plane import ControlPlane
 from waiting import wait_for
 
@@ -30,8 +30,17 @@ OLDER_BUDGETS = PLACES["PodDisruptionBudget"]._replace(api_version="policy/v1bet
 
 # What the operator may, and no more.
 RULES = [
-    {"apiGroups": ["agentworld.dev"], "resources": ["simulators"], "verbs": ["list", "watch"]},
-    {"apiGroups": ["agentworld.dev"], "resources": ["simulators/status"], "verbs": ["patch"]},
+    {"apiGroups": ["agentworld.dev"], "resources": ["simulators"], "verbs": ["get"]},
+    {
+        "apiGroups": ["agentworld.dev"],
+        "resources": ["simulators", "simulatoraliases"],
+        "verbs": ["list", "watch"],
+    },
+    {
+        "apiGroups": ["agentworld.dev"],
+        "resources": ["simulators/status", "simulatoraliases/status"],
+        "verbs": ["patch"],
+    },
     {"apiGroups": ["agentworld.dev"], "resources": ["simulators/finalizers"], "verbs": ["update"]},
     {
         "apiGroups": ["", "apps", "policy"],
@@ -44,6 +53,16 @@ RULES = [
         "apiGroups": ["coordination.k8s.io"],
         "resources": ["leases"],
         "verbs": ["get", "create", "update"],
+    },
+    {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "create", "update"]},
+    {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
+]
+# Of what no namespace holds.
+CLUSTER_RULES = [
+    {
+        "apiGroups": ["admissionregistration.k8s.io"],
+        "resources": ["validatingwebhookconfigurations"],
+        "verbs": ["get", "update"],
     },
 ]
 
@@ -109,8 +128,10 @@ class Namespace(Cluster):
 
     def change(self, name: str, **serving: object) -> None:
         """Of a Simulator, how it is served."""
-        path = PLACES["Simulator"].path(self.namespace, name)
-        self.call("PATCH", path, {"spec": {"serving": serving}})
+        self.patch("Simulator", name, {"spec": {"serving": serving}})
+
+    def patch(self, kind: str, name: str, body: Object) -> None:
+        self.call("PATCH", PLACES[kind].path(self.namespace, name), body)
 
     def delete(self, kind: str, name: str) -> None:
         self._call("DELETE", PLACES[kind].path(self.namespace, name))
@@ -143,8 +164,8 @@ class Namespace(Cluster):
         )
         return str(answer)
 
-    def conditions(self, name: str) -> dict[str, tuple[str, str]]:
-        found = self.get("Simulator", name)
+    def conditions(self, name: str, kind: str = "Simulator") -> dict[str, tuple[str, str]]:
+        found = self.get(kind, name)
         told = (found or {}).get("status", {}).get("conditions", ())
         return {each["type"]: (each["status"], each["reason"]) for each in told}
 
@@ -156,11 +177,12 @@ def define(cluster: ControlPlane) -> None:
     """Makes the custom resources of this release known."""
     known = Namespace(cluster.client, "default")
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    known.call("POST", path, crd(SIMULATOR))
+    for kind in KINDS:
+        known.call("POST", path, crd(kind))
 
     def is_served() -> bool:
         try:
-            return known.all("Simulator").objects == []
+            return not any(known.all(kind.kind).objects for kind in KINDS)
         except ClusterError:
             return False
 
@@ -184,6 +206,12 @@ def new_namespace(cluster: ControlPlane, *, plain: bool = False) -> Namespace:
     made.call("POST", f"{rights}/roles", metadata | {"rules": PLAIN_RULES if plain else RULES})
     bound = metadata | {"roleRef": role, "subjects": [account]}
     made.call("POST", f"{rights}/rolebindings", bound)
+    rights = "/apis/rbac.authorization.k8s.io/v1"
+    metadata = {"metadata": {"name": name}}
+    role = role | {"kind": "ClusterRole", "name": name}
+    made.call("POST", f"{rights}/clusterroles", metadata | {"rules": CLUSTER_RULES})
+    bound = metadata | {"roleRef": role, "subjects": [account]}
+    made.call("POST", f"{rights}/clusterrolebindings", bound)
     return made
 
 

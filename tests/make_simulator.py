@@ -37,6 +37,15 @@ def simulator(name: str = "one", seed: str | None = None, **serving: object) -> 
     }
 
 
+def alias(simulator: str = "one", name: str = "stable", **spec: object) -> Object:
+    """A name for it."""
+    return {
+        **typed("SimulatorAlias"),
+        "metadata": {"name": name},
+        "spec": {"simulator": simulator, **spec},
+    }
+
+
 def serving(**fields: object) -> Serving:
     return Serving.model_validate(PLACED | fields)
 

@@ -69,6 +69,11 @@ class Cluster:
         path = PLACES[manifest["kind"]].path(self.namespace, manifest["metadata"]["name"])
         return self._call("PUT", path, body=manifest)
 
+    def is_going(self) -> bool:
+        """Whether the namespace is being deleted, with all that is in it."""
+        found = self.get("Namespace", self.namespace)
+        return found is None or "deletionTimestamp" in found["metadata"]
+
     def write_status(self, kind: str, name: str, status: Object) -> Object:
         """Says what is so of a resource of ours."""
         path = PLACES[kind].path(self.namespace, name) + "/status"

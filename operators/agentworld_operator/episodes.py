@@ -8,6 +8,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from agentworld.records.base import Digest
+from agentworld_operator.service import bearer
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class OpenEpisodes:
 
     async def _asked(self) -> Mapping[Digest, int] | None:
         try:
-            headers = self._headers()
+            headers = bearer(self._token)
             async with httpx.AsyncClient(timeout=_SECONDS, headers=headers) as client:
                 answer = await client.get(self._url)
             answer.raise_for_status()
@@ -48,11 +49,6 @@ class OpenEpisodes:
         except (httpx.HTTPError, OSError, ValueError) as error:
             _log.warning("%s does not tell of open episodes: %s", self._url, error)
             return None
-
-    def _headers(self) -> dict[str, str]:
-        if self._token is None:
-            return {}
-        return {"Authorization": f"Bearer {self._token.read_text(encoding='ascii').strip()}"}
 
 
 def _read(text: str) -> dict[Digest, int]:

@@ -5,41 +5,59 @@ import logging
 import signal
 import sys
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
-import kopf
 from kubernetes import client
 from pydantic import ValidationError
 
 from agentworld.errors import AgentworldError, ClusterError, InputError
 from agentworld.records.base import first_problem
 from agentworld.storage.folder import read_file
+from agentworld_operator.admitting import Admitting
+from agentworld_operator.certifying import Certifying, Told
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.connection import configuration, login
 from agentworld_operator.episodes import OpenEpisodes
 from agentworld_operator.identities import Identities
 from agentworld_operator.leader import Leadership, Times
+from agentworld_operator.naming import Names
 from agentworld_operator.reconcile import Reconciler, Surroundings
 from agentworld_operator.resources.names import OPERATOR
 from agentworld_operator.running import Running
-from agentworld_operator.settings import Settings
+from agentworld_operator.service import Service
+from agentworld_operator.settings import Settings, WebhookSettings
 from agentworld_operator.watched import Cache
+from agentworld_operator.webhook import Certified, serving
 
 
-async def operate(settings: Settings) -> None:
-    """Waits until it leads, and works until it is told to stop; raises where it leads no longer."""
+async def operate(settings: Settings, webhook: WebhookSettings) -> None:
+    """Waits until it leads, and works until it is told to stop; raises where it leads no longer.
+
+    The webhook is served all the while, whoever leads.
+    """
     _stop_when_told()
     told = configuration(settings.kubeconfig)
     cluster = Cluster(client.ApiClient(told), settings.namespace)
+    service = Service(settings.service_url, settings.service_token)
     lease = settings.lease_seconds
     times = Times(duration=lease, renewal=lease * 2 / 3, pause=min(2.0, lease / 6))
     leadership = Leadership(cluster, OPERATOR, settings.identity, times=times, clock=time.monotonic)
-    await leadership.acquire()
-    try:
-        await _lead(leadership, _running(settings, cluster), partial(login, told), settings)
-    finally:
-        await leadership.release()
+    async with _guarding(cluster, service, webhook):
+        await leadership.acquire()
+        try:
+            running = _running(settings, webhook, cluster, service)
+            work = running.run(
+                partial(login, told),
+                look_seconds=settings.look_seconds,
+                ask_seconds=settings.ask_seconds,
+            )
+            await _lead(leadership, work, _certifying(cluster, webhook))
+        finally:
+            await leadership.release()
 
 
 def _stop_when_told() -> None:
@@ -49,37 +67,56 @@ def _stop_when_told() -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
 
 
-async def _lead(
-    leadership: Leadership,
-    running: Running,
-    log_in: partial[kopf.ConnectionInfo],
-    settings: Settings,
-) -> None:
-    work = asyncio.create_task(
-        running.run(log_in, look_seconds=settings.look_seconds, ask_seconds=settings.ask_seconds)
-    )
+@asynccontextmanager
+async def _guarding(
+    cluster: Cluster, service: Service, webhook: WebhookSettings
+) -> AsyncIterator[None]:
+    if webhook.port is None:
+        yield
+        return
+    decide = Admitting(cluster, service).decide
+    certified = Certified(webhook.folder, webhook.clients)
+    async with serving(decide, certified, webhook.host, webhook.port):
+        yield
+
+
+async def _certifying(cluster: Cluster, webhook: WebhookSettings) -> None:
+    if webhook.port is None:
+        await asyncio.Event().wait()
+    told = Told(webhook.secret, webhook.configuration, webhook.names)
+    now = partial(datetime.now, UTC)
+    await Certifying(cluster, told, now).run(webhook.certify_seconds)
+
+
+async def _lead(leadership: Leadership, *works: Coroutine[Any, Any, None]) -> None:
+    """Until a work ends, or another one leads."""
+    doing = [asyncio.create_task(work) for work in works]
     keep = asyncio.create_task(leadership.keep())
     try:
-        await asyncio.wait((work, keep), return_when=asyncio.FIRST_COMPLETED)
-        if work.done():
-            work.result()
-        else:
+        ended, _ = await asyncio.wait((*doing, keep), return_when=asyncio.FIRST_COMPLETED)
+        if ended == {keep}:
             raise ClusterError("another replica leads; this one begins anew")
+        for task in ended:
+            task.result()
     finally:
-        for task in (work, keep):
+        for task in (*doing, keep):
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*doing, keep, return_exceptions=True)
 
 
-def _running(settings: Settings, cluster: Cluster) -> Running:
+def _running(
+    settings: Settings, webhook: WebhookSettings, cluster: Cluster, service: Service
+) -> Running:
     cache, identities = Cache(), Identities(read_file)
     episodes = OpenEpisodes(settings.service_url, settings.service_token)
     surroundings = Surroundings(
         settings.service_url, settings.verifier_image, time.monotonic, episodes.of
     )
     reconciler = Reconciler(cluster, cache, identities, surroundings)
-    return Running(cluster, cache, identities, reconciler, episodes)
+    names = Names(
+        cluster, cache, service, settle_seconds=webhook.settle_seconds, clock=time.monotonic
+    )
+    return Running(cluster, cache, identities, reconciler, episodes, names)
 
 
 def main() -> int:
@@ -89,7 +126,7 @@ def main() -> int:
     logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
         with suppress(asyncio.CancelledError):
-            asyncio.run(operate(_settings()))
+            asyncio.run(operate(*_settings()))
     except ClusterError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
@@ -99,9 +136,9 @@ def main() -> int:
     return 0
 
 
-def _settings() -> Settings:
+def _settings() -> tuple[Settings, WebhookSettings]:
     try:
-        return Settings()
+        return Settings(), WebhookSettings()
     except ValidationError as error:
         raise InputError(f"the environment is wrong at {first_problem(error)}") from error
 

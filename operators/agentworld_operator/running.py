@@ -14,9 +14,10 @@ from agentworld_operator.cluster import Cluster, Object
 from agentworld_operator.episodes import OpenEpisodes
 from agentworld_operator.handlers.watches import registry, settings
 from agentworld_operator.identities import Identities
+from agentworld_operator.naming import Names
 from agentworld_operator.reconcile import Reconciler
 from agentworld_operator.resources.names import DIGEST_LABEL
-from agentworld_operator.watched import WATCHED, Cache
+from agentworld_operator.watched import OWN, WATCHED, Cache
 from agentworld_operator.work import WorkQueue
 
 _log = logging.getLogger(__name__)
@@ -38,12 +39,14 @@ class Running:
         identities: Identities,
         reconciler: Reconciler,
         episodes: OpenEpisodes,
+        names: Names,
     ) -> None:
         self._cluster = cluster
         self._cache = cache
         self._identities = identities
         self._episodes = episodes
         self._queue = WorkQueue(reconciler.reconcile, workers=_WORKERS)
+        self._names = names
 
     async def run(self, login: Any, *, look_seconds: float, ask_seconds: float) -> None:
         """Works until it is cancelled; what a watch lost, the next look finds."""
@@ -51,6 +54,7 @@ class Running:
             async with asyncio.TaskGroup() as together:
                 together.create_task(self._watch(login))
                 together.create_task(self._queue.run())
+                together.create_task(self._names.run(look_seconds, ask_seconds))
                 together.create_task(self._look_again(look_seconds))
                 together.create_task(self._ask_again(ask_seconds))
         except* _Ended:
@@ -68,6 +72,10 @@ class Running:
     def _changed(self, kind: str, found: Object) -> None:
         """Whom to look at, after an object came, changed or went."""
         metadata = found["metadata"]
+        if kind in OWN:
+            self._names.changed(kind, metadata["name"])
+        if kind == "SimulatorAlias":
+            return
         if kind != "Simulator":
             engine = (metadata.get("labels") or {}).get(DIGEST_LABEL, "")
         else:
@@ -91,7 +99,7 @@ class Running:
     async def look(self) -> None:
         """Asks for everything that is watched, and works on what differs from what was told."""
         for kind in WATCHED:
-            selector = "" if kind == "Simulator" else DIGEST_LABEL
+            selector = "" if kind in OWN else DIGEST_LABEL
             listed = await asyncio.to_thread(self._cluster.all, kind, selector)
             for changed in self._cache.replace(kind, *listed):
                 self._changed(kind, changed)

@@ -29,3 +29,29 @@ class Settings(BaseSettings):
     """How often everything is looked at, whatever the watches told."""
     ask_seconds: float = Field(5.0, gt=0)
     """How often the service is asked for open episodes."""
+
+
+class WebhookSettings(BaseSettings):
+    """Of the admission webhook, as AGENTWORLD_WEBHOOK_PORT and so on."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTWORLD_WEBHOOK_", frozen=True)
+
+    port: int | None = None
+    """Where every replica listens; nothing is guarded where none is named."""
+    host: str = "0.0.0.0"
+    folder: Path = Path("/etc/agentworld/webhook")
+    """Where the Secret's `tls.crt` and `tls.key` are mounted."""
+    clients: Path | None = None
+    """The authority of the API server's own certificate, where it shows one to webhooks; else
+    whoever reaches the port can tell the history of a move that nobody made.
+    """
+    secret: str = "agentworld-webhook"
+    """The Secret that the leader keeps the certificates in."""
+    configuration: str = "agentworld"
+    """The ValidatingWebhookConfiguration that names the webhook."""
+    names: tuple[str, ...] = ()
+    """Under which the API server asks for it, as a JSON list."""
+    certify_seconds: float = Field(300.0, gt=0)
+    """How often the certificates are looked at."""
+    settle_seconds: float = Field(30.0, gt=0)
+    """How long a move that was asked for may be on its way between the ledger and the cluster."""

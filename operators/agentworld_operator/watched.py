@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from agentworld_operator.cluster import Object
 from agentworld_operator.resources.names import DIGEST_LABEL
 
-WATCHED = ("Simulator", "Deployment", "Service", "ConfigMap", "PodDisruptionBudget", "Pod")
+OWN = ("Simulator", "SimulatorAlias")
+"""Our resources, all of which are watched; of the others, what is an engine's."""
+WATCHED = (*OWN, "Deployment", "Service", "ConfigMap", "PodDisruptionBudget", "Pod")
 
 
 class Cache:

@@ -1,26 +1,33 @@
-"""Events: what became otherwise with a Simulator, for who looks with `kubectl describe`."""
+"""Events: what became otherwise with a resource of ours, for who looks with `kubectl describe`."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from agentworld.records.base import digest_json
 from agentworld_operator.resources.base import Condition
 from agentworld_operator.resources.names import OPERATOR
 from agentworld_operator.resources.places import typed
-from agentworld_operator.resources.simulator import SimulatorStatus
 
-_BAD = {("Verified", "False"), ("Ready", "False"), ("Degraded", "True")}
+_BAD = {("Verified", "False"), ("Ready", "False"), ("Degraded", "True"), ("Resolved", "False")}
+_BAD_REASONS = {"AsFound"}  # a name that moved past the webhook
+
+
+class _Told(Protocol):
+    """The status of any of them."""
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]: ...
 
 
 def transitions(
-    found: Mapping[str, Any], before: SimulatorStatus, after: SimulatorStatus, now: str
+    found: Mapping[str, Any], before: _Told, after: _Told, now: str, kind: str = "Simulator"
 ) -> list[dict[str, Any]]:
     """An event for each condition that is another one than before; of a new Simulator, for what
     all the others come to.
     """
     known = {each.type: each for each in before.conditions}
     changed = [each for each in after.conditions if _differs(known.get(each.type), each)]
-    return [_event(found, each, now) for each in changed]
+    return [_event(kind, found, each, now) for each in changed]
 
 
 def _differs(before: Condition | None, after: Condition) -> bool:
@@ -29,10 +36,10 @@ def _differs(before: Condition | None, after: Condition) -> bool:
     return (before.status, before.reason) != (after.status, after.reason)
 
 
-def _event(found: Mapping[str, Any], condition: Condition, now: str) -> dict[str, Any]:
+def _event(kind: str, found: Mapping[str, Any], condition: Condition, now: str) -> dict[str, Any]:
     told = found["metadata"]
     about = {
-        **typed("Simulator"),
+        **typed(kind),
         "name": told["name"],
         "namespace": told["namespace"],
         "uid": told["uid"],
@@ -40,7 +47,7 @@ def _event(found: Mapping[str, Any], condition: Condition, now: str) -> dict[str
     said = condition.model_dump(mode="json")
     # Named by what it says and when, so that a retry says it once.
     suffix = digest_json([told["uid"], said, now]).removeprefix("sha256:")[:16]
-    is_bad = (condition.type, condition.status) in _BAD
+    is_bad = (condition.type, condition.status) in _BAD or condition.reason in _BAD_REASONS
     return {
         **typed("Event"),
         "metadata": {"name": f"{told['name']}.{suffix}", "namespace": told["namespace"]},

@@ -11,7 +11,7 @@ import kopf
 from agentworld_operator.cluster import Object
 from agentworld_operator.resources.names import DIGEST_LABEL
 from agentworld_operator.resources.places import PLACES
-from agentworld_operator.watched import WATCHED, Cache
+from agentworld_operator.watched import OWN, WATCHED, Cache
 
 Changed = Callable[[str, Object], None]
 """Hears of a kind and of an object of it that is new, another one, or gone."""
@@ -45,7 +45,7 @@ def settings() -> kopf.OperatorSettings:
     told.peering.standalone = True
     told.scanning.disabled = True
     for kind in WATCHED:
-        if kind != "Simulator":  # of all else in the namespace, what is an engine's
+        if kind not in OWN:
             told.watching.label_selectors[_named(kind)] = DIGEST_LABEL
     return told
 

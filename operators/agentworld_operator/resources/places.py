@@ -10,6 +10,7 @@ class Place(NamedTuple):
 
     api_version: str
     plural: str
+    namespaced: bool = True
 
     @property
     def group(self) -> str:
@@ -24,12 +25,14 @@ class Place(NamedTuple):
     def path(self, namespace: str, name: str = "") -> str:
         """Of one object, or of all in a namespace."""
         root = "apis" if self.group else "api"
-        where = f"/{root}/{self.api_version}/namespaces/{namespace}/{self.plural}"
+        inside = f"namespaces/{namespace}/" if self.namespaced else ""
+        where = f"/{root}/{self.api_version}/{inside}{self.plural}"
         return f"{where}/{name}" if name else where
 
 
 PLACES = {
     "Simulator": Place(API_VERSION, "simulators"),
+    "SimulatorAlias": Place(API_VERSION, "simulatoraliases"),
     "Deployment": Place("apps/v1", "deployments"),
     "Service": Place("v1", "services"),
     "ConfigMap": Place("v1", "configmaps"),
@@ -37,6 +40,11 @@ PLACES = {
     "Pod": Place("v1", "pods"),
     "Event": Place("v1", "events"),
     "Lease": Place("coordination.k8s.io/v1", "leases"),
+    "Secret": Place("v1", "secrets"),
+    "Namespace": Place("v1", "namespaces", namespaced=False),
+    "ValidatingWebhookConfiguration": Place(
+        "admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", namespaced=False
+    ),
 }
 
 

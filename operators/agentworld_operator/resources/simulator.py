@@ -15,7 +15,7 @@ Quantity = Annotated[
     ),
 ]
 
-_IMMUTABLE = Check(
+IMMUTABLE = Check(
     rule="self == oldSelf",
     message="an identity never changes: create a new Simulator and move the alias to it",
 )
@@ -43,7 +43,7 @@ class Reference(Part):
 class Identity(Part):
     """Everything that shapes an observation. It never changes."""
 
-    model_config = checked(_IMMUTABLE, _ONE_IDENTITY)
+    model_config = checked(IMMUTABLE, _ONE_IDENTITY)
 
     manifest: SimulatorManifest | None = None
     """The pinned manifest, as `agentworld simulator show --json` prints it."""

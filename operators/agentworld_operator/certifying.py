@@ -1,0 +1,85 @@
+"""The webhook's certificates at work: the leader keeps them in a Secret and tells the bundle."""
+
+import asyncio
+import base64
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from agentworld.errors import ClusterError
+from agentworld_operator.authority import Files, held, made
+from agentworld_operator.cluster import Cluster, Object
+from agentworld_operator.policy.certificates import decide
+from agentworld_operator.resources.names import OPERATOR
+from agentworld_operator.resources.places import typed
+
+_log = logging.getLogger(__name__)
+
+_CONFIGURATION = "ValidatingWebhookConfiguration"
+_LABELS = {"app.kubernetes.io/managed-by": OPERATOR, "app.kubernetes.io/part-of": "agentworld"}
+
+
+class Told(NamedTuple):
+    """Where the certificates are, and for whom."""
+
+    secret: str
+    configuration: str
+    """The ValidatingWebhookConfiguration that names who is believed."""
+    names: Sequence[str]
+
+
+class Certifying:
+    """A webhook's certificates. What it does again changes nothing."""
+
+    def __init__(self, cluster: Cluster, told: Told, now: Callable[[], datetime]) -> None:
+        self._cluster = cluster
+        self._told = told
+        self._now = now
+
+    async def run(self, every_seconds: float) -> None:
+        """Works until it is cancelled; what fails is tried again in the next round."""
+        while True:
+            try:
+                await asyncio.to_thread(self.round)
+            except ClusterError as error:
+                _log.warning("the webhook's certificates: %s", error)
+            await asyncio.sleep(every_seconds)
+
+    def round(self) -> None:
+        """Makes at most one thing anew, and then tells whom to believe. Blocks."""
+        secret = self._cluster.get("Secret", self._told.secret)
+        files = _files(secret)
+        now = self._now()
+        decision = decide(held(files), self._told.names, now)
+        if decision != "keep":
+            files = made(files, decision, self._told.names, now)
+            self._write(secret, files)
+            _log.info("the webhook's certificates: %s", decision)
+        self._tell(base64.b64encode(files["ca.crt"]).decode())
+
+    def _write(self, secret: Object | None, files: Files) -> None:
+        data = {name: base64.b64encode(content).decode() for name, content in files.items()}
+        if secret:
+            self._cluster.replace({**typed("Secret"), **secret, "data": data})
+            return
+        metadata = {"name": self._told.secret, "labels": _LABELS}
+        self._cluster.create({**typed("Secret"), "metadata": metadata, "data": data})
+
+    def _tell(self, bundle: str) -> None:
+        name = self._told.configuration
+        found = self._cluster.get(_CONFIGURATION, name)
+        if found is None:
+            _log.warning("there is no %s %s; nothing is guarded", _CONFIGURATION, name)
+            return
+        clients = [webhook["clientConfig"] for webhook in found.get("webhooks", ())]
+        if all(client.get("caBundle") == bundle for client in clients):
+            return
+        for client in clients:
+            client["caBundle"] = bundle
+        self._cluster.replace({**typed(_CONFIGURATION), **found})
+
+
+def _files(secret: Object | None) -> Files:
+    told = (secret or {}).get("data") or {}
+    return {name: base64.b64decode(content) for name, content in told.items()}

@@ -1,0 +1,166 @@
+"""SimulatorAliases at work: what each means now, and whether the ledger says the same.
+
+The webhook has a move judged and recorded before it is so. What the ledger does not know all the
+same is told to it as found, once nothing can be on its way any more.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from agentworld.errors import InputError, SimulatorError
+from agentworld.records.alias import AliasChange, Meaning
+from agentworld.records.base import digest_json, first_problem
+from agentworld_operator.children.event import transitions
+from agentworld_operator.cluster import Cluster, Object
+from agentworld_operator.policy.admission import naming
+from agentworld_operator.policy.alias import (
+    FOUND,
+    AliasSeen,
+    found_move,
+    recorded,
+    resolved,
+    settling,
+    told,
+)
+from agentworld_operator.policy.conditions import Said
+from agentworld_operator.policy.identity import Refused
+from agentworld_operator.resources.alias import AliasSpec, AliasStatus
+from agentworld_operator.service import Service
+from agentworld_operator.watched import Cache
+from agentworld_operator.work import WorkQueue
+
+_KIND = "SimulatorAlias"
+_WORKERS = 2
+
+
+class _Difference(NamedTuple):
+    """Between the ledger and the cluster, and since when it is seen so."""
+
+    last: AliasChange | None
+    meaning: Meaning | None
+    since: float
+
+
+class Names:
+    """All aliases of the namespace. What it remembers can be lost: it only makes it wait anew."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cache: Cache,
+        service: Service,
+        *,
+        settle_seconds: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self._cluster = cluster
+        self._cache = cache
+        self._service = service
+        self._settle_seconds = settle_seconds
+        self._clock = clock
+        self._queue = WorkQueue(self.reconcile, workers=_WORKERS)
+        self._known: set[str] = set()
+        self._unsettled: dict[str, _Difference] = {}
+
+    async def run(self, look_seconds: float, ask_seconds: float) -> None:
+        """Works until it is cancelled."""
+        async with asyncio.TaskGroup() as together:
+            together.create_task(self._queue.run())
+            together.create_task(self._again(look_seconds, self._all))
+            together.create_task(self._again(ask_seconds, lambda: list(self._unsettled)))
+
+    def changed(self, kind: str, name: str) -> None:
+        """A name, or a Simulator that names mean, is another one."""
+        named = [name] if kind == _KIND else naming(name, self._cache.all(_KIND))
+        for each in named:
+            self._queue.add(each)
+
+    async def _again(self, every_seconds: float, which: Callable[[], list[str]]) -> None:
+        while True:
+            await asyncio.sleep(every_seconds)
+            for name in which():
+                self._queue.add(name)
+
+    def _all(self) -> list[str]:
+        return [each["metadata"]["name"] for each in self._cache.all(_KIND)]
+
+    async def reconcile(self, name: str) -> None:
+        """One round for one name."""
+        found = self._cache.get(_KIND, name)
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            await self._gone(name)
+            return
+        self._known.add(name)
+        before = AliasStatus.model_validate(found.get("status") or {})
+        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        meaning = self._meaning(found)
+        said = await self._recorded(found, meaning)
+        after = told(AliasSeen(found["metadata"]["generation"], before, meaning, said), now)
+        if after != before:
+            written = await asyncio.to_thread(self._tell, found, before, after, now)
+            self._cache.put(_KIND, written)
+
+    def _meaning(self, found: Object) -> Meaning | Refused:
+        try:
+            spec = AliasSpec.model_validate(found["spec"])
+        except ValidationError as error:
+            return Refused("Invalid", f"spec.{first_problem(error)}")
+        return resolved(spec, lambda name: self._cache.get("Simulator", name))
+
+    async def _recorded(self, found: Object, meaning: Meaning | Refused) -> Said:
+        if isinstance(meaning, Refused):
+            return Said("Recorded", "Unknown", "NotResolved")
+        name = found["metadata"]["name"]
+        try:
+            last = await self._service.last(name)
+            if last and last.meaning == meaning:
+                self._unsettled.pop(name, None)
+                return recorded(last)
+            if not self._stays(name, last, meaning):
+                return settling(last)
+            key = _key(name, last, meaning)
+            change = await self._service.move(name, found_move(meaning), key)
+        except SimulatorError as error:
+            return Said("Recorded", "Unknown", "ServiceUnavailable", str(error))
+        except InputError as error:
+            return Said("Recorded", "False", "Refused", str(error))
+        self._unsettled.pop(name, None)
+        return recorded(change)
+
+    async def _gone(self, name: str) -> None:
+        """Of a name that this process saw: one that was never here may be set by other means."""
+        if name not in self._known:
+            return
+        last = await self._service.last(name)
+        if last and last.meaning:
+            if not self._stays(name, last, None):
+                return
+            await self._service.end(name, FOUND, _key(name, last, None))
+        self._unsettled.pop(name, None)
+        self._known.discard(name)
+
+    def _stays(self, name: str, last: AliasChange | None, meaning: Meaning | None) -> bool:
+        """Whether the two differ, and in the same way, for so long that nothing is on its way."""
+        before, now = self._unsettled.get(name), self._clock()
+        if before is None or before[:2] != (last, meaning):
+            before = self._unsettled[name] = _Difference(last, meaning, now)
+        return now - before.since >= self._settle_seconds
+
+    def _tell(self, found: Object, before: AliasStatus, after: AliasStatus, now: str) -> Object:
+        name = found["metadata"]["name"]
+        written = self._cluster.write_status(_KIND, name, after.model_dump(mode="json"))
+        for event in transitions(found, before, after, now, _KIND):
+            self._cluster.create(event)
+        return written
+
+
+def _key(name: str, last: AliasChange | None, meaning: Meaning | None) -> str:
+    """So that who finds the same after the same word tells it once."""
+    word = last.model_dump(mode="json") if last else None
+    canary = meaning.canary.model_dump(mode="json") if meaning and meaning.canary else None
+    found = [name, word, meaning and meaning.simulator, canary]
+    return digest_json(found).removeprefix("sha256:")

@@ -1,0 +1,146 @@
+"""What is let in: AdmissionReviews read, judged as far as that needs nobody else, and answered."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, Field, ValidationError
+
+from agentworld.errors import InputError
+from agentworld.records.alias import Use
+from agentworld.records.base import first_problem
+from agentworld_operator.resources.alias import AliasSpec
+from agentworld_operator.resources.simulator import IMMUTABLE, SimulatorSpec
+
+API_VERSION = "admission.k8s.io/v1"
+Object = Mapping[str, Any]
+
+_MOST_NAMES = 5
+
+
+class Denied(NamedTuple):
+    """Why not, and what to do."""
+
+    message: str
+    code: int = 403
+    """HTTP's, which a client of the API server is given."""
+
+
+class _Kind(BaseModel):
+    kind: str
+
+
+class _User(BaseModel):
+    username: str = ""
+
+
+class _Meta(BaseModel, extra="allow"):
+    metadata: dict[str, Any] = {}
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] | None = None
+
+
+class Asked(BaseModel):
+    """A request that somebody made of the API server."""
+
+    uid: str = Field(min_length=1, max_length=64)
+    kind: _Kind
+    namespace: str
+    name: str = ""
+    operation: str
+    user_info: _User = Field(_User(), alias="userInfo")
+    dry_run: bool | None = Field(None, alias="dryRun")
+    object: _Meta | None = None
+    old: _Meta | None = Field(None, alias="oldObject")
+
+    @property
+    def about(self) -> str:
+        """The object's name, also where the API server has not made it yet."""
+        told = self.object or self.old
+        name: str = self.name or (told.metadata.get("name", "") if told else "")
+        return name
+
+    @property
+    def respecified(self) -> bool:
+        """Whether it is wanted otherwise than before: what did not change was let in before."""
+        assert self.object
+        return self.old is None or self.object.spec != self.old.spec
+
+
+class _Review(BaseModel):
+    api_version: str = Field(alias="apiVersion", pattern=f"^{API_VERSION}$")
+    kind: str = Field(pattern="^AdmissionReview$")
+    request: Asked
+
+
+def read_review(body: bytes) -> Asked:
+    """Raises InputError for what is no review."""
+    try:
+        asked = _Review.model_validate_json(body).request
+    except ValidationError as error:
+        raise InputError(f"this is no AdmissionReview: {first_problem(error)}") from error
+    needed = asked.old if asked.operation == "DELETE" else asked.object
+    if needed is None or (asked.operation == "UPDATE" and asked.old is None):
+        raise InputError(f"this {asked.operation} has no object")
+    return asked
+
+
+def answer(uid: str, denied: Denied | None) -> dict[str, Any]:
+    """The review that the API server waits for."""
+    said: dict[str, Any] = {"uid": uid, "allowed": denied is None}
+    if denied:
+        said["status"] = {"code": denied.code, "message": denied.message}
+    return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": said}
+
+
+def written(asked: Asked) -> Denied | None:
+    """Of a Simulator that is created or changed."""
+    assert asked.object
+    if asked.old and asked.object.spec.get("identity") != asked.old.spec.get("identity"):
+        return Denied(f"spec.identity: {IMMUTABLE.message}", 422)
+    if not asked.respecified:
+        return None
+    try:
+        SimulatorSpec.model_validate(asked.object.spec)
+    except ValidationError as error:
+        return Denied(f"spec.{first_problem(error)}", 422)
+    return None
+
+
+def spec_of_alias(asked: Asked) -> AliasSpec | Denied:
+    """Of a SimulatorAlias that is created or changed."""
+    assert asked.object
+    try:
+        return AliasSpec.model_validate(asked.object.spec)
+    except ValidationError as error:
+        return Denied(f"spec.{first_problem(error)}", 422)
+
+
+def naming(simulator: str, aliases: Iterable[Object]) -> list[str]:
+    """The aliases that mean a Simulator, or try it."""
+    return [
+        alias["metadata"]["name"]
+        for alias in aliases
+        if "deletionTimestamp" not in alias["metadata"] and _names(alias["spec"], simulator)
+    ]
+
+
+def _names(spec: Object, simulator: str) -> bool:
+    canary = spec.get("canary") or {}
+    return simulator in (spec.get("simulator"), canary.get("simulator"))
+
+
+def deleted(simulator: str, aliases: Iterable[Object], use: Use | None) -> Denied | None:
+    """Of a Simulator; `use` is null where the service does not tell.
+
+    What is guarded for good is the weights' retention and the history, not the served object.
+    """
+    if named := naming(simulator, aliases):
+        shown = ", ".join(named[:_MOST_NAMES]) + (" and others" if named[_MOST_NAMES:] else "")
+        return Denied(f"{simulator} is what {shown} means; move or delete that alias first", 409)
+    if use and use.open_runs:
+        return Denied(
+            f"{simulator} has open runs ({use.open_runs}); close them first, or let its engine go"
+            " with spec.serving.suspend",
+            409,
+        )
+    return None

@@ -1,0 +1,107 @@
+"""What a SimulatorAlias means, and what is told of it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from agentworld.records import alias as records
+from agentworld.records.alias import AliasChange, AliasMove, Meaning
+from agentworld.records.base import Digest
+from agentworld_operator.policy.conditions import Said, conditions
+from agentworld_operator.policy.identity import Refused
+from agentworld_operator.resources.alias import AliasSpec, AliasStatus
+from agentworld_operator.resources.names import OPERATOR
+
+Object = Mapping[str, Any]
+
+FOUND = f"{OPERATOR} (as found; nobody asked before)"
+"""Who moved a name that the webhook was not asked about."""
+_REASON = "it was so on the cluster already, past the webhook"
+
+
+def resolved(spec: AliasSpec, find: Callable[[str], Object | None]) -> Meaning | Refused:
+    """The simulators that the named objects are; `find` looks for a Simulator."""
+    meant = _digest(spec.simulator, find(spec.simulator))
+    if isinstance(meant, Refused):
+        return meant
+    if spec.canary is None:
+        return Meaning(meant)
+    tried = _digest(spec.canary.simulator, find(spec.canary.simulator))
+    if isinstance(tried, Refused):
+        return tried
+    return Meaning(meant, records.Canary(simulator=tried, percent=spec.canary.percent))
+
+
+def _digest(name: str, found: Object | None) -> Digest | Refused:
+    if found is None:
+        return Refused("NoSimulator", f"there is no Simulator {name}; create it, or name another")
+    status = found.get("status") or {}
+    for condition in status.get("conditions", ()):
+        if (condition["type"], condition["status"]) == ("Verified", "False"):
+            said = condition.get("message") or condition["reason"]
+            return Refused(
+                "NotVerified", f"the Simulator {name} does not verify ({said}); name another"
+            )
+    digest: Digest | None = status.get("digest")
+    if digest is None:
+        return Refused(
+            "NoDigest", f"the Simulator {name} has no digest yet; wait until its status tells one"
+        )
+    return digest
+
+
+def move(spec: AliasSpec, meaning: Meaning, by: str) -> AliasMove:
+    """What the service is asked to judge and to record."""
+    return AliasMove(
+        simulator=meaning.simulator,
+        canary=meaning.canary,
+        by=by,
+        gate=tuple(records.Gate(metric=each.metric, least=each.least) for each in spec.gate),
+        report=spec.report,
+        override=spec.override.reason if spec.override else None,
+    )
+
+
+def found_move(meaning: Meaning) -> AliasMove:
+    """The same for what is so already, and can only be told."""
+    return AliasMove(simulator=meaning.simulator, canary=meaning.canary, by=FOUND, override=_REASON)
+
+
+def recorded(last: AliasChange) -> Said:
+    """What is told of a name whose meaning the ledger knows."""
+    if last.set_by == FOUND:
+        message = f"nobody asked before it was so: recorded as found at {last.at}"
+        return Said("Recorded", "True", "AsFound", message)
+    return Said("Recorded", "True", "AsAsked", f"{last.set_by} asked for it at {last.at}")
+
+
+def settling(last: AliasChange | None) -> Said:
+    """What is told while the ledger says something else, which may be on its way."""
+    known = "nothing" if last is None or last.ended else last.simulator
+    message = f"the ledger says {known}; this is recorded as found if it stays so"
+    return Said("Recorded", "False", "Differs", message)
+
+
+class AliasSeen(NamedTuple):
+    """A SimulatorAlias as it is."""
+
+    generation: int
+    status: AliasStatus
+    meaning: Meaning | Refused
+    recorded: Said
+
+
+def told(seen: AliasSeen, now: str) -> AliasStatus:
+    """What is said now; equal to what was said last where nothing changed."""
+    meaning = seen.meaning
+    if isinstance(meaning, Refused):
+        said, digest, canary = Said("Resolved", "False", *meaning), None, None
+    else:
+        said, digest = Said("Resolved", "True", "Found"), meaning.simulator
+        canary = meaning.canary.simulator if meaning.canary else None
+    known = seen.status.conditions
+    return AliasStatus(
+        observed_generation=seen.generation,
+        digest=digest,
+        canary_digest=canary,
+        conditions=conditions(known, [said, seen.recorded], seen.generation, now),
+    )

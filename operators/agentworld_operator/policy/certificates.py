@@ -1,0 +1,64 @@
+"""What becomes of the webhook's certificates: kept, or one of them made anew.
+
+A new authority is believed by everybody before anything is signed by it: the round that makes it
+leaves the serving certificate, and the next one, after the bundle was told, makes that anew.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+Decision = Literal["keep", "renew serving", "renew authority", "make both"]
+
+SERVING_LIFE = timedelta(days=90)
+AUTHORITY_LIFE = timedelta(days=3650)
+
+
+class Certificate(NamedTuple):
+    """One, as far as it matters here."""
+
+    begins: datetime
+    ends: datetime
+    id: bytes = b""
+    """Of its key."""
+    signed_by: bytes = b""
+    """The id of the key that signed it."""
+    names: tuple[str, ...] = ()
+    """Under which a server is asked."""
+
+
+class Held(NamedTuple):
+    """What a Secret holds and what can be used: a certificate without its key cannot."""
+
+    serving: Certificate | None = None
+    authority: Certificate | None = None
+    """What signs now."""
+    believed: tuple[Certificate, ...] = ()
+    """All authorities of the bundle."""
+
+
+def decide(held: Held, names: Sequence[str], now: datetime) -> Decision:
+    """What to do before this is looked at again."""
+    authority, serving = held.authority, held.serving
+    if authority is None or not _is_valid(authority, now):
+        return "make both"
+    if _is_due(authority, now):
+        return "renew authority"
+    if serving is None or serving.signed_by != authority.id or _is_due(serving, now):
+        return "renew serving"
+    return "keep" if set(serving.names) == set(names) else "renew serving"
+
+
+def still_believed(believed: Sequence[Certificate], now: datetime) -> tuple[Certificate, ...]:
+    """The authorities that stay in the bundle beside a new one."""
+    return tuple(each for each in believed if now < each.ends)
+
+
+def _is_valid(certificate: Certificate, now: datetime) -> bool:
+    return certificate.begins <= now < certificate.ends
+
+
+def _is_due(certificate: Certificate, now: datetime) -> bool:
+    """After two thirds of its life, or where a clock was wrong when it was made."""
+    life = certificate.ends - certificate.begins
+    return not certificate.begins <= now < certificate.begins + life * 2 / 3

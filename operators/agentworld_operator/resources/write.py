@@ -1,0 +1,41 @@
+"""The definitions as files of the chart: `python -m agentworld_operator.resources.write FOLDER`."""
+
+import sys
+from pathlib import Path
+
+import yaml
+
+from agentworld_operator.resources.alias import SIMULATOR_ALIAS
+from agentworld_operator.resources.base import Kind
+from agentworld_operator.resources.crd import crd
+from agentworld_operator.resources.simulator import SIMULATOR
+
+KINDS = (SIMULATOR, SIMULATOR_ALIAS)
+
+_HEAD = """\
+# Generated from the records in operators/agentworld_operator/resources by `make manifests`.
+# Change those; `make verify` fails where this file is another one.
+"""
+
+
+def manifests() -> dict[str, str]:
+    """The text of each file, by its name."""
+    return {f"{kind.plural}.yaml": _text(kind) for kind in KINDS}
+
+
+def _text(kind: Kind) -> str:
+    return _HEAD + yaml.safe_dump(crd(kind), sort_keys=False, width=100)
+
+
+def main(folder: Path) -> None:
+    """Writes all of them, and takes away what no record stands for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = manifests()
+    for path in set(folder.glob("*.yaml")) - {folder / name for name in wanted}:
+        path.unlink()
+    for name, text in wanted.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

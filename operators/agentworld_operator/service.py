@@ -1,0 +1,80 @@
+"""The simulator service as an operator of it asks: it judges and records moves of aliases."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+from pydantic import TypeAdapter
+
+from agentworld.errors import Conflict, InputError, NotFound, SimulatorError
+from agentworld.records.alias import AliasChange, AliasMove, Use
+from agentworld.records.base import Digest
+
+_SECONDS = 5.0
+_HISTORY = TypeAdapter(list[AliasChange])
+_REFUSALS = {404: NotFound, 409: Conflict, 422: InputError}
+
+
+class Service:
+    """Each call raises what the service refuses, and SimulatorError where it cannot be asked."""
+
+    def __init__(self, url: str, token: Path | None) -> None:
+        """`token` is the file of a credential, which a cluster exchanges now and then."""
+        self._url = url.rstrip("/")
+        self._token = token
+
+    async def move(
+        self, alias: str, move: AliasMove, key: str, *, dry_run: bool = False
+    ) -> AliasChange:
+        """From now on a name means this, once for a key."""
+        told = {"json": move.model_dump(mode="json"), "params": {"dry_run": dry_run}}
+        found = await self._ask("PUT", f"/aliases/{alias}", key, **told)
+        return AliasChange.model_validate(found)
+
+    async def end(self, alias: str, by: str, key: str, *, dry_run: bool = False) -> None:
+        """From now on a name means nothing; raises NotFound for one that nobody gave."""
+        params = {"by": by, "dry_run": dry_run}
+        await self._ask("DELETE", f"/aliases/{alias}", key, params=params)
+
+    async def last(self, alias: str) -> AliasChange | None:
+        """The ledger's last word on a name; null where nobody gave it."""
+        try:
+            return _HISTORY.validate_python(await self._ask("GET", f"/aliases/{alias}"))[-1]
+        except NotFound:
+            return None
+
+    async def use(self, simulator: Digest) -> Use:
+        """What is open with a simulator."""
+        return Use.model_validate(await self._ask("GET", f"/simulators/{simulator}/use"))
+
+    async def _ask(self, method: str, path: str, key: str = "", **told: Any) -> object:
+        try:
+            headers = bearer(self._token) | ({"Idempotency-Key": key} if key else {})
+            async with httpx.AsyncClient(timeout=_SECONDS, headers=headers) as client:
+                answer = await client.request(method, self._url + path, **told)
+            found: object = answer.json()
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+            raise SimulatorError(
+                f"the simulator service cannot be asked ({type(error).__name__}); try again",
+                retryable=True,
+            ) from error
+        if answer.is_success:
+            return found
+        said = _said(found)
+        if refusal := _REFUSALS.get(answer.status_code):
+            raise refusal(said)
+        raise SimulatorError(f"the simulator service does not answer this: {said}", retryable=True)
+
+
+def bearer(token: Path | None) -> dict[str, str]:
+    """The header for a credential that is in a file; none where nobody is asked for one."""
+    if token is None:
+        return {}
+    return {"Authorization": f"Bearer {token.read_text(encoding='ascii').strip()}"}
+
+
+def _said(found: object) -> str:
+    match found:
+        case {"error": {"message": str(words)}}:
+            return words
+    return "it gives no reason"

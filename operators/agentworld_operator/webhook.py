@@ -1,0 +1,159 @@
+"""The webhook's server: TLS, the size and the time of a request, and nothing that decides.
+
+Every replica serves it, whoever leads. Its certificate is read again when its files changed, for
+new connections and without a restart.
+"""
+
+import asyncio
+import json
+import logging
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from aiohttp import web
+
+from agentworld.errors import InputError
+from agentworld_operator.policy.admission import Asked, Denied, answer, read_review
+
+_log = logging.getLogger(__name__)
+
+_MOST_BYTES = 8 * 2**20
+"""An API server takes 3 MiB, and tells an object with the one before it."""
+
+Decide = Callable[[Asked], Awaitable[Denied | None]]
+
+
+class Patience(NamedTuple):
+    """How long a request may take; together less than an API server waits."""
+
+    read_seconds: float = 2.0
+    decide_seconds: float = 7.0
+
+
+class Certified:
+    """A server's side of TLS, with the certificate that its files hold now."""
+
+    def __init__(self, folder: Path, clients: Path | None = None) -> None:
+        """The folder has `tls.crt` and `tls.key`, as a cluster mounts a Secret.
+
+        `clients` is the file of an authority: who asks has to show a certificate of it. Raises
+        InputError where it is none.
+        """
+        self.context = _context()
+        self.is_ready = False
+        self.knows_clients = clients is not None
+        self._paths = folder / "tls.crt", folder / "tls.key"
+        self._read: tuple[bytes, bytes] | None = None
+        self._problem = ""
+        if clients:
+            _demand(self.context, clients)
+
+    def refresh(self) -> None:
+        """Takes up what the files hold; what is half written, or not there, is left alone."""
+        try:
+            certificate, key = (path.read_bytes() for path in self._paths)
+            if (certificate, key) == self._read:
+                return
+            _context().load_cert_chain(*self._paths)  # one that fails would spoil the other
+            self.context.load_cert_chain(*self._paths)
+        except (OSError, ssl.SSLError) as error:
+            if str(error) != self._problem:
+                _log.warning("the webhook's certificate cannot be read: %s", error)
+            self._problem = str(error)
+            return
+        self.is_ready, self._read, self._problem = True, (certificate, key), ""
+        _log.info("the webhook has a new certificate")
+
+    async def follow(self, every_seconds: float) -> None:
+        """Refreshes until it is cancelled."""
+        while True:
+            await asyncio.to_thread(self.refresh)
+            await asyncio.sleep(every_seconds)
+
+
+def _context() -> ssl.SSLContext:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    return made
+
+
+def _demand(context: ssl.SSLContext, clients: Path) -> None:
+    # Optional, for who asks whether this is ready has none.
+    context.verify_mode = ssl.CERT_OPTIONAL
+    try:
+        context.load_verify_locations(clients)
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(f"{clients} holds no authority of the API server's: {error}") from error
+
+
+@asynccontextmanager
+async def serving(
+    decide: Decide,
+    certified: Certified,
+    host: str,
+    port: int,
+    *,
+    every_seconds: float = 1.0,
+    patience: Patience = Patience(),  # noqa: B008 - frozen
+) -> AsyncIterator[None]:
+    """Answers on this port while the block runs; raises InputError where it cannot listen."""
+    made = application(decide, certified, patience)
+    runner = web.AppRunner(made, access_log=None, shutdown_timeout=10)
+    await runner.setup()
+    following = asyncio.create_task(certified.follow(every_seconds))
+    try:
+        try:
+            await web.TCPSite(runner, host, port, ssl_context=certified.context).start()
+        except OSError as error:
+            raise InputError(
+                f"the webhook cannot listen on {host}:{port} ({error.strerror}); name another port"
+            ) from error
+        yield
+    finally:
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+        await runner.cleanup()
+
+
+def application(decide: Decide, certified: Certified, patience: Patience) -> web.Application:
+    """`POST /admit`, and `GET /ready` for the one that asks whether it may be sent requests."""
+
+    async def admit(request: web.Request) -> web.Response:
+        if certified.knows_clients and not request.get_extra_info("peercert"):
+            raise web.HTTPUnauthorized(text="show the API server's certificate")
+        try:
+            async with asyncio.timeout(patience.read_seconds):
+                asked = read_review(await request.read())
+        except TimeoutError as error:
+            raise web.HTTPRequestTimeout from error
+        except InputError as error:
+            return web.Response(status=400, text=str(error))
+        decided = await _decided(decide, asked, patience.decide_seconds)
+        return web.json_response(answer(asked.uid, decided))
+
+    async def ready(_request: web.Request) -> web.Response:
+        return web.Response(status=200 if certified.is_ready else 503)
+
+    made = web.Application(client_max_size=_MOST_BYTES)
+    made.router.add_post("/admit", admit)
+    made.router.add_get("/ready", ready)
+    return made
+
+
+async def _decided(decide: Decide, asked: Asked, seconds: float) -> Denied | None:
+    what = f"{asked.operation} of {asked.kind.kind} {asked.about}"
+    try:
+        async with asyncio.timeout(seconds):
+            denied = await decide(asked)
+    except TimeoutError:
+        denied = Denied("who had to be asked did not answer in time; try again", 504)
+    except Exception:  # noqa: BLE001 - an edge: a mistake of ours is told as one, and lets nothing in
+        _log.exception("%s: our mistake", what)
+        denied = Denied("the operator made a mistake, which its log tells", 500)
+    if denied:
+        _log.info("%s by %s is refused: %s", what, json.dumps(asked.user_info.username), denied[0])
+    return denied

@@ -1,0 +1,127 @@
+import copy
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.errors import InputError
+from agentworld.records.alias import Use
+from agentworld_operator.policy.admission import (
+    API_VERSION,
+    Denied,
+    answer,
+    deleted,
+    naming,
+    read_review,
+    spec_of_alias,
+    written,
+)
+from make_simulator import alias, simulator
+
+
+def review(operation="CREATE", kind="Simulator", **request):
+    known = {
+        "uid": "1-2",
+        "kind": {"group": "agentworld.dev", "version": "v1alpha1", "kind": kind},
+        "namespace": "worlds",
+        "operation": operation,
+        "userInfo": {"username": "ada", "groups": ["system:authenticated"]},
+        "object": simulator(),
+    }
+    told = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": known | request}
+    return json.dumps(told).encode()
+
+
+def asked(**request):
+    return read_review(review(**request))
+
+
+def changed(**serving):
+    return asked(operation="UPDATE", oldObject=simulator(), object=simulator(**serving))
+
+
+def test_a_review_tells_who_asks_for_what():
+    told = asked(dryRun=True)
+    assert (told.uid, told.user_info.username, told.dry_run) == ("1-2", "ada", True)
+    assert (told.kind.kind, told.about) == ("Simulator", "one")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"nonsense",
+        b"[]",
+        b"{}",
+        b'{"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview", "request": {}}',
+        review(uid=""),
+        review(object=None),
+        review(operation="DELETE"),
+        review(operation="UPDATE"),
+        review(object=[1]),
+        review().replace(b'"worlds"', b"7"),
+        b"[" * 100_000,
+    ],
+)
+def test_what_is_no_review_is_an_input_error(body):
+    with pytest.raises(InputError):
+        read_review(body)
+
+
+@given(st.binary(max_size=200) | st.recursive(st.none() | st.text(), st.lists).map(str))
+def test_whatever_is_sent_is_a_review_or_an_input_error(sent):
+    with pytest.raises(InputError):
+        read_review(sent if isinstance(sent, bytes) else sent.encode(errors="replace"))
+
+
+def test_an_answer_bears_the_requests_uid_and_the_reason():
+    assert answer("7", None)["response"] == {"uid": "7", "allowed": True}
+    told = answer("7", Denied("no", 409))["response"]
+    assert told == {"uid": "7", "allowed": False, "status": {"code": 409, "message": "no"}}
+
+
+def test_serving_may_change_and_an_identity_may_not():
+    assert written(changed(replicas=3)) is None
+    denied = written(asked(operation="UPDATE", oldObject=simulator(), object=simulator("two")))
+    assert "an identity never changes: create a new Simulator" in denied.message
+
+
+def test_the_first_problem_of_a_spec_is_told():
+    wrong = simulator(replicas=-1)
+    assert written(asked(object=wrong)).message.startswith("spec.serving.replicas: ")
+
+
+def test_what_was_let_in_before_may_get_a_label_whatever_this_release_thinks_of_it():
+    wrong = simulator(replicas=-1)
+    labelled = copy.deepcopy(wrong)
+    labelled["metadata"]["labels"] = {"team": "a"}
+    assert written(asked(operation="UPDATE", oldObject=wrong, object=labelled)) is None
+
+
+def test_an_alias_that_cannot_be_read_is_refused_with_the_first_problem():
+    told = asked(kind="SimulatorAlias", object=alias(canary={"simulator": "two", "percent": 100}))
+    assert spec_of_alias(told).message.startswith("spec.canary.percent: ")
+    assert spec_of_alias(asked(object=alias())).simulator == "one"
+
+
+def test_an_alias_names_a_simulator_and_its_canary_until_it_is_deleted():
+    going = alias("one", "going")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    canary = alias("two", "trial", canary={"simulator": "one", "percent": 5})
+    assert naming("one", [alias("one"), canary, going, alias("two", "b")]) == ["stable", "trial"]
+
+
+@pytest.mark.parametrize(
+    ("aliases", "use", "words"),
+    [
+        ([alias()], None, "one is what stable means; move or delete that alias first"),
+        ([alias(name=f"a{n}") for n in range(6)], None, "what a0, a1, a2, a3, a4 and others means"),
+        ([], Use(open_runs=2, open_episodes=0), r"one has open runs (2); close them first"),
+        ([], Use(open_runs=0, open_episodes=0), None),
+        ([alias("two")], None, None),  # who cannot be asked keeps nothing
+    ],
+)
+def test_what_is_used_is_not_deleted(aliases, use, words):
+    denied = deleted("one", aliases, use)
+    assert (denied is None) if words is None else (words in denied.message)

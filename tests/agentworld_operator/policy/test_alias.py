@@ -1,0 +1,104 @@
+import pytest
+
+import make
+from agentworld.records.alias import AliasChange, Canary, Meaning
+from agentworld_operator.policy.alias import (
+    FOUND,
+    AliasSeen,
+    found_move,
+    move,
+    recorded,
+    resolved,
+    settling,
+    told,
+)
+from agentworld_operator.policy.identity import Refused
+from agentworld_operator.resources.alias import AliasSpec, AliasStatus
+from make_simulator import alias
+
+THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
+ONE, TWO = make.digest("one"), make.digest("two")
+TRIED = {"simulator": "two", "percent": 5}
+
+
+def there(digest=ONE, **verified):
+    said = [{"type": "Verified", "status": "Unknown", "reason": "NotYet"} | verified]
+    return {"status": {"digest": digest, "conditions": said}}
+
+
+KNOWN = {
+    "one": there(),
+    "two": there(TWO, status="True"),
+    "new": {},
+    "bad": there(status="False", message="the weights differ"),
+}
+
+
+def spec(simulator="one", **fields):
+    return AliasSpec.model_validate(alias(simulator, **fields)["spec"])
+
+
+def change(**fields):
+    return AliasChange(
+        **{"alias": "stable", "simulator": ONE, "set_by": "ada", "at": THEN} | fields
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "meaning"),
+    [
+        (spec(), Meaning(ONE)),
+        (spec(canary=TRIED), Meaning(ONE, Canary(simulator=TWO, percent=5))),
+        (spec("nobody"), "NoSimulator"),
+        (spec("new"), "NoDigest"),
+        (spec("bad"), "NotVerified"),
+        (spec(canary=TRIED | {"simulator": "bad"}), "NotVerified"),
+    ],
+)
+def test_a_name_means_the_digests_of_simulators_that_are_there_and_verify(wanted, meaning):
+    found = resolved(wanted, KNOWN.get)
+    assert (found.reason if isinstance(found, Refused) else found) == meaning
+
+
+def test_the_service_is_told_who_asks_and_what_lets_it_move():
+    wanted = spec(
+        gate=[{"metric": "live_gain", "least": 0.1}], report=TWO, override={"reason": "an outage"}
+    )
+    asked = move(wanted, Meaning(ONE), "ada")
+    assert (asked.simulator, asked.by, asked.report) == (ONE, "ada", TWO)
+    assert (asked.gate[0].metric, asked.gate[0].least, asked.override) == (
+        "live_gain",
+        0.1,
+        "an outage",
+    )
+
+
+def test_what_was_so_before_anybody_asked_is_told_as_found():
+    assert (found_move(Meaning(ONE)).by, found_move(Meaning(ONE)).gate) == (FOUND, ())
+    assert recorded(change(set_by=FOUND)).reason == "AsFound"
+    assert recorded(change()).message == f"ada asked for it at {THEN}"
+
+
+@pytest.mark.parametrize(
+    ("last", "known"), [(None, "nothing"), (change(ended=True), "nothing"), (change(), ONE)]
+)
+def test_a_difference_says_what_the_ledger_knows(last, known):
+    assert f"the ledger says {known};" in settling(last).message
+
+
+def test_the_status_tells_digests_and_both_conditions():
+    meaning = Meaning(ONE, Canary(simulator=TWO, percent=5))
+    status = told(AliasSeen(3, AliasStatus(), meaning, recorded(change())), NOW)
+    assert (status.digest, status.canary_digest, status.observed_generation) == (ONE, TWO, 3)
+    assert [(each.type, each.status, each.observed_generation) for each in status.conditions] == [
+        ("Resolved", "True", 3),
+        ("Recorded", "True", 3),
+    ]
+    again = told(AliasSeen(3, status, meaning, recorded(change())), "later")
+    assert again == status
+
+
+def test_a_name_that_means_nothing_has_no_digest():
+    status = told(AliasSeen(1, AliasStatus(), Refused("NoSimulator", "no"), settling(None)), NOW)
+    assert status.digest is None
+    assert status.condition("Resolved").reason == "NoSimulator"

@@ -1,0 +1,47 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+from kubernetes_validate import validate
+
+from agentworld_operator.resources.alias import AliasSpec
+from agentworld_operator.resources.crd import crd, schema
+from agentworld_operator.resources.write import KINDS, main, manifests
+
+CRDS = Path(__file__).parents[3] / "charts/agentworld/crds"
+
+
+def test_the_chart_has_what_the_records_make():
+    there = {path.name: path.read_text() for path in CRDS.glob("*")}
+    assert there == manifests(), "run `make manifests`"
+
+
+def test_what_is_written_is_read_as_what_was_made():
+    assert [yaml.safe_load(text) for text in manifests().values()] == list(map(crd, KINDS))
+
+
+def test_a_file_says_that_it_is_generated_and_is_the_same_whatever_the_seed(tmp_path):
+    for seed in ("1", "2"):
+        command = [sys.executable, "-m", "agentworld_operator.resources.write", str(tmp_path)]
+        env = {"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)}
+        subprocess.run(command, env=env, check=True)
+        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == manifests()
+    assert all(text.startswith("# Generated") for text in manifests().values())
+
+
+def test_a_file_that_no_record_stands_for_is_taken_away(tmp_path):
+    (tmp_path / "old.yaml").write_text("")
+    main(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == manifests().keys()
+
+
+def test_each_definition_is_valid():
+    for kind in KINDS:
+        for version in ("1.30", "1.37"):
+            validate(crd(kind), version, strict=True)
+
+
+def test_every_field_of_an_alias_says_what_it_is():
+    for name, told in schema(AliasSpec)["properties"].items():
+        assert "description" in told, name

@@ -1,0 +1,301 @@
+"""The webhook of an operator, a process of its own, before a real API server and a real service."""
+
+import base64
+import ssl
+import threading
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+import make
+import make_service
+from agentworld.engine.process import free_port
+from agentworld.errors import ClusterError
+from agentworld.records.run import RunClosing
+from agentworld.storage.objects import ObjectStore
+from agentworld_operator.policy.alias import FOUND
+from agentworld_operator.resources.places import PLACES, typed
+from make_simulator import alias, pinned_manifest, simulator
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+DIGEST = pinned_manifest("one").digest
+OTHER = pinned_manifest("two").digest
+GATE = [{"metric": "live_gain", "least": 0.3}]
+
+
+class Guarded:
+    """A namespace whose simulators and aliases an operator guards."""
+
+    def __init__(self, namespace, start, folder, service_url):
+        self.namespace, self.start, self.url = namespace, start, service_url
+        self.folder, self.port = folder / "mounted", free_port()
+        self.folder.mkdir()
+        self.name = namespace.namespace
+
+    def run(self, name="first", port=None, **settings):
+        """An operator's replica."""
+        told = {
+            "service_url": self.url,
+            "webhook_port": port or self.port,
+            "webhook_host": "127.0.0.1",
+            "webhook_folder": self.folder,
+            "webhook_configuration": self.name,
+            "webhook_names": '["127.0.0.1"]',
+            "webhook_certify_seconds": 0.3,
+            "webhook_settle_seconds": 1,
+        }
+        return self.start(name, **told | settings)
+
+    def guard(self):
+        """Has the API server ask the webhook, and waits until it does."""
+        self.namespace.patch(
+            "Namespace", self.name, {"metadata": {"labels": {"guarded": self.name}}}
+        )
+        self.namespace.create(configuration(self.name, self.port))
+        wait_for(self.mount)
+        wait_for(lambda: "there is no Simulator nobody" in self.refused(alias("nobody")))
+
+    def mount(self):
+        """As a kubelet does; tells whether there was something to mount."""
+        found = self.namespace.get("Secret", "agentworld-webhook")
+        for name in ("tls.crt", "tls.key") if found else ():
+            content = base64.b64decode(found["data"][name])
+            (self.folder / "draft").write_bytes(content)
+            (self.folder / "draft").rename(self.folder / name)
+        return found
+
+    def refused(self, manifest):
+        """What is said to who would create this."""
+        path = PLACES[manifest["kind"]].path(self.name)
+        try:
+            self.namespace._call("POST", path, body=manifest, query=[("dryRun", "All")])
+        except ClusterError as error:
+            return str(error)
+        return ""
+
+    def use(self, *names):
+        """Creates Simulators, and waits for their digests."""
+        for name in names:
+            self.namespace.create(simulator(name))
+        for name in names:
+            wait_for(
+                lambda name=name: (
+                    self.namespace.get("Simulator", name).get("status", {}).get("digest")
+                )
+            )
+
+    def history(self, name="stable"):
+        return httpx.get(f"{self.url}/aliases/{name}", trust_env=False).json()
+
+    def ask(self, port=None):
+        """The certificate that is served, after a request that it answered."""
+        secret = self.namespace.get("Secret", "agentworld-webhook")["data"]
+        bundle = base64.b64decode(secret["ca.crt"]).decode()
+        context = ssl.create_default_context(cadata=bundle)
+        url = f"https://127.0.0.1:{port or self.port}"
+        with httpx.Client(verify=context, trust_env=False) as client:
+            assert client.get(f"{url}/ready").status_code == 200
+            with client.stream("POST", f"{url}/admit", content=b"nonsense") as answer:
+                assert answer.status_code == 400
+                told = answer.extensions["network_stream"].get_extra_info("ssl_object")
+                return told.getpeercert(True)
+
+
+def configuration(name, port):
+    """Nothing moves past an operator that is gone, and nothing is kept by one."""
+    webhooks = [
+        webhook("move.agentworld.dev", ["CREATE", "UPDATE"], "Fail", name, port),
+        webhook("delete.agentworld.dev", ["DELETE"], "Ignore", name, port),
+    ]
+    kind = typed("ValidatingWebhookConfiguration")
+    return {**kind, "metadata": {"name": name}, "webhooks": webhooks}
+
+
+def webhook(name, operations, policy, namespace, port):
+    rule = {
+        "apiGroups": ["agentworld.dev"],
+        "apiVersions": ["v1alpha1"],
+        "operations": operations,
+        "resources": ["simulators", "simulatoraliases"],
+    }
+    return {
+        "name": name,
+        "clientConfig": {"url": f"https://127.0.0.1:{port}/admit"},
+        "rules": [rule],
+        "namespaceSelector": {"matchLabels": {"guarded": namespace}},
+        "failurePolicy": policy,
+        "sideEffects": "NoneOnDryRun",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 10,
+    }
+
+
+@pytest.fixture
+def world(tmp_path):
+    """The simulator service of the first of the Simulators."""
+    (tmp_path / "store").mkdir()
+    return make_service.service(tmp_path / "store", pinned=pinned_manifest("one"))
+
+
+@pytest.fixture
+def guarded(namespace, start, world, tmp_path):
+    with ExitStack() as ending:
+        url = ending.enter_context(make_service.listening(world.app))
+        yield Guarded(namespace, start, tmp_path, url)
+        namespace.delete("ValidatingWebhookConfiguration", namespace.namespace)
+
+
+@pytest.fixture
+def running(guarded):
+    guarded.run()
+    guarded.guard()
+    return guarded
+
+
+def test_an_identity_never_changes_and_what_cannot_be_read_is_not_let_in(running):
+    namespace = running.namespace
+    running.use("one")
+    identity = simulator("two")["spec"]["identity"]
+    with pytest.raises(ClusterError, match="create a new Simulator and move the alias"):
+        namespace.patch("Simulator", "one", {"spec": {"identity": identity}})
+    namespace.change("one", replicas=2)
+    weights = {"claim": "weights", "url": "s3://weights"}
+    with pytest.raises(ClusterError, match="name a claim or a url, one of the two"):
+        namespace.change("one", weights=weights)
+    assert namespace.get("Simulator", "one")["spec"]["serving"]["replicas"] == 2
+
+
+def test_a_simulator_that_is_named_or_played_with_is_not_deleted(running):
+    namespace = running.namespace
+    running.use("one", "two")
+    namespace.create(alias("two", canary={"simulator": "one", "percent": 10}))
+    for name in ("one", "two"):
+        with pytest.raises(ClusterError, match=f"{name} is what stable means; move or delete"):
+            namespace.delete("Simulator", name)
+    namespace.delete("SimulatorAlias", "stable")
+    assert [each["ended"] for each in running.history()] == [False, True]
+    namespace.delete("Simulator", "two")
+    run = make_service.run(running.url)
+    with pytest.raises(ClusterError, match=r"one has open runs \(1\); close them first"):
+        namespace.delete("Simulator", "one")
+    closing = RunClosing(final_weights=make.digest("final")).model_dump(mode="json")
+    httpx.post(f"{running.url}/runs/{run}/close", json=closing, trust_env=False)
+    namespace.delete("Simulator", "one")
+
+
+def test_a_namespace_that_goes_is_not_kept(running):
+    namespace = running.namespace
+    running.use("one")
+    namespace.create(alias())
+    make_service.run(running.url)
+    namespace.delete("Namespace", running.name)
+    wait_for(lambda: namespace.get("Namespace", running.name) is None)
+
+
+def test_a_name_moves_where_a_report_passes_its_gate_and_the_history_tells_who(running, world):
+    namespace = running.namespace
+    running.use("one", "two")
+    namespace.create(alias())
+    reports = ObjectStore(str(world.store / "objects"))
+    good, bad = (
+        reports.put(make.agent_report(simulator=OTHER, live_gain=make.estimate(gain)).canonical)
+        for gain in (0.4, 0.2)
+    )
+    moved = {"simulator": "two", "gate": GATE}
+    for refused, words in (
+        (moved, "no report is named"),
+        (moved | {"report": bad}, "live_gain is 0.2 in the report"),
+        (moved | {"report": make.digest("lost")}, "is not in the service's object store"),
+        (moved | {"simulator": "nobody"}, "there is no Simulator nobody"),
+    ):
+        with pytest.raises(ClusterError, match=words):
+            namespace.patch("SimulatorAlias", "stable", {"spec": refused})
+    assert len(running.history()) == 1
+    namespace.patch("SimulatorAlias", "stable", {"spec": moved | {"report": good}})
+    first, second = running.history()
+    assert (first["simulator"], first["set_by"]) == (DIGEST, "admin")
+    assert (second["simulator"], second["report"], second["override"]) == (OTHER, good, None)
+    told = {"report": bad, "override": {"reason": "an outage"}}
+    namespace.patch("SimulatorAlias", "stable", {"spec": told})
+    assert running.history()[-1]["override"] == "an outage"
+    wait_for(lambda: conditions(namespace)["Recorded"] == ("True", "AsAsked"))
+    wait_for(lambda: namespace.get("SimulatorAlias", "stable")["status"]["digest"] == OTHER)
+
+
+def test_what_changes_no_meaning_is_not_recorded_and_neither_is_a_dry_run(running):
+    running.use("one")
+    assert running.refused(alias(name="dry")) == ""
+    assert running.history("dry")["error"]["kind"] == "not-found"
+    running.namespace.create(alias())
+    labels = {"metadata": {"labels": {"team": "a"}}}
+    running.namespace.patch("SimulatorAlias", "stable", labels)
+    assert len(running.history()) == 1
+
+
+def conditions(namespace, name="stable"):
+    return namespace.conditions(name, "SimulatorAlias")
+
+
+def test_without_a_service_no_name_moves_and_what_nobody_names_may_go(guarded):
+    guarded.run(service_url=f"http://127.0.0.1:{free_port()}")
+    guarded.guard()
+    guarded.use("one")
+    with pytest.raises(ClusterError, match="the simulator service cannot be asked"):
+        guarded.namespace.create(alias())
+    guarded.namespace.delete("Simulator", "one")
+
+
+def test_what_passed_the_webhook_by_is_recorded_as_found(guarded):
+    namespace = guarded.namespace
+    namespace.create(configuration(guarded.name, guarded.port))  # of no namespace that there is
+    guarded.run()
+    guarded.use("one")
+    namespace.create(alias())
+    wait_for(lambda: conditions(namespace).get("Recorded") == ("True", "AsFound"))
+    (change,) = guarded.history()
+    assert (change["simulator"], change["set_by"]) == (DIGEST, FOUND)
+    events = namespace.all("Event").objects
+    assert "AsFound" in {each["reason"] for each in events if each["type"] == "Warning"}
+    namespace.delete("SimulatorAlias", "stable")
+    wait_for(lambda: [each["ended"] for each in guarded.history()] == [False, True])
+    assert guarded.history()[-1]["set_by"] == FOUND
+
+
+def test_a_certificate_is_renewed_while_requests_go_on(running):
+    namespace, asked, failed, over = running.namespace, [], [], threading.Event()
+    port = free_port()
+    second = running.run("second", port=port)
+    wait_for(lambda: "new certificate" in second.said)
+    before = running.ask()
+    assert running.ask(port) == before  # who does not lead answers too
+
+    def ask():
+        while not over.is_set():
+            refused = running.refused(alias("nobody"))
+            asked.append(refused)
+            if "there is no Simulator nobody" not in refused:
+                failed.append(refused)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        namespace.patch("Secret", "agentworld-webhook", {"data": {"tls.crt": ""}})
+
+        def is_new():
+            secret = namespace.get("Secret", "agentworld-webhook")["data"]
+            if secret["tls.crt"]:
+                running.mount()
+            return secret["tls.crt"] and running.ask() != before
+
+        wait_for(is_new)
+        wait_for(lambda: running.ask(port) == running.ask())
+        told = len(asked)
+        wait_for(lambda: len(asked) > told + 3)
+    finally:
+        over.set()
+        thread.join()
+    assert failed == []
+    assert not second.leads()

@@ -1,0 +1,208 @@
+"""The webhook's server, without a cluster: what it takes, its patience, and its certificate."""
+
+import asyncio
+import json
+import ssl
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from agentworld.engine.process import free_port
+from agentworld.errors import InputError
+from agentworld_operator.authority import made
+from agentworld_operator.policy.admission import API_VERSION, Denied
+from agentworld_operator.webhook import Certified, Patience, serving
+from make_simulator import simulator
+
+NOW = datetime.now(UTC)
+FILES = made({}, "make both", ["127.0.0.1"], NOW)
+REVIEW = {
+    "apiVersion": API_VERSION,
+    "kind": "AdmissionReview",
+    "request": {
+        "uid": "7",
+        "kind": {"kind": "Simulator"},
+        "namespace": "worlds",
+        "operation": "CREATE",
+        "object": simulator(),
+    },
+}
+
+
+def write(folder, files=FILES):
+    for name in ("tls.crt", "tls.key"):
+        (folder / name).write_bytes(files[name])
+
+
+@asynccontextmanager
+async def served(folder, decide, files=FILES, clients=None, shown=None):
+    port, certified = free_port(), Certified(folder, clients)
+    bundle = folder / "ca.crt"
+    bundle.write_bytes(files["ca.crt"])
+    url = f"https://127.0.0.1:{port}"
+    believing = ssl.create_default_context(cafile=bundle)
+    if shown:
+        believing.load_cert_chain(*shown)
+    async with (
+        serving(
+            decide, certified, "127.0.0.1", port, every_seconds=0.02, patience=Patience(0.2, 0.2)
+        ),
+        httpx.AsyncClient(base_url=url, verify=believing, trust_env=False) as client,
+    ):
+        while (folder / "tls.crt").exists() and not certified.is_ready:
+            await asyncio.sleep(0.01)
+        yield client
+
+
+def told(folder, body, decide=None):
+    """The answer to one request."""
+
+    async def let_in(_asked):
+        return None
+
+    async def ask():
+        write(folder)
+        async with served(folder, decide or let_in) as client:
+            return await client.post("/admit", content=body)
+
+    return asyncio.run(ask())
+
+
+def decided(folder, decide):
+    return told(folder, json.dumps(REVIEW), decide).json()["response"]
+
+
+def test_a_review_is_answered_with_the_decision(tmp_path):
+    async def refuse(asked):
+        return Denied(f"{asked.about} is not wanted", 409)
+
+    found = decided(tmp_path, refuse)
+    assert (found["allowed"], found["status"]["message"]) == (False, "one is not wanted")
+    assert told(tmp_path, json.dumps(REVIEW)).json()["response"] == {"uid": "7", "allowed": True}
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b"", 400), (b"nonsense", 400), (b"{}", 400), (b"[" * 100_000, 400), (b" " * 2**24, 413)],
+    ids=["empty", "nonsense", "another", "deep", "large"],
+)
+def test_what_is_no_review_is_turned_away(tmp_path, body, status):
+    assert told(tmp_path, body).status_code == status
+
+
+def test_a_decision_that_takes_too_long_lets_nothing_in(tmp_path):
+    async def never(_asked):
+        await asyncio.sleep(60)
+
+    assert decided(tmp_path, never)["status"]["code"] == 504
+
+
+def test_a_mistake_of_ours_lets_nothing_in(tmp_path):
+    async def wrong(_asked):
+        raise ZeroDivisionError
+
+    assert decided(tmp_path, wrong)["status"]["code"] == 500
+
+
+def test_a_body_that_does_not_arrive_is_not_waited_for(tmp_path):
+    async def ask():
+        async def slowly():
+            yield b"{"
+            await asyncio.sleep(1)
+            yield b"}"
+
+        write(tmp_path)
+        async with served(tmp_path, None) as client:
+            return await client.post("/admit", content=slowly())
+
+    assert asyncio.run(ask()).status_code == 408
+
+
+@pytest.mark.parametrize(("shows", "status"), [(True, 200), (False, 401)])
+def test_where_the_api_server_shows_a_certificate_nobody_else_is_answered(tmp_path, shows, status):
+    async def let_in(_asked):
+        return None
+
+    async def ask():
+        write(tmp_path)
+        clients = tmp_path / "clients.crt"
+        clients.write_bytes(client_certificate(tmp_path))
+        shown = (clients, tmp_path / "client.key") if shows else None
+        async with served(tmp_path, let_in, clients=clients, shown=shown) as client:
+            assert (await client.get("/ready")).status_code == 200
+            return await client.post("/admit", content=json.dumps(REVIEW))
+
+    assert asyncio.run(ask()).status_code == status
+
+
+def client_certificate(folder):
+    """Its own authority; the key is beside it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "kube-apiserver")])
+    basic = x509.BasicConstraints(ca=True, path_length=0)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(NOW - timedelta(days=1))
+        .not_valid_after(NOW + timedelta(days=1))
+        .add_extension(basic, critical=True)
+        .sign(key, SHA256())
+    )
+    written = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "client.key").write_bytes(written)
+    return made.public_bytes(Encoding.PEM)
+
+
+def test_an_authority_that_is_none_is_told_in_a_sentence(tmp_path):
+    (tmp_path / "clients.crt").write_text("nonsense")
+    for path in (tmp_path / "clients.crt", tmp_path / "nowhere.crt"):
+        with pytest.raises(InputError, match="holds no authority"):
+            Certified(tmp_path, path)
+
+
+def test_it_listens_before_it_has_a_certificate_and_is_ready_once_it_has_one(tmp_path):
+    async def ask():
+        async with served(tmp_path, None) as client:
+            with pytest.raises(httpx.ConnectError):
+                await client.get("/ready")
+            write(tmp_path)
+            while True:
+                try:
+                    return (await client.get("/ready")).status_code
+                except httpx.ConnectError:
+                    await asyncio.sleep(0.02)
+
+    assert asyncio.run(ask()) == 200
+
+
+def test_a_certificate_that_is_half_written_is_left_alone(tmp_path):
+    other = made(FILES, "renew serving", ["127.0.0.1"], NOW)
+    write(tmp_path)
+    certified = Certified(tmp_path)
+    certified.refresh()
+    known = certified._read
+    (tmp_path / "tls.crt").write_bytes(other["tls.crt"])
+    certified.refresh()
+    assert certified._read == known
+    write(tmp_path, other)
+    certified.refresh()
+    assert certified._read == (other["tls.crt"], other["tls.key"])
+
+
+def test_a_port_that_somebody_has_is_told_in_a_sentence(tmp_path):
+    async def twice():
+        port = free_port()
+        async with serving(None, Certified(tmp_path), "127.0.0.1", port):
+            await serving(None, Certified(tmp_path), "127.0.0.1", port).__aenter__()
+
+    with pytest.raises(InputError, match="cannot listen on 127.0.0.1"):
+        asyncio.run(twice())
