@@ -101,7 +101,8 @@ async def serving(
 ) -> AsyncIterator[None]:
     """Answers on this port while the block runs; raises InputError where it cannot listen."""
     made = application(decide, certified, patience)
-    runner = web.AppRunner(made, access_log=None, shutdown_timeout=10)
+    # Of a body that was refused, the rest is waited for this long.
+    runner = web.AppRunner(made, access_log=None, shutdown_timeout=10, lingering_time=1.0)
     await runner.setup()
     following = asyncio.create_task(certified.follow(every_seconds))
     try:

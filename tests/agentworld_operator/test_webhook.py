@@ -87,6 +87,7 @@ def test_a_review_is_answered_with_the_decision(tmp_path):
     assert told(tmp_path, json.dumps(REVIEW)).json()["response"] == {"uid": "7", "allowed": True}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "status"),
     [(b"", 400), (b"nonsense", 400), (b"{}", 400), (b"[" * 100_000, 400), (b" " * 2**24, 413)],
@@ -110,6 +111,7 @@ def test_a_mistake_of_ours_lets_nothing_in(tmp_path):
     assert decided(tmp_path, wrong)["status"]["code"] == 500
 
 
+@pytest.mark.slow
 def test_a_body_that_does_not_arrive_is_not_waited_for(tmp_path):
     async def ask():
         async def slowly():

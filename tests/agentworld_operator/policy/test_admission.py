@@ -69,6 +69,7 @@ def test_what_is_no_review_is_an_input_error(body):
         read_review(body)
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=200) | st.recursive(st.none() | st.text(), st.lists).map(str))
 def test_whatever_is_sent_is_a_review_or_an_input_error(sent):
     with pytest.raises(InputError):

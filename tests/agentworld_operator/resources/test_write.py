@@ -2,6 +2,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 from kubernetes_validate import validate
 
@@ -21,6 +22,7 @@ def test_what_is_written_is_read_as_what_was_made():
     assert [yaml.safe_load(text) for text in manifests().values()] == list(map(crd, KINDS))
 
 
+@pytest.mark.slow
 def test_a_file_says_that_it_is_generated_and_is_the_same_whatever_the_seed(tmp_path):
     for seed in ("1", "2"):
         command = [sys.executable, "-m", "agentworld_operator.resources.write", str(tmp_path)]
