@@ -12,10 +12,9 @@ from functools import partial
 from typing import Any
 
 from kubernetes import client
-from pydantic import ValidationError
 
-from agentworld.errors import AgentworldError, ClusterError, InputError
-from agentworld.records.base import first_problem
+from agentworld.errors import AgentworldError, ClusterError
+from agentworld.recipes.environment import from_environment
 from agentworld.storage.folder import read_file
 from agentworld_operator.admitting import Admitting
 from agentworld_operator.certifying import Certifying, Told
@@ -126,7 +125,7 @@ def main() -> int:
     logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
         with suppress(asyncio.CancelledError):
-            asyncio.run(operate(*_settings()))
+            asyncio.run(operate(from_environment(Settings), from_environment(WebhookSettings)))
     except ClusterError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
@@ -134,13 +133,6 @@ def main() -> int:
         sys.stderr.write(f"error: {error}\n")
         return 2
     return 0
-
-
-def _settings() -> tuple[Settings, WebhookSettings]:
-    try:
-        return Settings(), WebhookSettings()
-    except ValidationError as error:
-        raise InputError(f"the environment is wrong at {first_problem(error)}") from error
 
 
 if __name__ == "__main__":

@@ -7,13 +7,13 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from agentworld.engine.discovered import by_name
 from agentworld.engine.names import ENGINE_PORT, engine_host
-from agentworld.errors import AgentworldError, InputError
+from agentworld.errors import AgentworldError
 from agentworld.ledger import Ledger
-from agentworld.records.base import first_problem
+from agentworld.recipes.environment import from_environment
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.simulate.app import create_app
 from agentworld.simulate.cluster import ClusterSimulators, cluster_reader
@@ -97,18 +97,11 @@ def _connect(settings: Settings, spans: Spans, manifest: SimulatorManifest) -> F
 def main() -> int:
     """Exit status 2 and one sentence for what the user gave wrong."""
     try:
-        serve(_settings())
+        serve(from_environment(Settings))
     except AgentworldError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     return 0
-
-
-def _settings() -> Settings:
-    try:
-        return Settings()
-    except ValidationError as error:
-        raise InputError(f"the environment is wrong at {first_problem(error)}") from error
 
 
 if __name__ == "__main__":

@@ -5,12 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
-from pydantic_settings import SettingsError
+from pydantic import Field
 
 from agentworld.errors import AgentworldError, InputError
 from agentworld.ledger import Ledger
-from agentworld.records.base import first_problem
+from agentworld.recipes.environment import from_environment
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.simulate.app import create_app
 from agentworld.simulate.engines import Secrets, connect_engines
@@ -101,20 +100,11 @@ def _engines(manifest: SimulatorManifest, settings: Settings) -> tuple[tuple[str
 def main() -> int:
     """Exit status 2 and one sentence for what the user gave wrong."""
     try:
-        serve(_settings())
+        serve(from_environment(Settings))
     except AgentworldError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     return 0
-
-
-def _settings() -> Settings:
-    try:
-        return Settings()
-    except ValidationError as error:
-        raise InputError(f"the environment is wrong at {first_problem(error)}") from error
-    except SettingsError as error:  # what is no JSON; its cause may quote a secret
-        raise InputError(f"the environment is wrong: {error}; give JSON") from None
 
 
 if __name__ == "__main__":

@@ -9,12 +9,12 @@ import sys
 import time
 from pathlib import Path
 
-from pydantic import ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.engine.adapter import adapter_arguments
-from agentworld.errors import AgentworldError, InputError
-from agentworld.records.base import first_problem, write_whole
+from agentworld.errors import AgentworldError
+from agentworld.recipes.environment import from_environment
+from agentworld.records.base import write_whole
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.simulate.manifest import check_files
 from agentworld.storage.fetch import fetch_files
@@ -52,18 +52,11 @@ def verify(settings: Settings) -> None:
 def main() -> int:
     """Exit status 2 and one sentence, which becomes the Simulator's condition."""
     try:
-        verify(_settings())
+        verify(from_environment(Settings))
     except AgentworldError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     return 0
-
-
-def _settings() -> Settings:
-    try:
-        return Settings()
-    except ValidationError as error:
-        raise InputError(f"the environment is wrong at {first_problem(error)}") from error
 
 
 if __name__ == "__main__":

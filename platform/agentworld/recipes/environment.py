@@ -1,0 +1,21 @@
+"""What a process is told by its environment, or one sentence about what is wrong in it."""
+
+from typing import TypeVar
+
+from pydantic import ValidationError
+from pydantic_settings import BaseSettings, SettingsError
+
+from agentworld.errors import InputError
+from agentworld.records.base import first_problem
+
+_Settings = TypeVar("_Settings", bound=BaseSettings)
+
+
+def from_environment(kind: type[_Settings]) -> _Settings:
+    """Raises InputError naming the first variable that is wrong or missing."""
+    try:
+        return kind()
+    except ValidationError as error:
+        raise InputError(f"the environment is wrong at {first_problem(error)}") from error
+    except SettingsError as error:  # what is no JSON; its cause may quote a secret
+        raise InputError(f"the environment is wrong: {error}; give JSON") from None

@@ -1,0 +1,35 @@
+import pytest
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from agentworld.errors import InputError
+from agentworld.recipes.environment import from_environment
+
+
+class Told(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="TOLD_")
+
+    port: int
+    names: tuple[str, ...] = ()
+
+
+def test_a_process_is_told_by_its_environment(monkeypatch):
+    monkeypatch.setenv("TOLD_PORT", "80")
+    monkeypatch.setenv("TOLD_NAMES", '["a", "b"]')
+    assert from_environment(Told) == Told(port=80, names=("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ({}, "port"),
+        ({"TOLD_PORT": "x"}, "port"),
+        ({"TOLD_PORT": "1", "TOLD_NAMES": "s3cret"}, "names"),
+    ],
+    ids=["missing", "no number", "no JSON"],
+)
+def test_what_is_wrong_is_named_in_one_sentence(monkeypatch, variables, named):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=named) as refused:
+        from_environment(Told)
+    assert "s3cret" not in str(refused.value)
