@@ -16,7 +16,7 @@ from agentworld.errors import ClusterError
 from agentworld.records.base import Digest
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.resources.crd import crd
-from agentworld_operator.resources.places import PLACES
+from agentworld_operator.resources.places import PLACES, typed
 from agentworld_operator.resources.write import KINDS
 from control_plane import ControlPlane
 from waiting import wait_for
@@ -54,7 +54,7 @@ RULES = [
         "resources": ["leases"],
         "verbs": ["get", "create", "update"],
     },
-    {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "create", "update"]},
+    {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "update"]},
     {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
 ]
 # Of what no namespace holds.
@@ -206,6 +206,7 @@ def new_namespace(cluster: ControlPlane, *, plain: bool = False) -> Namespace:
     made.call("POST", f"{rights}/roles", metadata | {"rules": PLAIN_RULES if plain else RULES})
     bound = metadata | {"roleRef": role, "subjects": [account]}
     made.call("POST", f"{rights}/rolebindings", bound)
+    made.create({**typed("Secret"), "metadata": {"name": "agentworld-webhook"}})
     rights = "/apis/rbac.authorization.k8s.io/v1"
     metadata = {"metadata": {"name": name}}
     role = role | {"kind": "ClusterRole", "name": name}

@@ -11,13 +11,11 @@ from agentworld.errors import ClusterError
 from agentworld_operator.authority import Files, held, made
 from agentworld_operator.cluster import Cluster, Object
 from agentworld_operator.policy.certificates import decide
-from agentworld_operator.resources.names import OPERATOR
 from agentworld_operator.resources.places import typed
 
 _log = logging.getLogger(__name__)
 
 _CONFIGURATION = "ValidatingWebhookConfiguration"
-_LABELS = {"app.kubernetes.io/managed-by": OPERATOR, "app.kubernetes.io/part-of": "agentworld"}
 
 
 class Told(NamedTuple):
@@ -49,6 +47,10 @@ class Certifying:
     def round(self) -> None:
         """Makes at most one thing anew, and then tells whom to believe. Blocks."""
         secret = self._cluster.get("Secret", self._told.secret)
+        if secret is None:
+            # Who may create Secrets may have a token made for any account of the namespace.
+            _log.warning("there is no Secret %s; `helm upgrade` makes it anew", self._told.secret)
+            return
         files = _files(secret)
         now = self._now()
         decision = decide(held(files), self._told.names, now)
@@ -58,13 +60,9 @@ class Certifying:
             _log.info("the webhook's certificates: %s", decision)
         self._tell(base64.b64encode(files["ca.crt"]).decode())
 
-    def _write(self, secret: Object | None, files: Files) -> None:
+    def _write(self, secret: Object, files: Files) -> None:
         data = {name: base64.b64encode(content).decode() for name, content in files.items()}
-        if secret:
-            self._cluster.replace({**typed("Secret"), **secret, "data": data})
-            return
-        metadata = {"name": self._told.secret, "labels": _LABELS}
-        self._cluster.create({**typed("Secret"), "metadata": metadata, "data": data})
+        self._cluster.replace({**typed("Secret"), **secret, "data": data})
 
     def _tell(self, bundle: str) -> None:
         name = self._told.configuration
@@ -80,6 +78,6 @@ class Certifying:
         self._cluster.replace({**typed(_CONFIGURATION), **found})
 
 
-def _files(secret: Object | None) -> Files:
-    told = (secret or {}).get("data") or {}
+def _files(secret: Object) -> Files:
+    told = secret.get("data") or {}
     return {name: base64.b64decode(content) for name, content in told.items()}

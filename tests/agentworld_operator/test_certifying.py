@@ -22,15 +22,12 @@ class Objects:
         client = {"url": "https://127.0.0.1:9443/admit"}
         webhooks = [{"clientConfig": dict(client)}, {"clientConfig": dict(client)}]
         metadata = {"name": "agentworld", "resourceVersion": "1"}
-        self.there = {CONFIGURATION: {"metadata": metadata, "webhooks": webhooks}}
+        empty = {"metadata": {"name": SECRET[1], "resourceVersion": "1"}}
+        self.there = {CONFIGURATION: {"metadata": metadata, "webhooks": webhooks}, SECRET: empty}
         self.written = []
 
     def get(self, kind, name):
         return copy.deepcopy(self.there.get((kind, name)))
-
-    def create(self, made):
-        assert (made["kind"], made["metadata"]["name"]) not in self.there
-        return self._write(made, "1")
 
     def replace(self, made):
         known = self.there[made["kind"], made["metadata"]["name"]]["metadata"]["resourceVersion"]
@@ -75,7 +72,7 @@ def rounds():
     return Rounds()
 
 
-def test_the_first_round_makes_a_secret_and_tells_every_webhook_whom_to_believe(rounds):
+def test_the_first_round_fills_an_empty_secret_and_tells_every_webhook_whom_to_believe(rounds):
     assert rounds.round() == [SECRET, CONFIGURATION]
     assert rounds.objects.bundles == {rounds.objects.files["ca.crt"]}
 
@@ -111,6 +108,12 @@ def test_a_bundle_that_somebody_took_away_is_told_again(rounds):
     for webhook in rounds.objects.there[CONFIGURATION]["webhooks"]:
         del webhook["clientConfig"]["caBundle"]
     assert rounds.round() == [CONFIGURATION]
+
+
+def test_a_secret_that_is_gone_is_not_made_anew(rounds, caplog):
+    del rounds.objects.there[SECRET]
+    assert rounds.round() == []
+    assert "`helm upgrade` makes it anew" in caplog.text
 
 
 def test_without_a_configuration_there_is_a_certificate_all_the_same(rounds):

@@ -60,9 +60,9 @@ class Guarded:
 
     def mount(self):
         """As a kubelet does; tells whether there was something to mount."""
-        found = self.namespace.get("Secret", "agentworld-webhook")
+        found = self.namespace.get("Secret", "agentworld-webhook").get("data")
         for name in ("tls.crt", "tls.key") if found else ():
-            content = base64.b64decode(found["data"][name])
+            content = base64.b64decode(found[name])
             (self.folder / "draft").write_bytes(content)
             (self.folder / "draft").rename(self.folder / name)
         return found

@@ -10,7 +10,9 @@ import pytest
 import endpoint
 import make
 import make_access
+from agentworld.access.secret import RUN_TOKENS, ensure_secret
 from agentworld.engine.process import LOOPBACK, free_port
+from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
 from agentworld.records.simulator import Endpoint
 from make_operator import kubeconfig
 from make_simulator import simulator
@@ -34,6 +36,8 @@ def world():
 def served(kubernetes, namespace, tmp_path):
     """The address of the service."""
     port = free_port()
+    ensure_signer(tmp_path / "keys" / SIMULATOR_KEYS)
+    ensure_secret(tmp_path / "keys" / RUN_TOKENS)
     told = {
         "namespace": namespace.namespace,
         "kubeconfig": kubeconfig(kubernetes, namespace),

@@ -5,7 +5,7 @@ import os
 import secrets
 from pathlib import Path
 
-from agentworld.errors import InputError
+from agentworld.errors import InputError, NotFound
 from agentworld.storage.disk import sync_folder
 from agentworld.storage.private import read_private
 
@@ -24,14 +24,19 @@ def ensure_secret(path: Path) -> bytes:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
         try:
-            _write(draft, secrets.token_bytes(_NUM_BYTES))
+            _write(draft, new_secret())
             # A link is made whole or not at all, and never in place of another's.
             with contextlib.suppress(FileExistsError):
                 os.link(draft, path)
             sync_folder(path.parent)
         finally:
             draft.unlink(missing_ok=True)
-    return _read(path)
+    return read_secret(path)
+
+
+def new_secret() -> bytes:
+    """What such a file holds, made now."""
+    return secrets.token_bytes(_NUM_BYTES)
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -42,8 +47,12 @@ def _write(path: Path, data: bytes) -> None:
         os.fsync(handle)
 
 
-def _read(path: Path) -> bytes:
-    data = read_private(path)
+def read_secret(path: Path) -> bytes:
+    """The secret; raises NotFound where there is none, and InputError as `ensure_secret` does."""
+    try:
+        data = read_private(path)
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no secret {path}; make one, or name its folder") from error
     if len(data) != _NUM_BYTES:
         raise InputError(f"{path} holds {len(data)} bytes and no secret of {_NUM_BYTES}; remove it")
     return data

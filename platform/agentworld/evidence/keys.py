@@ -1,5 +1,7 @@
 """The keys that sign: a folder with the current signer and every public key that ever signed.
 
+A cluster mounts the signer alone, read-only; the public keys are then told by the ledger.
+
     signer.pem              the private key (Ed25519, PKCS8), for its owner alone
     trusted/<key id>.pem    public keys; a record verifies for as long as its key is here
 
@@ -45,10 +47,15 @@ STEP_KEYS = "steps"
 
 def load_signer(folder: Path) -> Signer:
     """The current signer; its public key is among the trusted ones before it can sign."""
+    signer = read_signer(folder)
+    _trust(folder, signer.public_key)
+    return signer
+
+
+def read_signer(folder: Path) -> Signer:
+    """The current signer, for who tells its public key elsewhere; raises NotFound."""
     private = _read_private(folder / SIGNER)
-    public = private.public_key()
-    _trust(folder, public)
-    return Signer(private, _named(public))
+    return Signer(private, _named(private.public_key()))
 
 
 def ensure_signer(folder: Path) -> Signer:
@@ -56,7 +63,7 @@ def ensure_signer(folder: Path) -> Signer:
     if not (folder / SIGNER).exists():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A link is made whole or not at all, and never in place of another's signer.
-        with _draft(folder / SIGNER, _new_key()) as draft, contextlib.suppress(FileExistsError):
+        with _draft(folder / SIGNER, new_signer()) as draft, contextlib.suppress(FileExistsError):
             os.link(draft, folder / SIGNER)
     return load_signer(folder)
 
@@ -72,7 +79,7 @@ def rotate(folder: Path) -> Signer:
         raise
     except InputError:
         pass
-    with _draft(folder / SIGNER, _new_key()) as draft:
+    with _draft(folder / SIGNER, new_signer()) as draft:
         draft.replace(folder / SIGNER)
     return load_signer(folder)
 
@@ -88,7 +95,7 @@ def load_trusted(folder: Path) -> TrustedKeys:
     paths = sorted((folder / TRUSTED).glob("*.pem"))
     if not paths:
         raise NotFound(f"{folder / TRUSTED} holds no public key; name the folder of the keys")
-    return {path.stem: _read_public(path) for path in paths}
+    return {path.stem: read_public(path.stem, path.read_bytes(), path) for path in paths}
 
 
 def _read_private(path: Path) -> Ed25519PrivateKey:
@@ -105,23 +112,29 @@ def _read_private(path: Path) -> Ed25519PrivateKey:
     return key
 
 
-def _read_public(path: Path) -> SSlibKey:
+def read_public(name: str, pem: bytes, where: object) -> SSlibKey:
+    """The public key of an id; raises InputError for what is another one, or none."""
     try:
-        key = load_pem_public_key(path.read_bytes())
+        key = load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise InputError(f"{path} is no public key ({error}); restore or remove it") from error
-    if not isinstance(key, Ed25519PublicKey) or _key_id(key) != path.stem:
-        raise InputError(f"{path} is not the Ed25519 key of its name; restore or remove it")
+        raise InputError(f"{where} is no public key ({error}); restore or remove it") from error
+    if not isinstance(key, Ed25519PublicKey) or _key_id(key) != name:
+        raise InputError(f"{where} is not the Ed25519 key of its name; restore or remove it")
     return _named(key)
 
 
-def _trust(folder: Path, public: Ed25519PublicKey) -> None:
-    path = folder / TRUSTED / f"{_key_id(public)}.pem"
+def public_pem(key: SSlibKey) -> bytes:
+    """What `read_public` reads."""
+    raw = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key.keyval["public"]))
+    return raw.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def _trust(folder: Path, public: SSlibKey) -> None:
+    path = folder / TRUSTED / f"{public.keyid}.pem"
     if path.exists():
         return
     path.parent.mkdir(exist_ok=True)
-    pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    with _draft(path, pem) as draft:
+    with _draft(path, public_pem(public)) as draft:
         draft.chmod(0o644)
         draft.replace(path)
 
@@ -141,7 +154,8 @@ def _draft(path: Path, data: bytes) -> Iterator[Path]:
         Path(name).unlink(missing_ok=True)
 
 
-def _new_key() -> bytes:
+def new_signer() -> bytes:
+    """What a signer's file holds, made now."""
     private = Ed25519PrivateKey.generate()
     return private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 

@@ -17,6 +17,7 @@ from agentworld.ledger.erasing import erase_object, erase_rows, texts_elsewhere
 from agentworld.ledger.migrate import migrate
 from agentworld.ledger.reading import Owner
 from agentworld.ledger.rows import insert_rows
+from agentworld.ledger.signing_keys import SigningKeys
 from agentworld.ledger.tables import CHECKPOINTS, EPISODES, LOG, RUNS
 from agentworld.ledger.texts import Texts
 from agentworld.ledger.writes import Closed, Write, Writes, log_entries
@@ -42,6 +43,7 @@ class Ledger:
         """Where its long texts are; null where every text stays in its row."""
         self._texts = Texts(objects)
         self.aliases = Aliases(url, self._engine)
+        self.signing_keys = SigningKeys(url, self._engine)
         with translated(url):
             migrate(self._engine)
 

@@ -114,6 +114,15 @@ ALIASES = Table(
     Index("aliases_by_key", "alias", "key", unique=True),
 )
 
+SIGNING_KEYS = Table(
+    "signing_keys",
+    METADATA,
+    Column("sequence", Integer, primary_key=True),
+    Column("key", String, nullable=False),
+    Column("public", Text, nullable=False),
+    Column("since", String, nullable=False),
+)
+
 
 def _of_long(name: str, digest: Column[str], text: Column[bytes]) -> Index:
     """Finds who else shows a long text, when one of them is erased."""

@@ -21,7 +21,7 @@ from agentworld.simulate.engines import Secrets, connect_engines, discover_engin
 from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.listening import listen
 from agentworld.simulate.on_demand import Found, OnDemand
-from agentworld.simulate.setting_up import access_of, sealer_of
+from agentworld.simulate.setting_up import access_on_cluster, sealer_on_cluster
 from agentworld.simulate.stores import Stores
 from agentworld.simulate.tracing import Spans, TracingSettings
 from agentworld.storage.objects import ObjectStore
@@ -51,7 +51,7 @@ class Settings(Stores):
 
 def serve(settings: Settings) -> None:
     """Listens until it is told to stop."""
-    access = access_of(settings.keys, settings.access, settings.host)
+    access = access_on_cluster(settings.keys, settings.access)
     objects = ObjectStore(settings.objects_url)
     ledger = Ledger(settings.ledger_url, objects)
     keeper, spans = Keeper(ledger), Spans(TracingSettings())
@@ -60,7 +60,7 @@ def serve(settings: Settings) -> None:
     app = create_app(
         OnDemand(keeper, cluster.find, cluster.resolve),
         keeper,
-        sealer_of(settings, ledger, None),
+        sealer_on_cluster(settings, ledger),
         access,
         idle_seconds=settings.idle_seconds,
     )

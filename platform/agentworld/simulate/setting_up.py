@@ -1,5 +1,6 @@
 """What every service's process sets up in the same way."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -8,22 +9,30 @@ from agentworld.access import Access
 from agentworld.access.checked import CheckedAccess, LocalAccess
 from agentworld.access.reloaded import Reloaded
 from agentworld.access.run_token import RunTokens
-from agentworld.access.secret import RUN_TOKENS, ensure_secret
+from agentworld.access.secret import RUN_TOKENS, ensure_secret, read_secret
 from agentworld.errors import InputError
 from agentworld.evidence.keys import (
     SIMULATOR_KEYS,
     STEP_KEYS,
+    Signer,
+    TrustedKeys,
     ensure_signer,
     load_signer,
     load_trusted,
 )
 from agentworld.ledger import Ledger
 from agentworld.records.base import Digest
+from agentworld.simulate.mounted_keys import MountedKeys, told_keys
 from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.stores import Stores
 from agentworld.storage.objects import WriteOnce
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def access_on_cluster(keys: Path, access: Path) -> Access:
+    """Who may come to a service whose keys are mounted; raises NotFound where they are not."""
+    return CheckedAccess(Reloaded(access), RunTokens(read_secret(keys / RUN_TOKENS)))
 
 
 def access_of(keys: Path, access: Literal["local"] | Path, host: str) -> Access:
@@ -39,15 +48,33 @@ def access_of(keys: Path, access: Literal["local"] | Path, host: str) -> Access:
     return LocalAccess(tokens)
 
 
-def sealer_of(stores: Stores, ledger: Ledger, only: Digest | None) -> Sealer:
-    """Signs the logs of one simulator's runs, or of all."""
-    own, steps = stores.keys / SIMULATOR_KEYS, stores.keys / STEP_KEYS
+def sealer_of(stores: Stores, ledger: Ledger, only: Digest) -> Sealer:
+    """Signs the logs of one simulator's runs."""
+    own = stores.keys / SIMULATOR_KEYS
     ensure_signer(own)
+    return _sealer(stores, ledger, only, partial(load_signer, own), partial(load_trusted, own))
+
+
+def sealer_on_cluster(stores: Stores, ledger: Ledger) -> Sealer:
+    """Signs the logs of all runs with a key that is mounted; raises NotFound where it is not."""
+    own = MountedKeys(stores.keys / SIMULATOR_KEYS, ledger.signing_keys)
+    own.signer()
+    return _sealer(stores, ledger, None, own.signer, partial(told_keys, ledger.signing_keys))
+
+
+def _sealer(
+    stores: Stores,
+    ledger: Ledger,
+    only: Digest | None,
+    signer: Callable[[], Signer],
+    trusted: Callable[[], TrustedKeys],
+) -> Sealer:
+    steps = stores.keys / STEP_KEYS
     return Sealer(
         ledger,
         only,
-        partial(load_signer, own),
+        signer,
         WriteOnce(stores.checkpoints_url),
-        trusted=partial(load_trusted, own),
+        trusted=trusted,
         step_keys=lambda: load_trusted(steps) if steps.is_dir() else {},
     )

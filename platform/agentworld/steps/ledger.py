@@ -7,6 +7,7 @@ from agentworld.errors import NotFound
 from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, load_trusted
 from agentworld.ledger import Ledger
 from agentworld.records.base import Digest, digest_json
+from agentworld.simulate.mounted_keys import told_keys
 from agentworld.simulate.stores import Stores
 from agentworld.storage.address import shown
 from agentworld.storage.objects import ObjectStore, WriteOnce
@@ -38,15 +39,18 @@ def ledger_digest() -> Digest:
 
 def has_keys(store: Path) -> bool:
     """Whether a simulator ever signed something there."""
-    return (Stores.of(store).keys / SIMULATOR_KEYS).is_dir()
+    own = Stores.of(store).keys / SIMULATOR_KEYS
+    return own.is_dir() or bool(told_keys(open_ledger(store).signing_keys))
 
 
 def open_evidence(store: Path) -> Evidence:
     """What proves a store's runs; raises NotFound where no simulator ever signed."""
     stores = Stores.of(store)
-    steps = stores.keys / STEP_KEYS
+    own, steps = stores.keys / SIMULATOR_KEYS, stores.keys / STEP_KEYS
+    # Keys that the auditor holds come first: those of the ledger are told by who is audited.
+    told = {} if own.is_dir() else told_keys(open_ledger(store).signing_keys)
     return Evidence(
-        trusted=load_trusted(stores.keys / SIMULATOR_KEYS),
+        trusted=told or load_trusted(own),
         second_store=WriteOnce(stores.checkpoints_url),
         step_keys=load_trusted(steps) if steps.is_dir() else None,
     )

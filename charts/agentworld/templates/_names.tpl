@@ -1,0 +1,45 @@
+{{- define "agentworld.name" -}}
+{{- if contains "agentworld" .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-agentworld" (.Release.Name | trunc 29 | trimSuffix "-") -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What pods of a component are selected by; takes the chart's context and the component. */}}
+{{- define "agentworld.selectorLabels" -}}
+{{- $context := index . 0 -}}
+app.kubernetes.io/name: agentworld
+app.kubernetes.io/instance: {{ $context.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{- define "agentworld.labels" -}}
+{{- $context := index . 0 -}}
+{{ include "agentworld.selectorLabels" . }}
+app.kubernetes.io/part-of: agentworld
+app.kubernetes.io/version: {{ $context.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $context.Release.Service }}
+helm.sh/chart: {{ $context.Chart.Name }}-{{ $context.Chart.Version }}
+{{- end -}}
+
+{{/* Names of what several components need. */}}
+{{- define "agentworld.keysSecret" -}}
+{{- .Values.keys.existingSecret | default (printf "%s-keys" (include "agentworld.name" .)) -}}
+{{- end -}}
+{{- define "agentworld.databaseSecret" -}}
+{{- .Values.database.existingSecret | default (printf "%s-database" (include "agentworld.name" .)) -}}
+{{- end -}}
+{{- define "agentworld.webhook" -}}
+{{- printf "%s-webhook" (include "agentworld.name" .) -}}
+{{- end -}}
+{{- define "agentworld.webhookHost" -}}
+{{- printf "%s.%s.svc" (include "agentworld.webhook" .) .Release.Namespace -}}
+{{- end -}}
+{{- define "agentworld.storesClaim" -}}
+{{- .Values.stores.claim.existing | default (printf "%s-stores" (include "agentworld.name" .)) -}}
+{{- end -}}
+{{/* Of all namespaces, for what none holds. */}}
+{{- define "agentworld.clusterName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "agentworld.name" .) -}}
+{{- end -}}

@@ -1,0 +1,59 @@
+{{/* An image of ours by its digest, or by a tag; takes the chart's context and the image. */}}
+{{- define "agentworld.image" -}}
+{{- $context := index . 0 -}}
+{{- $image := index . 1 -}}
+{{- $name := printf "%s/%s" $context.Values.images.registry $image.name -}}
+{{- if $image.digest -}}
+{{- printf "%s@%s" $name $image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $name ($image.tag | default $context.Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The restricted pod security standard, for a pod of a user and group of this number. */}}
+{{- define "agentworld.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: {{ . }}
+runAsGroup: {{ . }}
+fsGroup: {{ . }}
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "agentworld.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{/* Where pods of a component run; takes the chart's context, the component and its values. */}}
+{{- define "agentworld.placement" -}}
+{{- $context := index . 0 -}}
+{{- $values := index . 2 -}}
+{{- with $context.Values.images.pullSecrets }}
+imagePullSecrets: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations: {{ toYaml . | nindent 2 }}
+{{- end }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{ include "agentworld.selectorLabels" (list $context (index . 1)) | nindent 8 }}
+{{- end -}}
+
+{{/* A credential for the service: a token of the pod's own account, for nobody else. */}}
+{{- define "agentworld.serviceToken" -}}
+name: service-token
+projected:
+  sources:
+    - serviceAccountToken: {audience: agentworld, expirationSeconds: 3600, path: token}
+{{- end -}}

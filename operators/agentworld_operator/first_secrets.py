@@ -1,0 +1,116 @@
+"""What is secret and made once, before all else: `python -m agentworld_operator.first_secrets`.
+
+It may create Secrets and read none. One that is there stays as it is, so that an upgrade, or a
+second try, changes nothing. Nobody deletes them: with the keys all run tokens would end, and with
+the password the database.
+"""
+
+import base64
+import secrets
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kubernetes import client
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from agentworld.access.secret import RUN_TOKENS, new_secret
+from agentworld.errors import AgentworldError, ClusterError
+from agentworld.evidence.keys import SIGNER, new_signer
+from agentworld.recipes.environment import from_environment
+from agentworld_operator.authority import Files, made
+from agentworld_operator.cluster import Cluster
+from agentworld_operator.connection import configuration
+from agentworld_operator.resources.places import typed
+
+_CONFLICT = 409
+_USER = "agentworld"
+
+
+class Settings(BaseSettings):
+    """The Secrets' names, as AGENTWORLD_KEYS_SECRET and so on; one without a name is not made."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
+
+    namespace: str
+    kubeconfig: Path | None = None
+    """Else the cluster that it runs in."""
+    labels: Mapping[str, str] = {}
+    """Of all of them, as a JSON object."""
+    keys_secret: str | None = None
+    """Of what signs the runs' logs and makes the runs' tokens."""
+    webhook_secret: str | None = None
+    """Of the webhook's certificates, which the operator renews."""
+    webhook_names: tuple[str, ...] = ()
+    """Under which the API server asks for the webhook, as a JSON list."""
+    database_secret: str | None = None
+    """Of the password of a PostgreSQL that comes with us."""
+    database_host: str = ""
+    databases: tuple[str, ...] = ()
+    """Of that PostgreSQL, as a JSON list; each has its address in the Secret, as `NAME-url`."""
+
+
+def keys() -> Files:
+    """What a simulator service mounts as its keys."""
+    return {SIGNER: new_signer(), RUN_TOKENS: new_secret()}
+
+
+def certificates(names: Sequence[str], now: datetime) -> Files:
+    """What the webhook begins with."""
+    return made({}, "make both", names, now)
+
+
+def database(host: str, databases: Sequence[str]) -> Files:
+    """A user, a password, and the address of each database."""
+    password = secrets.token_urlsafe(24)
+    urls = {
+        f"{name}-url": f"postgresql+psycopg://{_USER}:{password}@{host}/{name}"
+        for name in databases
+    }
+    told = {"username": _USER, "password": password} | urls
+    return {name: value.encode("ascii") for name, value in told.items()}
+
+
+def make_all(settings: Settings, cluster: Cluster) -> list[str]:
+    """Creates what is not there, and says of each Secret what became of it."""
+    now = datetime.now(UTC)
+    wanted: list[tuple[str | None, Callable[[], Files]]] = [
+        (settings.keys_secret, keys),
+        (settings.webhook_secret, lambda: certificates(settings.webhook_names, now)),
+        (settings.database_secret, lambda: database(settings.database_host, settings.databases)),
+    ]
+    return [_make(cluster, name, files(), settings.labels) for name, files in wanted if name]
+
+
+def _make(cluster: Cluster, name: str, files: Files, labels: Mapping[str, str]) -> str:
+    kept = {"helm.sh/resource-policy": "keep"}
+    data = {key: base64.b64encode(value).decode() for key, value in files.items()}
+    metadata = {"name": name, "labels": dict(labels), "annotations": kept}
+    try:
+        cluster.create({**typed("Secret"), "metadata": metadata, "data": data})
+    except ClusterError as error:
+        if error.status != _CONFLICT:
+            raise
+        return f"Secret {name} is there already and stays as it is"
+    return f"Secret {name} was made"
+
+
+def main() -> int:
+    """Exit status 2 and one sentence for what the user gave wrong, 1 for another try."""
+    try:
+        settings = from_environment(Settings)
+        told = configuration(settings.kubeconfig)
+        for said in make_all(settings, Cluster(client.ApiClient(told), settings.namespace)):
+            print(said)
+    except ClusterError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    except AgentworldError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Which keys signed a ledger's runs, and when: for a service whose keys are in no folder of its own.
+
+Who may write here may add a key. An auditor who trusts nobody holds the public keys himself.
+"""
+
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from sqlalchemy import Connection, Engine, insert, select
+
+from agentworld.ledger.database import translated
+from agentworld.ledger.tables import SIGNING_KEYS
+from agentworld.records.signing_key import SigningKey
+
+
+class SigningKeys:
+    """The history of the keys; nothing in it changes."""
+
+    def __init__(self, url: str, engine: Engine) -> None:
+        self._url = url
+        self._engine = engine
+
+    def use(self, key: str, public: str) -> None:
+        """From now on this key signs; the same again changes nothing."""
+        with translated(self._url), self._engine.begin() as connection:
+            known = _history(connection)
+            if not known or known[-1].key != key:
+                now = datetime.now(UTC).isoformat(timespec="milliseconds")
+                row = {"key": key, "public": public, "since": now}
+                connection.execute(insert(SIGNING_KEYS).values(row))
+
+    def all(self) -> list[SigningKey]:
+        """Each time that a key signed, in order; the last one still does."""
+        with translated(self._url), self._engine.begin() as connection:
+            known = _history(connection)
+        ended = [key.model_copy(update={"until": after.since}) for key, after in pairwise(known)]
+        return [*ended, *known[-1:]]
+
+
+def _history(connection: Connection) -> list[SigningKey]:
+    table = SIGNING_KEYS.c
+    rows = connection.execute(
+        select(table.key, table.public, table.since).order_by(table.sequence)
+    )
+    return [SigningKey(**row._mapping) for row in rows]

@@ -1,0 +1,32 @@
+"""The keys of a service on a cluster: one that signs, mounted, and public ones in the ledger."""
+
+from pathlib import Path
+
+from agentworld.evidence.keys import Signer, TrustedKeys, public_pem, read_public, read_signer
+from agentworld.ledger.signing_keys import SigningKeys
+
+
+class MountedKeys:
+    """Keys that nobody writes beside the one that signs."""
+
+    def __init__(self, folder: Path, told: SigningKeys) -> None:
+        self._folder = folder
+        self._told = told
+        self._known = ""
+
+    def signer(self) -> Signer:
+        """The current signer; the ledger knows its public key before it can sign."""
+        signer = read_signer(self._folder)
+        key = signer.public_key
+        if key.keyid != self._known:
+            self._told.use(key.keyid, public_pem(key).decode("ascii"))
+            self._known = key.keyid
+        return signer
+
+
+def told_keys(told: SigningKeys) -> TrustedKeys:
+    """Every key that ever signed, as the ledger has it."""
+    return {
+        each.key: read_public(each.key, each.public.encode("ascii"), f"the ledger's key {each.key}")
+        for each in told.all()
+    }

@@ -1,0 +1,70 @@
+"""What is secret and made once, on a real API server."""
+
+import base64
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import make_url
+
+from agentworld.access.secret import RUN_TOKENS
+from agentworld.evidence.keys import SIGNER
+from agentworld_operator.authority import held
+from agentworld_operator.first_secrets import certificates, database, keys
+from agentworld_operator.policy.certificates import decide
+from make_operator import kubeconfig
+
+RULES = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}]
+NAMES = ("agentworld-webhook.team-a.svc",)
+
+
+def test_keys_are_drawn_anew_each_time():
+    first, second = keys(), keys()
+    assert {*first} == {SIGNER, RUN_TOKENS}
+    assert all(first[name] != second[name] for name in first)
+
+
+def test_the_first_certificate_is_one_that_the_leader_keeps():
+    now = datetime(2026, 11, 22, tzinfo=UTC)
+    assert decide(held(certificates(NAMES, now)), NAMES, now) == "keep"
+
+
+def test_each_database_has_an_address_with_the_same_password():
+    told = database("postgres", ["agentworld", "mlflow"])
+    urls = [make_url(told[f"{name}-url"].decode()) for name in ("agentworld", "mlflow")]
+    assert [url.database for url in urls] == ["agentworld", "mlflow"]
+    assert {url.password.encode() for url in urls} == {told["password"]}
+    assert {(url.username, url.host) for url in urls} == {("agentworld", "postgres")}
+
+
+@pytest.mark.slow
+def test_what_is_there_stays_and_what_is_not_is_made(kubernetes, namespace):
+    assert "agentworld-keys was made" in made(kubernetes, namespace)
+    first = namespace.get("Secret", "agentworld-keys")
+    assert len(base64.b64decode(first["data"][RUN_TOKENS])) == 32
+    assert first["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert "agentworld-keys is there already and stays as it is" in made(kubernetes, namespace)
+    assert namespace.get("Secret", "agentworld-keys") == first
+
+
+def made(kubernetes, namespace):
+    """What it says; it may create Secrets and no more."""
+    path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace.namespace}/roles/operator"
+    namespace.call("PATCH", path, {"rules": RULES})
+    told = {
+        "AGENTWORLD_NAMESPACE": namespace.namespace,
+        "AGENTWORLD_KUBECONFIG": str(kubeconfig(kubernetes, namespace)),
+        "AGENTWORLD_KEYS_SECRET": "agentworld-keys",
+        "AGENTWORLD_LABELS": '{"app.kubernetes.io/part-of": "agentworld"}',
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "agentworld_operator.first_secrets"],
+        env={**os.environ, **told, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
