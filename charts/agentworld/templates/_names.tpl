@@ -41,5 +41,5 @@ helm.sh/chart: {{ $context.Chart.Name }}-{{ $context.Chart.Version }}
 {{- end -}}
 {{/* Of all namespaces, for what none holds. */}}
 {{- define "agentworld.clusterName" -}}
-{{- printf "%s-%s" .Release.Namespace (include "agentworld.name" .) -}}
+{{- printf "%s-%s" (include "agentworld.name" .) .Release.Namespace | trimSuffix "-" -}}
 {{- end -}}

@@ -3,11 +3,13 @@
 {{- $context := index . 0 -}}
 {{- $image := index . 1 -}}
 {{- $name := printf "%s/%s" $context.Values.images.registry $image.name -}}
-{{- if $image.digest -}}
-{{- printf "%s@%s" $name $image.digest -}}
-{{- else -}}
-{{- printf "%s:%s" $name ($image.tag | default $context.Chart.AppVersion) -}}
+{{- include "agentworld.pinned" (list $name $image.digest ($image.tag | default $context.Chart.AppVersion)) -}}
 {{- end -}}
+
+{{/* Takes a name, a digest or nothing, and a tag. */}}
+{{- define "agentworld.pinned" -}}
+{{- $name := index . 0 -}}
+{{- with index . 1 }}{{ $name }}@{{ . }}{{ else }}{{ $name }}:{{ index $ 2 }}{{ end -}}
 {{- end -}}
 
 {{/* The restricted pod security standard, for a pod of a user and group of this number. */}}
@@ -48,12 +50,4 @@ topologySpreadConstraints:
     whenUnsatisfiable: ScheduleAnyway
     labelSelector:
       matchLabels: {{ include "agentworld.selectorLabels" (list $context (index . 1)) | nindent 8 }}
-{{- end -}}
-
-{{/* A credential for the service: a token of the pod's own account, for nobody else. */}}
-{{- define "agentworld.serviceToken" -}}
-name: service-token
-projected:
-  sources:
-    - serviceAccountToken: {audience: agentworld, expirationSeconds: 3600, path: token}
 {{- end -}}

@@ -20,7 +20,7 @@ from agentworld.simulate.counts import Timings
 from agentworld.simulate.metrics import Metrics
 from waiting import wait_for
 
-FILE = Path(__file__).parents[3] / "docs/operate/grafana.json"
+FILE = Path(__file__).parents[3] / "charts/agentworld/dashboards/grafana.json"
 DASHBOARD = json.loads(FILE.read_text())
 QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 ALERTS = re.findall(r"^- `(.+?)`", FILE.with_name("metrics.md").read_text(), re.M)
