@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import make
 from agentworld.access import Access
@@ -17,6 +17,7 @@ from agentworld.simulate.app import create_app
 from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.on_demand import Found, OnDemand
 from agentworld.simulate.sealing import Sealer
+from agentworld.simulate.simulators import Wanted
 from agentworld.storage.objects import WriteOnce
 from make_service import ACCESS
 
@@ -46,7 +47,10 @@ class Catalogue:
         states = partial(self.states.__getitem__, simulator)
         return Found(self.manifests[simulator], self.engines[simulator], states)
 
-    async def resolve(self, name: str) -> str:
+    async def resolve(self, wanted: Wanted) -> str:
+        name = wanted.simulator
+        if wanted.is_by_digest:
+            return name
         if name not in self.aliases:
             raise NotFound(f"there is no alias {name!r}; set it, or give a digest")
         return self.aliases[name]
@@ -72,7 +76,15 @@ class Parts(NamedTuple):
     access: Access
 
 
-def parts(folder: Path, catalogue: Catalogue, access: Access = ACCESS, kind=Ledger) -> Parts:
+class Known(Protocol):
+    """Who knows simulators and aliases."""
+
+    async def find(self, simulator: str) -> Found: ...
+
+    async def resolve(self, wanted: Wanted) -> str: ...
+
+
+def parts(folder: Path, catalogue: Known, access: Access = ACCESS, kind=Ledger) -> Parts:
     """Of one replica; all replicas of a folder share its ledger."""
     ledger = kind(f"sqlite:///{folder / 'ledger.db'}")
     signer = partial(ensure_signer, folder / "keys" / SIMULATOR_KEYS)
@@ -81,6 +93,6 @@ def parts(folder: Path, catalogue: Catalogue, access: Access = ACCESS, kind=Ledg
     return Parts(OnDemand(keeper, catalogue.find, catalogue.resolve), keeper, sealer, access)
 
 
-def app(folder: Path, catalogue: Catalogue, access: Access = ACCESS, kind=Ledger):
+def app(folder: Path, catalogue: Known, access: Access = ACCESS, kind=Ledger):
     """A replica."""
     return create_app(*parts(folder, catalogue, access, kind))

@@ -57,6 +57,11 @@ RULES = [
     {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "update"]},
     {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
 ]
+# What the service of its simulators may.
+SERVICE_RULES = [
+    {"apiGroups": ["agentworld.dev"], "resources": ["simulators"], "verbs": ["get", "list"]},
+    {"apiGroups": ["agentworld.dev"], "resources": ["simulatoraliases"], "verbs": ["get"]},
+]
 # Of what no namespace holds.
 CLUSTER_RULES = [
     {
@@ -194,31 +199,39 @@ PLAIN_RULES = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
 
 
 def new_namespace(cluster: ControlPlane, *, plain: bool = False) -> Namespace:
-    """With the operator's service account and just its rights."""
+    """With the service accounts of the operator and of the service, and just their rights."""
     name = f"test-{secrets.token_hex(4)}"
     made = Namespace(cluster.client, name)
     made.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    account = {"kind": "ServiceAccount", "name": "operator", "namespace": name}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "operator"}
-    rights = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{name}"
-    metadata = {"metadata": {"name": "operator"}}
-    made.call("POST", f"/api/v1/namespaces/{name}/serviceaccounts", metadata)
-    made.call("POST", f"{rights}/roles", metadata | {"rules": PLAIN_RULES if plain else RULES})
-    bound = metadata | {"roleRef": role, "subjects": [account]}
-    made.call("POST", f"{rights}/rolebindings", bound)
+    operator = _account(made, "operator", PLAIN_RULES if plain else RULES)
+    _account(made, "service", SERVICE_RULES)
     made.create({**typed("Secret"), "metadata": {"name": "agentworld-webhook"}})
-    rights = "/apis/rbac.authorization.k8s.io/v1"
     metadata = {"metadata": {"name": name}}
-    role = role | {"kind": "ClusterRole", "name": name}
-    made.call("POST", f"{rights}/clusterroles", metadata | {"rules": CLUSTER_RULES})
-    bound = metadata | {"roleRef": role, "subjects": [account]}
-    made.call("POST", f"{rights}/clusterrolebindings", bound)
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    made.call("POST", f"{_RIGHTS}/clusterroles", metadata | {"rules": CLUSTER_RULES})
+    bound = metadata | {"roleRef": role, "subjects": [operator]}
+    made.call("POST", f"{_RIGHTS}/clusterrolebindings", bound)
     return made
 
 
-def kubeconfig(cluster: ControlPlane, namespace: Namespace) -> Path:
-    """Of the operator's service account."""
-    path = f"/api/v1/namespaces/{namespace.namespace}/serviceaccounts/operator/token"
+_RIGHTS = "/apis/rbac.authorization.k8s.io/v1"
+
+
+def _account(made: Namespace, name: str, rules: list[Object]) -> Object:
+    """A service account that may do this; as who is bound to a role."""
+    rights, metadata = f"{_RIGHTS}/namespaces/{made.namespace}", {"metadata": {"name": name}}
+    account = {"kind": "ServiceAccount", "name": name, "namespace": made.namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+    made.call("POST", f"/api/v1/namespaces/{made.namespace}/serviceaccounts", metadata)
+    made.call("POST", f"{rights}/roles", metadata | {"rules": rules})
+    bound = metadata | {"roleRef": role, "subjects": [account]}
+    made.call("POST", f"{rights}/rolebindings", bound)
+    return account
+
+
+def kubeconfig(cluster: ControlPlane, namespace: Namespace, account: str = "operator") -> Path:
+    """Of a service account."""
+    path = f"/api/v1/namespaces/{namespace.namespace}/serviceaccounts/{account}/token"
     made = namespace.call("POST", path, {"spec": {"audiences": []}})
     return cluster.kubeconfig_of(made["status"]["token"])
 

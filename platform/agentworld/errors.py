@@ -59,7 +59,7 @@ AccessFailure = Literal["unauthorised", "forbidden", "limit", "unavailable"]
 """How a caller is turned away:
 
     unauthorised  nobody knows the credential, or there is none
-    forbidden     known, and without the role that this needs
+    forbidden     known, and without the role that this needs, or of a tenant that it is not for
     limit         the tenant has used what it may
     unavailable   nobody could be asked whose the credential is
 """

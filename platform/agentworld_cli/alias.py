@@ -27,13 +27,36 @@ def set_(
         str,
         typer.Argument(metavar="DIGEST|ALIAS", help="A simulator of the store."),
     ],
+    gates: Annotated[
+        list[str],
+        typer.Option(
+            "--gate",
+            metavar="METRIC=LEAST",
+            help="A figure that the report has to show; again for more of them.",
+        ),
+    ] = [],  # noqa: B006 - typer reads it and changes nothing
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIGEST", help="The evaluation that the gate is judged by, once attached."
+        ),
+    ] = None,
+    override: Annotated[
+        str | None,
+        typer.Option(metavar="REASON", help="Why it may move whatever the gate says."),
+    ] = None,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Let a name mean a simulator from now on; runs that are open keep theirs."""
-    from agentworld.steps.simulators import set_alias
+    """Let a name mean a simulator from now on; runs that are open keep theirs.
 
-    change = set_alias(alias, simulator, Path(store), _who())
+    What was asked for, what the report showed, by whose word and why are in its history.
+    """
+    from agentworld.records.alias import Gate
+    from agentworld.steps.simulators import Shown, set_alias
+
+    shown = Shown(tuple(map(Gate.parse, gates)), report, override)
+    change = set_alias(alias, simulator, Path(store), _who(), shown)
     print(json.dumps(_json(change), indent=2) if as_json else _told(change))
 
 
@@ -71,6 +94,9 @@ def _told(change: "AliasChange") -> str:
         told += f", {change.canary.percent} % of runs with {change.canary.simulator}"
     if change.report:
         told += f", shown by {change.report}"
+    for each in change.gate:
+        found = "not told" if each.found is None else f"{each.found:g}"
+        told += f", {plain(each.metric)} {found} of at least {each.least:g}"
     if change.override:
         told += f", whatever its gate says: {plain(change.override)}"
     return told

@@ -52,7 +52,7 @@ COMMANDS = {
     "episode close": "episode url",
     "episode erase": "as_json episode store yes",
     "agent validate": "agent as_json recipe simulator store",
-    "alias set": "alias as_json simulator store",
+    "alias set": "alias as_json gates override report simulator store",
     "alias show": "alias as_json store",
     "alias list": "as_json store",
     "audit agent": "as_json store version",

@@ -1,5 +1,6 @@
 """The nouns `simulator` and `alias`, as people and machines call them."""
 
+import getpass
 import json
 import sys
 from contextlib import closing
@@ -230,6 +231,85 @@ def test_an_attached_report_is_where_a_service_judges_aliases_by_it(call, tmp_pa
     report.write(tmp_path / "report.json")
     call("simulator", "attach", simulator.digest, "--report", str(tmp_path / "report.json"))
     assert ObjectStore(str(tmp_path / "objects")).get(report.digest) == report.canonical
+
+
+@pytest.fixture
+def judged(call, tmp_path):
+    """A simulator with a report that tells a live gain of 0.4, and who sets an alias to it."""
+    simulator = make.pinned(tmp_path)
+    report = make.agent_report(simulator=simulator.digest)
+    report.write(tmp_path / "report.json")
+    call("simulator", "attach", simulator.digest, "--report", str(tmp_path / "report.json"))
+
+    def set_(*gates, report=report.digest, **asked):
+        words = [word for gate in gates for word in ("--gate", gate)]
+        words += ["--report", report] if report else []
+        return call("alias", "set", "production", simulator.digest, *words, **asked)
+
+    set_.report = report.digest
+    return set_
+
+
+def history(call):
+    return json.loads(call("alias", "list", "--json"))
+
+
+def test_a_gate_that_the_report_passes_lets_an_alias_move_and_is_recorded(call, judged):
+    assert "live_gain 0.4 of at least 0.3" in judged("live_gain=0.3", "trained.live=0.5")
+    (change,) = history(call)
+    assert (change["report"], change["set_by"]) == (judged.report, getpass.getuser())
+    assert change["gate"] == [
+        {"metric": "live_gain", "least": 0.3, "found": pytest.approx(0.4)},
+        {"metric": "trained.live", "least": 0.5, "found": pytest.approx(0.5)},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gate", "report", "words"),
+    [
+        ("live_gain=0.5", ..., "live_gain is 0.4 in the report"),
+        ("exact_match=0.5", ..., "tells no exact_match of"),
+        ("live_gain=0.3", None, "the gate asks for live_gain of at least 0.3 and no report is"),
+        ("live_gain=0.3", make.digest("lost"), "is not in the object store; put it there with"),
+        ("live_gain", ..., "'live_gain' is no gate; write METRIC=LEAST"),
+        ("live_gain=0.3", "sha256:12ab", "'production' cannot be set so; correct report"),
+    ],
+)
+def test_a_gate_that_is_not_passed_is_one_sentence_and_moves_nothing(
+    call, judged, gate, report, words
+):
+    said = judged(gate, report=judged.report if report is ... else report, status=2)
+    assert words in said
+    assert (said.count("\n"), said.startswith("error: ")) == (1, True)
+    assert history(call) == []
+
+
+def test_an_override_moves_an_alias_and_its_reason_is_recorded(call, judged, tmp_path):
+    name = make.pinned(tmp_path).digest
+    words = ("--gate", "live_gain=0.5", "--report", judged.report, "--override", "an outage")
+    change = json.loads(call("alias", "set", "production", name, *words, "--json"))
+    assert (change["override"], change["gate"][0]["found"]) == ("an outage", pytest.approx(0.4))
+    assert history(call) == [change]
+    for nothing in ("", "x" * 1025):
+        words = ("--gate", "live_gain=0.5", "--override", nothing)
+        assert "correct override" in call("alias", "set", "production", name, *words, status=2)
+
+
+def test_a_report_of_something_else_moves_no_alias_whatever_the_override_says(call, tmp_path):
+    report = make.agent_report(simulator=make.digest("other"))
+    ObjectStore(str(tmp_path / "objects")).put(report.canonical)
+    words = ("--report", report.digest, "--override", "an outage")
+    name = make.pinned(tmp_path).digest
+    assert "is no evaluation of" in call("alias", "set", "production", name, *words, status=2)
+    assert history(call) == []
+
+
+def test_an_evaluation_of_the_weights_counts_for_their_simulator(call, tmp_path):
+    simulator = make.pinned(tmp_path)
+    report = make.world_report(artifacts={"rl": simulator.manifest.artifact})
+    ObjectStore(str(tmp_path / "objects")).put(report.canonical)
+    words = ("--gate", "exact_match=0.8", "--report", report.digest)
+    assert "exact_match 0.82" in call("alias", "set", "production", simulator.digest, *words)
 
 
 def test_a_store_without_simulators_lists_none_and_stays_empty(call, tmp_path):

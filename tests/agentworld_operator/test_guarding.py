@@ -208,7 +208,7 @@ def test_a_name_moves_where_a_report_passes_its_gate_and_the_history_tells_who(r
     for refused, words in (
         (moved, "no report is named"),
         (moved | {"report": bad}, "live_gain is 0.2 in the report"),
-        (moved | {"report": make.digest("lost")}, "is not in the service's object store"),
+        (moved | {"report": make.digest("lost")}, "is not in the object store"),
         (moved | {"simulator": "nobody"}, "there is no Simulator nobody"),
     ):
         with pytest.raises(ClusterError, match=words):

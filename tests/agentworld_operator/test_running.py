@@ -5,6 +5,7 @@ import time
 import pytest
 
 from agentworld.engine.names import engine_name
+from agentworld.errors import ClusterError
 from agentworld_operator.resources.names import DIGEST_LABEL
 from agentworld_operator.resources.places import PLACES
 from make_simulator import pinned_manifest, simulator
@@ -131,6 +132,37 @@ def test_nothing_is_written_while_nothing_changes(namespace, start):
     before = {kind: versions(namespace, kind) for kind in kinds}
     time.sleep(3)
     assert {kind: versions(namespace, kind) for kind in kinds} == before
+
+
+def test_whom_it_is_for_changes_its_status_alone(namespace, start):
+    def written():
+        """But for what controllers of Kubernetes say in the status of what they look after."""
+        children = [namespace.get(kind, ENGINE)["metadata"] for kind in CHILDREN]
+        events = [each["message"] for each in namespace.all("Event").objects]
+        return (
+            [each.get("generation", each["resourceVersion"]) for each in children],
+            [each for each in events if "Ready" in each],
+        )
+
+    def seen():
+        found = namespace.get("Simulator", "one")
+        return found["metadata"]["generation"], found["status"]["observedGeneration"]
+
+    start(lease_seconds=60)
+    namespace.create(simulator())
+    wait_for(lambda: replicas(namespace) == 1)
+    wait_for(lambda: namespace.conditions("one").get("Ready") == ("False", "Starting"))
+    before = written()
+    namespace.change("one", tenants=["acme"])
+    wait_for(lambda: seen() == (2, 2))
+    time.sleep(1)
+    assert written() == before
+
+
+@pytest.mark.parametrize("tenants", [["Acme"], ["acme", "acme"], "acme"])
+def test_names_that_no_tenant_has_are_refused_by_the_api_server(namespace, tenants):
+    with pytest.raises(ClusterError, match="tenants"):
+        namespace.create(simulator(tenants=tenants))
 
 
 def versions(namespace, kind):

@@ -13,9 +13,10 @@ import make_access
 from agentworld.access.secret import RUN_TOKENS, ensure_secret
 from agentworld.engine.process import LOOPBACK, free_port
 from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
+from agentworld.records.alias import gets_canary
 from agentworld.records.simulator import Endpoint
 from make_operator import kubeconfig
-from make_simulator import simulator
+from make_simulator import alias, simulator
 from waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -40,7 +41,7 @@ def served(kubernetes, namespace, tmp_path):
     ensure_secret(tmp_path / "keys" / RUN_TOKENS)
     told = {
         "namespace": namespace.namespace,
-        "kubeconfig": kubeconfig(kubernetes, namespace),
+        "kubeconfig": kubeconfig(kubernetes, namespace, "service"),
         "ledger_url": f"sqlite:///{tmp_path / 'ledger.db'}",
         "objects_url": tmp_path / "objects",
         "checkpoints_url": tmp_path / "checkpoints",
@@ -80,9 +81,9 @@ def ask(url, path, key="acme-agent", **body):
     return httpx.post(url + path, headers=headers, json=body, timeout=20)
 
 
-def opened(url, simulator):
+def opened(url, simulator, key="acme-agent"):
     opening = {"agent": "a", "starting_weights": make.digest("starting"), "simulator": simulator}
-    return ask(url, "/runs", **opening)
+    return ask(url, "/runs", key, **opening)
 
 
 def create(namespace, name, manifest):
@@ -134,9 +135,40 @@ def test_one_that_is_gone_answers_on_and_no_new_one_is_found(namespace, start, s
     episode = ask(served, "/episodes", run=run).json()["episode"]
     namespace.delete("Simulator", "one")
     assert ask(served, "/steps", episode=episode, action="ls", step=1).is_success
-    other = opened(served, make.digest("nobody's"))
-    assert other.status_code == 404
-    assert "no Simulator has the digest" in other.json()["error"]["message"]
+    for another in (digest, make.digest("nobody's")):
+        refused = opened(served, another)
+        assert refused.status_code == 404
+        assert "no Simulator has the digest" in refused.json()["error"]["message"]
+    assert ask(served, "/steps", episode=episode, action="ls", step=2).is_success
+
+
+def test_a_simulator_is_for_the_tenants_that_it_names_from_the_moment_on(
+    namespace, start, served, world
+):
+    start()
+    digest = create(namespace, "one", of_endpoint(world.url))
+    namespace.create(alias("one", "stable"))
+    run = opened(served, "stable").json()["run"]
+    assert run["simulator"] == digest
+    namespace.change("one", tenants=["rival"])
+    for name in ("stable", digest):
+        refused = opened(served, name)
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (403, "forbidden")
+        assert opened(served, name, "rival-agent").json()["run"]["simulator"] == digest
+    episode = ask(served, "/episodes", run=run["id"]).json()["episode"]
+    assert ask(served, "/steps", episode=episode, action="ls", step=1).is_success
+    namespace.change("one", tenants=["rival", "acme"])
+    assert opened(served, digest).is_success
+
+
+def test_a_canary_gets_the_runs_whose_names_say_so(namespace, start, served, world):
+    start()
+    stable = create(namespace, "one", of_endpoint(world.url))
+    tried = create(namespace, "two", of_endpoint(world.url, control_text="two"))
+    namespace.create(alias("one", "stable", canary={"simulator": "two", "percent": 40}))
+    for _ in range(10):
+        run = opened(served, "stable").json()["run"]
+        assert run["simulator"] == (tried if gets_canary("stable", run["id"], 40) else stable)
 
 
 def test_an_engine_that_nobody_started_is_a_typed_refusal_and_no_observation(

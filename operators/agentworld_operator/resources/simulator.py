@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, WithJsonSchema, model_validator
 
-from agentworld.records.base import Digest
+from agentworld.records.base import Digest, Label
 from agentworld.records.simulator import SimulatorManifest
 from agentworld_operator.resources.base import Check, Column, Condition, Kind, Part, checked
 
@@ -138,6 +138,11 @@ class Serving(Part):
     """Of Kueue, which admits the engine's pods."""
     suspend: bool = False
     """No engine runs, whatever waits for it."""
+    tenants: Annotated[
+        tuple[Label, ...], Field(json_schema_extra={"x-kubernetes-list-type": "set"})
+    ] = ()
+    """Who may open runs with it, by the names that the access file has; empty lets everybody. A
+    run that is open stays open."""
     startup_seconds: int = Field(900, ge=10)
     """How long a replica may take to load its weights and be ready."""
 

@@ -11,9 +11,8 @@ from pydantic import Field, StringConstraints, ValidationError, model_validator
 from agentworld.access.base import Caller, Role
 from agentworld.access.limits import Limits
 from agentworld.errors import InputError
-from agentworld.records.base import Record
+from agentworld.records.base import Label, Record
 
-_Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 _Account = Annotated[str, StringConstraints(pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+$")]
 _Roles = Annotated[frozenset[Role], Field(min_length=1)]
 _TOLD = re.compile(r"[a-z0-9][a-z0-9-]{0,62}|[a-z0-9.-]+/[a-z0-9.-]+|[a-z]+(_[a-z]+)+")
@@ -30,7 +29,7 @@ class Key(Record):
 class Tenant(Record):
     """Whose runs are whose."""
 
-    keys: dict[_Name, Key] = {}
+    keys: dict[Label, Key] = {}
     """By the names that runs show as `opened_by`."""
     service_accounts: dict[_Account, _Roles] = {}
     """Kubernetes service accounts, as NAMESPACE/NAME, and their roles."""
@@ -40,7 +39,7 @@ class Tenant(Record):
 class Directory(Record):
     """Everybody who may come."""
 
-    tenants: dict[_Name, Tenant]
+    tenants: dict[Label, Tenant]
 
     @model_validator(mode="after")
     def _means_one(self) -> Self:

@@ -1,6 +1,5 @@
 """People's names for simulators, and who gave them when. A name is resolved, never stored."""
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from sqlalchemy import ColumnElement, Engine, Row, insert, select
 from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.ledger.database import translated
 from agentworld.ledger.tables import ALIASES
-from agentworld.records.alias import AliasChange, Canary, Judged, Meaning
+from agentworld.records.alias import AliasChange, Canary, Judged, gets_canary
 from agentworld.records.base import Digest
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
@@ -54,16 +53,18 @@ class Aliases:
             key,
         )
 
-    def resolve(self, name: str, run: str = "") -> Digest:
+    def resolve(self, name: str, run: str | None = None) -> Digest:
         """The simulator that a digest is, or that an alias means now; raises NotFound.
 
-        Where it has a canary, the run's name decides: the same name, the same simulator.
+        A canary is meant for its part of the runs, and never where no run is named.
         """
         if name.startswith("sha256:"):
             return name
-        meaning = self._newest(name).meaning
-        assert meaning is not None
-        return chosen(meaning, f"{name} {run}")
+        newest = self._newest(name)
+        canary = newest.canary
+        if canary and run is not None and gets_canary(name, run, canary.percent):
+            return canary.simulator
+        return newest.simulator
 
     def history(self, alias: str | None = None) -> list[AliasChange]:
         """What an alias, or each of them, meant over time."""
@@ -100,14 +101,6 @@ def checked(alias: str) -> str:
     if not _NAME.fullmatch(alias):
         raise InputError(f"{alias!r} is no alias; use lower-case letters, digits, dots and dashes")
     return alias
-
-
-def chosen(meaning: Meaning, run: str) -> Digest:
-    """Which simulator a run is opened with: a canary gets its part of all runs' names."""
-    if meaning.canary is None:
-        return meaning.simulator
-    place = int.from_bytes(hashlib.sha256(run.encode()).digest()[:8]) % 100
-    return meaning.canary.simulator if place < meaning.canary.percent else meaning.simulator
 
 
 def _now() -> str:

@@ -1,9 +1,11 @@
 """What people's names for simulators mean, by whose word, and what a move had to show."""
 
-from typing import Annotated, NamedTuple
+import hashlib
+from typing import Annotated, NamedTuple, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, ValidationError
 
+from agentworld.errors import InputError
 from agentworld.records.base import Digest, Name, Record
 
 Words = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]*$")]
@@ -23,6 +25,18 @@ class Gate(Record):
     metric: Words
     """A figure's name in a report, as `live_gain` or `exact_match`."""
     least: float = Field(allow_inf_nan=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """From METRIC=LEAST; raises InputError."""
+        metric, _, least = text.rpartition("=")
+        try:
+            return cls.model_validate({"metric": metric, "least": least})
+        except ValidationError as error:
+            raise InputError(
+                f"{text!r} is no gate; write METRIC=LEAST, as live_gain=0.2, with the name of a"
+                " figure and a number"
+            ) from error
 
 
 class Judged(Gate):
@@ -56,6 +70,16 @@ class Meaning(NamedTuple):
 
     simulator: Digest
     canary: Canary | None = None
+
+
+def gets_canary(alias: str, run: str, percent: int) -> bool:
+    """Whether a run that is opened by an alias gets its canary.
+
+    The run's name decides: told again it gets the same, and where the part grows, every run that
+    got the canary gets it still.
+    """
+    place = int.from_bytes(hashlib.sha256(f"{alias} {run}".encode()).digest()[:8]) % 100
+    return place < percent
 
 
 class AliasChange(Record):

@@ -69,11 +69,11 @@ class AliasBook(NamedTuple):
         objects = self.ledger.objects
         try:
             if objects is None:
-                raise NotFound("this service keeps no reports")
+                raise NotFound("no reports are kept")
             report = parse_report(objects.get(move.report))
         except NotFound as error:
             raise Conflict(
-                f"the report {move.report} is not in the service's object store; put it there with"
+                f"the report {move.report} is not in the object store; put it there with"
                 " `agentworld simulator attach`, or name another one"
             ) from error
         except InputError as error:

@@ -7,156 +7,145 @@ digest, and its manifest is kept, for good, under the digest.
 
 import asyncio
 import json
-import secrets
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from threading import Lock
+from typing import TypeVar, cast
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel
-
 from agentworld.errors import ClusterError, Conflict, NotFound
-from agentworld.records.base import Digest, first_problem
+from agentworld.records.alias import gets_canary
+from agentworld.records.base import Digest
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.simulate.cluster_objects import (
+    Object,
+    SimulatorAlias,
+    SimulatorObject,
+    check_opens,
+    of_digest,
+    understood,
+)
 from agentworld.simulate.on_demand import Found
+from agentworld.simulate.simulators import Wanted
 from agentworld.storage.folder import read_file
 from agentworld.storage.objects import ObjectStore
 
-Read = Callable[[str], dict[str, Any] | None]
+Read = Callable[[str], Object | None]
 """From the path of an object, or of all of a kind, to what is there; null where nothing is."""
 
 _SECONDS = (3.0, 10.0)
 """To connect, and to hear an answer."""
+_MOST_ASKING = 8
 _NOT_FOUND = 404
 
-
-class _Part(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
-
-
-class _Reference(_Part):
-    url: str
-
-
-class _Identity(_Part):
-    manifest: SimulatorManifest | None = None
-    reference: _Reference | None = None
-
-
-class _SimulatorSpec(_Part):
-    identity: _Identity
-
-
-class _Condition(_Part):
-    type: str
-    status: str
-    message: str = ""
-
-
-class _SimulatorStatus(_Part):
-    digest: Digest | None = None
-    conditions: tuple[_Condition, ...] = ()
-
-
-class _Simulator(_Part):
-    spec: _SimulatorSpec
-    status: _SimulatorStatus = _SimulatorStatus()
-
-
-class _Canary(_Part):
-    simulator: str
-    percent: int
-
-
-class _AliasSpec(_Part):
-    simulator: str
-    canary: _Canary | None = None
-
-
-class _Alias(_Part):
-    spec: _AliasSpec
-
-
-_Kind = TypeVar("_Kind", bound=BaseModel)
+_Argument = TypeVar("_Argument")
+_Answer = TypeVar("_Answer")
 
 
 class ClusterSimulators:
     """What there is in one namespace."""
 
     def __init__(
-        self,
-        read: Read,
-        objects: ObjectStore,
-        connect: Callable[[SimulatorManifest], Found],
-        draw: Callable[[], int] = lambda: secrets.randbelow(100),
+        self, read: Read, objects: ObjectStore, connect: Callable[[SimulatorManifest], Found]
     ) -> None:
-        """`draw` says of each run, from 0 to 99, on which side of a canary's percentage it is."""
         self._read = read
         self._objects = objects
         self._connect = connect
-        self._draw = draw
+        self._names: dict[Digest, str] = {}
+        """Of the objects that simulators were found in: a list of all of them is megabytes."""
+        self._listing = Lock()
+        # Of its own: steps write with the others, and wait for no API server that hangs.
+        self._asking = ThreadPoolExecutor(_MOST_ASKING, "cluster")
 
     async def find(self, simulator: Digest) -> Found:
-        """A simulator by its digest; raises NotFound, ClusterError or StoreError."""
-        return self._connect(await asyncio.to_thread(self._manifest, simulator))
-
-    async def resolve(self, alias: str) -> Digest:
-        """What an alias means for one run; raises NotFound, Conflict or ClusterError."""
-        return await asyncio.to_thread(self._resolve, alias)
-
-    def _manifest(self, simulator: Digest) -> SimulatorManifest:
+        """A simulator by its digest, also of an object that is gone; who may open runs with it is
+        not asked. Raises NotFound, ClusterError or StoreError.
+        """
         try:
-            return SimulatorManifest.model_validate_json(self._objects.get(simulator))
+            kept = await asyncio.to_thread(self._objects.get, simulator)
         except NotFound:
-            manifest = self._of_cluster(simulator)
-            self._objects.put(manifest.canonical)
-            return manifest
+            kept = await self._ask(self._of_cluster, simulator)
+        return self._connect(SimulatorManifest.model_validate_json(kept))
 
-    def _of_cluster(self, simulator: Digest) -> SimulatorManifest:
-        listed = self._read("simulators") or {"items": []}
-        for item in listed["items"]:
-            if (item.get("status") or {}).get("digest") == simulator:
-                return _manifest_of(_understood(_Simulator, item))
-        raise NotFound(f"no Simulator has the digest {simulator}; create one of its manifest")
+    async def resolve(self, wanted: Wanted) -> Digest:
+        """What a run is opened with, as the objects say now.
 
-    def _resolve(self, alias: str) -> Digest:
+        Raises AccessError, NotFound, Conflict or ClusterError.
+        """
+        return await self._ask(self._resolve, wanted)
+
+    async def _ask(self, question: Callable[[_Argument], _Answer], about: _Argument) -> _Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._asking, question, about)
+
+    def _of_cluster(self, simulator: Digest) -> bytes:
+        manifest = _manifest_of(self._found(simulator))
+        self._objects.put(manifest.canonical)
+        return manifest.canonical
+
+    def _resolve(self, wanted: Wanted) -> Digest:
+        if wanted.is_by_digest:
+            return check_opens(self._found(wanted.simulator), wanted.tenant)
+        found = self._meant(wanted)
+        digest = check_opens(found, wanted.tenant)
+        self._names[digest] = found.metadata.name
+        return digest
+
+    def _meant(self, wanted: Wanted) -> SimulatorObject:
+        alias = wanted.simulator
         found = self._read(f"simulatoraliases/{quote(alias, safe='')}")
         if found is None:
             raise NotFound(f"there is no alias {alias!r}; create it, or give a digest")
-        spec = _understood(_Alias, found).spec
-        canary = spec.canary
-        is_canary = canary is not None and self._draw() < canary.percent
-        return self._digest(canary.simulator if canary and is_canary else spec.simulator)
+        spec = understood(SimulatorAlias, found).spec
+        if spec.canary and gets_canary(alias, wanted.run, spec.canary.percent):
+            tried = self._named(spec.canary.simulator)
+            if tried.admits(wanted.tenant):
+                return tried
+            # Of a tenant that it is not for, no run fails because others try it.
+        return self._named(spec.simulator)
 
-    def _digest(self, name: str) -> Digest:
-        found = self._read(f"simulators/{quote(name, safe='')}")
-        if found is None:
-            raise NotFound(f"there is no Simulator {name}; create it, or move the alias")
-        status = _understood(_Simulator, found).status
-        refused = [each for each in status.conditions if each.type == "Verified"]
-        if refused and refused[0].status == "False":
-            raise Conflict(f"Simulator {name} is not what was pinned: {refused[0].message}")
-        if status.digest is None:
-            raise ClusterError(f"the operator has not looked at Simulator {name} yet; try again")
-        return status.digest
+    def _named(self, name: str) -> SimulatorObject:
+        if found := self._object(name):
+            return found
+        raise NotFound(f"there is no Simulator {name}; create it, or move the alias")
+
+    def _found(self, simulator: Digest) -> SimulatorObject:
+        """The object of a digest; all are listed where nobody knows which it is."""
+        known = self._names.get(simulator)
+        if found := self._known(simulator):
+            return found
+        with self._listing:  # of many who ask at once for a new one, one lists
+            if self._names.get(simulator) != known and (found := self._known(simulator)):
+                return found
+            found = of_digest((self._read("simulators") or {"items": []})["items"], simulator)
+            if found is None:
+                raise NotFound(
+                    f"no Simulator has the digest {simulator}, so it opens no run; create one of"
+                    " its manifest, or name another simulator"
+                )
+            self._names[simulator] = found.metadata.name
+            return found
+
+    def _known(self, simulator: Digest) -> SimulatorObject | None:
+        """The object that it was found in, where that is still it, and no rival is served."""
+        name = self._names.get(simulator)
+        found = self._object(name) if name else None
+        still = found and found.status.digest == simulator and not found.refusal
+        return found if still else None
+
+    def _object(self, name: str) -> SimulatorObject | None:
+        read = self._read(f"simulators/{quote(name, safe='')}")
+        found = understood(SimulatorObject, read) if read else None
+        return None if found is None or found.is_going else found
 
 
-def _manifest_of(found: _Simulator) -> SimulatorManifest:
+def _manifest_of(found: SimulatorObject) -> SimulatorManifest:
     identity = found.spec.identity
     if identity.manifest:
         return identity.manifest
     if identity.reference is None:
         raise Conflict("a Simulator has neither a manifest nor a reference to one; create it anew")
     return SimulatorManifest.model_validate_json(read_file(identity.reference.url))
-
-
-def _understood(kind: type[_Kind], found: dict[str, Any]) -> _Kind:
-    try:
-        return kind.model_validate(found)
-    except ValidationError as error:
-        name = found.get("metadata", {}).get("name")
-        raise Conflict(f"{name} in the cluster is wrong at {first_problem(error)}") from error
 
 
 def cluster_reader(namespace: str, kubeconfig: Path | None = None) -> Read:
@@ -174,7 +163,7 @@ def cluster_reader(namespace: str, kubeconfig: Path | None = None) -> Read:
         config.load_incluster_config(client_configuration=told)
     api = client.ApiClient(told)
 
-    def read(path: str) -> dict[str, Any] | None:
+    def read(path: str) -> Object | None:
         try:
             answer = api.call_api(
                 f"/apis/agentworld.dev/v1alpha1/namespaces/{namespace}/{path}",
@@ -184,7 +173,7 @@ def cluster_reader(namespace: str, kubeconfig: Path | None = None) -> Read:
                 _return_http_data_only=True,
                 _request_timeout=_SECONDS,
             )
-            return cast("dict[str, Any]", json.loads(answer.data))
+            return cast("Object", json.loads(answer.data))
         except ApiException as error:
             if error.status == _NOT_FOUND:
                 return None

@@ -28,7 +28,7 @@ from agentworld.simulate.schemas import Failure, Problem
 _MEANINGS = {
     400: "the request cannot be read",
     401: "nobody knows the credential, or there is none",
-    403: "the caller has not the role that this needs",
+    403: "the caller has not the role that this needs, or the simulator is not for the tenant",
     404: "there is no such run, episode, simulator or route",
     408: "the request did not arrive in time; try again",
     409: "the run is closed, or the step is out of turn",

@@ -12,6 +12,7 @@ from agentworld.records.simulator import SimulatorManifest
 from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.metrics import States
 from agentworld.simulate.service import SimulatorService
+from agentworld.simulate.simulators import Wanted
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 
@@ -38,9 +39,9 @@ class OnDemand:
         self,
         keeper: Keeper,
         find: Callable[[Digest], Awaitable[Found]],
-        resolve: Callable[[str], Awaitable[Digest]],
+        resolve: Callable[[Wanted], Awaitable[Digest]],
     ) -> None:
-        """`resolve` knows what an alias means now."""
+        """`resolve` knows what an alias means now, and who may open runs with what it means."""
         self.connected: dict[Digest, SimulatorService] = {}
         self._keeper = keeper
         self._find = find
@@ -61,18 +62,17 @@ class OnDemand:
             connecting.add_done_callback(lambda done: self._forget(simulator, done))
         return await asyncio.shield(connecting)  # others wait for it, whoever gives up
 
-    async def meant(self, name: str | None, run: str = "") -> Digest:  # noqa: ARG002
-        """Raises InputError where nothing is named; `resolve` draws for each run."""
+    async def meant(self, wanted: Wanted) -> Digest:
+        """Raises InputError where nothing is named."""
+        name = wanted.simulator
         if not name:
             raise InputError(
                 "this service has many simulators; name the run's as `simulator`, by an alias or"
                 " by its digest"
             )
-        if not name.startswith("sha256:"):
-            return await self._resolve(name)
-        if not _DIGEST.fullmatch(name):
+        if wanted.is_by_digest and not _DIGEST.fullmatch(name):
             raise NotFound(f"there is no simulator {name[:80]!r}; give the digest of one")
-        return name
+        return await self._resolve(wanted)
 
     async def close(self) -> None:
         """Lets go of the engines of all."""

@@ -5,6 +5,7 @@ import asyncio
 from agentworld.ledger.aliases import Aliases
 from agentworld.records.base import Digest
 from agentworld.simulate.service import SimulatorService, another
+from agentworld.simulate.simulators import Wanted
 
 
 class OneSimulator:
@@ -26,11 +27,11 @@ class OneSimulator:
         self.check(simulator)
         return self._service
 
-    async def meant(self, name: str | None, run: str = "") -> Digest:
-        """As the ledger's aliases say."""
-        if not name:
+    async def meant(self, wanted: Wanted) -> Digest:
+        """As the ledger's aliases say; it is for every tenant of the access file."""
+        if not wanted.simulator:
             return self._service.digest
-        return await asyncio.to_thread(self._aliases.resolve, name, run)
+        return await asyncio.to_thread(self._aliases.resolve, wanted.simulator, wanted.run)
 
     async def close(self) -> None:
         """Lets go of its engine."""

@@ -8,7 +8,7 @@ from agentworld.records.episode import new_name
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
 from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.sealing import Sealer
-from agentworld.simulate.simulators import Simulators
+from agentworld.simulate.simulators import Simulators, Wanted
 
 
 class Runs:
@@ -30,7 +30,9 @@ class Runs:
         known = await self._opened(opening, name, tenant) if name else None
         if known:
             return known
-        simulator = await self._simulators.meant(opening.simulator, name or new_name())
+        name = name or new_name()  # before it is known which simulator: a canary goes by it
+        wanted = Wanted(opening.simulator or "", name, tenant)
+        simulator = await self._simulators.meant(wanted)
         await self._simulators.find(simulator)  # one that cannot be served opens no run
         if opening.simulator:
             opening = opening.model_copy(update={"simulator": simulator})

@@ -5,10 +5,25 @@ says who answers for its episodes.
 """
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from agentworld.records.base import Digest
 from agentworld.simulate.service import SimulatorService
+
+
+class Wanted(NamedTuple):
+    """What a run that is opened asks for, and for whom."""
+
+    simulator: str
+    """An alias or a digest; empty where it names none."""
+    run: str
+    """Its name, which decides whether it gets a canary."""
+    tenant: str
+
+    @property
+    def is_by_digest(self) -> bool:
+        """An alias holds no colon."""
+        return self.simulator.startswith("sha256:")
 
 
 class Simulators(Protocol):
@@ -32,11 +47,8 @@ class Simulators(Protocol):
         """What answers for a simulator, connected now if need be."""
         ...
 
-    async def meant(self, name: str | None, run: str = "") -> Digest:
-        """The simulator that an alias or a digest names, or that is meant where nothing is.
-
-        A canary gets its part of the runs, by their names.
-        """
+    async def meant(self, wanted: Wanted) -> Digest:
+        """The simulator that a run is opened with; raises AccessError where the tenant may not."""
         ...
 
     async def close(self) -> None:

@@ -3,17 +3,22 @@
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import ValidationError
 
 from agentworld.audit.sources import world_models_of
 from agentworld.errors import InputError, NotFound
 from agentworld.evidence.model_signing import model_statement
 from agentworld.evidence.statement import Statement
 from agentworld.lineage.base import Registry
-from agentworld.records.alias import AliasChange
-from agentworld.records.base import Digest, Record
+from agentworld.records.alias import AliasChange, AliasMove, Gate
+from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.episode import new_name
 from agentworld.records.report import Report
 from agentworld.records.simulator import Endpoint, SimulatorManifest
+from agentworld.simulate.alias_book import AliasBook
 from agentworld.simulate.stores import Stores
 from agentworld.steps.addresses import check_store, open_registry
 from agentworld.steps.ledger import existing_ledger, open_ledger
@@ -43,6 +48,20 @@ class SimulatorSheet(SimulatorSummary):
     reports: tuple[Digest, ...]
     """Evaluations of it, or of its weights."""
     manifest: SimulatorManifest
+
+
+class Shown(NamedTuple):
+    """What lets a name move."""
+
+    gate: tuple[Gate, ...] = ()
+    report: str | None = None
+    """The digest of the evaluation that the gate is judged by."""
+    override: str | None = None
+    """Why it may move whatever the gate says."""
+
+
+NOTHING = Shown()
+"""No gate is asked."""
 
 
 def find(name: str, store: Path) -> PinnedSimulator:
@@ -84,11 +103,20 @@ def attach(simulator: PinnedSimulator, report: Report, store: Path) -> None:
     ObjectStore(Stores.of(store).objects_url).put(report.canonical)
 
 
-def set_alias(alias: str, name: str, store: Path, by: str) -> AliasChange:
-    """From now on the alias means this simulator."""
-    digest = find(name, store).digest
+def set_alias(alias: str, name: str, store: Path, by: str, shown: Shown = NOTHING) -> AliasChange:
+    """From now on the alias means this simulator; judged and recorded as a service does it.
+
+    Raises InputError for what is wrong, and Conflict where the gate refuses it.
+    """
+    simulator = find(name, store)
+    try:
+        told = {"simulator": simulator.digest, "by": by, **shown._asdict()}
+        move = AliasMove.model_validate(told)
+    except ValidationError as error:
+        raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
     with closing(open_ledger(store)) as ledger:
-        return ledger.aliases.set(alias, digest, by)
+        book, artifact = AliasBook(ledger), simulator.manifest.artifact
+        return book.move(alias, move, artifact, new_name(), dry_run=False)
 
 
 def alias_history(store: Path, alias: str | None = None) -> list[AliasChange]:

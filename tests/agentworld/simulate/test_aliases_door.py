@@ -79,7 +79,7 @@ def test_an_override_that_nothing_needed_is_none(served, asked):
 def test_a_report_that_nobody_kept_is_refused(asked):
     answer = move(asked, gate=gate(0.1), report=make.digest("lost"))
     assert answer.status_code == 409
-    assert "is not in the service's object store" in answer.json()["error"]["message"]
+    assert "is not in the object store" in answer.json()["error"]["message"]
 
 
 def test_what_is_no_report_is_refused(served, asked):

@@ -5,6 +5,7 @@ import pytest
 import make
 import make_many
 from agentworld.errors import EvidenceError, InputError, NotFound, StoreError
+from agentworld.simulate.simulators import Wanted
 from make_many import FIRST, SECOND, Catalogue
 
 
@@ -88,14 +89,16 @@ def test_what_is_not_the_simulator_that_was_asked_for_is_not_served(simulators, 
 
 
 def test_a_name_is_an_alias_or_a_digest_and_never_nothing(simulators):
-    assert asyncio.run(simulators.meant("canary")) == SECOND.digest
-    assert asyncio.run(simulators.meant(FIRST.digest)) == FIRST.digest
-    for nothing in (None, ""):
-        with pytest.raises(InputError, match="by an alias or by its digest"):
-            asyncio.run(simulators.meant(nothing))
+    def meant(name):
+        return asyncio.run(simulators.meant(Wanted(name, "run", "acme")))
+
+    assert meant("canary") == SECOND.digest
+    assert meant(FIRST.digest) == FIRST.digest
+    with pytest.raises(InputError, match="by an alias or by its digest"):
+        meant("")
     for unknown in ("gone", "sha256:../../secret", "sha256:"):
         with pytest.raises(NotFound):
-            asyncio.run(simulators.meant(unknown))
+            meant(unknown)
 
 
 def test_in_the_end_all_engines_are_let_go_of_and_nothing_is_connected_any_more(

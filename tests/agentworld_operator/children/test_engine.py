@@ -125,3 +125,7 @@ def test_the_service_has_no_address_so_that_each_replica_is_asked_by_its_own():
 
 def test_the_same_is_built_the_same():
     assert built() == built()
+
+
+def test_whom_it_is_for_changes_nothing_that_is_built():
+    assert built(tenants=["acme"]) == built()

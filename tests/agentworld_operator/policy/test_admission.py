@@ -41,6 +41,13 @@ def changed(**serving):
     return asked(operation="UPDATE", oldObject=simulator(), object=simulator(**serving))
 
 
+@pytest.mark.parametrize("tenant", ["Acme", "a/b", "", "-a", "a" * 64])
+def test_a_tenant_whose_name_no_access_file_has_is_refused(tenant):
+    assert written(changed(tenants=["acme", "team-2"])) is None
+    denied = written(changed(tenants=["acme", tenant]))
+    assert denied.message.startswith("spec.serving.tenants.1: ")
+
+
 def test_a_review_tells_who_asks_for_what():
     told = asked(dryRun=True)
     assert (told.uid, told.user_info.username, told.dry_run) == ("1-2", "ada", True)

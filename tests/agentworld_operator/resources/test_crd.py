@@ -83,6 +83,12 @@ def test_bounds_that_exclude_are_in_the_older_draft():
     }
 
 
+def test_tenants_are_a_set_of_names_and_everybody_where_there_is_none():
+    tenants = schema(SimulatorSpec)["properties"]["serving"]["properties"]["tenants"]
+    assert (tenants["x-kubernetes-list-type"], tenants["default"]) == ("set", [])
+    assert "pattern" in tenants["items"]
+
+
 def test_kubectl_scale_and_get_know_it():
     assert of_version()["subresources"]["scale"]["specReplicasPath"] == ".spec.serving.replicas"
     assert [each["name"] for each in of_version()["additionalPrinterColumns"]][:2] == [

@@ -1,0 +1,58 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.errors import InputError
+from agentworld.records.alias import Gate, gets_canary
+from agentworld.records.episode import new_name
+
+NAMES = st.text("abz019.-", max_size=20)
+
+
+@given(NAMES, NAMES, st.integers(0, 99))
+def test_a_run_keeps_its_canary_when_told_again_and_while_the_part_grows(alias, run, percent):
+    had = gets_canary(alias, run, percent)
+    assert gets_canary(alias, run, percent) == had
+    assert gets_canary(alias, run, percent + 1) >= had
+
+
+@given(NAMES, NAMES)
+def test_no_run_is_of_a_part_of_nothing_and_each_of_the_whole(alias, run):
+    assert not gets_canary(alias, run, 0)
+    assert gets_canary(alias, run, 100)
+
+
+@pytest.mark.parametrize("percent", [1, 10, 50, 99])
+@pytest.mark.parametrize("name", [lambda number: f"run-{number}", lambda _number: new_name()])
+def test_a_canary_gets_its_part_of_many_runs(percent, name):
+    num_runs = 10_000
+    tried = sum(gets_canary("stable", name(number), percent) for number in range(num_runs))
+    assert abs(tried / num_runs - percent / 100) < 0.025  # five standard deviations of a half
+
+
+def test_another_alias_tries_its_canary_with_other_runs():
+    runs = [f"run-{number}" for number in range(1000)]
+    tried = [{run for run in runs if gets_canary(alias, run, 50)} for alias in ("stable", "new")]
+    assert 150 < len(tried[0] & tried[1]) < 350
+
+
+def test_which_runs_get_a_canary_is_the_same_in_every_release():
+    tried = [run for run in map(str, range(40)) if gets_canary("stable", run, 10)]
+    assert tried == ["0", "24", "31"]
+
+
+@pytest.mark.parametrize(
+    ("text", "gate"),
+    [
+        ("live_gain=0.2", Gate(metric="live_gain", least=0.2)),
+        ("by_class.a=b=-1", Gate(metric="by_class.a=b", least=-1)),
+    ],
+)
+def test_a_gate_is_read_from_a_figure_and_a_number(text, gate):
+    assert Gate.parse(text) == gate
+
+
+@pytest.mark.parametrize("text", ["", "live_gain", "=0.2", "live_gain=", "live_gain=x", "a=nan"])
+def test_what_is_no_gate_is_told_how_to_write_one(text):
+    with pytest.raises(InputError, match="is no gate; write METRIC=LEAST"):
+        Gate.parse(text)
