@@ -102,7 +102,7 @@ def main() -> int:
         settings = from_environment(Settings)
         told = configuration(settings.kubeconfig)
         for said in make_all(settings, Cluster(client.ApiClient(told), settings.namespace)):
-            print(said)
+            sys.stdout.write(f"{said}\n")
     except ClusterError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1

@@ -1,4 +1,4 @@
-"""Which keys signed a ledger's runs, and when: for a service whose keys are in no folder of its own.
+"""Which keys signed a ledger's runs, and when: for a service that has no folder of its own for them.
 
 Who may write here may add a key. An auditor who trusts nobody holds the public keys himself.
 """
@@ -39,7 +39,5 @@ class SigningKeys:
 
 def _history(connection: Connection) -> list[SigningKey]:
     table = SIGNING_KEYS.c
-    rows = connection.execute(
-        select(table.key, table.public, table.since).order_by(table.sequence)
-    )
+    rows = connection.execute(select(table.key, table.public, table.since).order_by(table.sequence))
     return [SigningKey(**row._mapping) for row in rows]
