@@ -33,12 +33,15 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
 COPY pyproject.toml constraints-test.txt constraints-vllm.txt ./
 COPY tools/requirements.py tools/install_pinned.py tools/
 
-FROM build AS wheel
+# Of our own files a layer apart: a new version is a megabyte to pull, and not all that it uses.
+FROM build AS ours
 COPY README.md LICENSE ./
 COPY platform platform
 COPY operators operators
 COPY pipelines pipelines
-RUN /build/bin/pip wheel -q --no-build-isolation --no-deps -w /wheel .
+RUN /build/bin/pip wheel -q --no-build-isolation --no-deps -w /wheel . \
+    && /build/bin/pip --python /opt/agentworld/bin/python install -q \
+        --no-deps --no-index /wheel/*.whl
 
 FROM build AS control-packages
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
@@ -46,13 +49,12 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     /build/bin/python tools/requirements.py postgres >requirements.txt \
     && /build/bin/pip --python /opt/agentworld/bin/python install -q \
         -c constraints.txt -c constraints-test.txt -r requirements.txt
-COPY --from=wheel /wheel /wheel
-RUN /build/bin/pip --python /opt/agentworld/bin/python install -q --no-deps --no-index /wheel/*.whl
 
 FROM runtime AS control
 LABEL org.opencontainers.image.title="agentworld control" \
       org.opencontainers.image.description="Operator, service, console and command line of agentworld"
 COPY --from=control-packages /opt/agentworld /opt/agentworld
+COPY --from=ours /opt/agentworld /opt/agentworld
 ENTRYPOINT ["agentworld"]
 
 FROM build AS train-packages
@@ -61,13 +63,12 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     /build/bin/python tools/requirements.py postgres train >requirements.txt \
     && /build/bin/pip --python /opt/agentworld/bin/python install -q \
         -c constraints.txt -c constraints-test.txt -r requirements.txt
-COPY --from=wheel /wheel /wheel
-RUN /build/bin/pip --python /opt/agentworld/bin/python install -q --no-deps --no-index /wheel/*.whl
 
 FROM runtime AS train
 LABEL org.opencontainers.image.title="agentworld train" \
       org.opencontainers.image.description="The steps of agentworld's pipelines"
 COPY --from=train-packages /opt/agentworld /opt/agentworld
+COPY --from=ours /opt/agentworld /opt/agentworld
 ENTRYPOINT ["agentworld"]
 
 FROM build AS engine-cpu-packages

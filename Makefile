@@ -72,7 +72,9 @@ test test-fast: export PYTHONDONTWRITEBYTECODE :=
 test-fast: setup-test ## the tests of a minute
 	TMPDIR="$$(tools/folder_in_memory.sh)" $(PYTHON) -m pytest -m "not slow and not torch" -n auto --dist worksteal
 
+# The images are built beside the tests that need none.
 test: browser database cluster containers setup-test peers monitor check ## everything
+	PYTHONPATH=tests $(PYTHON) -m images & building=$$!; trap "kill $$building 2>/dev/null || true" EXIT; \
 	$(PYTHON) -m pytest
 
 test-cluster: export OMP_NUM_THREADS := 1

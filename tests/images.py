@@ -23,10 +23,13 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld/images"
 _BASE_PACKAGES = "python3,python3-venv"
-_MADE_OF = (
-    *("Dockerfile", ".dockerignore", "LICENSE", "README.md", "pyproject.toml"),
-    *("constraints*.txt", "tools/*.py", "platform/**/*", "operators/**/*", "pipelines/**/*"),
-)
+_PACKAGES = ("Dockerfile", ".dockerignore", "pyproject.toml", "constraints*.txt", "tools/*.py")
+_OURS = ("LICENSE", "README.md", "platform/**/*", "operators/**/*", "pipelines/**/*")
+_MADE_OF = {
+    "control": (*_PACKAGES, *_OURS),
+    "train": (*_PACKAGES, *_OURS),
+    "engine-cpu": _PACKAGES,
+}
 _KEPT = 4
 PODMAN = ("podman", f"--root={FOLDER / 'podman'}", "--runroot=/run/agentworld-podman")
 
@@ -62,7 +65,7 @@ def built(target: str) -> Image:
     """A target of the Dockerfile; nothing is done where it was built of the very same files."""
     base = _base()
     digest = hashlib.sha256(base.encode())
-    for path in _made_of():
+    for path in _made_of(target):
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
     name = f"localhost/agentworld/{target}:{digest.hexdigest()[:16]}"
     with _kept(name) as archive:
@@ -70,6 +73,17 @@ def built(target: str) -> Image:
             _build(target, name, base)
             _save(name, archive)
     return Image(name, _archive(name))
+
+
+def postgres() -> Image:
+    """Debian's PostgreSQL with what the chart asks of the official image."""
+    base, entry = _base("postgresql"), Path(__file__).parent / "cluster/postgres.sh"
+    lines = (
+        f"FROM {base}\nRUN groupmod -g 999 postgres && usermod -u 999 postgres"
+        " && ln -s /usr/lib/postgresql/*/bin/* /usr/local/bin/"
+        f'\nCOPY {entry.name} /entrypoint\nUSER 999:999\nENTRYPOINT ["/entrypoint"]\n'
+    )
+    return _of_lines("postgres", lines, entry)
 
 
 def busybox() -> Image:
@@ -85,12 +99,19 @@ def pause() -> Image:
 def _of_busybox(name: str, words: list[str]) -> Image:
     path = Path(shutil.which("busybox") or "/bin/busybox").resolve()
     entry = json.dumps(["/bin/busybox", *words])
-    lines = f"FROM scratch\nCOPY {path.name} /bin/busybox\nENTRYPOINT {entry}\n"
-    digest = hashlib.sha256(lines.encode() + path.read_bytes()).hexdigest()
+    return _of_lines(
+        name, f"FROM scratch\nCOPY {path.name} /bin/busybox\nENTRYPOINT {entry}\n", path
+    )
+
+
+def _of_lines(name: str, lines: str, file: Path) -> Image:
+    """Of a few lines of a Dockerfile and a file that they copy."""
+    digest = hashlib.sha256(lines.encode() + file.read_bytes()).hexdigest()
     tagged = f"localhost/{name}:{digest[:16]}"
     with _kept(tagged) as archive:
         if archive:
-            podman("build", "-q", f"--tag={tagged}", "--file=-", str(path.parent), stdin=lines)
+            words = ("-q", "--isolation=chroot", f"--tag={tagged}", "--file=-", str(file.parent))
+            podman("build", *words, stdin=lines)
             _save(tagged, archive)
     return Image(tagged, _archive(tagged))
 
@@ -104,11 +125,11 @@ def podman(*arguments: str, stdin: str = "") -> str:
     return done.stdout
 
 
-def _base() -> str:
+def _base(packages: str = _BASE_PACKAGES) -> str:
     lists = sorted(Path("/etc/apt").glob("sources.list.d/*.sources"))
     lists += [path for path in [Path("/etc/apt/sources.list")] if path.exists()]
     command = [
-        *("mmdebstrap", "--variant=minbase", f"--include={_BASE_PACKAGES}", "--quiet"),
+        *("mmdebstrap", "--variant=minbase", f"--include={packages}", "--quiet"),
         *("--aptopt=Acquire::Check-Valid-Until false", "--aptopt=Acquire::Check-Date false"),
         *("--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"),
         "--dpkgopt=path-exclude=/usr/share/locale/*",
@@ -118,7 +139,8 @@ def _base() -> str:
         *(freedesktop_os_release()["VERSION_CODENAME"], "-", *map(str, lists)),
     ]
     words = "".join([*command, *(path.read_text() for path in lists)])
-    name = f"localhost/agentworld-base:{hashlib.sha256(words.encode()).hexdigest()[:16]}"
+    digest = hashlib.sha256(words.encode()).hexdigest()
+    name = f"localhost/agentworld-base/{packages.partition(',')[0]}:{digest[:16]}"
     with _kept(name) as archive:
         if archive:
             whole = archive.with_suffix(".root")
@@ -130,8 +152,8 @@ def _base() -> str:
     return name
 
 
-def _made_of() -> list[Path]:
-    files = {path for pattern in _MADE_OF for path in ROOT.glob(pattern) if path.is_file()}
+def _made_of(target: str) -> list[Path]:
+    files = {path for pattern in _MADE_OF[target] for path in ROOT.glob(pattern) if path.is_file()}
     return sorted(path for path in files if "__pycache__" not in path.parts)
 
 
@@ -201,3 +223,9 @@ def _save(name: str, archive: Path) -> None:
     unfinished.unlink(missing_ok=True)
     podman("save", "-q", "--uncompressed", "--format=oci-archive", f"--output={unfinished}", name)
     unfinished.rename(archive)
+
+
+if __name__ == "__main__":  # while other tests run; who needs one waits for it
+    for each in _MADE_OF:
+        built(each)
+    postgres()

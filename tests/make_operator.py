@@ -158,17 +158,6 @@ class Namespace(Cluster):
                 *lines, rest = (rest + piece).split(b"\n")
                 yield from (json.loads(line)["object"] for line in lines)
 
-    def metrics(self) -> str:
-        """Of the API server."""
-        answer = self._client.call_api(
-            "/metrics",
-            "GET",
-            auth_settings=["BearerToken"],
-            response_type="str",
-            _return_http_data_only=True,
-        )
-        return str(answer)
-
     def conditions(self, name: str, kind: str = "Simulator") -> dict[str, tuple[str, str]]:
         found = self.get(kind, name)
         told = (found or {}).get("status", {}).get("conditions", ())

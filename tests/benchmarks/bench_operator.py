@@ -31,6 +31,8 @@ _OURS, _PLAIN = "older_operator", "benchmarks.plain_kopf"
 _SIZES = (100, 300, 1_000)
 _RATE, _RATED = 20.0, 300
 _IDLE_SECONDS = 60.0
+_SETTLE_SECONDS = 30.0
+"""Until Kubernetes' own controllers have made what Deployments are made of, which is looked at."""
 _MIB = 2**20
 
 Found = dict[str, object]
@@ -77,7 +79,7 @@ def rate(cluster: ControlPlane, folder: Path) -> Found:
     found: Found = {}
     for name, module in (("", _OURS), ("plain_kopf_", _PLAIN)):
         with operator(cluster, folder, module) as (namespace, _):
-            waits = sorted(burst(namespace, _RATED, a_second=_RATE).waits)
+            waits = sorted(burst(cluster, namespace, _RATED, a_second=_RATE).waits)
         found[f"{name}reconcile_p50_seconds"] = round(percentile(waits, 0.5), 3)
         found[f"{name}reconcile_p99_seconds"] = round(percentile(waits, 0.99), 3)
     return found
@@ -92,7 +94,7 @@ def bursts(cluster: ControlPlane, folder: Path) -> Found:
     for size in _SIZES:
         for told, module in ((converge, _OURS), (plain, _PLAIN)):
             with operator(cluster, folder, module) as (namespace, running_operator):
-                found = burst(namespace, size)
+                found = burst(cluster, namespace, size)
                 told[str(size)] = round(found.seconds, 2)
                 if module == _OURS:
                     requests[str(size)] = round(found.requests / size, 2)
@@ -109,19 +111,12 @@ def bursts(cluster: ControlPlane, folder: Path) -> Found:
 def idle(cluster: ControlPlane, folder: Path) -> Found:
     """What is written while nothing changes, leases apart."""
     with operator(cluster, folder, _OURS) as (namespace, _):
-        burst(namespace, 100)
-        wait_for(lambda: _is_still(namespace), 300)
-        before = num_requests(namespace, writes_only=True)
+        burst(cluster, namespace, 100)
+        time.sleep(_SETTLE_SECONDS)
+        before = num_requests(cluster, namespace, writes_only=True)
         time.sleep(_IDLE_SECONDS)
-        writes = num_requests(namespace, writes_only=True) - before
+        writes = num_requests(cluster, namespace, writes_only=True) - before
     return {"idle_writes_per_minute": writes * 60 / _IDLE_SECONDS}
-
-
-def _is_still(namespace: Namespace) -> bool:
-    """Kubernetes' own controllers still make what Deployments are made of, for a while."""
-    before = num_requests(namespace, writes_only=True)
-    time.sleep(5)
-    return num_requests(namespace, writes_only=True) == before
 
 
 def failover(cluster: ControlPlane, folder: Path) -> Found:

@@ -1,5 +1,6 @@
 """Simulators by the hundred before a real API server, and when an operator had dealt with each."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -7,12 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from prometheus_client.parser import text_string_to_metric_families
-
-from make_operator import Namespace, Object
+from control_plane import ControlPlane
+from make_operator import Namespace
 from make_simulator import simulator
 
-_WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
+_WRITES = ("create", "update", "patch", "delete")
 _WRITERS = 8
 
 
@@ -24,8 +24,8 @@ class Burst(NamedTuple):
     """From the first creation."""
     waits: list[float]
     """Of each one, from its creation."""
-    requests: float
-    """To the API server, reads and watches too, but for their creation."""
+    requests: int
+    """Of the operator to the API server, reads and watches too."""
 
 
 class Dealt:
@@ -63,7 +63,9 @@ def dealt(namespace: Namespace) -> Iterator[Dealt]:
         watching.close()
 
 
-def burst(namespace: Namespace, number: int, *, a_second: float | None = None) -> Burst:
+def burst(
+    cluster: ControlPlane, namespace: Namespace, number: int, *, a_second: float | None = None
+) -> Burst:
     """So many, as fast as the server takes them or at a rate."""
     names = [f"world-{number}-{each:04d}" for each in range(number)]
     made: dict[str, float] = {}
@@ -73,7 +75,7 @@ def burst(namespace: Namespace, number: int, *, a_second: float | None = None) -
         made[name] = time.perf_counter()
 
     with dealt(namespace) as seen:
-        before = num_requests(namespace)
+        before = num_requests(cluster, namespace)
         began = time.perf_counter()
         with ThreadPoolExecutor(_WRITERS) as writers:
             for place, name in enumerate(names):
@@ -81,32 +83,26 @@ def burst(namespace: Namespace, number: int, *, a_second: float | None = None) -
                     time.sleep(max(0.0, began + place / a_second - time.perf_counter()))
                 writers.submit(create, name)
         _until(lambda: seen.all(names), 300)
-        requests = num_requests(namespace) - before - number
+        requests = num_requests(cluster, namespace) - before
         ends = [seen.time_of(name) or 0.0 for name in names]
     waits = [max(0.0, end - made[name]) for name, end in zip(names, ends, strict=True)]
     return Burst(number, max(ends) - began, waits, requests)
 
 
-def num_requests(namespace: Namespace, *, writes_only: bool = False) -> float:
-    """That the server has answered, but for leases and for this very question.
+def num_requests(cluster: ControlPlane, namespace: Namespace, *, writes_only: bool = False) -> int:
+    """That the API server has answered to the namespace's operator, but for its Lease.
 
-    Watches are counted as one request each, by whoever watches.
+    Watches are counted as one request each.
     """
+    account = f"system:serviceaccount:{namespace.namespace}:operator"
+    asked = map(json.loads, (cluster.folder / "audit.log").read_text().splitlines())
     return sum(
-        value
-        for labels, value in _requests(namespace)
-        if labels["resource"] != "leases"
-        and (labels["verb"] in _WRITES or not writes_only)
-        and labels["resource"]
+        said["objectRef"]["resource"] != "leases"
+        and (said["verb"] in _WRITES or not writes_only)
+        and said["stage"] == ("ResponseStarted" if said["verb"] == "watch" else "ResponseComplete")
+        for said in asked
+        if said["user"]["username"] == account and "objectRef" in said
     )
-
-
-def _requests(namespace: Namespace) -> Iterator[tuple[Object, float]]:
-    for family in text_string_to_metric_families(namespace.metrics()):
-        if family.name == "apiserver_request":
-            for sample in family.samples:
-                if sample.name == "apiserver_request_total":
-                    yield sample.labels, sample.value
 
 
 def _until(holds: Callable[[], bool], seconds: float) -> None:

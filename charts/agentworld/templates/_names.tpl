@@ -14,10 +14,15 @@ app.kubernetes.io/instance: {{ $context.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
-{{- define "agentworld.labels" -}}
-{{- $context := index . 0 -}}
+{{/* No version: pods are not made anew where nothing in them changes. */}}
+{{- define "agentworld.podLabels" -}}
 {{ include "agentworld.selectorLabels" . }}
 app.kubernetes.io/part-of: agentworld
+{{- end -}}
+
+{{- define "agentworld.labels" -}}
+{{- $context := index . 0 -}}
+{{ include "agentworld.podLabels" . }}
 app.kubernetes.io/version: {{ $context.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $context.Release.Service }}
 helm.sh/chart: {{ $context.Chart.Name }}-{{ $context.Chart.Version }}

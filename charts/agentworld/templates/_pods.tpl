@@ -51,3 +51,9 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels: {{ include "agentworld.selectorLabels" (list $context (index . 1)) | nindent 8 }}
 {{- end -}}
+
+{{/* Not empty where a claim of one node holds all replicas of the service there: they leave it
+together, so that no budget may keep one back. */}}
+{{- define "agentworld.oneNode" -}}
+{{- with .Values.stores.claim }}{{ if and .enabled (eq .accessMode "ReadWriteOnce") }}yes{{ end }}{{ end -}}
+{{- end -}}

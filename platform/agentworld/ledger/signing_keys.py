@@ -1,4 +1,4 @@
-"""Which keys signed a ledger's runs, and when: for a service that has no folder of its own for them.
+"""Which keys signed a ledger's runs, and when: for a service without a folder to tell it in.
 
 Who may write here may add a key. An auditor who trusts nobody holds the public keys himself.
 """

@@ -1,0 +1,226 @@
+"""The chart, installed on real nodes: agents play on, whatever is killed, drained or upgraded."""
+
+import json
+
+import httpx
+import pytest
+import yaml
+
+import make
+import make_chart
+from agentworld.audit.evidence import Evidence
+from agentworld.audit.verify import verify_run
+from agentworld.ledger import Ledger
+from agentworld.simulate.mounted_keys import told_keys
+from agentworld.storage.objects import ObjectStore, WriteOnce
+from agentworld_operator.resources.places import PLACES
+from make_operator import OLDER_BUDGETS
+from make_release import (
+    NAME,
+    NAMESPACE,
+    Agents,
+    claimed_weights,
+    drain,
+    installed,
+    manifest,
+    simulator,
+    values,
+)
+from make_simulator import alias
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+SECONDS = 300.0
+
+
+@pytest.fixture(scope="module")
+def release(cluster, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PLACES, "PodDisruptionBudget", OLDER_BUDGETS)
+        with installed(cluster, tmp_path_factory.mktemp("release")) as release:
+            yield release
+
+
+@pytest.fixture(scope="module")
+def worlds(release, tiny_model):
+    """Two versions of a world: one always there, and one whose engine starts when it is needed."""
+    claimed_weights(release, tiny_model)
+    first, second = manifest(tiny_model, "one"), manifest(tiny_model, "two")
+    release.namespace.create(simulator("one", first, replicas=2))
+    bounds = {"min": 0, "max": 1, "idleSeconds": 600}
+    release.namespace.create(simulator("two", second, bounds=bounds))
+    wait_for(lambda: ready(release, "one") == ("True", "Serving"), SECONDS)
+    wait_for(
+        lambda: release.namespace.get("Simulator", "one")["status"]["readyReplicas"] == 2, SECONDS
+    )
+    release.namespace.create(alias("one"))
+    return first.digest, second.digest
+
+
+@pytest.fixture(scope="module")
+def agents(release, worlds):  # noqa: ARG001 - they are what an alias means
+    """One has opened its run before anything happens."""
+    playing = Agents(release.url, "stable")
+    playing.open()
+    yield playing
+    playing.close()
+
+
+def ready(release, name):
+    return release.namespace.conditions(name).get("Ready")
+
+
+def test_everything_is_up_and_mlflow_keeps_what_it_is_told(release):
+    mlflow = release.core.read_namespaced_service(f"{NAME}-mlflow", NAMESPACE).spec.cluster_ip
+    with release.cluster.reached(mlflow, 5000) as host:
+        url = f"http://{host}/api/2.0/mlflow/experiments"
+        headers = {"Host": f"{NAME}-mlflow:5000"}
+        made = httpx.post(f"{url}/create", json={"name": "first"}, headers=headers, timeout=30)
+        assert made.is_success, made.text
+        asked = httpx.get(f"{url}/get-by-name?experiment_name=first", headers=headers, timeout=30)
+        assert asked.json()["experiment"]["experiment_id"] == made.json()["experiment_id"]
+        foreign = httpx.post(f"{url}/create", json={}, headers={"Host": "evil.example"}, timeout=30)
+        assert foreign.status_code == 403
+
+
+def test_a_simulator_is_ready_once_its_weights_were_verified(release, worlds):
+    conditions = release.namespace.conditions("one")
+    assert conditions["Verified"] == ("True", "FilesMatch")
+    assert conditions["Ready"] == ("True", "Serving")
+    assert release.namespace.get("Simulator", "one")["status"]["digest"] == worlds[0]
+
+
+def test_its_replicas_are_spread_over_the_nodes(release, worlds):
+    assert len(worlds) == 2
+    assert len(release.pods("engine", "node-1")) == len(release.pods("engine", "node-2")) == 1
+
+
+def test_who_has_no_key_is_turned_away(release):
+    assert httpx.get(f"{release.url}/runs/any").status_code == 401
+
+
+def test_episodes_are_answered_through_the_service(agents):
+    agents.played(9)
+    assert agents.failures == []
+
+
+def test_a_name_moves_past_its_gate_while_a_run_is_open(release, worlds, agents):
+    objects = ObjectStore(str(release.folder / "agentworld-stores/objects"))
+    gain = make.estimate(0.4)
+    report = objects.put(make.agent_report(simulator=worlds[1], live_gain=gain).canonical)
+    for path in (release.folder / "agentworld-stores/objects").rglob("*"):
+        path.chmod(0o777 if path.is_dir() else 0o644)
+    gate = [{"metric": "live_gain", "least": 0.3}]
+    release.namespace.patch("SimulatorAlias", "stable", {"spec": {"gate": gate}})
+    moved = {"simulator": "two", "report": report}
+    release.namespace.patch("SimulatorAlias", "stable", {"spec": moved})
+    agents.open()  # waits in the service until the second engine has started
+    agents.played(9)
+    assert agents.failures == []
+    assert sorted(agents.runs.values()) == sorted(worlds)
+
+
+@pytest.mark.parametrize("component", ["service", "operator", "engine", "database"])
+def test_agents_play_on_after_a_pod_was_killed(release, agents, component):
+    pod = release.pods(component)[0]
+    release.kill(pod)
+    agents.played(12)
+    assert agents.failures == []
+
+
+def test_agents_play_on_while_a_node_is_drained(release, agents):
+    drain(release, "node-1")
+    agents.played(12)
+    assert agents.failures == []
+    release.core.patch_node("node-1", {"spec": {"unschedulable": False}})
+
+
+def test_agents_play_on_while_the_release_is_upgraded(release, agents):
+    engines = release.pods("engine")
+    with release.helm() as helm:
+        chart = make_chart.older(release.folder)
+        changed = values(operator=values()["operator"] | {"leaseSeconds": 5})
+        changed["service"] = changed["service"] | {"idleSeconds": 3000}
+        helm.upgrade(chart, NAME, changed, timeout=int(SECONDS), wait="watcher")
+    agents.played(12)
+    assert agents.failures == []
+    assert release.pods("engine") == engines
+
+
+def test_every_run_had_one_version_and_its_record_verifies(release, worlds, agents):
+    agents.close()
+    assert agents.failures == []
+    url = release.secret(f"{NAME}-database")["agentworld-url"]
+    database = release.core.read_namespaced_service(f"{NAME}-database", NAMESPACE).spec.cluster_ip
+    stores = release.folder / "agentworld-stores"
+    with release.cluster.reached(database, 5432) as host:
+        ledger = Ledger(url.replace(f"{NAME}-database", host), ObjectStore(str(stores / "objects")))
+        evidence = Evidence(told_keys(ledger.signing_keys), WriteOnce(str(stores / "checkpoints")))
+        for run, simulator in agents.runs.items():
+            wait_for(lambda run=run: verify_run(run, ledger, evidence).state == "verified", 60)
+            assert ledger.run(run).simulator == simulator
+        (key,) = ledger.signing_keys.all()
+        assert key.until is None
+        history = [(each.simulator, each.set_by) for each in ledger.aliases.history("stable")]
+        assert history == [(worlds[0], "admin"), (worlds[1], "admin")]
+        ledger.close()
+
+
+@pytest.mark.parametrize("component", ["operator", "service", "secrets"])
+@pytest.mark.usefixtures("agents")
+def test_an_account_may_do_exactly_what_it_did(release, component):
+    """What the API server heard, against what the chart allows."""
+    account = f"system:serviceaccount:{NAMESPACE}:{NAME}-{component}"
+    audit = release.cluster.control.folder / "audit.log"
+    heard = set()
+    for line in audit.read_text().splitlines():
+        said = json.loads(line)
+        if said["user"]["username"] == account and "objectRef" in said:
+            heard.add(asked(said["objectRef"], said["verb"]))
+    assert heard == allowed(release, component)
+
+
+def asked(what, verb):
+    name = (
+        f"{what['resource']}/{what['subresource']}" if "subresource" in what else what["resource"]
+    )
+    return what.get("apiGroup", ""), name, verb
+
+
+def allowed(release, component):
+    with release.helm() as helm:
+        text = helm.get_all(NAME)["manifest"]
+        hooks = helm.get_all(NAME).get("hooks", ())
+    documents = [text, *(hook["manifest"] for hook in hooks)]
+    objects = [each for text in documents for each in yaml.safe_load_all(text) if each]
+    rules = [
+        rule
+        for each in objects
+        if each["kind"] in ("Role", "ClusterRole")
+        and each["metadata"]["labels"]["app.kubernetes.io/component"] == component
+        for rule in each["rules"]
+    ]
+    return {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+@pytest.mark.usefixtures("agents")
+def test_an_uninstall_leaves_what_is_secret_and_what_was_said(release):
+    with release.helm() as helm:
+        helm.uninstall(NAME, timeout=120, wait="watcher")
+    kept = {each.metadata.name for each in release.core.list_namespaced_secret(NAMESPACE).items}
+    assert {f"{NAME}-{name}" for name in ("keys", "webhook", "database")} <= kept
+    assert release.namespace.names("Simulator") == ["one", "two"]
+
+
+@pytest.mark.usefixtures("agents")
+def test_the_namespace_goes_with_everything_in_it(release):
+    release.core.delete_namespace(NAMESPACE)
+    listed = release.core.list_namespace
+    wait_for(lambda: NAMESPACE not in [each.metadata.name for each in listed().items], SECONDS)
