@@ -24,6 +24,7 @@ PEER_PACKAGES := $(PEERS)/.packages-$(shell cat constraints.txt constraints-test
 
 # Built once on a machine, for all checkouts.
 KUBERNETES := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/agentworld/kubernetes
+EXTENSIONS := $(KUBERNETES)-cel
 
 # Nothing here reaches for a model hub or reports its use.
 export HF_HUB_OFFLINE := 1
@@ -31,9 +32,9 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup setup-test peers demo manifests verify check test-fast test test-cluster bench bench-demo \
+.PHONY: help setup setup-test peers demo manifests verify check test-fast test test-cluster test-cel bench bench-demo \
 	bench-simulator bench-wires bench-operator faults-simulator clean sandbox compiler browser \
-	cluster containers database monitor
+	etcd cluster extensions containers database monitor
 .NOTPARALLEL:
 
 help: ## this list
@@ -82,6 +83,9 @@ test-cluster: cluster containers setup-test ## the part that needs a Kubernetes;
 	$(PYTHON) -m pytest tests/test_control_plane.py tests/test_images.py tests/cluster \
 		tests/agentworld_operator
 
+test-cel: extensions setup-test ## the custom resources on a Kubernetes of today; no part of `make test`
+	$(PYTHON) -m pytest tests/cel
+
 bench: bench-demo bench-simulator bench-wires bench-operator ## every benchmark
 
 bench-demo: setup ## the demo against its targets; PROFILE=long for the long one
@@ -116,12 +120,20 @@ database:
 	@tools/system_packages.sh postgres:postgresql
 
 # KUBEBUILDER_ASSETS names a folder with etcd and all of these, where there is one already.
-cluster: | $(VENV)/bin/pip
+cluster: etcd
 ifndef KUBEBUILDER_ASSETS
-	@tools/unpacked_programs.sh $(VENV)/bin etcd:etcd-server
 	@tools/kubernetes_programs.sh $(KUBERNETES) kube-apiserver kube-controller-manager \
 		kube-scheduler kubelet kube-proxy
 endif
+
+etcd: | $(VENV)/bin/pip
+ifndef KUBEBUILDER_ASSETS
+	@tools/unpacked_programs.sh $(VENV)/bin etcd:etcd-server
+endif
+
+# Of Debian sid: what serves custom resources in a Kubernetes of today, and nothing else of it.
+extensions: etcd
+	@tools/extensions_server.sh $(EXTENSIONS)
 
 # What nodes and images are made with; root's path has what Debian keeps from others'.
 containers: export PATH := $(PATH):/usr/sbin:/sbin

@@ -98,7 +98,7 @@ def running(folder: Path, place: Place = HERE) -> Iterator[ControlPlane]:
     traditional = PrivateFormat.TraditionalOpenSSL
     signer.write_bytes(key.private_bytes(Encoding.PEM, traditional, NoEncryption()))
     with (
-        _etcd(folder, place) as store,
+        etcd(folder, place) as store,
         _api_server(folder, place, store, signer) as cluster,
         _controllers(cluster, place, signer),
     ):
@@ -106,7 +106,8 @@ def running(folder: Path, place: Place = HERE) -> Iterator[ControlPlane]:
 
 
 @contextmanager
-def _etcd(folder: Path, place: Place) -> Iterator[str]:
+def etcd(folder: Path, place: Place = HERE) -> Iterator[str]:
+    """Keeps what API servers know; at the address that it gives."""
     port, peers = free_port(), f"http://{LOOPBACK}:{free_port()}"
     url = f"http://{LOOPBACK}:{port}"
     command = [
@@ -194,8 +195,9 @@ def _is_ready(cluster: ControlPlane) -> bool:
 
 def program(name: str) -> str:
     """By the ecosystem's own convention, else as `make cluster` leaves them."""
-    own = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld/kubernetes"
-    folders = [os.environ.get("KUBEBUILDER_ASSETS", own), Path(sys.executable).parent]
+    kept = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld"
+    own = os.environ.get("KUBEBUILDER_ASSETS", kept / "kubernetes")
+    folders = [own, kept / "kubernetes-cel", Path(sys.executable).parent]
     found = shutil.which(name, path=os.pathsep.join(map(str, folders)))
-    assert found, f"{name} is not there; run `make cluster`, or put it into KUBEBUILDER_ASSETS"
+    assert found, f"{name} is not there; `make` with the target of these tests puts it there"
     return found

@@ -1,0 +1,39 @@
+"""Where in the definitions of the custom resources something is said of a value."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from agentworld_operator.resources.crd import crd
+from agentworld_operator.resources.write import KINDS
+
+Schema = dict[str, Any]
+
+
+class Node(NamedTuple):
+    """One value of a kind's objects: a field, `[]` for an item, `{}` for what any key has."""
+
+    kind: str
+    path: tuple[str, ...]
+    schema: Schema
+
+    @property
+    def id(self) -> str:
+        return f"{self.kind}-{'.'.join(self.path)}"
+
+
+def nodes() -> list[Node]:
+    """Of all kinds, objects before what is in them."""
+    found = []
+    for kind in KINDS:
+        whole = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        found += [Node(kind.kind, path, schema) for path, schema in _within(whole, ())]
+    return found
+
+
+def _within(schema: Schema, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Schema]]:
+    yield path, schema
+    for name, each in schema.get("properties", {}).items():
+        yield from _within(each, (*path, name))
+    for name, step in (("items", "[]"), ("additionalProperties", "{}")):
+        if name in schema:
+            yield from _within(schema[name], (*path, step))

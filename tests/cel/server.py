@@ -1,0 +1,170 @@
+"""The part of a Kubernetes of today that serves custom resources, with CEL and strict fields.
+
+It stands alone: who asks shows a certificate of an administrator, and the Kubernetes that it
+would leave other decisions to is an address where nobody is.
+"""
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from agentworld.engine.process import LOOPBACK, Server, free_port
+from agentworld.engine.process import running as process_running
+from agentworld_operator.resources.base import Kind
+from agentworld_operator.resources.crd import crd
+from agentworld_operator.resources.places import PLACES
+from control_plane import etcd, program
+from waiting import wait_for
+
+Object = dict[str, Any]
+
+NAMESPACE = "default"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+MERGE = {"content-type": "application/merge-patch+json"}
+DRY = {"dryRun": "All"}
+_STRICT = {"fieldValidation": "Strict"}
+
+# All of these ask a whole Kubernetes.
+_ADMISSION = (
+    "NamespaceLifecycle,MutatingAdmissionPolicy,MutatingAdmissionWebhook,"
+    "ValidatingAdmissionPolicy,ValidatingAdmissionWebhook"
+)
+
+
+class Api:
+    """What an administrator asks of it, strictly, as `kubectl` does."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self.client = client
+
+    def define(self, kind: Kind) -> httpx.Response:
+        """The answer to the definition."""
+        return self.client.post(DEFINITIONS, params=_STRICT, json=crd(kind))
+
+    def serves(self, kind: Kind) -> bool:
+        """Whether there may be objects of it by now."""
+        return self.client.get(_path(kind.kind)).is_success
+
+    def definition(self, kind: Kind) -> Object:
+        """As it is kept."""
+        return self.client.get(f"{DEFINITIONS}/{crd(kind)['metadata']['name']}").json()
+
+    def get(self, kind: str, name: str) -> Object:
+        return self.client.get(_path(kind, name)).raise_for_status().json()
+
+    def create(self, made: Object, **query: str) -> httpx.Response:
+        path = PLACES[made["kind"]].path(NAMESPACE)
+        return self.client.post(path, params=_STRICT | query, json=made)
+
+    def replace(self, made: Object, **query: str) -> httpx.Response:
+        """Whatever version of it is there now."""
+        kind, name = made["kind"], made["metadata"]["name"]
+        known = made | {"metadata": self.get(kind, name)["metadata"]}
+        return self.client.put(_path(kind, name), params=_STRICT | query, json=known)
+
+    def patch(
+        self, kind: str, name: str, body: Object, part: str = "", **query: str
+    ) -> httpx.Response:
+        """By a merge; a part is a subresource."""
+        path = "/".join(filter(None, [_path(kind, name), part]))
+        return self.client.patch(path, params=_STRICT | query, json=body, headers=MERGE)
+
+    def delete(self, made: Object) -> None:
+        self.client.delete(_path(made["kind"], made["metadata"]["name"])).raise_for_status()
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Api]:
+    """Starts one with its files in this folder, and ends it."""
+    administrator = _administrator(folder)
+    nowhere = folder / "kubeconfig"
+    nowhere.write_text(yaml.safe_dump(_NOWHERE))
+    port = free_port()
+    with etcd(folder) as store:
+        command = [
+            program("apiextensions-apiserver"),
+            f"--etcd-servers={store}",
+            f"--bind-address={LOOPBACK}",
+            f"--secure-port={port}",
+            f"--cert-dir={folder}",
+            f"--client-ca-file={administrator}",
+            f"--kubeconfig={nowhere}",
+            f"--authentication-kubeconfig={nowhere}",
+            "--authentication-skip-lookup",
+            f"--authorization-kubeconfig={nowhere}",
+            f"--disable-admission-plugins={_ADMISSION}",
+            "--enable-priority-and-fairness=false",
+        ]
+        log = folder / "apiextensions-apiserver.log"
+        with process_running("apiextensions-apiserver", command, {}, port, log) as server:
+            wait_for(lambda: _is_up(server, folder, port))
+            with _client(folder, port) as client:
+                yield Api(client)
+
+
+# Nobody listens there, and nobody is asked.
+_NOWHERE = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "current-context": "nowhere",
+    "contexts": [{"name": "nowhere", "context": {"cluster": "nowhere", "user": "nobody"}}],
+    "clusters": [{"name": "nowhere", "cluster": {"server": f"http://{LOOPBACK}:1"}}],
+    "users": [{"name": "nobody", "user": {}}],
+}
+
+
+def _path(kind: str, name: str = "") -> str:
+    return PLACES[kind].path(NAMESPACE, name)
+
+
+def _is_up(server: Server, folder: Path, port: int) -> bool:
+    server.check()
+    try:
+        with _client(folder, port) as client:
+            return client.get("/healthz").is_success
+    except (OSError, httpx.TransportError):  # before it has its certificate, and before it listens
+        return False
+
+
+def _client(folder: Path, port: int) -> httpx.Client:
+    trusted = ssl.create_default_context(cafile=folder / "apiserver.crt")
+    trusted.load_cert_chain(folder / "administrator.pem")
+    return httpx.Client(
+        base_url=f"https://{LOOPBACK}:{port}", verify=trusted, trust_env=False, timeout=30
+    )
+
+
+def _administrator(folder: Path) -> Path:
+    """A certificate that is its own authority; its key is beside it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    told = [(NameOID.COMMON_NAME, "administrator"), (NameOID.ORGANIZATION_NAME, "system:masters")]
+    name = x509.Name([x509.NameAttribute(what, value) for what, value in told])
+    now = datetime.now(UTC)
+    use = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(use, critical=False)
+        .sign(key, SHA256())
+    )
+    path, pem = folder / "administrator.crt", certificate.public_bytes(Encoding.PEM)
+    path.write_bytes(pem)
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "administrator.pem").write_bytes(pem + secret)
+    return path

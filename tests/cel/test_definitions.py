@@ -1,0 +1,86 @@
+"""A Kubernetes of today takes the definitions, and serves what they promise to kubectl."""
+
+import pytest
+
+from agentworld_operator.resources.crd import crd
+from agentworld_operator.resources.names import API_VERSION
+from agentworld_operator.resources.places import PLACES
+from agentworld_operator.resources.write import KINDS
+from cel.server import NAMESPACE
+from make_simulator import alias, simulator
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+OLDEST = (1, 30)  # that the operator is for
+
+EACH = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+
+
+def test_the_server_is_one_of_today(api):
+    told = api.client.get("/version").json()
+    assert (int(told["major"]), int(told["minor"])) >= OLDEST
+
+
+@EACH
+def test_a_definition_is_taken_without_a_warning(said, kind):
+    assert said[kind.kind].status_code == 201, said[kind.kind].text
+    assert said[kind.kind].headers.get_list("warning") == []
+
+
+@EACH
+def test_a_definition_is_established_and_its_schema_is_structural(api, kind):
+    def conditions():
+        told = api.definition(kind)["status"]["conditions"]
+        return {each["type"]: each["status"] for each in told}
+
+    wait_for(lambda: conditions().get("Established") == "True")
+    assert conditions() == {"NamesAccepted": "True", "Established": "True"}
+
+
+@EACH
+def test_what_is_kept_of_a_definition_is_what_was_written(api, kind):
+    assert api.definition(kind)["spec"]["versions"] == crd(kind)["spec"]["versions"]
+
+
+def test_kubectl_scale_changes_the_replicas_of_a_simulator(api):
+    made = simulator("scaled", replicas=2)
+    api.create(made).raise_for_status()
+    told = {"status": {"replicas": 1, "selector": "app.kubernetes.io/name=agentworld-engine"}}
+    api.patch("Simulator", "scaled", told, "status").raise_for_status()
+    scale = api.get("Simulator", "scaled/scale")
+    assert (scale["kind"], scale["spec"], scale["status"]) == (
+        "Scale",
+        {"replicas": 2},
+        told["status"],
+    )
+    wanted = {"spec": {"replicas": 5}}
+    api.patch("Simulator", "scaled", wanted, "scale").raise_for_status()
+    kept = api.get("Simulator", "scaled")["spec"]
+    refused = api.patch("Simulator", "scaled", {"spec": {"replicas": -1}}, "scale")
+    api.delete(made)
+    assert kept["serving"]["replicas"] == 5
+    assert kept["identity"] == made["spec"]["identity"]
+    assert refused.status_code == 422, refused.text
+
+
+@pytest.mark.parametrize("made", [simulator("listed"), alias("one", "listed")])
+def test_kubectl_get_shows_the_columns(api, made):
+    api.create(made).raise_for_status()
+    table = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    kind = next(kind for kind in KINDS if kind.kind == made["kind"])
+    path = PLACES[kind.kind].path(NAMESPACE, "listed")
+    told = api.client.get(path, headers=table).raise_for_status().json()
+    api.delete(made)
+    names = [column["name"] for column in told["columnDefinitions"]]
+    assert names == ["Name", *(column.name for column in kind.columns)]
+    assert len(told["rows"][0]["cells"]) == len(names)
+
+
+def test_the_short_names_and_the_category_are_served(api):
+    told = api.client.get(f"/apis/{API_VERSION}").json()["resources"]
+    served = {each["name"]: each for each in told if "/" not in each["name"]}
+    assert {name: each["shortNames"] for name, each in served.items()} == {
+        kind.plural: [kind.short_name] for kind in KINDS
+    }
+    assert all(each["categories"] == ["agentworld"] for each in served.values())

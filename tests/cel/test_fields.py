@@ -1,0 +1,221 @@
+"""Every field is held to what its definition says of it, and none is dropped in silence."""
+
+import json
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+import pytest
+
+import make
+from agentworld.records.simulator import SimulatorManifest
+from agentworld_operator.resources.alias import AliasSpec
+from agentworld_operator.resources.places import typed
+from agentworld_operator.resources.simulator import Bounds, Serving, Toleration
+from cel.schemas import Node, nodes
+from cel.server import DRY, Api
+from make_simulator import alias, pinned_manifest, simulator
+
+pytestmark = pytest.mark.slow
+
+# Of one value; the rules in CEL have tests of their own.
+EDGES = {"enum", "maxItems", "maxLength", "maximum", "minLength", "minimum", "pattern"}
+OTHERS = {
+    "additionalProperties",
+    "anyOf",
+    "default",
+    "description",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "items",
+    "nullable",
+    "properties",
+    "required",
+    "type",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-validations",
+}
+MATCHING = {
+    "^sha256:[0-9a-f]{64}$": make.digest("matching"),
+    r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$": "http://endpoint/v1",
+}
+NODES = nodes()
+
+
+class Edge(NamedTuple):
+    """The last value that a field may have, and the first that it may not."""
+
+    node: Node
+    check: str
+    accepted: Any
+    refused: Any
+
+
+def edge(node: Node, check: str) -> Edge:
+    said = node.schema[check]
+    match check:
+        case "enum":
+            values = said[-1], "no such word"
+        case "pattern":  # in Python, $ would also be before the end of the line
+            values = MATCHING[said], f"{MATCHING[said]}\n"
+        case "minimum" | "maximum":
+            inwards = 1 if check == "minimum" else -1
+            excluded = node.schema.get(f"exclusive{check.capitalize()}")
+            values = (said + inwards, said) if excluded else (said, said - inwards)
+        case "minLength":
+            values = "x" * said, "x" * (said - 1)
+        case "maxLength":
+            values = "x" * said, "x" * (said + 1)
+        case "maxItems":
+            item = {"metric": "live_gain", "least": 0.1}
+            values = [item] * said, [item] * (said + 1)
+    return Edge(node, check, *values)
+
+
+def holding(path: tuple[str, ...], value: Any) -> Any:
+    """An object with this value there and nothing else."""
+    if not path:
+        return value
+    inner = holding(path[1:], value)
+    return {"[]": [inner], "{}": {"key": inner}}.get(path[0], {path[0]: inner})
+
+
+def named(*path: str) -> str:
+    """As the API server names it."""
+    return ".".join(path).replace(".[]", "[0]").replace(".{}", ".key")
+
+
+def said_of(api: Api, node: Node, value: Any) -> dict[str, str]:
+    """What is said of each field where an object has this value there."""
+    held = holding(node.path, value)
+    if "status" in node.path[:1]:
+        answer = api.patch(node.kind, "kept", held, "status", **DRY)
+    else:
+        answer = api.create({**typed(node.kind), "metadata": {"name": "tried"}} | held, **DRY)
+    assert answer.status_code in (200, 201, 422), answer.text
+    causes = answer.json().get("details", {}).get("causes", ())
+    return {cause["field"]: cause["message"] for cause in causes}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kept(api):
+    """Objects with a status to patch."""
+    made = [simulator("kept"), alias("one", "kept")]
+    for each in made:
+        api.create(each).raise_for_status()
+    yield
+    for each in made:
+        api.delete(each)
+
+
+def test_these_tests_know_all_that_the_definitions_say():
+    assert {word for node in NODES for word in node.schema} <= EDGES | OTHERS
+
+
+@pytest.mark.parametrize(
+    "edge",
+    [edge(node, check) for node in NODES for check in sorted(EDGES & node.schema.keys())],
+    ids=lambda edge: f"{edge.node.id}-{edge.check}",
+)
+def test_a_field_may_be_up_to_the_edge_and_not_beyond(api, edge):
+    field = named(*edge.node.path)
+    assert field in said_of(api, edge.node, edge.refused)
+    assert field not in said_of(api, edge.node, edge.accepted)
+
+
+@pytest.mark.parametrize(
+    "node", [node for node in NODES if "required" in node.schema], ids=lambda node: node.id
+)
+def test_what_has_to_be_there_is_named_where_it_is_not(api, node):
+    told = said_of(api, node, {})
+    missing = [field for field, message in told.items() if message == "Required value"]
+    assert {named(*node.path, name) for name in node.schema["required"]} <= set(missing)
+
+
+# Where a mistyped field could be, among what is written by hand.
+MISTYPED = [
+    ("Simulator", "spec"),
+    ("Simulator", "spec.identity"),
+    ("Simulator", "spec.identity.manifest"),
+    ("Simulator", "spec.identity.manifest.engine"),
+    ("Simulator", "spec.serving"),
+    ("Simulator", "spec.serving.weights"),
+    ("SimulatorAlias", "spec"),
+    ("SimulatorAlias", "spec.canary"),
+]
+
+
+@pytest.mark.parametrize(("kind", "where"), MISTYPED)
+def test_a_field_that_nobody_knows_is_refused_by_its_name(api, kind, where):
+    canary = {"simulator": "two", "percent": 10}
+    made = simulator("tried") if kind == "Simulator" else alias("one", "tried", canary=canary)
+    made = inside = deepcopy(made)
+    for name in where.split("."):
+        inside = inside[name]
+    inside["replcas"] = 1
+    answer = api.create(made, **DRY)
+    assert answer.status_code == 400, answer.text
+    assert f'unknown field "{where}.replcas"' in answer.json()["message"]
+
+
+def served(api: Api, made: dict[str, Any]) -> dict[str, Any]:
+    """The spec as the server would keep it."""
+    answer = api.create(made, **DRY)
+    assert answer.is_success, answer.text
+    return answer.json()["spec"]
+
+
+def wire(record: Any) -> dict[str, Any]:
+    """As the resource has it: what is null or empty by default is not there."""
+    told = json.loads(record.model_dump_json(exclude_none=True))
+    return {name: each for name, each in told.items() if each != ""}
+
+
+def test_the_defaults_of_how_it_is_served_are_the_records(api):
+    made = simulator("tried")
+    made["spec"]["serving"] = {"bounds": {}, "nodePool": {"tolerations": [{}]}}
+    told = served(api, made)["serving"]
+    bounds, pool = told.pop("bounds"), told["nodePool"]
+    assert bounds == wire(Bounds())
+    assert pool["tolerations"] == [wire(Toleration())]
+    pool["tolerations"] = []
+    assert told == wire(Serving())
+    del made["spec"]["serving"]
+    assert served(api, made)["serving"] == wire(Serving())
+
+
+def test_the_defaults_of_a_manifest_are_the_records(api):
+    made = simulator("tried")
+    whole = made["spec"]["identity"]["manifest"]
+    fields = SimulatorManifest.model_fields
+    short = {name: whole[name] for name, field in fields.items() if field.is_required()}
+    made["spec"]["identity"]["manifest"] = short | {"sampling": {}}
+    told = served(api, made)["identity"]["manifest"]
+    # An engine's are its own: an endpoint's may not have them.
+    assert told == wire(pinned_manifest("tried")) | {"engine": whole["engine"]}
+
+
+def test_the_defaults_of_an_alias_are_the_records(api):
+    assert served(api, alias("one", "tried")) == wire(AliasSpec(simulator="one"))
+
+
+ENDPOINT = {"kind": "openai", "url": "https://endpoint.example/v1", "model": "world"}
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pinned_manifest(),
+        pinned_manifest(engine=ENDPOINT, artifact=None, files={}),
+        pinned_manifest(sampling={"temperature": 0.1, "stop": ["\n$ "]}, control_text="caf\u00e9"),
+        pinned_manifest(confidence={"num_samples": 3, "min_agreement": 0.3, "min_logprob": -2.5}),
+    ],
+    ids=["engine", "endpoint", "sampling", "confidence"],
+)
+def test_a_manifest_comes_back_with_its_digest(api, manifest):
+    made = simulator("tried")
+    made["spec"]["identity"]["manifest"] = json.loads(manifest.canonical)
+    told = served(api, made)["identity"]["manifest"]
+    assert SimulatorManifest.model_validate(told).digest == manifest.digest
+    assert told == json.loads(manifest.canonical)

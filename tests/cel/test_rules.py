@@ -1,0 +1,213 @@
+"""Every rule in CEL lets through what it should, and says what to do about the rest."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pytest
+
+import make
+from agentworld_operator.resources.places import typed
+from cel.schemas import nodes
+from cel.server import DRY, Api
+from make_simulator import pinned_manifest
+
+pytestmark = pytest.mark.slow
+
+Spec = dict[str, Any]
+
+
+class Rule(NamedTuple):
+    kind: str
+    path: str
+    message: str
+
+
+class Case(NamedTuple):
+    """Specs; where the rule is about a change, of what is there before too."""
+
+    accepted: tuple[Spec, ...]
+    refused: tuple[Spec, ...]
+    before: Spec | None = None
+
+
+def manifest(seed: str = "one", **fields: object) -> Spec:
+    return json.loads(pinned_manifest(seed, **fields).canonical)
+
+
+def reference(seed: str = "one") -> Spec:
+    return {"url": f"s3://simulators/{seed}", "digest": make.digest(seed)}
+
+
+def spec(**serving: object) -> Spec:
+    return {"identity": {"reference": reference()}, "serving": serving}
+
+
+def identified(**identity: object) -> Spec:
+    return {"identity": identity}
+
+
+IMMUTABLE = Rule(
+    "Simulator",
+    "spec.identity",
+    "an identity never changes: create a new Simulator and move the alias to it",
+)
+ONE_IDENTITY = Rule(
+    "Simulator", "spec.identity", "give the manifest or a reference to it, one of the two"
+)
+ONE_PLACE = Rule("Simulator", "spec.serving.weights", "name a claim or a url, one of the two")
+ONE_SIZE = Rule("Simulator", "spec.serving.bounds", "min is more than max: raise max, or lower min")
+
+CASES: Mapping[Rule, tuple[Case, ...]] = {
+    IMMUTABLE: (
+        Case(
+            before=identified(manifest=manifest()),
+            accepted=(
+                identified(manifest=manifest()),
+                identified(manifest=manifest()) | {"serving": {"replicas": 3, "suspend": True}},
+            ),
+            refused=(
+                identified(manifest=manifest("two")),
+                identified(manifest=manifest(artifact=make.digest("another"))),
+                identified(manifest=manifest(files={})),
+                identified(manifest=manifest(sampling={"max_tokens": 255})),
+                identified(reference=reference()),
+            ),
+        ),
+        Case(
+            before=identified(reference=reference()),
+            accepted=(spec(replicas=0, image="registry.example/vllm"),),
+            refused=(
+                identified(reference=reference("two")),
+                identified(reference=reference() | {"url": "s3://elsewhere"}),
+                identified(manifest=manifest()),
+            ),
+        ),
+    ),
+    ONE_IDENTITY: (
+        Case(
+            accepted=(identified(manifest=manifest()), identified(reference=reference())),
+            refused=({"identity": {}}, identified(manifest=manifest(), reference=reference())),
+        ),
+    ),
+    ONE_PLACE: (
+        Case(
+            accepted=(
+                spec(weights={"claim": "weights", "path": "world"}),
+                spec(weights={"url": "s3://weights"}),
+                spec(),
+            ),
+            refused=(
+                spec(weights={}),
+                spec(weights={"path": "world"}),
+                spec(weights={"claim": "weights", "url": "s3://weights"}),
+            ),
+        ),
+    ),
+    ONE_SIZE: (
+        Case(
+            accepted=(
+                spec(bounds={}),
+                spec(bounds={"min": 1}),
+                spec(bounds={"min": 2, "max": 2}),
+                spec(bounds={"max": 3}),
+            ),
+            refused=(
+                spec(bounds={"min": 2}),  # max is 1 where it is not given
+                spec(bounds={"min": 3, "max": 2}),
+            ),
+        ),
+    ),
+}
+
+
+def cases(which: str) -> list[Any]:
+    return [
+        pytest.param(rule, case.before, each, id=f"{rule.path}-{rule.message[:9]}-{which}{number}")
+        for rule, all_of_rule in CASES.items()
+        for number, (case, each) in enumerate(
+            (case, each) for case in all_of_rule for each in getattr(case, which)
+        )
+    ]
+
+
+def test_every_rule_of_the_definitions_is_tried_here():
+    told = [
+        Rule(node.kind, ".".join(node.path), rule["message"])
+        for node in nodes()
+        for rule in node.schema.get("x-kubernetes-validations", ())
+    ]
+    assert sorted(told) == sorted(CASES)
+    for all_of_rule in CASES.values():
+        assert all(case.accepted and case.refused for case in all_of_rule)
+
+
+def asked(api: Api, kind: str, before: Spec | None, then: Spec) -> Any:
+    """The answer to a spec, in place of the one before where there is one."""
+    made = {**typed(kind), "metadata": {"name": "tried"}}
+    if before is None:
+        return api.create(made | {"spec": then}, **DRY)
+    api.create(made | {"spec": before}).raise_for_status()
+    try:
+        return api.replace(made | {"spec": then}, **DRY)
+    finally:
+        api.delete(made)
+
+
+@pytest.mark.parametrize(("rule", "before", "then"), cases("accepted"))
+def test_what_a_rule_lets_through_is_accepted(api, rule, before, then):
+    answer = asked(api, rule.kind, before, then)
+    assert answer.is_success, answer.text
+
+
+@pytest.mark.parametrize(("rule", "before", "then"), cases("refused"))
+def test_what_a_rule_refuses_is_told_where_it_is_and_what_to_do(api, rule, before, then):
+    answer = asked(api, rule.kind, before, then)
+    assert answer.status_code == 422, answer.text
+    told = answer.json()
+    assert told["message"].endswith(f"{rule.path}: Invalid value: {rule.message}")
+    assert [cause["field"] for cause in told["details"]["causes"]] == [rule.path]
+
+
+def test_a_patch_of_the_status_leaves_the_identity_as_it_is(api):
+    made = {**typed("Simulator"), "metadata": {"name": "patched"}, "spec": spec()}
+    api.create(made).raise_for_status()
+    changed = {"status": {"replicas": 2}, "spec": identified(reference=reference("two"))}
+    api.patch("Simulator", "patched", changed, "status").raise_for_status()
+    kept = api.get("Simulator", "patched")
+    api.delete(made)
+    assert kept["status"]["replicas"] == 2
+    assert kept["spec"]["identity"]["reference"] == reference()
+
+
+def test_an_identity_cannot_be_taken_away(api):
+    made = {**typed("Simulator"), "metadata": {"name": "stripped"}, "spec": spec()}
+    api.create(made).raise_for_status()
+    gone = api.patch("Simulator", "stripped", {"spec": {"identity": None}})
+    emptied = api.patch("Simulator", "stripped", {"spec": {"identity": {"reference": None}}})
+    api.delete(made)
+    assert "spec.identity: Required value" in gone.json()["message"]
+    assert IMMUTABLE.message in emptied.json()["message"]
+
+
+def test_a_manifest_in_other_words_is_no_change(api):
+    """What has its default may be left out, 1.0 may be 1, and fields may be in any order."""
+    told = manifest(sampling={"temperature": 1.0})
+    short = {name: each for name, each in reversed(told.items()) if name not in ("retry", "schema")}
+    assert asked(
+        api,
+        "Simulator",
+        identified(manifest=told),
+        identified(manifest=short | {"sampling": {"temperature": 1}}),
+    ).is_success
+
+
+def test_a_manifest_as_large_as_an_object_may_be_is_compared(api):
+    """The server stops a rule that costs too much, and would refuse every change with it."""
+    names = [f"{'part' * 12}-{number:06}.safetensors" for number in range(7000)]
+    files = dict.fromkeys(names, make.digest("weights"))
+    large = manifest(files=files, system_prompt="x" * 300_000)
+    then = identified(manifest=large) | {"serving": {"replicas": 2}}
+    assert len(json.dumps(then)) > 1_200_000
+    answer = asked(api, "Simulator", identified(manifest=large), then)
+    assert answer.is_success, answer.text[:500]
