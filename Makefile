@@ -15,7 +15,8 @@ PACKAGES := $(call stamp,packages,constraints.txt)
 PROJECT := $(call stamp,project,constraints.txt pyproject.toml)
 COMPILES := $(call stamp,compiles,constraints.txt tools/compile_layers.py \
 	$(addprefix platform/agentworld/recipes/,demo.yaml train.py))
-TEST_PACKAGES := $(call stamp,test-packages,constraints-test.txt constraints-vllm.txt)
+TEST_PACKAGES := $(call stamp,test-packages,constraints-test.txt constraints-vllm.txt \
+	constraints-helm.txt)
 
 # Programs of others that are driven unmodified: OpenEnv, and TRL with its client.
 PEERS := .venv-peers
@@ -42,20 +43,23 @@ help: ## this list
 
 setup: sandbox compiler $(PACKAGES) $(PROJECT) $(COMPILES) ## what the demo needs: a sandbox, a compiler, a virtual environment
 
-setup-test: setup $(TEST_PACKAGES) ## what the tests need on top: test tools, vLLM
+setup-test: setup $(TEST_PACKAGES) ## what the tests need on top: test tools, vLLM, Helm
 
 peers: $(PEER_PACKAGES) ## other programs that the tests drive: OpenEnv's client and server
 
 demo: setup ## the whole loop on this machine; PROFILE=long for the long one
 	$(VENV)/bin/agentworld demo --profile $(PROFILE)
 
-manifests: $(PACKAGES) $(PROJECT) ## the definitions of the custom resources, written from the records
+manifests: $(PACKAGES) $(PROJECT) ## the definitions of the custom resources and the schema of the chart's values
 	$(PYTHON) -m agentworld_operator.resources.write charts/agentworld/crds
+	$(PYTHON) tools/values_schema.py charts/agentworld > charts/agentworld/values.schema.json
 
-verify: $(PACKAGES) $(PROJECT) ## fails where a generated file is another one than the records make
+verify: $(PACKAGES) $(PROJECT) ## fails where a generated file is another one than it would be now
 	@made=$$(mktemp -d) && trap 'rm -r "$$made"' EXIT \
 	&& $(PYTHON) -m agentworld_operator.resources.write "$$made" \
 	&& diff -ru charts/agentworld/crds "$$made" \
+	&& $(PYTHON) tools/values_schema.py charts/agentworld \
+	| diff -u charts/agentworld/values.schema.json - \
 	|| { echo "run \`make manifests\`" >&2; exit 1; }
 
 check: setup-test verify ## linters, formatter, types, generated files, the layers of the house
@@ -167,6 +171,7 @@ $(COMPILES): | compiler $(PROJECT)
 $(TEST_PACKAGES): | $(PACKAGES)
 	$(PIP) install -q --no-deps -r constraints-test.txt
 	$(PIP) install -q --no-deps -r constraints-vllm.txt
+	$(PIP) install -q --no-deps -r constraints-helm.txt
 	rm -f $(VENV)/.test-packages-* && touch $@
 
 # It sees what stands in ours after its own, so that pip installs only what ours has not got in

@@ -1,0 +1,158 @@
+"""The schema of a chart's values, from values.yaml: `python tools/values_schema.py CHART`.
+
+What a value is by default says its type, the comment above it is its description, and what else
+it has to be stands here. Nothing that values.yaml has not got is taken, so that a value with a
+letter wrong is refused and not ignored.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agentworld.access.directory import Directory
+
+Schema = dict[str, Any]
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "object", "additionalProperties": _TEXT}
+_OBJECTS = {"type": "array", "items": {"type": "object"}}
+_MORE_THAN_0 = {"type": "number", "exclusiveMinimum": 0}
+_NAME = {"pattern": r"^([a-z0-9]([a-z0-9.-]*[a-z0-9])?)?$"}
+_SIZE = {"pattern": r"^[0-9]+(\.[0-9]+)?([KMGTP]i?|k)?$"}
+_STORE = {"pattern": r"^(/|[a-z0-9]+://).+$"}
+_BUCKET = {"pattern": "://"}
+_QUANTITIES = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
+_PART = {"type": "object", "additionalProperties": False}
+_NAMED = {**_PART, "properties": {"name": {**_TEXT, "minLength": 1}}, "required": ["name"]}
+_PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
+
+# By a value's last name, wherever it stands.
+_NAMED_SO: Schema = {
+    "digest": {"pattern": r"^(sha256:[0-9a-f]{64})?$"},
+    "name": {"pattern": r"^[a-z0-9][a-z0-9.:/_-]*$"},
+    "replicas": {"minimum": 0},
+    "existing": _NAME,
+    "existingConfigMap": _NAME,
+    "existingSecret": _NAME,
+    "priorityClassName": _NAME,
+    "storageClass": _NAME,
+    "size": _SIZE,
+    "labels": _TEXTS,
+    "nodeSelector": _TEXTS,
+    "tolerations": _OBJECTS,
+    "resources": {**_PART, "properties": {"requests": _QUANTITIES, "limits": _QUANTITIES}},
+}
+# By the whole name.
+_CALLED: Schema = {
+    "access.tenants": {"$ref": "#/definitions/Tenants"},
+    "images.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
+    "images.pullSecrets": {"items": _NAMED},
+    "images.registry": {"pattern": r"^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$"},
+    "mlflow.artifactsUrl": _STORE,
+    "monitoring.serviceMonitor.interval": {"pattern": r"^([0-9]+(ms|s|m|h|d))+$"},
+    "networkPolicies.apiServer.cidr": {"pattern": r"^[0-9a-fA-F.:]+/[0-9]+$"},
+    "networkPolicies.apiServer.ports": {"items": _PORT, "minItems": 1},
+    "networkPolicies.clients": _OBJECTS,
+    "networkPolicies.egress": _OBJECTS,
+    "operator.leaseSeconds": {"type": "number", "exclusiveMinimum": 3},
+    "operator.replicas": {"minimum": 1},
+    "service.engineConcurrency": {"minimum": 1},
+    "service.engineKeySecret": _NAME,
+    "service.engineWaitSeconds": _MORE_THAN_0,
+    "service.idleSeconds": _MORE_THAN_0,
+    "service.stepKeysConfigMap": _NAME,
+    "service.tracesEndpoint": {"pattern": "^(https?://.+)?$"},
+    "service.type": {"enum": ["ClusterIP", "NodePort", "LoadBalancer"]},
+    "stores.checkpointsUrl": _STORE,
+    "stores.claim.accessMode": {"enum": ["ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"]},
+    "stores.objectsUrl": _STORE,
+    # A folder without a claim would be on a root that nobody can write to.
+    "stores": {
+        "if": {"properties": {"claim": {"properties": {"enabled": {"const": False}}}}},
+        "then": {"properties": dict.fromkeys(("objectsUrl", "checkpointsUrl"), _BUCKET)},
+    },
+}
+_TYPES = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object"}
+
+
+def schema(text: str) -> Schema:
+    """Of a chart's values.yaml."""
+    values, told = yaml.safe_load(text), dict(_described(text))
+    whole = _of("", values, told)
+    # Helm hands it to a chart that is a part of another one.
+    whole["properties"]["global"] = {"type": "object"}
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$comment": "Generated from values.yaml by `make manifests`; change that.",
+        **whole,
+        "definitions": _access(),
+    }
+
+
+def _of(path: str, value: object, told: dict[str, str]) -> Schema:
+    found: Schema = {"description": told[path]} if path in told else {}
+    found["type"] = _TYPES[type(value)]
+    if isinstance(value, dict) and value:
+        dotted = f"{path}." if path else ""
+        inner = {name: _of(f"{dotted}{name}", each, told) for name, each in value.items()}
+        found |= {"additionalProperties": False, "properties": inner}
+    last = path.rpartition(".")[2]
+    found |= _NAMED_SO.get(last, {}) | _CALLED.get(path, {})
+    if "$ref" in found:  # what stands beside it is not read
+        return {"description": found["description"], "allOf": [_CALLED[path]]}
+    if not found.keys() & {"properties", "additionalProperties", "items"}:
+        assert not isinstance(value, dict | list), f"say in {__file__} what {path} may hold"
+    return found
+
+
+def _described(text: str) -> Iterator[tuple[str, str]]:
+    """Each value that has a `# --` above it, by its whole name."""
+    lines = text.splitlines()
+
+    def walk(node: yaml.Node | None, path: str) -> Iterator[tuple[str, str]]:
+        for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+            name, line = f"{path}{key.value}", key.start_mark.line
+            words = _above(lines, line)
+            if words and not lines[line][: key.start_mark.column].strip():
+                yield name, words
+            yield from walk(value, f"{name}.")
+
+    yield from walk(yaml.compose(text, yaml.SafeLoader), "")
+
+
+def _above(lines: list[str], line: int) -> str:
+    words: list[str] = []
+    for each in map(str.strip, reversed(lines[:line])):
+        if not each.startswith("# "):
+            return ""
+        words.insert(0, each.removeprefix("# "))
+        if words[0].startswith("-- "):
+            return " ".join(words).removeprefix("-- ")
+    return ""
+
+
+def _access() -> Schema:
+    """Tenants as the service reads them, in the older draft that Helm's own tools write."""
+    told = Directory.model_json_schema()
+    definitions = told["$defs"] | {"Tenants": told["properties"]["tenants"]}
+    made: Schema = json.loads(json.dumps(definitions).replace("#/$defs/", "#/definitions/"))
+    return {name: _strict(each) for name, each in made.items()}
+
+
+def _strict(node: Any) -> Any:
+    """A name that is none is refused, as the service does."""
+    if isinstance(node, list):
+        return [_strict(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {name: _strict(each) for name, each in node.items() if name not in ("title", "default")}
+    return kept | ({"additionalProperties": False} if "patternProperties" in node else {})
+
+
+if __name__ == "__main__":
+    chart = Path(sys.argv[1])
+    print(json.dumps(schema((chart / "values.yaml").read_text(encoding="utf-8")), indent=2))  # noqa: T201
