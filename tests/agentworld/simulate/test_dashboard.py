@@ -1,4 +1,4 @@
-"""The dashboard that is shipped asks for what a service tells, and gets it."""
+"""The dashboard and the alerts that are shipped ask for what a service tells, and get it."""
 
 import json
 import math
@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 import make
@@ -20,10 +21,11 @@ from agentworld.simulate.counts import Timings
 from agentworld.simulate.metrics import Metrics
 from waiting import wait_for
 
-FILE = Path(__file__).parents[3] / "charts/agentworld/dashboards/grafana.json"
-DASHBOARD = json.loads(FILE.read_text())
+CHART = Path(__file__).parents[3] / "charts/agentworld"
+DASHBOARD = json.loads((CHART / "dashboards/grafana.json").read_text())
 QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
-ALERTS = re.findall(r"^- `(.+?)`", FILE.with_name("metrics.md").read_text(), re.M)
+GROUPS = yaml.safe_load((CHART / "alerts.yaml").read_text())["groups"]
+ALERTS = [rule["expr"] for group in GROUPS for rule in group["rules"]]
 SIMULATOR = make.digest("simulator")
 OF_THE_SERVER = {"instance", "job"}
 """Labels that Prometheus adds to what it scrapes."""
@@ -74,10 +76,11 @@ def selectors(query: str) -> list[tuple[str, str]]:
 
 def meets(labels: dict[str, str], conditions: str) -> bool:
     """Whether a series is one of these, whatever Prometheus calls its instance."""
-    for name, sign, wanted in re.findall(r'(\w+)(=~|=)"(.*?)"', conditions):
-        pattern = wanted if sign == "=~" else re.escape(wanted)
+    for name, sign, wanted in re.findall(r'(\w+)(=~|!~|=)"(.*?)"', conditions):
+        pattern = re.escape(wanted) if sign == "=" else wanted
         pattern = re.sub(r"\$\w+", ".*", pattern)  # whatever was chosen at the top
-        if name not in OF_THE_SERVER and not re.fullmatch(pattern, labels.get(name, "")):
+        is_one = re.fullmatch(pattern, labels.get(name, "")) is not None
+        if name not in OF_THE_SERVER and (name not in labels or is_one == (sign == "!~")):
             return False
     return True
 
@@ -86,7 +89,7 @@ def meets(labels: dict[str, str], conditions: str) -> bool:
 def test_a_query_selects_what_a_service_tells(metrics, query):
     assert selectors(query)
     for name, conditions in selectors(query):
-        assert "!" not in conditions
+        assert "!=" not in conditions
         assert any(name == told and meets(labels, conditions) for told, labels in series(metrics))
 
 
