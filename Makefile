@@ -33,7 +33,8 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup setup-test peers demo manifests verify check test-fast test test-cluster test-cel bench bench-demo \
+.PHONY: help setup setup-test peers demo manifests verify goldens check test-fast test test-cluster test-cel \
+	bench bench-demo \
 	bench-simulator bench-wires bench-operator faults-simulator clean sandbox compiler browser \
 	etcd cluster extensions containers database monitor
 .NOTPARALLEL:
@@ -61,6 +62,9 @@ verify: $(PACKAGES) $(PROJECT) ## fails where a generated file is another one th
 	&& $(PYTHON) tools/values_schema.py charts/agentworld \
 	| diff -u charts/agentworld/values.schema.json - \
 	|| { echo "run \`make manifests\`" >&2; exit 1; }
+
+goldens: setup-test ## what the chart renders to, written anew for the tests to compare
+	PYTHONPATH=tests $(PYTHON) -m make_chart
 
 check: setup-test verify ## linters, formatter, types, generated files, the layers of the house
 	$(PYTHON) -m ruff check

@@ -1,0 +1,131 @@
+"""What the chart makes of values, whole: as it was, and as Kubernetes takes it."""
+
+import subprocess
+
+import pytest
+import yaml
+from kubernetes_validate import validate
+
+import make_chart
+import prometheus
+from agentworld.simulate.cluster_main import Settings as ServiceSettings
+from agentworld_operator.first_secrets import Settings as SecretsSettings
+from agentworld_operator.settings import Settings, WebhookSettings
+from make_chart import EVERYTHING, EXTERNAL, GOLDEN, VALUES
+
+VERSIONS = ["1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["default", "everything"])
+def test_it_renders_as_it_did(name):
+    """`make goldens` writes it anew; read the diff."""
+    assert make_chart.golden(VALUES[name]) == (GOLDEN / f"{name}.yaml").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ["default", "everything"])
+def test_every_object_is_valid_in_every_supported_kubernetes(name, version):
+    for each in make_chart.objects(VALUES[name]):
+        if not each["apiVersion"].startswith("monitoring.coreos.com/"):
+            validate(each, version, strict=True)
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+@pytest.mark.parametrize("release", ["agentworld", "worlds", "x" * 53])
+def test_no_two_objects_have_one_name_and_names_fit(release, values):
+    found = [
+        (each["kind"], each["metadata"]["name"]) for each in make_chart.objects(values, release)
+    ]
+    assert len(set(found)) == len(found)
+    cluster_wide = ("ClusterRole", "ClusterRoleBinding", "ValidatingWebhookConfiguration")
+    assert all(len(name) <= 63 for kind, name in found if kind not in cluster_wide)
+
+
+def test_what_no_namespace_holds_is_named_after_release_and_namespace():
+    for release, namespace in (("agentworld", "a"), ("agentworld", "b"), ("other", "a")):
+        found = make_chart.objects({}, release, namespace)
+        for each in found:
+            if each["kind"] in ("ClusterRole", "ClusterRoleBinding"):
+                name = release if release == "agentworld" else f"{release}-agentworld"
+                assert each["metadata"]["name"].startswith(f"{name}-{namespace}-")
+
+
+def environment(values, component):
+    """As a pod of a component would have it."""
+    [container] = make_chart.pods(make_chart.objects(values))[component]["spec"]["containers"]
+    return {each["name"]: each.get("value", "from elsewhere") for each in container["env"]}
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING, EXTERNAL], ids=["default", "all", "external"])
+@pytest.mark.parametrize(
+    ("component", "kinds"),
+    [
+        ("operator", (Settings, WebhookSettings)),
+        ("service", (ServiceSettings,)),
+        ("secrets", (SecretsSettings,)),
+    ],
+)
+def test_a_process_is_told_what_it_reads_and_nothing_else(values, component, kinds, monkeypatch):
+    told = environment(values, component)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    read = set()
+    for kind in kinds:
+        made, prefix = kind(), kind.model_config["env_prefix"]
+        assert made.model_fields_set
+        read |= {f"{prefix}{field}".upper() for field in kind.model_fields}
+    own = {"AGENTWORLD_ENGINE_API_KEY", "OTEL_EXPORTER_OTLP_ENDPOINT"}
+    assert told.keys() - read - own == set()
+
+
+def test_a_listener_is_where_its_probes_and_its_service_ask():
+    found = make_chart.objects(EVERYTHING)
+    for template in make_chart.pods(found).values():
+        for container in template["spec"]["containers"]:
+            named = {port["name"] for port in container.get("ports", ())}
+            probes = [each for key, each in container.items() if key.endswith("Probe")]
+            assert {each["httpGet"]["port"] for each in probes if "httpGet" in each} <= named
+    told = environment(EVERYTHING, "operator")
+    webhook = make_chart.pods(found)["operator"]["spec"]["containers"][0]["ports"]
+    assert webhook == [{"name": "webhook", "containerPort": int(told["AGENTWORLD_WEBHOOK_PORT"])}]
+
+
+def test_nothing_is_made_of_what_a_team_keeps_itself():
+    found = make_chart.objects(EXTERNAL)
+    kinds = {each["kind"] for each in found}
+    assert kinds & {"StatefulSet", "PersistentVolumeClaim"} == set()
+    told = environment(EXTERNAL, "secrets")
+    assert {name for name in told if name.endswith("_SECRET")} == {"AGENTWORLD_WEBHOOK_SECRET"}
+
+
+def test_the_notes_tell_where_to_ask_and_what_is_still_missing():
+    notes = make_chart.files({}, "agentworld", "worlds")["agentworld/templates/NOTES.txt"]
+    assert "http://agentworld-service.worlds.svc:8000" in notes
+    assert "http://agentworld-mlflow.worlds.svc:5000" in notes
+    for missing in ("Nobody may open a run yet", "for a trial", "share a claim"):
+        assert missing in notes
+    done = make_chart.files({**EXTERNAL, "mlflow": {"enabled": False}})
+    told = done["agentworld/templates/NOTES.txt"]
+    assert "agentworld-service" in told
+    for missing in ("mlflow", "Nobody", "for a trial", "share a claim"):
+        assert missing not in told
+
+
+def test_what_is_kept_after_an_uninstall_says_so():
+    found = make_chart.objects(EVERYTHING)
+    claims = [each for each in found if each["kind"] == "PersistentVolumeClaim"]
+    assert claims
+    for each in claims:
+        assert each["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    assert not [each for each in found if each["kind"] == "Secret"]
+
+
+@pytest.mark.slow
+def test_prometheus_takes_the_alerts(tmp_path):
+    told = make_chart.only(make_chart.objects(EVERYTHING), "PrometheusRule")
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(told["spec"]))
+    command = [prometheus.program("promtool"), "check", "rules", tmp_path / "rules.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "5 rules found" in done.stdout, done.stderr

@@ -1,0 +1,167 @@
+"""What pods of the chart may do: to their node, to the cluster, and from where they come."""
+
+import re
+
+import pytest
+
+import make_chart
+from make_chart import AIRGAP, VALUES
+
+MIRROR = "mirror.example/"
+_VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
+
+
+@pytest.fixture(params=VALUES.values(), ids=VALUES)
+def found(request):
+    """All objects, for each set of values."""
+    return make_chart.objects(request.param)
+
+
+def containers(found):
+    for template in make_chart.pods(found).values():
+        yield from template["spec"]["containers"]
+        yield from template["spec"].get("initContainers", ())
+
+
+def images(found):
+    """Of the pods, and the one that the operator's pods are made of."""
+    for container in containers(found):
+        yield container["image"]
+        for each in container.get("env", ()):
+            if each["name"].endswith("_IMAGE"):
+                yield each["value"]
+
+
+def test_every_pod_meets_the_restricted_standard_on_a_root_that_is_read_only(found):
+    assert {"operator", "service", "secrets"} <= make_chart.pods(found).keys()
+    for template in make_chart.pods(found).values():
+        spec = template["spec"]
+        assert not spec.keys() & {"hostNetwork", "hostPID", "hostIPC", "hostUsers"}
+        told = spec["securityContext"]
+        assert told["runAsNonRoot"]
+        assert told["runAsUser"] > 0
+        assert told["seccompProfile"] == {"type": "RuntimeDefault"}
+        for volume in spec["volumes"]:
+            assert volume.keys() - {"name"} <= _VOLUMES
+    for container in containers(found):
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert not any("hostPort" in port for port in container.get("ports", ()))
+
+
+def test_every_container_asks_for_its_share_and_has_an_end_of_memory(found):
+    for container in containers(found):
+        assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+        assert "memory" in container["resources"]["limits"]
+
+
+def test_an_account_of_the_cluster_has_who_asks_its_api_and_nobody_else(found):
+    accounts = {each["metadata"]["name"] for each in found if each["kind"] == "ServiceAccount"}
+    for component, template in make_chart.pods(found).items():
+        spec = template["spec"]
+        if component in ("operator", "service", "secrets"):
+            assert spec["serviceAccountName"] == f"agentworld-{component}"
+            assert spec["serviceAccountName"] in accounts
+        else:
+            assert spec["automountServiceAccountToken"] is False
+        assert spec["enableServiceLinks"] is False
+
+
+def rules(found):
+    for each in found:
+        if each["kind"] in ("Role", "ClusterRole"):
+            yield from ((each, rule) for rule in each["rules"])
+
+
+def test_no_right_is_a_wildcard(found):
+    for _, rule in rules(found):
+        for words in rule.values():
+            assert words
+            assert not [word for word in words if "*" in word]
+
+
+def test_nobody_reads_a_secret_that_is_not_named_and_only_the_job_makes_any(found):
+    allowed = {
+        (each["metadata"]["name"], *rule["verbs"], *rule.get("resourceNames", ("any",)))
+        for each, rule in rules(found)
+        if "secrets" in rule["resources"]
+    }
+    assert allowed == {
+        ("agentworld-operator", "get", "update", "agentworld-webhook"),
+        ("agentworld-secrets", "create", "any"),
+    }
+
+
+def test_nobody_gives_rights_or_becomes_somebody_else(found):
+    for _, rule in rules(found):
+        assert not {*rule["verbs"]} & {"bind", "escalate", "impersonate", "deletecollection"}
+        assert not [each for each in rule["resources"] if each in ("roles", "rolebindings")]
+        assert not [each for each in rule["resources"] if each.endswith(("/exec", "/token"))]
+
+
+def test_of_the_cluster_it_reads_two_things(found):
+    told = [
+        (rule["resources"], rule.get("resourceNames"), rule["verbs"])
+        for each, rule in rules(found)
+        if each["kind"] == "ClusterRole"
+    ]
+    assert told == [
+        (["validatingwebhookconfigurations"], ["agentworld-worlds"], ["get", "update"]),
+        (["tokenreviews"], None, ["create"]),
+    ]
+
+
+def test_every_binding_is_of_a_role_and_an_account_of_the_chart(found):
+    there = {(each["kind"], each["metadata"]["name"]) for each in found}
+    bindings = [each for each in found if each["kind"].endswith("RoleBinding")]
+    assert len(bindings) == len([each for each in found if each["kind"].endswith("Role")])
+    for each in bindings:
+        assert (each["roleRef"]["kind"], each["roleRef"]["name"]) in there
+        [account] = each["subjects"]
+        assert (account["kind"], account["name"]) in there
+        assert account["namespace"] == "worlds"
+
+
+def test_the_secrets_job_is_gone_before_anything_else_is_there(found):
+    hooks = {
+        each["kind"]: each["metadata"]["annotations"]
+        for each in found
+        if "helm.sh/hook" in each["metadata"].get("annotations", {})
+    }
+    assert hooks.keys() == {"Job", "Role", "RoleBinding", "ServiceAccount"}
+    for each in hooks.values():
+        assert each["helm.sh/hook"] == "pre-install,pre-upgrade"
+        assert each["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded"
+    weights = {kind: int(each.get("helm.sh/hook-weight", 0)) for kind, each in hooks.items()}
+    assert weights.pop("Job") > max(weights.values())
+
+
+def test_every_image_has_a_version_and_none_is_latest(found):
+    for image in images(found):
+        assert re.fullmatch(r"[a-z0-9./-]+(:[0-9][0-9.]*|@sha256:[0-9a-f]{64})", image), image
+
+
+def test_an_airgapped_cluster_asks_its_mirror_alone_and_by_digests():
+    found = list(images(make_chart.objects(AIRGAP)))
+    assert {re.split("[/@]", image)[-2] for image in found} == {"control", "train", "postgres"}
+    for image in found:
+        assert image.startswith(MIRROR)
+        assert "@sha256:" in image
+
+
+def test_another_registry_moves_every_image_of_ours():
+    found = set(images(make_chart.objects({"images": {"registry": "elsewhere.example:5000/x"}})))
+    found -= {"docker.io/library/postgres:17"}
+    assert found == {f"elsewhere.example:5000/x/{name}:0.1.0" for name in ("control", "train")}
+
+
+def test_a_digest_wins_over_a_tag():
+    digest = f"sha256:{'2' * 64}"
+    given = {"images": {"control": {"tag": "9", "digest": digest}, "train": {"tag": "9"}}}
+    found = set(images(make_chart.objects(given)))
+    assert f"ghcr.io/agentworld/control@{digest}" in found
+    assert "ghcr.io/agentworld/train:9" in found
+    assert not [image for image in found if "control:" in image]

@@ -1,0 +1,118 @@
+"""What a team may give as values, and what it hears of one that is wrong."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+from helm_python.chart import lint
+from helm_python.errors import HelmRenderError, HelmValuesError
+
+import make_chart
+from agentworld.access.directory import Directory
+from make_chart import CHART, EVERYTHING, ROOT, VALUES
+
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+TEXT = (CHART / "values.yaml").read_text()
+_INFO = 1
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_helm_has_nothing_to_say_against_the_chart(values):
+    told = lint(CHART, values, strict=True, namespace="worlds")
+    assert told["errors"] == []
+    assert {each["error"] for each in told["messages"]} == {"icon is recommended"}
+    assert {each["severity"] for each in told["messages"]} == {_INFO}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"operator": {"replica": 3}}, "'/operator': additional properties 'replica'"),
+        ({"database": {"enabled": False}}, "'/database': additional properties 'enabled'"),
+        ({"postgresql": {}}, "'': additional properties 'postgresql'"),
+        ({"operator": {"replicas": 0}}, "'/operator/replicas': minimum: got 0, want 1"),
+        ({"service": {"idleSeconds": 0}}, "'/service/idleSeconds': exclusiveMinimum"),
+        ({"service": {"replicas": "2"}}, "'/service/replicas': got string, want integer"),
+        ({"service": {"type": "Ingress"}}, "'/service/type': value must be one of"),
+        ({"images": {"pullPolicy": "Sometimes"}}, "'/images/pullPolicy': value must be one of"),
+        ({"images": {"registry": ""}}, "'/images/registry': '' does not match"),
+        ({"images": {"control": {"digest": "sha256:12"}}}, "'/images/control/digest'"),
+        ({"images": {"postgres": {"tag": 17}}}, "'/images/postgres/tag': got number, want string"),
+        ({"stores": {"claim": {"enabled": False}}}, "'/stores/objectsUrl': '/stores/objects'"),
+        ({"stores": {"claim": {"size": "a lot"}}}, "'/stores/claim/size': 'a lot' does not match"),
+        ({"access": {"tenants": {"a": {"key": {}}}}}, "'/access/tenants/a': additional properties"),
+        ({"access": {"tenants": {"Team A": {}}}}, "additional properties 'Team A'"),
+        ({"mlflow": {"resources": {"limit": {}}}}, "'/mlflow/resources': additional properties"),
+    ],
+    ids=json.dumps,
+)
+def test_a_wrong_value_is_refused_by_its_name(values, said):
+    with pytest.raises(HelmValuesError, match=re.escape(said)):
+        make_chart.files(values)
+
+
+def test_metrics_are_scraped_by_whom_is_named():
+    with pytest.raises(
+        HelmRenderError, match=r"monitoring\.existingSecret is empty; name a Secret"
+    ):
+        make_chart.files({"monitoring": {"serviceMonitor": {"enabled": True}}})
+
+
+def test_a_chart_that_has_this_one_in_it_may_hand_values_to_all():
+    make_chart.files({"global": {"anything": 1}})
+
+
+def properties(node, path=""):
+    """Each value that a schema knows, with what it says of it."""
+    for name, each in node.get("properties", {}).items():
+        yield f"{path}{name}", each
+        yield from properties(each, f"{path}{name}.")
+
+
+def values_of(node, path=""):
+    for name, each in node.items() if isinstance(node, dict) else ():
+        yield f"{path}{name}", each
+        yield from values_of(each, f"{path}{name}.")
+
+
+def test_every_value_has_its_place_in_the_schema_and_the_schema_knows_no_other():
+    known = dict(properties(SCHEMA))
+    free = [path for path, each in known.items() if "additionalProperties" in each]
+    there = {path for path, _ in values_of(yaml.safe_load(TEXT))}
+    inside = {path for path in there if any(path.startswith(f"{each}.") for each in free)}
+    assert there - inside <= known.keys()
+    more = {path.rpartition(".")[2] for path in known.keys() - there}
+    assert more == {"global"}
+
+
+def test_every_comment_is_a_description():
+    told = [each["description"] for _, each in properties(SCHEMA) if "description" in each]
+    assert told == re.findall(r"# -- (.*)", TEXT)
+
+
+def test_nothing_unknown_is_taken_but_where_a_team_names_things():
+    free = {
+        path.rpartition(".")[2]
+        for path, each in properties(SCHEMA)
+        if each["type" if "type" in each else "allOf"] == "object"
+        and each.get("additionalProperties", True) is not False
+    }
+    assert free == {"global", "labels", "limits", "nodeSelector", "requests"}
+
+
+def test_who_may_come_is_what_the_service_reads():
+    told = make_chart.only(make_chart.objects(EVERYTHING), "ConfigMap", "agentworld-access")
+    tenants = Directory.model_validate(yaml.safe_load(told["data"]["access.yaml"])).tenants
+    assert tenants["team-a"].limits.open_episodes == 256
+    assert tenants["agentworld"].service_accounts == {"worlds/agentworld-operator": {"operator"}}
+
+
+@pytest.mark.slow
+def test_the_schema_is_what_the_values_make():
+    written = subprocess.run(
+        [sys.executable, ROOT / "tools/values_schema.py", CHART], capture_output=True, check=True
+    ).stdout
+    assert written == (CHART / "values.schema.json").read_bytes()
