@@ -12,6 +12,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
+import make_chart
 from agentworld.errors import ClusterError
 from agentworld.records.base import Digest
 from agentworld_operator.cluster import Cluster
@@ -28,48 +29,14 @@ MERGE = "application/merge-patch+json"
 # The tests' server is older than what the operator is made for.
 OLDER_BUDGETS = PLACES["PodDisruptionBudget"]._replace(api_version="policy/v1beta1")
 
-# What the operator may, and no more.
-RULES = [
-    {"apiGroups": ["agentworld.dev"], "resources": ["simulators"], "verbs": ["get"]},
-    {
-        "apiGroups": ["agentworld.dev"],
-        "resources": ["simulators", "simulatoraliases"],
-        "verbs": ["list", "watch"],
-    },
-    {
-        "apiGroups": ["agentworld.dev"],
-        "resources": ["simulators/status", "simulatoraliases/status"],
-        "verbs": ["patch"],
-    },
-    {"apiGroups": ["agentworld.dev"], "resources": ["simulators/finalizers"], "verbs": ["update"]},
-    {
-        "apiGroups": ["", "apps", "policy"],
-        "resources": ["configmaps", "services", "deployments", "poddisruptionbudgets"],
-        "verbs": ["list", "watch", "create", "patch"],
-    },
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
-    {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
-    {
-        "apiGroups": ["coordination.k8s.io"],
-        "resources": ["leases"],
-        "verbs": ["get", "create", "update"],
-    },
-    {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "update"]},
-    {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
-]
-# What the service of its simulators may.
-SERVICE_RULES = [
-    {"apiGroups": ["agentworld.dev"], "resources": ["simulators"], "verbs": ["get", "list"]},
-    {"apiGroups": ["agentworld.dev"], "resources": ["simulatoraliases"], "verbs": ["get"]},
-]
-# Of what no namespace holds.
-CLUSTER_RULES = [
-    {
-        "apiGroups": ["admissionregistration.k8s.io"],
-        "resources": ["validatingwebhookconfigurations"],
-        "verbs": ["get", "update"],
-    },
-]
+# Where there are such of the chart's objects as say who may what.
+_RIGHTS = {
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+}
 
 
 class Service:
@@ -188,37 +155,22 @@ PLAIN_RULES = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
 
 
 def new_namespace(cluster: ControlPlane, *, plain: bool = False) -> Namespace:
-    """With the service accounts of the operator and of the service, and just their rights."""
+    """With the chart's service accounts and just their rights."""
     name = f"test-{secrets.token_hex(4)}"
     made = Namespace(cluster.client, name)
     made.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    operator = _account(made, "operator", PLAIN_RULES if plain else RULES)
-    _account(made, "service", SERVICE_RULES)
+    for each in make_chart.objects(namespace=name):
+        if each["kind"] in _RIGHTS:
+            if plain and each["kind"] == "Role":
+                each["rules"] = PLAIN_RULES
+            made.call("POST", _RIGHTS[each["kind"]].format(name), each)
     made.create({**typed("Secret"), "metadata": {"name": "agentworld-webhook"}})
-    metadata = {"metadata": {"name": name}}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-    made.call("POST", f"{_RIGHTS}/clusterroles", metadata | {"rules": CLUSTER_RULES})
-    bound = metadata | {"roleRef": role, "subjects": [operator]}
-    made.call("POST", f"{_RIGHTS}/clusterrolebindings", bound)
     return made
 
 
-_RIGHTS = "/apis/rbac.authorization.k8s.io/v1"
-
-
-def _account(made: Namespace, name: str, rules: list[Object]) -> Object:
-    """A service account that may do this; as who is bound to a role."""
-    rights, metadata = f"{_RIGHTS}/namespaces/{made.namespace}", {"metadata": {"name": name}}
-    account = {"kind": "ServiceAccount", "name": name, "namespace": made.namespace}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
-    made.call("POST", f"/api/v1/namespaces/{made.namespace}/serviceaccounts", metadata)
-    made.call("POST", f"{rights}/roles", metadata | {"rules": rules})
-    bound = metadata | {"roleRef": role, "subjects": [account]}
-    made.call("POST", f"{rights}/rolebindings", bound)
-    return account
-
-
-def kubeconfig(cluster: ControlPlane, namespace: Namespace, account: str = "operator") -> Path:
+def kubeconfig(
+    cluster: ControlPlane, namespace: Namespace, account: str = "agentworld-operator"
+) -> Path:
     """Of a service account."""
     path = f"/api/v1/namespaces/{namespace.namespace}/serviceaccounts/{account}/token"
     made = namespace.call("POST", path, {"spec": {"audiences": []}})

@@ -16,7 +16,6 @@ from agentworld_operator.first_secrets import certificates, database, keys
 from agentworld_operator.policy.certificates import decide
 from make_operator import kubeconfig
 
-RULES = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}]
 NAMES = ("agentworld-webhook.team-a.svc",)
 
 
@@ -51,11 +50,9 @@ def test_what_is_there_stays_and_what_is_not_is_made(kubernetes, namespace):
 
 def made(kubernetes, namespace):
     """What it says; it may create Secrets and no more."""
-    path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace.namespace}/roles/operator"
-    namespace.call("PATCH", path, {"rules": RULES})
     told = {
         "AGENTWORLD_NAMESPACE": namespace.namespace,
-        "AGENTWORLD_KUBECONFIG": str(kubeconfig(kubernetes, namespace)),
+        "AGENTWORLD_KUBECONFIG": str(kubeconfig(kubernetes, namespace, "agentworld-secrets")),
         "AGENTWORLD_KEYS_SECRET": "agentworld-keys",
         "AGENTWORLD_LABELS": '{"app.kubernetes.io/part-of": "agentworld"}',
     }

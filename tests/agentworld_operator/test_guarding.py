@@ -9,13 +9,14 @@ import httpx
 import pytest
 
 import make
+import make_chart
 import make_service
 from agentworld.engine.process import free_port
 from agentworld.errors import ClusterError
 from agentworld.records.run import RunClosing
 from agentworld.storage.objects import ObjectStore
 from agentworld_operator.policy.alias import FOUND
-from agentworld_operator.resources.places import PLACES, typed
+from agentworld_operator.resources.places import PLACES
 from make_simulator import alias, pinned_manifest, simulator
 from waiting import wait_for
 
@@ -34,6 +35,7 @@ class Guarded:
         self.folder, self.port = folder / "mounted", free_port()
         self.folder.mkdir()
         self.name = namespace.namespace
+        self.configuration = f"agentworld-{self.name}"
 
     def run(self, name="first", port=None, **settings):
         """An operator's replica."""
@@ -42,7 +44,7 @@ class Guarded:
             "webhook_port": port or self.port,
             "webhook_host": "127.0.0.1",
             "webhook_folder": self.folder,
-            "webhook_configuration": self.name,
+            "webhook_configuration": self.configuration,
             "webhook_names": '["127.0.0.1"]',
             "webhook_certify_seconds": 0.3,
             "webhook_settle_seconds": 1,
@@ -104,33 +106,14 @@ class Guarded:
                 return told.getpeercert(True)
 
 
-def configuration(name, port):
-    """Nothing moves past an operator that is gone, and nothing is kept by one."""
-    webhooks = [
-        webhook("move.agentworld.dev", ["CREATE", "UPDATE"], "Fail", name, port),
-        webhook("delete.agentworld.dev", ["DELETE"], "Ignore", name, port),
-    ]
-    kind = typed("ValidatingWebhookConfiguration")
-    return {**kind, "metadata": {"name": name}, "webhooks": webhooks}
-
-
-def webhook(name, operations, policy, namespace, port):
-    rule = {
-        "apiGroups": ["agentworld.dev"],
-        "apiVersions": ["v1alpha1"],
-        "operations": operations,
-        "resources": ["simulators", "simulatoraliases"],
-    }
-    return {
-        "name": name,
-        "clientConfig": {"url": f"https://127.0.0.1:{port}/admit"},
-        "rules": [rule],
-        "namespaceSelector": {"matchLabels": {"guarded": namespace}},
-        "failurePolicy": policy,
-        "sideEffects": "NoneOnDryRun",
-        "admissionReviewVersions": ["v1"],
-        "timeoutSeconds": 10,
-    }
+def configuration(namespace, port):
+    """The chart's own, but for where it asks and whom it guards."""
+    found = make_chart.objects(namespace=namespace)
+    made = make_chart.only(found, "ValidatingWebhookConfiguration")
+    for webhook in made["webhooks"]:
+        webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}/admit"}
+        webhook["namespaceSelector"] = {"matchLabels": {"guarded": namespace}}
+    return made
 
 
 @pytest.fixture
@@ -145,7 +128,7 @@ def guarded(namespace, start, world, tmp_path):
     with ExitStack() as ending:
         url = ending.enter_context(make_service.listening(world.app))
         yield Guarded(namespace, start, tmp_path, url)
-        namespace.delete("ValidatingWebhookConfiguration", namespace.namespace)
+        namespace.delete("ValidatingWebhookConfiguration", f"agentworld-{namespace.namespace}")
 
 
 @pytest.fixture

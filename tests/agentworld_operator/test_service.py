@@ -41,7 +41,7 @@ def served(kubernetes, namespace, tmp_path):
     ensure_secret(tmp_path / "keys" / RUN_TOKENS)
     told = {
         "namespace": namespace.namespace,
-        "kubeconfig": kubeconfig(kubernetes, namespace, "service"),
+        "kubeconfig": kubeconfig(kubernetes, namespace, "agentworld-service"),
         "ledger_url": f"sqlite:///{tmp_path / 'ledger.db'}",
         "objects_url": tmp_path / "objects",
         "checkpoints_url": tmp_path / "checkpoints",

@@ -94,7 +94,7 @@ def num_requests(cluster: ControlPlane, namespace: Namespace, *, writes_only: bo
 
     Watches are counted as one request each.
     """
-    account = f"system:serviceaccount:{namespace.namespace}:operator"
+    account = f"system:serviceaccount:{namespace.namespace}:agentworld-operator"
     asked = map(json.loads, (cluster.folder / "audit.log").read_text().splitlines())
     return sum(
         said["objectRef"]["resource"] != "leases"
