@@ -17,7 +17,7 @@ from agentworld.errors import ClusterError
 from agentworld.records.base import Digest
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.resources.crd import crd
-from agentworld_operator.resources.places import PLACES, typed
+from agentworld_operator.resources.places import PLACES, Place, typed
 from agentworld_operator.resources.write import KINDS
 from control_plane import ControlPlane
 from waiting import wait_for
@@ -29,14 +29,15 @@ MERGE = "application/merge-patch+json"
 # The tests' server is older than what the operator is made for.
 OLDER_BUDGETS = PLACES["PodDisruptionBudget"]._replace(api_version="policy/v1beta1")
 
-# Where there are such of the chart's objects as say who may what.
-_RIGHTS = {
-    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
-    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
-    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
-    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+_RBAC = "rbac.authorization.k8s.io/v1"
+RIGHTS = {
+    "ServiceAccount": Place("v1", "serviceaccounts"),
+    "Role": Place(_RBAC, "roles"),
+    "RoleBinding": Place(_RBAC, "rolebindings"),
+    "ClusterRole": Place(_RBAC, "clusterroles", namespaced=False),
+    "ClusterRoleBinding": Place(_RBAC, "clusterrolebindings", namespaced=False),
 }
+"""Where there are such objects of the chart as say who may what."""
 
 
 class Service:
@@ -160,10 +161,10 @@ def new_namespace(cluster: ControlPlane, *, plain: bool = False) -> Namespace:
     made = Namespace(cluster.client, name)
     made.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     for each in make_chart.objects(namespace=name):
-        if each["kind"] in _RIGHTS:
+        if each["kind"] in RIGHTS:
             if plain and each["kind"] == "Role":
                 each["rules"] = PLAIN_RULES
-            made.call("POST", _RIGHTS[each["kind"]].format(name), each)
+            made.call("POST", RIGHTS[each["kind"]].path(name), each)
     made.create({**typed("Secret"), "metadata": {"name": "agentworld-webhook"}})
     return made
 

@@ -1,0 +1,50 @@
+"""Releases of the chart, each in a namespace of its own."""
+
+import secrets
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import control_plane
+import helm_release
+from helm_release import Release
+from make_operator import Namespace
+
+
+@pytest.fixture(scope="session")
+def charts(tmp_path_factory):
+    """The previous one and this one, for the tests' server."""
+    folder = tmp_path_factory.mktemp("charts")
+    chart = helm_release.older_chart(folder)
+    return helm_release.previous_chart(folder, chart), chart
+
+
+@pytest.fixture(scope="session")
+def empty_cluster(tmp_path_factory):
+    """Of these tests alone: what they install no namespace holds."""
+    folder = tmp_path_factory.mktemp("releases")
+    with control_plane.running(folder) as cluster, helm_release.jobs_run(cluster):
+        yield cluster
+
+
+@pytest.fixture
+def new_release(empty_cluster, charts) -> Iterator[Callable[[], Release]]:
+    """Makes a namespace for one, and takes away what it left that no namespace holds."""
+    made = []
+
+    def new() -> Release:
+        name = f"team-{secrets.token_hex(4)}"
+        namespace = Namespace(empty_cluster.client, name)
+        namespace.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        made.append(Release(empty_cluster, namespace, charts))
+        return made[-1]
+
+    yield new
+    for release in made:
+        if release.exists():
+            release.uninstall()
+
+
+@pytest.fixture
+def release(new_release) -> Release:
+    return new_release()

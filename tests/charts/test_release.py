@@ -1,0 +1,245 @@
+"""The life of a release on a real API server, from its install to its namespace's end."""
+
+import base64
+import time
+
+import httpx
+import pytest
+import yaml
+from helm_python.errors import HelmReleaseError
+
+import make_chart
+from agentworld.errors import ClusterError
+from agentworld.evidence.keys import SIGNER
+from agentworld_operator.resources.write import KINDS
+from helm_release import PLACES
+from make_simulator import alias, simulator
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+BOUND = 60.0
+SECRETS = ("agentworld-database", "agentworld-keys", "agentworld-webhook")
+
+
+def made_by(release):
+    """Kind and name of all that the chart makes and that stays while it is installed."""
+    for each in make_chart.objects({}, namespace=release.namespace.namespace):
+        if "helm.sh/hook" not in each["metadata"].get("annotations", {}):
+            yield each["kind"], each["metadata"]["name"]
+
+
+def names(release):
+    return {each for each in made_by(release) if release.get(*each)}
+
+
+def webhook(release):
+    return "ValidatingWebhookConfiguration", f"agentworld-{release.namespace.namespace}"
+
+
+def used(release):
+    """Simulators and a name for one, made before anybody is asked about them."""
+    wait_for(lambda: all(defined(release, kind) for kind in KINDS))
+    for made in (simulator("one"), simulator("two"), alias("one")):
+        release.namespace.create(made)
+    release.guard()
+    return world(release)
+
+
+def defined(release, kind):
+    found = release.get("CustomResourceDefinition", f"{kind.plural}.agentworld.dev")
+    told = (found or {}).get("status", {}).get("conditions", ())
+    return ("Established", "True") in {(each["type"], each["status"]) for each in told}
+
+
+def world(release):
+    """What Simulators and names are, whoever wrote to them."""
+    found = [each for kind in KINDS for each in release.namespace.all(kind.kind).objects]
+    assert len(found) == 3
+    return [
+        (each["metadata"]["name"], each["metadata"]["uid"], each["metadata"]["generation"])
+        for each in found
+    ]
+
+
+def kept_secrets(release):
+    """As they are, whole."""
+    found = [release.namespace.get("Secret", name) for name in SECRETS]
+    assert all(found)
+    return found
+
+
+def image(release, name="service"):
+    found = release.get("Deployment", f"agentworld-{name}")
+    return found["spec"]["template"]["spec"]["containers"][0]["image"]
+
+
+def rules(release):
+    return release.get("Role", "agentworld-operator")["rules"]
+
+
+def test_an_install_makes_everything_and_tells_where_to_ask(release):
+    told = release.install()
+    assert told["status"] == "deployed"
+    host = f"agentworld-service.{release.namespace.namespace}.svc"
+    assert f"http://{host}:8000" in told["notes"]
+    assert names(release) == set(made_by(release))
+    wait_for(lambda: all(defined(release, kind) for kind in KINDS))
+    keys = release.namespace.get("Secret", "agentworld-keys")
+    assert b"PRIVATE KEY" in base64.b64decode(keys["data"][SIGNER])
+    for kind in ("Job", "ServiceAccount", "Role", "RoleBinding"):
+        assert release.get(kind, "agentworld-secrets") is None
+
+
+def test_two_namespaces_have_one_each_and_the_end_of_one_is_not_the_others(new_release):
+    first, second = new_release(), new_release()
+    first.install()
+    second.install()
+    there = names(second)
+    assert there == set(made_by(second))
+    first.uninstall()
+    assert names(second) == there
+    assert second.upgrade()["status"] == "deployed"
+
+
+def test_an_upgrade_changes_what_is_ours_and_nothing_that_a_team_made(release):
+    release.install(previous=True)
+    assert image(release).endswith("control:0.0.9")
+    before, secrets, fewer = used(release), kept_secrets(release), rules(release)
+    told_whom = believes(release, secrets[-1]["data"]["ca.crt"])
+    release.upgrade()
+    assert image(release).endswith("control:0.1.0")
+    assert len(rules(release)) == len(fewer) + 1
+    assert world(release) == before
+    assert kept_secrets(release) == secrets
+    assert bundles(release) == told_whom
+    assert release.history() == [("0.0.9", "superseded"), ("0.1.0", "deployed")]
+
+
+def believes(release, bundle):
+    """Writes to the webhooks whom the API server is to believe, as the operator does."""
+    found = release.namespace.get(*webhook(release))
+    for each in found["webhooks"]:
+        each["clientConfig"]["caBundle"] = bundle
+    release.namespace.replace(found)
+    assert bundles(release) == [bundle, bundle]
+    return bundles(release)
+
+
+def bundles(release):
+    found = release.namespace.get(*webhook(release))
+    return [each["clientConfig"].get("caBundle") for each in found["webhooks"]]
+
+
+def test_a_rollback_brings_back_what_was(release):
+    release.install(previous=True)
+    before, secrets, fewer = used(release), kept_secrets(release), rules(release)
+    release.upgrade()
+    release.roll_back()
+    assert (image(release), rules(release)) == ("ghcr.io/agentworld/control:0.0.9", fewer)
+    assert world(release) == before
+    assert kept_secrets(release) == secrets
+    assert release.history()[-1] == ("0.0.9", "deployed")
+
+
+def test_values_that_are_wrong_change_nothing(release):
+    release.install()
+    before, secrets, there = used(release), kept_secrets(release), versions(release)
+    with pytest.raises(HelmReleaseError, match="'/operator/replicas': minimum"):
+        release.upgrade(operator={"replicas": 0})
+    with pytest.raises(HelmReleaseError, match=r"monitoring\.existingSecret is empty"):
+        release.upgrade(monitoring={"serviceMonitor": {"enabled": True}})
+    assert (world(release), kept_secrets(release)) == (before, secrets)
+    assert versions(release) == there
+    assert release.history() == [("0.1.0", "deployed")]
+
+
+def versions(release):
+    """Of what is asked of each object; its status is somebody else's."""
+    found = [release.get(*each)["metadata"] for each in made_by(release)]
+    return [each.get("generation", each["resourceVersion"]) for each in found]
+
+
+def test_a_right_that_somebody_widened_stops_the_next_upgrade(release):
+    release.install()
+    path = PLACES["Role"].path(release.namespace.namespace, "agentworld-operator")
+    wider = [*rules(release), {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}]
+    release.namespace.call("PATCH", path, {"rules": wider})
+    with pytest.raises(HelmReleaseError, match=r"agentworld-operator .* conflict with .*\.rules"):
+        release.upgrade()
+
+
+def test_an_uninstall_leaves_what_cannot_be_made_again(release):
+    release.install()
+    before, secrets = used(release), kept_secrets(release)
+    began = time.monotonic()
+    release.uninstall()
+    assert time.monotonic() - began < BOUND
+    claims = {(kind, name) for kind, name in made_by(release) if kind == "PersistentVolumeClaim"}
+    wait_for(lambda: names(release) == claims)
+    assert len(claims) == 2
+    assert world(release) == before
+    assert kept_secrets(release) == secrets
+
+
+def test_what_was_uninstalled_is_installed_again_over_what_it_left(release):
+    release.install()
+    before, secrets = used(release), kept_secrets(release)
+    release.uninstall()
+    release.install()
+    assert names(release) == set(made_by(release))
+    assert world(release) == before
+    assert kept_secrets(release) == secrets
+
+
+@pytest.mark.parametrize("uninstalled", [True, False], ids=["uninstalled", "installed"])
+def test_a_namespace_with_simulators_goes_though_nobody_answers_for_them(release, uninstalled):
+    release.install()
+    used(release)
+    if uninstalled:
+        release.uninstall()
+    namespace = release.namespace
+    namespace.delete("Namespace", namespace.namespace)
+    wait_for(lambda: namespace.get("Namespace", namespace.namespace) is None, BOUND)
+
+
+def test_without_an_operator_no_name_moves_and_a_simulator_may_go(release):
+    release.install()
+    used(release)
+    with pytest.raises(ClusterError, match=r"move\.agentworld\.dev"):
+        release.namespace.patch("SimulatorAlias", "stable", {"spec": {"simulator": "two"}})
+    release.namespace.delete("Simulator", "two")
+
+
+def test_definitions_are_upgraded_apart(release):
+    """As the notes say: kubectl apply --server-side --force-conflicts."""
+    release.install()
+    before = used(release)
+    for path in sorted((release.charts[1] / "crds").iterdir()):
+        made = yaml.safe_load(path.read_text())
+        [version] = made["spec"]["versions"]
+        told = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        told["note"] = {"type": "string"}
+        applied = apply(release.cluster, made, force=False)
+        assert applied.status_code == httpx.codes.CONFLICT
+        assert ".spec.versions" in applied.text  # which Helm wrote
+        assert apply(release.cluster, made, force=True).status_code == httpx.codes.OK
+    assert world(release) == before
+    release.upgrade()
+    assert "note" in str(release.get("CustomResourceDefinition", "simulators.agentworld.dev"))
+
+
+def apply(cluster, made, force):
+    """As kubectl does it."""
+    places = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    return httpx.patch(
+        f"{cluster.url}{places}/{made['metadata']['name']}",
+        params={"fieldManager": "kubectl", "force": force},
+        headers={
+            "authorization": f"Bearer {cluster.token}",
+            "content-type": "application/apply-patch+yaml",
+        },
+        content=yaml.safe_dump(made),
+        verify=str(cluster.certificate),
+        trust_env=False,
+    )
