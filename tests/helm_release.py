@@ -48,10 +48,10 @@ def older_chart(folder: Path) -> Path:
     """A copy that the tests' server takes."""
     copied = folder / "chart"
     shutil.copytree(make_chart.CHART, copied)
-    _change(copied / "Chart.yaml", ">=1.30.0-0", ">=1.20.0-0")
+    changed(copied / "Chart.yaml", ">=1.30.0-0", ">=1.20.0-0")
     for name in ("operator", "service"):
         budgets = copied / f"templates/{name}/deployment.yaml"
-        _change(budgets, "apiVersion: policy/v1\n", "apiVersion: policy/v1beta1\n")
+        changed(budgets, "apiVersion: policy/v1\n", "apiVersion: policy/v1beta1\n")
     for path in (copied / "crds").iterdir():
         path.write_text(yaml.safe_dump(_without_cel(yaml.safe_load(path.read_text()))))
     return copied
@@ -62,13 +62,14 @@ def previous_chart(folder: Path, chart: Path) -> Path:
     copied = folder / "previous"
     shutil.copytree(chart, copied)
     release = yaml.safe_load((chart / "Chart.yaml").read_text())["version"]
-    _change(copied / "Chart.yaml", f"ersion: {release}\n", "ersion: 0.0.9\n")
+    changed(copied / "Chart.yaml", f"ersion: {release}\n", "ersion: 0.0.9\n")
     events = '  - apiGroups: [""]\n    resources: [events]\n    verbs: [create]\n'
-    _change(copied / "templates/operator/rights.yaml", events, "")
+    changed(copied / "templates/operator/rights.yaml", events, "")
     return copied
 
 
-def _change(path: Path, old: str, new: str) -> None:
+def changed(path: Path, old: str, new: str) -> None:
+    """Another word in a chart's file; fails where there is none to exchange."""
     text = path.read_text()
     assert old in text, f"{path} has not got {old!r}"
     path.write_text(text.replace(old, new))

@@ -99,7 +99,7 @@ def installed(cluster: Cluster, folder: Path) -> Iterator[Release]:
     for claim in ("agentworld-stores", "data-agentworld-database-0", "agentworld-mlflow"):
         _volume(core, folder, claim)
     with config(cluster) as helm:
-        chart = older_chart.older(folder, "0.0.9")
+        chart = older_chart.older(folder / "before", "0.0.9")
         helm.install(chart, NAME, values(), timeout=int(_SECONDS), wait="watcher")
     address = core.read_namespaced_service(f"{NAME}-service", NAMESPACE).spec.cluster_ip
     with cluster.reached(address, 8000) as host:

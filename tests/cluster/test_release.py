@@ -139,7 +139,7 @@ def test_agents_play_on_while_a_node_is_drained(release, agents):
 def test_agents_play_on_while_the_release_is_upgraded(release, agents):
     engines = release.pods("engine")
     with release.helm() as helm:
-        chart = older_chart.older(release.folder)
+        chart = older_chart.older(release.folder / "now")
         changed = values(operator=values()["operator"] | {"leaseSeconds": 5})
         changed["service"] = changed["service"] | {"idleSeconds": 3000}
         helm.upgrade(chart, NAME, changed, timeout=int(SECONDS), wait="watcher")
