@@ -30,12 +30,12 @@ COPY constraints.txt ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     --mount=type=cache,target=/root/.cache/pip \
     /build/bin/pip install -q -c constraints.txt hatchling
-COPY pyproject.toml constraints-test.txt constraints-vllm.txt ./
-COPY tools/requirements.py tools/install_pinned.py tools/
+COPY constraints-test.txt constraints-vllm.txt ./
+COPY tools/install_pinned.py tools/
 
 # Of our own files a layer apart: a new version is a megabyte to pull, and not all that it uses.
 FROM build AS ours
-COPY README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE ./
 COPY platform platform
 COPY operators operators
 COPY pipelines pipelines
@@ -43,7 +43,11 @@ RUN /build/bin/pip wheel -q --no-build-isolation --no-deps -w /wheel . \
     && /build/bin/pip --python /opt/agentworld/bin/python install -q \
         --no-deps --no-index /wheel/*.whl
 
-FROM build AS control-packages
+FROM build AS with-project
+COPY pyproject.toml ./
+COPY tools/requirements.py tools/
+
+FROM with-project AS control-packages
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     --mount=type=cache,target=/root/.cache/pip \
     /build/bin/python tools/requirements.py postgres >requirements.txt \
@@ -57,7 +61,7 @@ COPY --from=control-packages /opt/agentworld /opt/agentworld
 COPY --from=ours /opt/agentworld /opt/agentworld
 ENTRYPOINT ["agentworld"]
 
-FROM build AS train-packages
+FROM with-project AS train-packages
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     --mount=type=cache,target=/root/.cache/pip \
     /build/bin/python tools/requirements.py postgres train >requirements.txt \

@@ -23,8 +23,11 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld/images"
 _BASE_PACKAGES = "python3,python3-venv"
-_PACKAGES = ("Dockerfile", ".dockerignore", "pyproject.toml", "constraints*.txt", "tools/*.py")
-_OURS = ("LICENSE", "README.md", "platform/**/*", "operators/**/*", "pipelines/**/*")
+_PACKAGES = ("Dockerfile", ".dockerignore", "constraints*.txt", "tools/install_pinned.py")
+_OURS = (
+    *("pyproject.toml", "tools/requirements.py", "LICENSE", "README.md"),
+    *("platform/**/*", "operators/**/*", "pipelines/**/*"),
+)
 _MADE_OF = {
     "control": (*_PACKAGES, *_OURS),
     "train": (*_PACKAGES, *_OURS),
