@@ -105,7 +105,7 @@ bench-simulator: setup-test peers ## the simulator's core against its targets
 bench-wires: setup-test peers ## each wire over the core, and a storm of slow and rude clients
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_wires $(PARTS)
 
-bench-operator: cluster setup-test ## the operator before a real API server against its targets
+bench-operator: cluster containers setup-test ## the operator before a real API server against its targets
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_operator $(PARTS)
 
 faults-simulator: database setup-test ## thousands of faults over the simulator, and a judge; SEED=text

@@ -1,0 +1,97 @@
+"""From a Simulator that is created to one that answers, by phase, on the tests' own nodes.
+
+The model is tiny, so that what is measured is what every start costs besides its weights' bytes.
+"""
+
+import re
+import tempfile
+import time
+from datetime import datetime
+from pathlib import Path
+
+from kubernetes.client import V1Pod
+
+import make_model
+from agentworld.engine.names import engine_name
+from benchmarks.figures import percentile
+from make_release import NAMESPACE, Release, claimed_weights, installed, manifest, simulator
+from nodes import running
+from waiting import wait_for
+
+_STARTS = 3
+_SECONDS = 300.0
+_CHECKED = re.compile(r"checked in ([\d.]+) s")
+_LOADED = re.compile(r"Loading weights took ([\d.]+) seconds")
+_COMPILED = re.compile(r"init engine \(.*?\) took ([\d.]+) s")
+
+Phases = dict[str, float]
+
+
+def cold_starts(folder: Path) -> dict[str, object]:
+    """The median of each phase, in seconds."""
+    with tempfile.TemporaryDirectory() as made, running(folder) as cluster:
+        model = make_model.tiny_model(Path(made))
+        with installed(cluster, folder) as release:
+            claimed_weights(release, model)
+            starts = [_cold_start(release, model, f"cold-{each}") for each in range(_STARTS)]
+    phases = {
+        name: round(percentile(sorted(start[name] for start in starts), 0.5), 2)
+        for name in starts[0]
+    }
+    load = phases["engine"]
+    return {
+        "cold_start_seconds": phases,
+        "verify_of_load": round(phases["verify"] / load, 4),
+    }
+
+
+def _cold_start(release: Release, model: Path, name: str) -> Phases:
+    pinned = manifest(model, name)
+    began = time.time()
+    release.namespace.create(simulator(name, pinned))
+    wait_for(
+        lambda: release.namespace.conditions(name).get("Ready") == ("True", "Serving"), _SECONDS
+    )
+    ended = time.time()
+    selector = f"agentworld.dev/simulator={engine_name(pinned.digest).removeprefix('engine-')}"
+    [pod] = release.core.list_namespaced_pod(NAMESPACE, label_selector=selector).items
+    phases = _phases(release, pod, began, ended)
+    release.namespace.delete("Simulator", name)
+    wait_for(
+        lambda: not release.core.list_namespaced_pod(NAMESPACE, label_selector=selector).items,
+        _SECONDS,
+    )
+    return phases
+
+
+def _phases(release: Release, pod: V1Pod, began: float, ended: float) -> Phases:
+    """`verify` and what is within `engine` are as the programs tell; the rest is by whole seconds,
+    as Kubernetes tells.
+    """
+    [verifier], [engine] = pod.status.init_container_statuses, pod.status.container_statuses
+    checking, started = verifier.state.terminated, engine.state.running.started_at
+    told = _log(release, pod, "engine")
+    return {
+        "pod": (checking.started_at.timestamp() - began),
+        "verifier": _seconds(checking.started_at, checking.finished_at),
+        "verify": _found(_CHECKED, _log(release, pod, "verify")),
+        "engine": ended - started.timestamp(),
+        "load": _found(_LOADED, told),
+        "compile": _found(_COMPILED, told),
+        "all": ended - began,
+    }
+
+
+def _seconds(began: datetime, ended: datetime) -> float:
+    return (ended - began).total_seconds()
+
+
+def _log(release: Release, pod: V1Pod, container: str) -> str:
+    name = pod.metadata.name
+    return str(release.core.read_namespaced_pod_log(name, NAMESPACE, container=container))
+
+
+def _found(pattern: re.Pattern[str], text: str) -> float:
+    found = pattern.search(text)
+    assert found, f"the log does not tell of {pattern.pattern!r}: {text[-2000:]}"
+    return float(found[1])
