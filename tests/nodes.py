@@ -9,6 +9,7 @@ is removed by the next.
 import fcntl
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -191,7 +192,14 @@ def _relay(folder: Path, pid: int, address: str, port: int, own_port: int) -> It
     words = [str(_TOOLS / "relay.py"), str(pid), address, str(port), str(own_port)]
     command = [sys.executable, *words]
     with process_running("relay", command, {}, own_port, folder / "relay.log"):
+        wait_for(lambda: _is_heard(own_port))
         yield
+
+
+def _is_heard(port: int) -> bool:
+    with suppress(OSError), socket.create_connection((LOOPBACK, port)):
+        return True
+    return False
 
 
 @contextmanager
