@@ -87,9 +87,9 @@ test: browser database cluster containers setup-test peers monitor check ## ever
 	$(PYTHON) -m pytest
 
 test-cluster: export OMP_NUM_THREADS := 1
-test-cluster: cluster containers setup-test ## the part that needs a Kubernetes; as root, for its nodes
+test-cluster: cluster containers setup-test monitor ## the part that needs a Kubernetes; as root, for its nodes
 	$(PYTHON) -m pytest tests/test_control_plane.py tests/test_images.py tests/cluster \
-		tests/agentworld_operator
+		tests/agentworld_operator tests/charts
 
 test-cel: extensions setup-test ## the custom resources on a Kubernetes of today; no part of `make test`
 	$(PYTHON) -m pytest tests/cel

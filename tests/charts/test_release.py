@@ -1,6 +1,7 @@
 """The life of a release on a real API server, from its install to its namespace's end."""
 
 import base64
+import re
 import time
 
 import httpx
@@ -11,6 +12,7 @@ from helm_python.errors import HelmReleaseError
 import make_chart
 from agentworld.errors import ClusterError
 from agentworld.evidence.keys import SIGNER
+from agentworld_operator.policy.drift import is_as_built
 from agentworld_operator.resources.write import KINDS
 from helm_release import PLACES
 from make_simulator import alias, simulator
@@ -19,6 +21,7 @@ from waiting import wait_for
 pytestmark = pytest.mark.slow
 
 BOUND = 60.0
+GUIDE = make_chart.ROOT / "docs/guides/kubernetes.md"
 SECRETS = ("agentworld-database", "agentworld-keys", "agentworld-webhook")
 
 
@@ -201,6 +204,18 @@ def test_a_namespace_with_simulators_goes_though_nobody_answers_for_them(release
     namespace = release.namespace
     namespace.delete("Namespace", namespace.namespace)
     wait_for(lambda: namespace.get("Namespace", namespace.namespace) is None, BOUND)
+
+
+def test_an_api_server_takes_what_the_guide_shows_and_drops_nothing(release):
+    release.install()
+    wait_for(lambda: all(defined(release, kind) for kind in KINDS))
+    blocks = re.findall(r"^```yaml\n(apiVersion.*?)^```", GUIDE.read_text(), re.M | re.S)
+    for made in map(yaml.safe_load, blocks):
+        metadata = {"name": made["metadata"]["name"]}
+        release.namespace.create({**made, "metadata": metadata})
+        found = release.namespace.get(made["kind"], metadata["name"])
+        assert is_as_built({"spec": made["spec"]}, found)
+    assert len(blocks) == len(KINDS)
 
 
 def test_without_an_operator_no_name_moves_and_a_simulator_may_go(release):

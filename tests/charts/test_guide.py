@@ -1,0 +1,80 @@
+"""What the guide for a platform team shows is what the chart and the operator take."""
+
+import re
+import shlex
+
+import pytest
+import yaml
+
+import make_chart
+from agentworld_operator.resources.write import KINDS
+from make_chart import ROOT
+
+TEXT = (ROOT / "docs/guides/kubernetes.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.M | re.S)
+YAMLS = [yaml.safe_load(text) for language, text in BLOCKS if language == "yaml"]
+OBJECTS = [each for each in YAMLS if "apiVersion" in each]
+COMMANDS = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("manifest", OBJECTS, ids=lambda each: each["kind"])
+def test_an_object_of_the_guide_is_one_that_the_operator_reads(manifest):
+    [kind] = [kind for kind in KINDS if kind.kind == manifest["kind"]]
+    kind.spec.model_validate(manifest["spec"])
+
+
+def test_the_name_of_the_guide_means_its_simulator():
+    simulator, alias = OBJECTS
+    assert alias["spec"]["simulator"] == simulator["metadata"]["name"]
+    assert alias["metadata"]["namespace"] == simulator["metadata"]["namespace"]
+
+
+@pytest.mark.parametrize("values", [each for each in YAMLS if "apiVersion" not in each])
+def test_values_of_the_guide_are_values_of_the_chart(values):
+    assert make_chart.objects(values)
+
+
+def test_a_value_that_the_guide_names_is_there():
+    values = yaml.safe_load((make_chart.CHART / "values.yaml").read_text())
+    named = re.findall(rf"`((?:{'|'.join(values)})(?:\.\w+)+)\b", TEXT)
+    assert len(named) >= 3
+    for name in named:
+        found = values
+        for part in name.split("."):
+            assert part in found, name
+            found = found[part]
+
+
+def test_the_commands_are_of_the_chart_and_of_one_namespace():
+    named = [line for line in COMMANDS if "charts/agentworld" in line]
+    assert len(named) == 3
+    for line in COMMANDS:
+        if "show crds" not in line:
+            words = shlex.split(line)
+            assert words[words.index("--namespace") + 1] == "worlds"
+
+
+def rights_told():
+    """Who, what, and what may be done with it, as the table has it."""
+    for account, told in re.findall(r"^\| `(agentworld-\w+)`.*?\| (.*) \|$", TEXT, re.M):
+        for right in told.split("; "):
+            what, _, verbs = right.rpartition(": ")
+            names = re.search(r"of (its own|the) name ?(.*)", what)
+            for resource in re.findall(r"`(.*?)`", what):
+                yield account, resource, bool(names), frozenset(verbs.split(", "))
+
+
+def rights_given():
+    """Verbs of one account for one kind of thing, whichever rule has them."""
+    verbs: dict[tuple[str, str, bool], set[str]] = {}
+    for each in make_chart.objects():
+        for rule in each["rules"] if each["kind"] in ("Role", "ClusterRole") else ():
+            account = f"agentworld-{each['metadata']['labels']['app.kubernetes.io/component']}"
+            for resource in rule["resources"]:
+                key = account, resource, "resourceNames" in rule
+                verbs[key] = verbs.get(key, set()) | {*rule["verbs"]}
+    return {(*key, frozenset(each)) for key, each in verbs.items()}
+
+
+def test_the_rights_of_the_guide_are_those_of_the_chart():
+    assert set(rights_told()) == rights_given()
