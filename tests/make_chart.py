@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from helm_python.chart import Chart
 
 Object = dict[str, Any]
 Values = dict[str, Any]
@@ -95,6 +94,8 @@ VALUES: dict[str, Values] = {
 
 def files(values: Values, name: str = "agentworld", namespace: str = "worlds") -> dict[str, str]:
     """What each template of the chart becomes."""
+    from helm_python.chart import Chart  # 80 MB, which an operator that is tested is not to load
+
     with Chart.load(CHART) as chart:
         return chart.render(values, name=name, namespace=namespace)
 

@@ -19,7 +19,7 @@ def charts(tmp_path_factory):
     return helm_release.previous_chart(folder, chart), chart
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def empty_cluster(tmp_path_factory):
     """Of these tests alone: what they install no namespace holds."""
     folder = tmp_path_factory.mktemp("releases")
