@@ -45,10 +45,10 @@ class Server(NamedTuple):
             engine.dispose()
 
     @contextmanager
-    def database(self) -> Iterator[str]:
+    def database(self, how: str = "") -> Iterator[str]:
         """The address of an empty database that is gone after the block, whoever still uses it."""
         name = f"test_{secrets.token_hex(4)}"
-        self.run(f"CREATE DATABASE {name}")
+        self.run(f"CREATE DATABASE {name} {how}")
         try:
             yield self.url(name)
         finally:

@@ -32,7 +32,8 @@ _RETRY_SECONDS = 0.01
 _PRAGMAS = ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
 
 # The same for PostgreSQL, whatever its own configuration says.
-_SETTINGS = f"-c synchronous_commit=on -c lock_timeout={_BUSY_SECONDS}s"
+# It may keep bytes without knowing what they mean (SQL_ASCII): they are UTF-8 all the same.
+_SETTINGS = f"-c synchronous_commit=on -c lock_timeout={_BUSY_SECONDS}s -c client_encoding=UTF8"
 
 # A server that vanished without a word is noticed; by default that takes two hours.
 _NETWORK = {

@@ -5,7 +5,9 @@ from threading import Barrier
 import pytest
 from sqlalchemy import text
 
+import make
 from agentworld.errors import Conflict, InputError, StoreError
+from agentworld.ledger import Ledger
 from agentworld.ledger.database import connect, translated
 
 SECRET = "hidden"
@@ -165,3 +167,13 @@ def test_a_parameter_that_postgresql_does_not_know_is_named():
     error = failure(f"postgresql://anna:{SECRET}@127.0.0.1:1/ledger?nosuch=1")
     assert isinstance(error, InputError)
     assert 'invalid connection option "nosuch"' in str(error)
+
+
+@pytest.mark.slow
+def test_a_database_that_knows_no_encoding_keeps_texts_all_the_same(postgres_server):
+    how = "ENCODING SQL_ASCII TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+    with postgres_server.database(how) as url:
+        ledger = Ledger(url)
+        ledger.aliases.set("stable", make.digest("one"), "jo\u00e3o")
+        assert ledger.aliases.history()[0].set_by == "jo\u00e3o"
+        ledger.close()
