@@ -25,6 +25,11 @@ def configuration(kubeconfig: Path | None) -> client.Configuration:
     return told
 
 
+def api_client(told: client.Configuration) -> client.ApiClient:
+    """What a Cluster asks with."""
+    return client.ApiClient(told)
+
+
 def login(told: client.Configuration, **_: Any) -> kopf.ConnectionInfo:
     """The same for kopf, which asks again when a token has run out."""
     scheme, __, token = (told.get_api_key_with_prefix("authorization") or "").partition(" ")

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kubernetes import client
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.access.secret import RUN_TOKENS, new_secret
@@ -21,7 +20,7 @@ from agentworld.evidence.keys import SIGNER, new_signer
 from agentworld.recipes.environment import from_environment
 from agentworld_operator.authority import Files, made
 from agentworld_operator.cluster import Cluster
-from agentworld_operator.connection import configuration
+from agentworld_operator.connection import api_client, configuration
 from agentworld_operator.resources.places import typed
 
 _CONFLICT = 409
@@ -101,7 +100,7 @@ def main() -> int:
     try:
         settings = from_environment(Settings)
         told = configuration(settings.kubeconfig)
-        for said in make_all(settings, Cluster(client.ApiClient(told), settings.namespace)):
+        for said in make_all(settings, Cluster(api_client(told), settings.namespace)):
             sys.stdout.write(f"{said}\n")
     except ClusterError as error:
         sys.stderr.write(f"error: {error}\n")

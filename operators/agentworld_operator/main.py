@@ -11,15 +11,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from kubernetes import client
-
 from agentworld.errors import AgentworldError, ClusterError
 from agentworld.recipes.environment import from_environment
 from agentworld.storage.folder import read_file
 from agentworld_operator.admitting import Admitting
 from agentworld_operator.certifying import Certifying, Told
 from agentworld_operator.cluster import Cluster
-from agentworld_operator.connection import configuration, login
+from agentworld_operator.connection import api_client, configuration, login
 from agentworld_operator.episodes import OpenEpisodes
 from agentworld_operator.identities import Identities
 from agentworld_operator.leader import Leadership, Times
@@ -40,7 +38,7 @@ async def operate(settings: Settings, webhook: WebhookSettings) -> None:
     """
     _stop_when_told()
     told = configuration(settings.kubeconfig)
-    cluster = Cluster(client.ApiClient(told), settings.namespace)
+    cluster = Cluster(api_client(told), settings.namespace)
     service = Service(settings.service_url, settings.service_token)
     lease = settings.lease_seconds
     times = Times(duration=lease, renewal=lease * 2 / 3, pause=min(2.0, lease / 6))
@@ -109,7 +107,11 @@ def _running(
     cache, identities = Cache(), Identities(read_file)
     episodes = OpenEpisodes(settings.service_url, settings.service_token)
     surroundings = Surroundings(
-        settings.service_url, settings.verifier_image, time.monotonic, episodes.of
+        settings.service_url,
+        settings.verifier_image,
+        settings.pull_secrets,
+        time.monotonic,
+        episodes.of,
     )
     reconciler = Reconciler(cluster, cache, identities, surroundings)
     names = Names(

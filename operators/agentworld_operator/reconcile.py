@@ -32,6 +32,7 @@ class Surroundings(NamedTuple):
     service_url: str
     """Where agents open runs."""
     verifier_image: str
+    pull_secrets: tuple[str, ...]
     clock: Callable[[], float]
     """Seconds that run forward."""
     open_episodes: Callable[[Digest], int | None]
@@ -101,8 +102,9 @@ class Reconciler:
         episodes = around.open_episodes(digest)
         replicas = self._replicas(found["metadata"]["name"], serving, engine.replicas, episodes)
         if isinstance(manifest.engine, EnginePin) and serving.weights:
-            own = manifest.engine, serving, serving.weights, around.verifier_image
-            for child in children(Pinned(digest, manifest, *own), found, replicas):
+            own = manifest.engine, serving, serving.weights
+            images = around.verifier_image, around.pull_secrets
+            for child in children(Pinned(digest, manifest, *own, *images), found, replicas):
                 await self._applier.apply(child)
         told = found["metadata"]["generation"], serving, before, engine, replicas, episodes
         return Seen(*told, around.service_url)

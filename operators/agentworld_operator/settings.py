@@ -21,6 +21,8 @@ class Settings(BaseSettings):
     """The file of a credential for the service, with the role `operator`."""
     verifier_image: str
     """Of the init container that checks an engine's weights."""
+    pull_secrets: tuple[str, ...] = ()
+    """Secrets that engines' images are pulled with, as a JSON list."""
     kubeconfig: Path | None = None
     """Else the cluster that it runs in."""
     lease_seconds: float = Field(15.0, gt=3)

@@ -42,11 +42,14 @@ class Pinned(NamedTuple):
     weights: Weights
     verifier_image: str
     """Of the init container that checks the weights."""
+    pull_secrets: tuple[str, ...] = ()
+    """Names of Secrets that both images are pulled with."""
 
 
 def pod_spec(pinned: Pinned) -> Manifest:
     """Of every replica."""
     pool, labels = pinned.serving.node_pool, engine_labels(pinned.digest)
+    secrets = pinned.pull_secrets
     return {
         "automountServiceAccountToken": False,
         # Else each Service nearby becomes VLLM_-like variables, which vLLM reads as settings.
@@ -71,6 +74,7 @@ def pod_spec(pinned: Pinned) -> Manifest:
             }
         ],
         **_placement(pool),
+        **({"imagePullSecrets": [{"name": each} for each in secrets]} if secrets else {}),
     }
 
 
@@ -102,8 +106,7 @@ def _engine(pinned: Pinned) -> Manifest:
     command = [*_COMMAND, "--model", _folder(pinned.weights), *listening, *engine.arguments]
     health = {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": _PROBE_SECONDS}
     tries = -(-serving.startup_seconds // _PROBE_SECONDS)
-    mounts = [_mount("weights"), _mount("verified"), _mount("tmp", writable=True)]
-    shared = [_mount("shm", writable=True)] if engine.parallelism > 1 else []
+    written = [_mount(name, writable=True) for name in ("tmp", "shm")]
     return {
         "name": "engine",
         "image": f"{serving.image}@{engine.image}",
@@ -112,7 +115,7 @@ def _engine(pinned: Pinned) -> Manifest:
         "env": _variables(_ENVIRONMENT),
         "ports": [{"name": "http", "containerPort": ENGINE_PORT, "protocol": "TCP"}],
         "resources": serving.resources.model_dump(),
-        "volumeMounts": [*mounts, *shared],
+        "volumeMounts": [_mount("weights"), _mount("verified"), *written],
         "startupProbe": health | {"failureThreshold": tries},
         "readinessProbe": health | {"timeoutSeconds": 3, "failureThreshold": 2},
         "livenessProbe": health | {"timeoutSeconds": 10, "failureThreshold": 12},
@@ -126,15 +129,14 @@ def _volumes(pinned: Pinned) -> list[Manifest]:
     weights: Manifest = {"emptyDir": {}}
     if claim:
         weights = {"persistentVolumeClaim": {"claimName": claim, "readOnly": True}}
-    volumes = [
+    return [
         {"name": "pinned", "configMap": {"name": engine_name(pinned.digest)}},
         {"name": "verified", "emptyDir": {}},
         {"name": "weights", **weights},
         {"name": "tmp", "emptyDir": {}},
+        # The engine's processes talk through it, on one device too; a container's own has 64 MiB.
+        {"name": "shm", "emptyDir": {"medium": "Memory"}},
     ]
-    # Devices that share a layer talk through it; a container's own has 64 MiB.
-    shared = {"name": "shm", "emptyDir": {"medium": "Memory"}}
-    return [*volumes, shared] if pinned.engine.parallelism > 1 else volumes
 
 
 def _placement(pool: NodePool) -> Manifest:
