@@ -113,10 +113,23 @@ def test_the_node_pool_and_the_queue_are_where_kubernetes_looks():
     assert children_["Deployment"]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
 
 
-def test_devices_that_share_a_layer_share_memory():
-    sharing = MANIFEST.engine.model_copy(update={"parallelism": 2})
-    assert {"name": "shm", "emptyDir": {"medium": "Memory"}} in pod(engine=sharing)["volumes"]
-    assert "shm" not in [each["name"] for each in pod()["volumes"]]
+def test_an_engines_processes_share_memory():
+    assert {"name": "shm", "emptyDir": {"medium": "Memory"}} in pod()["volumes"]
+    mounted = {"name": "shm", "mountPath": "/dev/shm"}
+    assert mounted in container()["volumeMounts"]
+
+
+def test_images_are_pulled_with_the_secrets_of_the_release():
+    wanted = serving()
+    pinned = Pinned(MANIFEST.digest, MANIFEST, MANIFEST.engine, wanted, wanted.weights, "verifier")
+    [deployment] = [
+        each
+        for each in children(pinned._replace(pull_secrets=("mirror",)), OWNER, 1)
+        if each["kind"] == "Deployment"
+    ]
+    told = deployment["spec"]["template"]["spec"]
+    assert told["imagePullSecrets"] == [{"name": "mirror"}]
+    assert "imagePullSecrets" not in pod()
 
 
 def test_the_service_has_no_address_so_that_each_replica_is_asked_by_its_own():
