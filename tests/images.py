@@ -33,7 +33,7 @@ _MADE_OF = {
     "train": (*_PACKAGES, *_OURS),
     "engine-cpu": _PACKAGES,
 }
-_KEPT = 4
+_KEPT = 2
 PODMAN = ("podman", f"--root={FOLDER / 'podman'}", "--runroot=/run/agentworld-podman")
 
 
@@ -218,7 +218,7 @@ def _forget_old(folder: Path) -> None:
     for archive in archives[:-_KEPT]:
         podman("image", "rm", "--force", f"localhost/{folder.relative_to(FOLDER)}:{archive.stem}")
         archive.unlink()
-    podman("image", "prune", "--force", "--filter=until=72h")
+    podman("image", "prune", "--force", "--filter=until=24h")
 
 
 def _save(name: str, archive: Path) -> None:
