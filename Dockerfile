@@ -43,16 +43,19 @@ RUN /build/bin/pip wheel -q --no-build-isolation --no-deps -w /wheel . \
     && /build/bin/pip --python /opt/agentworld/bin/python install -q \
         --no-deps --no-index /wheel/*.whl
 
-FROM build AS with-project
+# What is required and not where it is written: another word there installs nothing anew.
+FROM build AS requirements
 COPY pyproject.toml ./
 COPY tools/requirements.py tools/
+RUN /build/bin/python tools/requirements.py postgres >control.txt \
+    && /build/bin/python tools/requirements.py postgres train >train.txt
 
-FROM with-project AS control-packages
+FROM build AS control-packages
+COPY --from=requirements /source/control.txt ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     --mount=type=cache,target=/root/.cache/pip \
-    /build/bin/python tools/requirements.py postgres >requirements.txt \
-    && /build/bin/pip --python /opt/agentworld/bin/python install -q \
-        -c constraints.txt -c constraints-test.txt -r requirements.txt
+    /build/bin/pip --python /opt/agentworld/bin/python install -q \
+        -c constraints.txt -c constraints-test.txt -r control.txt
 
 FROM runtime AS control
 LABEL org.opencontainers.image.title="agentworld control" \
@@ -61,12 +64,12 @@ COPY --from=control-packages /opt/agentworld /opt/agentworld
 COPY --from=ours /opt/agentworld /opt/agentworld
 ENTRYPOINT ["agentworld"]
 
-FROM with-project AS train-packages
+FROM build AS train-packages
+COPY --from=requirements /source/train.txt ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     --mount=type=cache,target=/root/.cache/pip \
-    /build/bin/python tools/requirements.py postgres train >requirements.txt \
-    && /build/bin/pip --python /opt/agentworld/bin/python install -q \
-        -c constraints.txt -c constraints-test.txt -r requirements.txt
+    /build/bin/pip --python /opt/agentworld/bin/python install -q \
+        -c constraints.txt -c constraints-test.txt -r train.txt
 
 FROM runtime AS train
 LABEL org.opencontainers.image.title="agentworld train" \
