@@ -89,6 +89,12 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
 FROM runtime AS engine-cpu
 LABEL org.opencontainers.image.title="agentworld engine-cpu" \
       org.opencontainers.image.description="vLLM on CPUs, for trials and tests"
+USER 0:0
+# vLLM's operators are linked to it; a base that has it stays as it is.
+RUN ldconfig -p | grep -q libnuma.so.1 \
+    || { apt-get -q update && apt-get -qy install --no-install-recommends libnuma1 \
+        && rm -rf /var/lib/apt/lists/*; }
+USER 65532:65532
 COPY --from=engine-cpu-packages /opt/agentworld /opt/agentworld
 # Without Intel's OpenMP its first answer takes a quarter of a minute.
 ENV LD_PRELOAD=/opt/agentworld/lib/libiomp5.so \

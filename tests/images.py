@@ -23,6 +23,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld/images"
 _BASE_PACKAGES = "python3,python3-venv"
+_ENGINE_PACKAGES = f"{_BASE_PACKAGES},libnuma1"
 _PACKAGES = ("Dockerfile", ".dockerignore", "constraints*.txt", "tools/install_pinned.py")
 _OURS = (
     *("pyproject.toml", "tools/requirements.py", "LICENSE", "README.md"),
@@ -66,7 +67,7 @@ class Image(NamedTuple):
 
 def built(target: str) -> Image:
     """A target of the Dockerfile; nothing is done where it was built of the very same files."""
-    base = _base()
+    base = _base(_ENGINE_PACKAGES if target == "engine-cpu" else _BASE_PACKAGES)
     digest = hashlib.sha256(base.encode())
     for path in _made_of(target):
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
@@ -128,7 +129,7 @@ def podman(*arguments: str, stdin: str = "") -> str:
     return done.stdout
 
 
-def _base(packages: str = _BASE_PACKAGES) -> str:
+def _base(packages: str) -> str:
     lists = sorted(Path("/etc/apt").glob("sources.list.d/*.sources"))
     lists += [path for path in [Path("/etc/apt/sources.list")] if path.exists()]
     command = [
