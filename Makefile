@@ -35,7 +35,7 @@ export DO_NOT_TRACK := 1
 
 .PHONY: help setup setup-test peers demo manifests verify goldens check test-fast test test-cluster test-cel \
 	bench bench-demo \
-	bench-simulator bench-wires bench-operator faults-simulator clean sandbox compiler browser \
+	bench-simulator bench-wires bench-operator faults-simulator faults-operator clean sandbox compiler browser \
 	etcd cluster extensions containers database monitor
 .NOTPARALLEL:
 
@@ -89,7 +89,7 @@ test: browser database cluster containers setup-test peers monitor check ## ever
 test-cluster: export OMP_NUM_THREADS := 1
 test-cluster: cluster containers setup-test monitor ## the part that needs a Kubernetes; as root, for its nodes
 	$(PYTHON) -m pytest tests/test_control_plane.py tests/test_images.py tests/cluster \
-		tests/agentworld_operator tests/charts
+		tests/agentworld_operator tests/charts tests/faults_operator
 
 test-cel: extensions setup-test ## the custom resources on a Kubernetes of today; no part of `make test`
 	$(PYTHON) -m pytest tests/cel
@@ -110,6 +110,9 @@ bench-operator: cluster containers setup-test ## the operator before a real API 
 
 faults-simulator: database setup-test ## thousands of faults over the simulator, and a judge; SEED=text
 	PYTHONPATH=tests $(PYTHON) -m faults.main --seed $(SEED)
+
+faults-operator: cluster setup-test ## hundreds of faults over the operator, and a judge; SEED=text
+	PYTHONPATH=tests $(PYTHON) -m faults_operator.main --seed $(SEED)
 
 clean: ## remove what the demo, the tests and the linters wrote
 	rm -rf demo-output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -8,7 +8,7 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,8 @@ from kubernetes import client, config
 
 from agentworld.engine.process import LOOPBACK, free_port
 from agentworld.engine.process import running as process_running
+from faults.program import Program
+from ports import free_ports
 from waiting import wait_for
 
 _READY_SECONDS = 60.0
@@ -53,6 +55,29 @@ class Place(NamedTuple):
 HERE = Place()
 
 
+class Server:
+    """A process of it; killed and started again it is the same one to everybody."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
+        self._command = command
+        self._log = log
+        self._program = Program(name, log)
+
+    def start(self) -> None:
+        """With what it had, at the same port."""
+        self._program.start(self._command, {})
+
+    def kill(self) -> None:
+        """At once, whatever it does."""
+        self._program.kill()
+
+    def check(self) -> None:
+        """Fails where it ended by itself."""
+        told = self._log.read_text(errors="replace")[-2_000:]
+        name = self._program.name
+        assert self._program.pid is not None, f"{name} ended; its log says:\n{told}"
+
+
 class ControlPlane(NamedTuple):
     """A cluster, reached by its administrator's token."""
 
@@ -61,6 +86,9 @@ class ControlPlane(NamedTuple):
     certificate: Path
     """Of the server; it is its own authority."""
     token: str
+    api_server: Server
+    controllers: Server | None = None
+    """Kubernetes' own; null until they were started."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -100,9 +128,9 @@ def running(folder: Path, place: Place = HERE) -> Iterator[ControlPlane]:
     with (
         etcd(folder, place) as store,
         _api_server(folder, place, store, signer) as cluster,
-        _controllers(cluster, place, signer),
+        _controllers(cluster, place, signer) as controllers,
     ):
-        yield cluster
+        yield cluster._replace(controllers=controllers)
 
 
 @contextmanager
@@ -129,7 +157,7 @@ def etcd(folder: Path, place: Place = HERE) -> Iterator[str]:
 
 @contextmanager
 def _api_server(folder: Path, place: Place, store: str, signer: Path) -> Iterator[ControlPlane]:
-    port, token = free_port(), secrets.token_urlsafe()
+    (port,), token = free_ports(1), secrets.token_urlsafe()
     (folder / "tokens.csv").write_text(f"{token},admin,admin,system:masters\n")
     (folder / "audit.yaml").write_text(_AUDIT)
     command = [
@@ -151,24 +179,26 @@ def _api_server(folder: Path, place: Place, store: str, signer: Path) -> Iterato
         f"--endpoint-reconciler-type={'none' if place is HERE else 'lease'}",
         "--kubelet-preferred-address-types=InternalIP",
     ]
-    log = folder / "kube-apiserver.log"
-    with (
-        place.reach(port),
-        process_running("kube-apiserver", command, {}, port, log) as server,
-    ):
-        url, certificate = f"https://{place.host}:{port}", folder / "apiserver.crt"
-        cluster = ControlPlane(folder, url, certificate, token)
+    server = Server("kube-apiserver", command, folder / "kube-apiserver.log")
+    url, certificate = f"https://{place.host}:{port}", folder / "apiserver.crt"
+    cluster = ControlPlane(folder, url, certificate, token, server)
+    with place.reach(port):
+        server.start()
 
-        def is_ready() -> bool:
+        def is_up() -> bool:
             server.check()
-            return certificate.exists() and _is_ready(cluster)
+            return is_ready(cluster)
 
-        wait_for(is_ready, _READY_SECONDS)
-        yield cluster
+        try:
+            wait_for(is_up, _READY_SECONDS)
+            yield cluster
+            server.check()
+        finally:
+            server.kill()
 
 
 @contextmanager
-def _controllers(cluster: ControlPlane, place: Place, signer: Path) -> Iterator[None]:
+def _controllers(cluster: ControlPlane, place: Place, signer: Path) -> Iterator[Server]:
     """Garbage collection, accounts, Deployments, Endpoints; nobody waits for them here."""
     command = [
         *place.enter,
@@ -180,13 +210,21 @@ def _controllers(cluster: ControlPlane, place: Place, signer: Path) -> Iterator[
         "--port=0",
         "--secure-port=0",
     ]
-    log = cluster.folder / "kube-controller-manager.log"
-    with process_running("kube-controller-manager", command, {}, 0, log):
-        yield
-
-
-def _is_ready(cluster: ControlPlane) -> bool:
+    name = "kube-controller-manager"
+    server = Server(name, command, cluster.folder / f"{name}.log")
+    server.start()
     try:
+        yield server
+        server.check()
+    finally:
+        server.kill()
+
+
+def is_ready(cluster: ControlPlane) -> bool:
+    """Whether it answers."""
+    try:
+        if not cluster.certificate.exists():
+            return False
         cluster.client.call_api("/readyz", "GET", auth_settings=["BearerToken"])
     except Exception:  # noqa: BLE001 - of urllib3 too, while it does not listen
         return False

@@ -169,13 +169,18 @@ def new_namespace(cluster: ControlPlane, *, plain: bool = False) -> Namespace:
     return made
 
 
+def token(namespace: Namespace, account: str = "agentworld-operator") -> str:
+    """Of a service account."""
+    path = f"/api/v1/namespaces/{namespace.namespace}/serviceaccounts/{account}/token"
+    made = namespace.call("POST", path, {"spec": {"audiences": []}})
+    return str(made["status"]["token"])
+
+
 def kubeconfig(
     cluster: ControlPlane, namespace: Namespace, account: str = "agentworld-operator"
 ) -> Path:
     """Of a service account."""
-    path = f"/api/v1/namespaces/{namespace.namespace}/serviceaccounts/{account}/token"
-    made = namespace.call("POST", path, {"spec": {"audiences": []}})
-    return cluster.kubeconfig_of(made["status"]["token"])
+    return cluster.kubeconfig_of(token(namespace, account))
 
 
 def settings(cluster: ControlPlane, namespace: Namespace, service: Service) -> Object:

@@ -6,7 +6,7 @@ from agentworld.errors import ClusterError, InputError, SimulatorError
 from agentworld.records.alias import Use
 from agentworld_operator.cluster import Cluster, Object
 from agentworld_operator.policy.admission import Asked, Denied, deleted, spec_of_alias, written
-from agentworld_operator.policy.alias import move, resolved
+from agentworld_operator.policy.alias import is_told, move, resolved
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.resources.alias import AliasSpec
 from agentworld_operator.service import Service
@@ -63,6 +63,8 @@ class Admitting:
             return Denied(meaning.message, 422)
         wanted = move(spec, meaning, asked.user_info.username or "nobody")
         try:
+            if is_told(await self._service.last(asked.about), wanted):
+                return None
             dry = bool(asked.dry_run)
             await self._service.move(asked.about, wanted, asked.uid, dry_run=dry)
         except InputError as error:

@@ -32,6 +32,11 @@ class Applier:
 
 
 def _state(found: Object) -> object:
-    """What is another one when somebody changed what an object should be."""
+    """What is another one when somebody changed what an object should be.
+
+    A generation does not count what is said of the object itself: whose it is, and its labels.
+    """
     metadata = found["metadata"]
-    return metadata["uid"], metadata.get("generation", metadata["resourceVersion"])
+    version = metadata.get("generation", metadata["resourceVersion"])
+    said = [metadata.get(name) for name in ("labels", "ownerReferences")]
+    return metadata["uid"], version, json.dumps(said, sort_keys=True)

@@ -14,7 +14,7 @@ from urllib3.exceptions import HTTPError
 
 from agentworld.errors import ClusterError
 from agentworld_operator.resources.names import OPERATOR
-from agentworld_operator.resources.places import PLACES
+from agentworld_operator.resources.places import PLACES, typed
 
 Object = dict[str, Any]
 
@@ -43,7 +43,9 @@ class Cluster:
         """All objects of a kind, or those with these labels."""
         query = [("labelSelector", selector)] if selector else []
         found = self._call("GET", PLACES[kind].path(self.namespace), query=query)
-        return Listed(int(found["metadata"]["resourceVersion"]), found["items"])
+        # A list leaves out what all of it are, and a watch does not.
+        objects = [{**typed(kind), **each} for each in found["items"]]
+        return Listed(int(found["metadata"]["resourceVersion"]), objects)
 
     def get(self, kind: str, name: str) -> Object | None:
         """An object; null where it is not there."""

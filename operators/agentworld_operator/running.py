@@ -6,9 +6,10 @@ from contextlib import suppress
 from typing import Any
 
 import kopf
+from pydantic import ValidationError
 
 from agentworld.engine.names import short
-from agentworld.errors import ClusterError
+from agentworld.errors import AgentworldError, ClusterError
 from agentworld.records.base import Digest
 from agentworld_operator.cluster import Cluster, Object
 from agentworld_operator.episodes import OpenEpisodes
@@ -17,12 +18,14 @@ from agentworld_operator.identities import Identities
 from agentworld_operator.naming import Names
 from agentworld_operator.reconcile import Reconciler
 from agentworld_operator.resources.names import DIGEST_LABEL
+from agentworld_operator.resources.simulator import SimulatorSpec
 from agentworld_operator.watched import OWN, WATCHED, Cache
 from agentworld_operator.work import WorkQueue
 
 _log = logging.getLogger(__name__)
 
 _WORKERS = 8
+_PAUSE_SECONDS = 1.0
 
 
 class _Ended(Exception):
@@ -49,7 +52,12 @@ class Running:
         self._names = names
 
     async def run(self, login: Any, *, look_seconds: float, ask_seconds: float) -> None:
-        """Works until it is cancelled; what a watch lost, the next look finds."""
+        """Works until it is cancelled; what a watch lost, the next look finds.
+
+        Raises ClusterError where it cannot watch any more.
+        """
+        await self._look_around()
+        failed: list[BaseException] = []
         try:
             async with asyncio.TaskGroup() as together:
                 together.create_task(self._watch(login))
@@ -59,14 +67,23 @@ class Running:
                 together.create_task(self._ask_again(ask_seconds))
         except* _Ended:
             _log.info("told to stop")
+        except* ClusterError as errors:
+            failed += errors.exceptions
+        if failed:
+            raise failed[0]
 
     async def _watch(self, login: Any) -> None:
         """Returns never; kopf ends by itself when the process is told to end."""
-        await kopf.operator(
-            registry=registry(self._cache, self._changed, login),
-            settings=settings(),
-            namespace=self._cluster.namespace,
-        )
+        try:
+            await kopf.operator(
+                registry=registry(self._cache, self._changed, login),
+                settings=settings(),
+                namespace=self._cluster.namespace,
+            )
+        except Exception as error:  # an edge: whatever kopf gives up with
+            raise ClusterError(
+                f"the watches ended ({type(error).__name__}: {error}); begin anew"
+            ) from error
         raise _Ended
 
     def _changed(self, kind: str, found: Object) -> None:
@@ -81,7 +98,8 @@ class Running:
         else:
             self._queue.add(metadata["name"])
             engine = self._identities.engine(found) or ""
-            if self._cache.get(kind, metadata["name"]) is None:
+            there = self._cache.get(kind, metadata["name"])
+            if there is None or there["metadata"]["uid"] != metadata["uid"]:
                 self._identities.forget(found)
         for name in self._identities.names(engine):
             self._queue.add(name)
@@ -89,6 +107,23 @@ class Running:
     def _asked(self, digest: Digest) -> None:
         for name in self._identities.names(short(digest)):
             self._queue.add(name)
+
+    async def _look_around(self) -> None:
+        """Before anything is done: who sees a Simulator and not yet its engine, its rivals or its
+        episodes would take what runs for missing, or for too much.
+        """
+        while True:
+            try:
+                await self.look()
+                break
+            except ClusterError as error:
+                _log.warning("%s", error)
+            await asyncio.sleep(_PAUSE_SECONDS)
+        for simulator in self._cache.all("Simulator"):
+            with suppress(ValidationError, AgentworldError):  # its own round tells
+                spec = SimulatorSpec.model_validate(simulator["spec"])
+                await asyncio.to_thread(self._identities.learn, simulator, spec.identity)
+        await self._episodes.ask(self._asked)
 
     async def _look_again(self, every_seconds: float) -> None:
         while True:

@@ -18,16 +18,21 @@ class Cache:
         self._objects: dict[str, dict[str, Object]] = {kind: {} for kind in WATCHED}
         self._of_engine: dict[tuple[str, str], set[str]] = defaultdict(set)
 
-    def put(self, kind: str, found: Object) -> bool:
-        """Takes in an object; returns whether it is news."""
+    def put(self, kind: str, found: Object) -> list[Object]:
+        """Takes in an object. Returns nothing where it is no news, else the object, after the one
+        that it took the place of where that was another one, or another engine's.
+        """
         name = found["metadata"]["name"]
         known = self._objects[kind].get(name)
         if known and _is_older(found, known):
-            return False
+            return []
+        before = [known] if known and not _is_same(found, known) else []
+        for each in before:
+            self.drop(kind, each)
         self._objects[kind][name] = found
         if engine := _engine(found):
             self._of_engine[kind, engine].add(name)
-        return True
+        return [*before, found]
 
     def drop(self, kind: str, gone: Object) -> None:
         """Forgets an object, unless another one of its name is there by now."""
@@ -58,9 +63,8 @@ class Cache:
     def replace(self, kind: str, version: int, found: Iterable[Object]) -> list[Object]:
         """Takes in all objects as they were at a version; returns what is new, other, or gone."""
         listed = {each["metadata"]["name"]: each for each in found}
-        changed = [
-            each for each in listed.values() if self._is_other(kind, each) and self.put(kind, each)
-        ]
+        others = [each for each in listed.values() if self._is_other(kind, each)]
+        changed = [each for other in others for each in self.put(kind, other)]
         missing = [each for name, each in self._objects[kind].items() if name not in listed]
         # One that came after that version is not gone.
         gone = [each for each in missing if _version(each["metadata"]) <= version]
@@ -76,6 +80,11 @@ class Cache:
 
 def _engine(found: Object) -> str | None:
     return (found["metadata"].get("labels") or {}).get(DIGEST_LABEL)
+
+
+def _is_same(found: Object, known: Object) -> bool:
+    """A broken watch may tell of the next one of a name, and not that the last one went."""
+    return (found["metadata"]["uid"], _engine(found)) == (known["metadata"]["uid"], _engine(known))
 
 
 def _is_older(found: Object, known: Object) -> bool:

@@ -55,6 +55,22 @@ def test_a_whole_list_tells_what_a_watch_missed():
     ]
 
 
+def test_one_of_the_same_name_tells_that_the_last_one_is_gone():
+    cache, old, new = Cache(), thing(version=1, uid="old"), thing(version=5, uid="new")
+    cache.put("Pod", old)
+    assert cache.put("Pod", new) == [old, new]
+    assert cache.put("Pod", thing(version=6, uid="new")) == [thing(version=6, uid="new")]
+    assert cache.replace("Pod", 9, [thing(version=9, uid="newest")])[0]["metadata"]["uid"] == "new"
+
+
+def test_what_was_given_to_another_engine_is_news_for_both():
+    cache, mine, theirs = Cache(), thing(engine="e1"), thing(version=2, engine="e2")
+    cache.put("Pod", mine)
+    assert cache.put("Pod", theirs) == [mine, theirs]
+    assert cache.of_engine("Pod", "e1") == []
+    assert cache.of_engine("Pod", "e2") == [theirs]
+
+
 def test_what_came_after_a_list_was_made_is_not_gone():
     cache = Cache()
     cache.put("Pod", thing("late", version=9))

@@ -16,9 +16,10 @@ from agentworld.errors import StoreError
 from faults.chaos import rage
 from faults.crew import Crew
 from faults.databases import Database, Postgres, Sqlite
-from faults.place import VERSIONS, Place, free_ports
+from faults.place import VERSIONS, Place
 from faults.proxy import Proxy
 from faults.report import Report
+from ports import free_ports
 
 _DATABASE_RATE = 0.002
 _QUIET_SECONDS = 60.0

@@ -7,12 +7,13 @@ from typing import Protocol
 import httpx
 
 from faults.journal import Journal
-from faults.place import VERSIONS, Place, free_ports
+from faults.place import VERSIONS, Place
 from faults.program import Kept, Program
 from faults.proxy import LOOPBACK, Proxy
 from faults.rough import RoughClient
 from faults.socket_client import SocketClient
 from faults.trainer import Trainer
+from ports import free_ports
 
 _NETWORK_RATE = 0.02
 _ENGINE_RATE = 0.08

@@ -2,12 +2,10 @@
 
 import asyncio
 import json
-import random
 import secrets
-import socket
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -31,8 +29,6 @@ ENGINE_TIMEOUT_SECONDS = 1.0
 VERSIONS = ("first", "second")
 """The second one takes the place of the first at times."""
 _ROOT = Path(__file__).parents[1]
-# Below those that the system gives to connections: a server that comes back finds its own free.
-_PORTS = range(15_000, 30_000)
 
 
 class Place(NamedTuple):
@@ -130,18 +126,6 @@ class Housekeeper(NamedTuple):
         """Ends what stood still for so long, and signs what grew."""
         await self.keeper.expire(idle_seconds)
         await asyncio.to_thread(self.sealer.seal_all)
-
-
-def free_ports(num: int) -> list[int]:
-    """Ports of the loopback that nobody listens on, and no connection is given."""
-    found: list[int] = []
-    for port in random.sample(_PORTS, 50 * num):
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind((LOOPBACK, port))
-            found.append(port)
-        if len(found) == num:
-            break
-    return found
 
 
 def _manifest(version: str) -> SimulatorManifest:

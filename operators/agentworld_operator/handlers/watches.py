@@ -29,11 +29,13 @@ def registry(cache: Cache, changed: Changed, login: Callable[..., Any]) -> kopf.
 def _watch(made: kopf.OperatorRegistry, kind: str, cache: Cache, changed: Changed) -> None:
     async def watch(*, event: Mapping[str, Any], **_: Any) -> None:
         found = dict(event["object"])
-        if event["type"] == "DELETED":
+        if event["type"] != "DELETED":
+            news = cache.put(kind, found)
+        else:
             cache.drop(kind, found)
-        elif not cache.put(kind, found):
-            return
-        changed(kind, found)
+            news = [found]
+        for each in news:
+            changed(kind, each)
 
     kopf.on.event(*_named(kind), id=f"watch-{kind.lower()}", registry=made)(watch)
 

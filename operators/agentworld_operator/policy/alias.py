@@ -61,6 +61,22 @@ def move(spec: AliasSpec, meaning: Meaning, by: str) -> AliasMove:
     )
 
 
+def is_told(last: AliasChange | None, wanted: AliasMove) -> bool:
+    """Whether the ledger's last word is this very move.
+
+    An API server asks again, and each time as if it were the first, where somebody else wrote to
+    the object meanwhile.
+    """
+    if last is None or last.ended:
+        return False
+    gate = tuple(records.Gate(metric=each.metric, least=each.least) for each in last.gate)
+    passed = gate and all(each.passed for each in last.gate)
+    said = last.simulator, last.canary, last.set_by, last.report, gate, last.override
+    override = None if passed else wanted.override
+    asked = wanted.simulator, wanted.canary, wanted.by, wanted.report, wanted.gate, override
+    return said == asked
+
+
 def found_move(meaning: Meaning) -> AliasMove:
     """The same for what is so already, and can only be told."""
     return AliasMove(simulator=meaning.simulator, canary=meaning.canary, by=FOUND, override=_REASON)

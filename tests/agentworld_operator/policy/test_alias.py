@@ -6,6 +6,7 @@ from agentworld_operator.policy.alias import (
     FOUND,
     AliasSeen,
     found_move,
+    is_told,
     move,
     recorded,
     resolved,
@@ -102,3 +103,32 @@ def test_a_name_that_means_nothing_has_no_digest():
     status = told(AliasSeen(1, AliasStatus(), Refused("NoSimulator", "no"), settling(None)), NOW)
     assert status.digest is None
     assert status.condition("Resolved").reason == "NoSimulator"
+
+
+REPORT = make.digest("report")
+PASSED = {"gate": ({"metric": "m", "least": 0.5, "found": 0.7},), "report": REPORT}
+FAILED = {"gate": ({"metric": "m", "least": 0.5, "found": 0.1},), "report": REPORT}
+GATED = {"gate": [{"metric": "m", "least": 0.5}], "report": REPORT}
+
+
+@pytest.mark.parametrize(
+    ("last", "wanted", "same"),
+    [
+        (change(), spec(), True),
+        (change(override="why"), spec(override={"reason": "why"}), True),
+        (change(**PASSED), spec(**GATED, override={"reason": "why"}), True),
+        (change(**FAILED, override="why"), spec(**GATED, override={"reason": "why"}), True),
+        (None, spec(), False),
+        (change(ended=True), spec(), False),
+        (change(simulator=TWO), spec(), False),
+        (change(set_by="bob"), spec(), False),
+        (change(canary=Canary(simulator=TWO, percent=5)), spec(), False),
+        (change(override="why"), spec(override={"reason": "another"}), False),
+        (change(), spec(override={"reason": "why"}), False),
+        (change(**PASSED), spec(), False),
+        (change(), spec(**GATED), False),
+    ],
+)
+def test_a_move_that_the_last_word_tells_is_not_told_again(last, wanted, same):
+    meaning = resolved(wanted, KNOWN.get)
+    assert is_told(last, move(wanted, meaning, "ada")) is same

@@ -1,0 +1,232 @@
+"""A network between one operator and the API server, which knows requests and what they are for.
+
+What it answers in the server's place, holds back, cuts or loses is armed from outside; what it
+lets through to be written is remembered.
+"""
+
+import asyncio
+import json
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Literal, NamedTuple
+
+import aiohttp
+from aiohttp import web
+
+from agentworld.engine.process import LOOPBACK
+
+Fate = Literal[
+    "409", "429", "500", "503", "held", "unsent", "unanswered", "half an answer", "expired"
+]
+Matter = Literal["write", "lease", "read", "watch"]
+"""What a request is for."""
+
+FATES: dict[Matter, tuple[Fate, ...]] = {
+    "write": ("409", "429", "500", "503", "held", "unsent", "unanswered", "half an answer"),
+    "lease": ("409", "429", "503", "held", "unsent", "unanswered"),
+    "read": ("429", "500", "503", "held", "unsent", "half an answer"),
+    "watch": ("429", "503", "expired"),
+}
+_REASONS = {"409": "Conflict", "429": "TooManyRequests", "500": "InternalError"}
+_HOLD_SECONDS = 1.5
+_PASSED_ON = ("Authorization", "Accept", "Content-Type")
+
+
+class Written(NamedTuple):
+    """A write of an operator that reached us."""
+
+    replica: str
+    sent: float
+    what: str
+    matter: Matter
+    holds: bool = False
+    """A lease's: it was taken, and the operator holds it from then on."""
+
+
+class _Armed(NamedTuple):
+    fate: Fate
+    matter: Matter
+    hit: asyncio.Event
+
+
+class ApiProxy:
+    """One port before the API server."""
+
+    def __init__(
+        self, name: str, port: int, server: str, trusted: str, count: Callable[[str, str], None]
+    ) -> None:
+        """`count` notes a fault that happened, and to whom."""
+        self.name = name
+        self.url = f"http://{LOOPBACK}:{port}"
+        self.written: list[Written] = []
+        self._port = port
+        self._server = server
+        self._tls = ssl.create_default_context(cafile=trusted)
+        self._count = count
+        self._armed: list[_Armed] = []
+        self._watches: dict[int, web.Request] = {}
+
+    async def run(self) -> AsyncIterator[None]:
+        """Takes connections until it is closed."""
+        made = web.Application(client_max_size=2**24)
+        made.router.add_route("*", "/{rest:.*}", self._pass)
+        runner = web.AppRunner(made, access_log=None, handler_cancellation=True)
+        await runner.setup()
+        connector = aiohttp.TCPConnector(limit=0, ssl=self._tls)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0)
+        async with aiohttp.ClientSession(
+            connector=connector, timeout=timeout, auto_decompress=False
+        ) as self._session:
+            await web.TCPSite(runner, LOOPBACK, self._port, shutdown_timeout=1.0).start()
+            try:
+                yield
+            finally:
+                self.cut_watches()
+                await runner.cleanup()
+
+    @property
+    def watched(self) -> set[str]:
+        """The resources of the watches that are open."""
+        return {each.path.rpartition("/")[2] for each in self._watches.values()}
+
+    async def let(self, fate: Fate, matter: Matter, seconds: float) -> bool:
+        """That becomes of the next request for this; whether one came in so many seconds."""
+        armed = _Armed(fate, matter, asyncio.Event())
+        self._armed.append(armed)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(armed.hit.wait(), seconds)
+        if not armed.hit.is_set():
+            self._armed.remove(armed)
+        return armed.hit.is_set()
+
+    def calm(self) -> None:
+        """From now on nothing happens to anybody."""
+        self._armed.clear()
+
+    def cut_watches(self) -> int:
+        """All that are open; returns how many."""
+        found = list(self._watches.values())
+        for request in found:
+            _cut(request)
+        return len(found)
+
+    async def _pass(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        matter = _matter(request)
+        fate = self._fate(matter)
+        written = None
+        if matter in ("write", "lease") and request.method != "GET":
+            written = Written(
+                self.name, time.monotonic(), f"{request.method} {request.path}", matter
+            )
+            self.written.append(written)
+        if fate == "held":
+            await asyncio.sleep(_HOLD_SECONDS)
+        elif fate == "unsent":
+            return _cut(request)
+        elif fate == "expired":
+            return await _expired()
+        elif fate and fate.isdigit():
+            return _refused(fate)
+        try:
+            return await self._forward(request, body, fate, written)
+        except (aiohttp.ClientError, OSError):
+            return _cut(request)
+
+    def _fate(self, matter: Matter) -> Fate | None:
+        for armed in self._armed:
+            if armed.matter == matter:
+                self._armed.remove(armed)
+                armed.hit.set()
+                self._count(f"{matter} {armed.fate}", self.name)
+                return armed.fate
+        return None
+
+    async def _forward(
+        self, request: web.Request, body: bytes, fate: Fate | None, written: Written | None
+    ) -> web.StreamResponse:
+        headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
+        url = f"{self._server}{request.path_qs}"
+        async with self._session.request(
+            request.method, url, data=body or None, headers=headers
+        ) as answer:
+            if _matter(request) == "watch" and answer.status == 200:
+                return await self._stream(request, answer)
+            data = await answer.read()
+        if written and written.matter == "lease" and answer.status < 300:
+            self.written[self.written.index(written)] = written._replace(holds=_holds(data, self))
+        if fate == "unanswered":
+            return _cut(request)
+        made = web.StreamResponse(status=answer.status, headers=_told(answer, len(data)))
+        await made.prepare(request)
+        await made.write(data[: len(data) // 2] if fate == "half an answer" else data)
+        if fate == "half an answer":
+            return _cut(request)
+        await made.write_eof()
+        return made
+
+    async def _stream(
+        self, request: web.Request, answer: aiohttp.ClientResponse
+    ) -> web.StreamResponse:
+        made = web.StreamResponse(status=200, headers={"Content-Type": "application/json"})
+        await made.prepare(request)
+        self._watches[id(request)] = request
+        try:
+            async for piece in answer.content.iter_any():
+                await made.write(piece)
+        finally:
+            del self._watches[id(request)]
+        await made.write_eof()
+        return made
+
+
+def _matter(request: web.Request) -> Matter:
+    if "/leases" in request.path:
+        return "lease"
+    if request.method != "GET":
+        return "write"
+    return "watch" if request.query.get("watch") else "read"
+
+
+def _holds(data: bytes, proxy: ApiProxy) -> bool:
+    holder: str = json.loads(data)["spec"].get("holderIdentity", "")
+    return holder == proxy.name
+
+
+def _told(answer: aiohttp.ClientResponse, length: int) -> dict[str, str]:
+    told = {"Content-Type": answer.content_type, "Content-Length": str(length)}
+    for name in ("Content-Encoding", "Retry-After"):
+        if name in answer.headers:
+            told[name] = answer.headers[name]
+    return told
+
+
+def _refused(status: str) -> web.Response:
+    """As the API server refuses."""
+    reason = _REASONS.get(status, "ServiceUnavailable")
+    told = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "message": f"a fault of the tests: {reason}",
+        "reason": reason,
+        "code": int(status),
+    }
+    headers = {"Retry-After": "1"} if status in ("429", "503") else {}
+    return web.json_response(told, status=int(status), headers=headers)
+
+
+async def _expired() -> web.StreamResponse:
+    """What was to be watched on from is forgotten, after a while in which much may happen."""
+    await asyncio.sleep(_HOLD_SECONDS)
+    gone = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410}
+    event = {"type": "ERROR", "object": gone | {"reason": "Expired", "message": "too old"}}
+    return web.Response(text=json.dumps(event) + "\n", content_type="application/json")
+
+
+def _cut(request: web.Request) -> web.Response:
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()
