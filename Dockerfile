@@ -96,8 +96,10 @@ RUN ldconfig -p | grep -q libnuma.so.1 \
         && rm -rf /var/lib/apt/lists/*; }
 USER 65532:65532
 COPY --from=engine-cpu-packages /opt/agentworld /opt/agentworld
-# Without Intel's OpenMP its first answer takes a quarter of a minute.
+# Without Intel's OpenMP its first answer takes a quarter of a minute. Its sampler would compile
+# itself at the first answer, and there is no compiler.
 ENV LD_PRELOAD=/opt/agentworld/lib/libiomp5.so \
+    TORCH_COMPILE_DISABLE=1 \
     VLLM_TARGET_DEVICE=cpu \
     VLLM_CPU_KVCACHE_SPACE=1
 EXPOSE 8000
