@@ -37,7 +37,7 @@ NAMESPACE = "team-a"
 AGENT = make_access.key("acme-agent")
 _STORAGE = "of-the-tests"
 _SECONDS = 300.0
-_CONTEXT_TOKENS = 512
+_CONTEXT_TOKENS = 1024
 
 Object = dict[str, Any]
 
@@ -175,7 +175,7 @@ def claimed_weights(release: Release, model: Path, name: str = "weights") -> Non
 def manifest(model: Path, seed: str) -> SimulatorManifest:
     """Of a model that our CPU image serves; another seed makes another world of it."""
     recipe = SimulateRecipe.model_validate(
-        {"sampling": {"max_tokens": 8}, "system_prompt": f"A world, {seed}."}
+        {"sampling": {"max_tokens": 256}, "system_prompt": f"A world, {seed}."}
     )
     return pin(
         ArtifactManifest.of(model),

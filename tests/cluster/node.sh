@@ -76,6 +76,8 @@ clusterDNS: [10.99.0.1]
 resolvConf: ""
 evictionHard: {memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%}
 nodeStatusUpdateFrequency: 2s
+# Nothing is pulled again: what a pod is to run stays, however full the machine's disk is.
+imageGCHighThresholdPercent: 100
 maxPods: 60
 END
 

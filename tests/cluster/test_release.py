@@ -112,8 +112,7 @@ def test_a_name_moves_past_its_gate_while_a_run_is_open(release, worlds, agents)
     for path in (release.folder / "agentworld-stores/objects").rglob("*"):
         path.chmod(0o777 if path.is_dir() else 0o644)
     gate = [{"metric": "live_gain", "least": 0.3}]
-    release.namespace.patch("SimulatorAlias", "stable", {"spec": {"gate": gate}})
-    moved = {"simulator": "two", "report": report}
+    moved = {"simulator": "two", "report": report, "gate": gate}
     release.namespace.patch("SimulatorAlias", "stable", {"spec": moved})
     agents.open()  # waits in the service until the second engine has started
     agents.played(9)
