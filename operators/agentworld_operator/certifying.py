@@ -34,15 +34,19 @@ class Certifying:
         self._cluster = cluster
         self._told = told
         self._now = now
+        self._is_over = False
 
     async def run(self, every_seconds: float) -> None:
         """Works until it is cancelled; what fails is tried again in the next round."""
-        while True:
-            try:
-                await asyncio.to_thread(self.round)
-            except ClusterError as error:
-                _log.warning("the webhook's certificates: %s", error)
-            await asyncio.sleep(every_seconds)
+        try:
+            while True:
+                try:
+                    await asyncio.to_thread(self.round)
+                except ClusterError as error:
+                    _log.warning("the webhook's certificates: %s", error)
+                await asyncio.sleep(every_seconds)
+        finally:
+            self._is_over = True  # a thread cannot be cancelled, and another one may lead by now
 
     def round(self) -> None:
         """Makes at most one thing anew, and then tells whom to believe. Blocks."""
@@ -56,6 +60,8 @@ class Certifying:
         decision = decide(held(files), self._told.names, now)
         if decision != "keep":
             files = made(files, decision, self._told.names, now)
+            if self._is_over:
+                return
             self._write(secret, files)
             _log.info("the webhook's certificates: %s", decision)
         self._tell(base64.b64encode(files["ca.crt"]).decode())
@@ -71,7 +77,7 @@ class Certifying:
             _log.warning("there is no %s %s; nothing is guarded", _CONFIGURATION, name)
             return
         clients = [webhook["clientConfig"] for webhook in found.get("webhooks", ())]
-        if all(client.get("caBundle") == bundle for client in clients):
+        if self._is_over or all(client.get("caBundle") == bundle for client in clients):
             return
         for client in clients:
             client["caBundle"] = bundle

@@ -131,6 +131,8 @@ def application(decide: Decide, certified: Certified, patience: Patience) -> web
                 asked = read_review(await request.read())
         except TimeoutError as error:
             raise web.HTTPRequestTimeout from error
+        except ConnectionError as error:
+            raise web.HTTPBadRequest(text="the request broke off") from error
         except InputError as error:
             return web.Response(status=400, text=str(error))
         decided = await _decided(decide, asked, patience.decide_seconds)

@@ -1,7 +1,9 @@
 """The rounds of the leader over the webhook's certificates, before a cluster in memory."""
 
+import asyncio
 import base64
 import copy
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -127,3 +129,26 @@ def test_a_round_that_was_interrupted_is_gone_on_with(rounds):
     rounds.objects.there[CONFIGURATION] = Objects().there[CONFIGURATION]
     assert rounds.round() == [CONFIGURATION]
     assert rounds.objects.bundles == {bundle}
+
+
+def test_a_round_under_way_writes_nothing_once_another_one_may_lead(rounds):
+    asked, answered = threading.Event(), threading.Event()
+
+    class Slow(Objects):
+        def get(self, kind, name):
+            asked.set()
+            answered.wait()
+            return super().get(kind, name)
+
+    rounds.objects = slow = Slow()
+
+    async def run():
+        certifying = Certifying(slow, Told(SECRET[1], CONFIGURATION[1], ("me",)), lambda: NOW)
+        running = asyncio.create_task(certifying.run(60))
+        await asyncio.to_thread(asked.wait)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        answered.set()
+
+    asyncio.run(run())  # which waits for the thread
+    assert slow.written == []

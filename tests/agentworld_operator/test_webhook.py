@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import socket
 import ssl
+import struct
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -124,6 +126,26 @@ def test_a_body_that_does_not_arrive_is_not_waited_for(tmp_path):
             return await client.post("/admit", content=slowly())
 
     assert asyncio.run(ask()).status_code == 408
+
+
+def test_a_request_that_breaks_off_is_no_mistake_of_ours(tmp_path, caplog):
+    async def ask():
+        write(tmp_path)
+        async with served(tmp_path, None) as client:
+            believing = ssl.create_default_context(cafile=tmp_path / "ca.crt")
+            port = client.base_url.port
+            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=believing)
+            writer.write(b"POST /admit HTTP/1.1\r\nHost: me\r\nContent-Length: 9\r\n\r\n{")
+            await writer.drain()
+            await asyncio.sleep(0.05)
+            reset = struct.pack("ii", 1, 0)
+            connection = writer.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+            writer.transport.abort()
+            await asyncio.sleep(0.05)
+
+    asyncio.run(ask())
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.parametrize(("shows", "status"), [(True, 200), (False, 401)])
