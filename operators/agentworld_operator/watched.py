@@ -22,6 +22,7 @@ class Cache:
         """Takes in an object. Returns nothing where it is no news, else the object, after the one
         that it took the place of where that was another one, or another engine's.
         """
+        found = _without_managers(found)
         name = found["metadata"]["name"]
         known = self._objects[kind].get(name)
         if known and _is_older(found, known):
@@ -76,6 +77,12 @@ class Cache:
         known = self._objects[kind].get(found["metadata"]["name"])
         version = found["metadata"]["resourceVersion"]
         return known is None or known["metadata"]["resourceVersion"] != version
+
+
+def _without_managers(found: Object) -> Object:
+    """Who wrote which field decides nothing here, and thousands of objects are kept."""
+    metadata = {key: told for key, told in found["metadata"].items() if key != "managedFields"}
+    return {**found, "metadata": metadata}
 
 
 def _engine(found: Object) -> str | None:

@@ -18,6 +18,13 @@ def test_what_was_told_last_is_known():
     assert cache.get("Pod", "a") == thing(version=2)
 
 
+def test_who_wrote_which_field_is_not_kept():
+    cache, found = Cache(), thing()
+    found["metadata"]["managedFields"] = [{"manager": "kubectl"}]
+    cache.put("Pod", found)
+    assert cache.get("Pod", "a") == thing()
+
+
 def test_a_watch_that_lags_behind_an_answer_tells_no_news():
     cache = Cache()
     cache.put("Pod", thing(version=5))
