@@ -48,10 +48,18 @@ class Node(NamedTuple):
         """Lets its pods use an image, by its name and by its digest."""
         repository = image.name.rpartition(":")[0]
         _run(
-            *("nsenter", f"--target={self.server.process.pid}", "--mount"),
-            *("ctr", "--namespace=k8s.io", "images", "import", "--digests"),
+            *(*self._ctr, "--namespace=k8s.io", "images", "import", "--digests"),
             *(f"--base-name={repository}", str(image.archive)),
         )
+
+    def is_up(self) -> bool:
+        """Whether its containerd answers."""
+        asked = subprocess.run([*self._ctr, "version"], capture_output=True, check=False)
+        return asked.returncode == 0
+
+    @property
+    def _ctr(self) -> tuple[str, ...]:
+        return ("nsenter", f"--target={self.server.process.pid}", "--mount", "ctr")
 
 
 class Cluster(NamedTuple):
@@ -222,7 +230,9 @@ def _node(folder: Path, control: ControlPlane, wire: int, name: str, number: int
         link = f"ip link add wire{number} type veth peer name eth0 netns {pid}"
         _run(*_on(wire), *link.split())
         _run(*_on(wire), *f"ip link set wire{number} master switch up".split())
-        yield Node(name, number, server)
+        node = Node(name, number, server)
+        wait_for(node.is_up, _READY_SECONDS)
+        yield node
 
 
 def _are_ready(cluster: Cluster) -> bool:

@@ -4,9 +4,9 @@ import json
 
 import httpx
 import pytest
-import yaml
 
 import make
+import make_chart
 import older_chart
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.verify import verify_run
@@ -16,6 +16,7 @@ from agentworld.storage.objects import ObjectStore, WriteOnce
 from agentworld_operator.resources.places import PLACES
 from make_operator import OLDER_BUDGETS
 from make_release import (
+    AGENT,
     NAME,
     NAMESPACE,
     Agents,
@@ -32,6 +33,23 @@ from waiting import wait_for
 pytestmark = pytest.mark.slow
 
 SECONDS = 300.0
+
+# What a server asks an account's rights for besides what it is asked: an apply that makes an
+# object, and one that has an owner. A certificate is renewed every sixty days, and a namespace is
+# looked at where a Simulator that is used is deleted; tests with these very rights show both.
+NOT_HEARD = {
+    "operator": {
+        ("", "configmaps", "create"),
+        ("", "services", "create"),
+        ("apps", "deployments", "create"),
+        ("policy", "poddisruptionbudgets", "create"),
+        ("agentworld.dev", "simulators/finalizers", "update"),
+        ("", "secrets", "update"),
+        ("", "namespaces", "get"),
+    },
+    "service": set(),
+    "secrets": set(),
+}
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +121,13 @@ def test_who_has_no_key_is_turned_away(release):
 def test_episodes_are_answered_through_the_service(agents):
     agents.played(9)
     assert agents.failures == []
+
+
+def test_a_run_is_opened_by_a_digest(release, worlds):
+    opening = {"agent": "a", "starting_weights": worlds[0], "simulator": worlds[0]}
+    headers = {"Authorization": f"Bearer {AGENT}"}
+    made = httpx.post(f"{release.url}/runs", json=opening, headers=headers, timeout=30)
+    assert made.json()["run"]["simulator"] == worlds[0]
 
 
 def test_a_name_moves_past_its_gate_while_a_run_is_open(release, worlds, agents):
@@ -177,7 +202,7 @@ def test_an_account_may_do_exactly_what_it_did(release, component):
         said = json.loads(line)
         if said["user"]["username"] == account and "objectRef" in said:
             heard.add(asked(said["objectRef"], said["verb"]))
-    assert heard == allowed(release, component)
+    assert heard | NOT_HEARD[component] == allowed(component)
 
 
 def asked(what, verb):
@@ -187,15 +212,10 @@ def asked(what, verb):
     return what.get("apiGroup", ""), name, verb
 
 
-def allowed(release, component):
-    with release.helm() as helm:
-        text = helm.get_all(NAME)["manifest"]
-        hooks = helm.get_all(NAME).get("hooks", ())
-    documents = [text, *(hook["manifest"] for hook in hooks)]
-    objects = [each for text in documents for each in yaml.safe_load_all(text) if each]
+def allowed(component):
     rules = [
         rule
-        for each in objects
+        for each in make_chart.objects(namespace=NAMESPACE)
         if each["kind"] in ("Role", "ClusterRole")
         and each["metadata"]["labels"]["app.kubernetes.io/component"] == component
         for rule in each["rules"]
