@@ -77,18 +77,16 @@ class Campaign:
         began = time.monotonic()
         for api in self._crew.api.values():
             api.calm()
-        findings, anew = await self._found(), False
+        findings, anew = await self._unsettled(), False
         while findings and (passed := time.monotonic() - began) < _CONVERGE_SECONDS:
             if passed > _CONTROL_SECONDS and not anew and _of_others(findings):
                 self._control_anew()
                 anew = True
             await asyncio.sleep(0.5)
-            findings = await self._found()
+            findings = await self._unsettled()
         self._seconds.append(round(time.monotonic() - began, 1))
         self._objects.append(self._num_seen)
         self._findings += findings
-        if not findings:
-            self._findings += await self._restless()
         written = [each for api in self._crew.api.values() for each in api.written]
         for each in usurped(written, self._crew.stops, RENEWAL_SECONDS):
             about = f"{each.what} at {each.sent:.1f}"
@@ -114,6 +112,15 @@ class Campaign:
         controllers.kill()
         controllers.start()
         self._controllers += 1
+
+    async def _unsettled(self) -> list[Finding]:
+        """What is wrong now, or else what is written though nothing changes any more."""
+        if findings := await self._found():
+            return findings
+        before = len(self._writes())
+        await asyncio.sleep(_QUIET_SECONDS)
+        written = self._writes()[before:]
+        return [Finding("restless", what, "still", "written") for what in written]
 
     async def _found(self) -> list[Finding]:
         """What is wrong now."""
