@@ -27,7 +27,6 @@ _BATCH = 50
 _CONVERGE_SECONDS = 60.0
 _CONTROL_SECONDS = 25.0
 _QUIET_SECONDS = 3.0
-_QUIET_WINDOWS = 4
 
 
 def campaign(folder: Path, num_faults: int, seed: str) -> Report:
@@ -91,17 +90,6 @@ class Campaign:
         for each in usurped(written, self._crew.stops, RENEWAL_SECONDS):
             about = f"{each.what} at {each.sent:.1f}"
             self._findings.append(Finding("usurped", about, "a write of who leads", each.replica))
-
-    async def _restless(self) -> list[Finding]:
-        """What is written while nothing changes; a round that was under way may end first."""
-        written: list[str] = []
-        for _ in range(_QUIET_WINDOWS):
-            before = len(self._writes())
-            await asyncio.sleep(_QUIET_SECONDS)
-            written = self._writes()[before:]
-            if not written:
-                break
-        return [Finding("restless", what, "still", "written") for what in written]
 
     def _control_anew(self) -> None:
         """Where their API server died, Kubernetes' own controllers may forget what they owe, or
