@@ -127,12 +127,10 @@ class Campaign:
         return look(place.namespace, place.ledger, place.folder)
 
     def _writes(self) -> list[str]:
-        return [
-            each.what
-            for api in self._crew.api.values()
-            for each in api.written
-            if each.matter == "write"
-        ]
+        """Of all replicas, the oldest first."""
+        written = [each for api in self._crew.api.values() for each in api.written]
+        ordered = sorted(written, key=lambda each: each.sent)
+        return [each.what for each in ordered if each.matter == "write"]
 
     def _report(self, seconds: float) -> Report:
         folder, crew = self._place.folder, self._crew

@@ -1,0 +1,73 @@
+"""Children that were applied once, and are another thing now: before a cluster in memory."""
+
+import asyncio
+import copy
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from agentworld_operator.applying import Applier
+from agentworld_operator.cluster import Cluster
+from agentworld_operator.watched import Cache
+
+LABELS = {"part": "ours"}
+OWNERS = [{"uid": "owner"}]
+BUILT = {
+    "kind": "Deployment",
+    "metadata": {"name": "engine", "labels": LABELS, "ownerReferences": OWNERS},
+    "spec": {"cpu": "1000m"},
+}
+
+
+class Rewording:
+    """A cluster that writes `1` where it is told `1000m`, and counts what is applied."""
+
+    def __init__(self):
+        self.applied = 0
+
+    def apply(self, built):
+        self.applied += 1
+        told = copy.deepcopy(built)
+        told["metadata"] |= {"uid": "u", "generation": 1, "resourceVersion": str(self.applied)}
+        return told | {"spec": {"cpu": "1"}}
+
+
+@pytest.fixture
+def cluster():
+    return Rewording()
+
+
+@pytest.fixture
+def cache():
+    return Cache()
+
+
+@pytest.fixture
+def apply(cluster, cache):
+    applier = Applier(cluster, cache)
+    return lambda: asyncio.run(applier.apply(BUILT))
+
+
+def test_what_a_server_says_in_other_words_is_written_once(cluster, apply):
+    apply()
+    apply()
+    assert cluster.applied == 1
+
+
+@pytest.mark.parametrize("taken", [{"labels": {}}, {"ownerReferences": []}], ids=str)
+def test_what_was_taken_from_it_without_a_new_generation_is_made_good(cluster, cache, apply, taken):
+    apply()
+    found = copy.deepcopy(cache.get("Deployment", "engine"))
+    found["metadata"] |= {"resourceVersion": "9", **taken}
+    cache.put("Deployment", found)
+    apply()
+    assert cluster.applied == 2
+
+
+def test_what_is_in_a_list_says_what_it_is():
+    listed = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "one"}}]}
+    answer = SimpleNamespace(data=json.dumps(listed))
+    client = SimpleNamespace(call_api=lambda *_, **__: answer)
+    (found,) = Cluster(client, "here").all("ConfigMap").objects
+    assert (found["apiVersion"], found["kind"]) == ("v1", "ConfigMap")
