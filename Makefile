@@ -83,7 +83,7 @@ test-fast: setup-test ## the tests of a minute
 
 # The images are built beside the tests that need none.
 test: browser database cluster containers setup-test peers monitor check ## everything
-	PYTHONPATH=tests $(PYTHON) -m images & building=$$!; trap "kill $$building 2>/dev/null || true" EXIT; \
+	PYTHONPATH=tests setsid $(PYTHON) -m images & building=$$!; trap "kill -- -$$building 2>/dev/null || true" EXIT; \
 	$(PYTHON) -m pytest
 
 test-cluster: export OMP_NUM_THREADS := 1

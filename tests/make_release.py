@@ -211,7 +211,7 @@ class Agents:
         self._threads: list[threading.Thread] = []
 
     def open(self) -> None:
-        """One more agent, in a run of its own; returns once it has taken a step."""
+        """One more agent, in a run of its own; returns once any of them has taken a step."""
         before = self.steps
         thread = threading.Thread(target=lambda: asyncio.run(self._play()))
         thread.start()

@@ -15,9 +15,9 @@ from pathlib import Path
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.access.secret import RUN_TOKENS, new_secret
-from agentworld.errors import AgentworldError, ClusterError
+from agentworld.errors import ClusterError
 from agentworld.evidence.keys import SIGNER, new_signer
-from agentworld.recipes.environment import from_environment
+from agentworld.recipes.environment import exit_status, from_environment
 from agentworld_operator.authority import Files, made
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.connection import api_client, configuration
@@ -96,19 +96,15 @@ def _make(cluster: Cluster, name: str, files: Files, labels: Mapping[str, str]) 
 
 
 def main() -> int:
-    """Exit status 2 and one sentence for what the user gave wrong, 1 for another try."""
-    try:
-        settings = from_environment(Settings)
-        told = configuration(settings.kubeconfig)
-        for said in make_all(settings, Cluster(api_client(told), settings.namespace)):
-            sys.stdout.write(f"{said}\n")
-    except ClusterError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
-    except AgentworldError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    return 0
+    """A Job is tried again, whatever kept it from its work."""
+    return exit_status(_run)
+
+
+def _run() -> None:
+    settings = from_environment(Settings)
+    told = configuration(settings.kubeconfig)
+    for said in make_all(settings, Cluster(api_client(told), settings.namespace)):
+        sys.stdout.write(f"{said}\n")
 
 
 if __name__ == "__main__":

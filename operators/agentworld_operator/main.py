@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from agentworld.errors import AgentworldError, ClusterError
-from agentworld.recipes.environment import from_environment
+from agentworld.errors import ClusterError
+from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.storage.folder import read_file
 from agentworld_operator.admitting import Admitting
 from agentworld_operator.certifying import Certifying, Told
@@ -125,16 +125,12 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("kopf").setLevel(logging.WARNING)
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    try:
-        with suppress(asyncio.CancelledError):
-            asyncio.run(operate(from_environment(Settings), from_environment(WebhookSettings)))
-    except ClusterError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
-    except AgentworldError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    return 0
+    return exit_status(_run)
+
+
+def _run() -> None:
+    with suppress(asyncio.CancelledError):
+        asyncio.run(operate(from_environment(Settings), from_environment(WebhookSettings)))
 
 
 if __name__ == "__main__":

@@ -184,6 +184,7 @@ def test_every_run_had_one_version_and_its_record_verifies(release, worlds, agen
         for run, simulator in agents.runs.items():
             wait_for(lambda run=run: verify_run(run, ledger, evidence).state == "verified", 60)
             assert ledger.run(run).simulator == simulator
+            assert ledger.run(run).num_steps >= 3
         (key,) = ledger.signing_keys.all()
         assert key.until is None
         history = [(each.simulator, each.set_by) for each in ledger.aliases.history("stable")]

@@ -11,9 +11,8 @@ from pydantic import Field
 
 from agentworld.engine.discovered import by_name
 from agentworld.engine.names import ENGINE_PORT, engine_host
-from agentworld.errors import AgentworldError
 from agentworld.ledger import Ledger
-from agentworld.recipes.environment import from_environment
+from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.simulate.app import create_app
 from agentworld.simulate.cluster import ClusterSimulators, cluster_reader
@@ -95,13 +94,8 @@ def _connect(settings: Settings, spans: Spans, manifest: SimulatorManifest) -> F
 
 
 def main() -> int:
-    """Exit status 2 and one sentence for what the user gave wrong."""
-    try:
-        serve(from_environment(Settings))
-    except AgentworldError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    return 0
+    """Serves until it is told to stop."""
+    return exit_status(lambda: serve(from_environment(Settings)))
 
 
 if __name__ == "__main__":

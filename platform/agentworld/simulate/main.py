@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from agentworld.errors import AgentworldError, InputError
+from agentworld.errors import InputError
 from agentworld.ledger import Ledger
-from agentworld.recipes.environment import from_environment
+from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.simulate.app import create_app
 from agentworld.simulate.engines import Secrets, connect_engines
@@ -98,13 +98,8 @@ def _engines(manifest: SimulatorManifest, settings: Settings) -> tuple[tuple[str
 
 
 def main() -> int:
-    """Exit status 2 and one sentence for what the user gave wrong."""
-    try:
-        serve(from_environment(Settings))
-    except AgentworldError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    return 0
+    """Serves until it is told to stop."""
+    return exit_status(lambda: serve(from_environment(Settings)))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 import pytest
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from agentworld.errors import InputError
-from agentworld.recipes.environment import from_environment
+from agentworld.errors import ClusterError, InputError
+from agentworld.recipes.environment import exit_status, from_environment
 
 
 class Told(BaseSettings):
@@ -33,3 +33,19 @@ def test_what_is_wrong_is_named_in_one_sentence(monkeypatch, variables, named):
     with pytest.raises(InputError, match=named) as refused:
         from_environment(Told)
     assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(InputError("give a name"), 2), (ClusterError("it is gone"), 1)]
+)
+def test_a_process_ends_with_one_sentence_and_says_whether_to_begin_anew(error, status, capsys):
+    def work():
+        raise error
+
+    assert exit_status(work) == status
+    assert capsys.readouterr().err == f"error: {error}\n"
+
+
+def test_a_process_whose_work_is_done_says_nothing(capsys):
+    assert exit_status(lambda: None) == 0
+    assert capsys.readouterr().err == ""
