@@ -85,7 +85,8 @@ def postgres() -> Image:
     lines = (
         f"FROM {base}\nRUN groupmod -g 999 postgres && usermod -u 999 postgres"
         " && ln -s /usr/lib/postgresql/*/bin/* /usr/local/bin/"
-        f'\nCOPY {entry.name} /entrypoint\nUSER 999:999\nENTRYPOINT ["/entrypoint"]\n'
+        f"\nCOPY {entry.name} /usr/local/bin/docker-entrypoint.sh"
+        "\nUSER 999:999\nSTOPSIGNAL SIGINT\n"
     )
     return _of_lines("postgres", lines, entry)
 

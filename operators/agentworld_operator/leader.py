@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -43,6 +44,9 @@ class Leadership:
         self._times = times
         self._clock = clock
         self._seen: Watched | None = None
+        self._asking = threading.Lock()
+        """A try goes on in its thread when nobody waits for it any more."""
+        self._is_over = False
 
     async def acquire(self) -> None:
         """Returns once this one leads; raises ClusterError for what no other try could mend."""
@@ -74,16 +78,25 @@ class Leadership:
         _log.warning("%s leads no longer", self._me)
 
     async def release(self) -> None:
-        """Lets another one lead at once, where this one still does."""
+        """Lets another one lead at once, where this one still does; it never leads again."""
         try:
-            found = await asyncio.to_thread(self._cluster.get, "Lease", self._name)
-            if found and found["spec"].get("holderIdentity") == self._me:
-                await asyncio.to_thread(self._cluster.replace, self._written(found, holder=""))
+            await asyncio.to_thread(self._give_back)
         except ClusterError as error:
             _log.warning("%s; the lease runs out by itself", error)
 
+    def _give_back(self) -> None:
+        with self._asking:
+            self._is_over = True
+            found = self._cluster.get("Lease", self._name)
+            if found and found["spec"].get("holderIdentity") == self._me:
+                self._cluster.replace(self._written(found, holder=""))
+
     def _try(self) -> bool:
         """Whether this one leads now."""
+        with self._asking:
+            return not self._is_over and self._take_or_renew()
+
+    def _take_or_renew(self) -> bool:
         found = self._cluster.get("Lease", self._name)
         now = self._clock()
         self._seen = watched(self._seen, _read(found), now)

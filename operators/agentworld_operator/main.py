@@ -44,8 +44,8 @@ async def operate(settings: Settings, webhook: WebhookSettings) -> None:
     times = Times(duration=lease, renewal=lease * 2 / 3, pause=min(2.0, lease / 6))
     leadership = Leadership(cluster, OPERATOR, settings.identity, times=times, clock=time.monotonic)
     async with _guarding(cluster, service, webhook):
-        await leadership.acquire()
         try:
+            await leadership.acquire()
             running = _running(settings, webhook, cluster, service)
             work = running.run(
                 partial(login, told),

@@ -22,6 +22,7 @@ class Leases:
         return self.lease
 
     def create(self, written):
+        self._fail()
         if self.lease:
             raise ClusterError("there is one", status=409)
         return self._write(written, "1")
@@ -104,6 +105,33 @@ def test_one_that_was_given_back_is_taken_at_once(leases):
         await within(0.1, leadership(leases, "other").acquire())
 
     asyncio.run(run())
+
+
+def test_one_is_given_back_whose_renewal_is_under_way(leases):
+    async def run():
+        mine = leadership(leases)
+        await mine.acquire()
+        leases.slow_seconds = 0.02
+        keeping = asyncio.create_task(mine.keep())
+        await asyncio.sleep(0.01)  # it has asked, and will write
+        keeping.cancel()
+        await mine.release()
+
+    asyncio.run(run())
+    assert leases.holder == ""
+
+
+def test_one_that_was_told_to_stop_while_it_took_it_gives_it_back(leases):
+    async def run():
+        leases.slow_seconds = 0.02
+        mine = leadership(leases)
+        taking = asyncio.create_task(mine.acquire())
+        await asyncio.sleep(0.01)
+        taking.cancel()
+        await mine.release()
+
+    asyncio.run(run())
+    assert leases.holder == ""
 
 
 def test_one_that_another_one_holds_is_not_given_back(leases):

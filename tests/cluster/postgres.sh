@@ -12,4 +12,4 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
   done
   pg_ctl --wait --silent stop
 fi
-exec postgres -c listen_addresses='*'
+exec "$@" -c listen_addresses='*'

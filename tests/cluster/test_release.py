@@ -1,6 +1,7 @@
 """The chart, installed on real nodes: agents play on, whatever is killed, drained or upgraded."""
 
 import json
+from contextlib import contextmanager
 
 import httpx
 import pytest
@@ -28,6 +29,7 @@ from make_release import (
     values,
 )
 from make_simulator import alias
+from rows import Rows
 from waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -153,6 +155,26 @@ def test_agents_play_on_after_a_pod_was_killed(release, agents, component):
     assert agents.failures == []
 
 
+def test_what_the_database_answered_is_there_whoever_deletes_its_pod_by_force(release):
+    with database(release) as url, Rows(url) as rows:
+        for number in range(3):
+            wait_for(lambda number=number: len(rows.servers) > number, 60)
+            before = len(rows.answered)
+            wait_for(lambda before=before: len(rows.answered) > before + 100)
+            release.kill(release.pods("database")[0])
+        wait_for(lambda: len(rows.servers) > 3, 60)
+        assert rows.lost() == set()
+
+
+@contextmanager
+def database(release):
+    """The address of the release's ledger, on this machine's loopback."""
+    url = release.secret(f"{NAME}-database")["agentworld-url"]
+    service = release.core.read_namespaced_service(f"{NAME}-database", NAMESPACE)
+    with release.cluster.reached(service.spec.cluster_ip, 5432) as host:
+        yield url.replace(f"{NAME}-database", host)
+
+
 def test_agents_play_on_while_a_node_is_drained(release, agents):
     drain(release, "node-1")
     agents.played(12)
@@ -175,11 +197,9 @@ def test_agents_play_on_while_the_release_is_upgraded(release, agents):
 def test_every_run_had_one_version_and_its_record_verifies(release, worlds, agents):
     agents.close()
     assert agents.failures == []
-    url = release.secret(f"{NAME}-database")["agentworld-url"]
-    database = release.core.read_namespaced_service(f"{NAME}-database", NAMESPACE).spec.cluster_ip
     stores = release.folder / "agentworld-stores"
-    with release.cluster.reached(database, 5432) as host:
-        ledger = Ledger(url.replace(f"{NAME}-database", host), ObjectStore(str(stores / "objects")))
+    with database(release) as url:
+        ledger = Ledger(url, ObjectStore(str(stores / "objects")))
         evidence = Evidence(told_keys(ledger.signing_keys), WriteOnce(str(stores / "checkpoints")))
         for run, simulator in agents.runs.items():
             wait_for(lambda run=run: verify_run(run, ledger, evidence).state == "verified", 60)

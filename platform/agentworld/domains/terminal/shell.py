@@ -21,7 +21,8 @@ _READY = b"\x1eready\n"
 
 # The outer shell hands its own input to one inner bash per episode and cleans up after it.
 # It says when it is ready, because an inner bash may read ahead of the line that ends it.
-# It leaves where it cannot clean up: no episode begins with what another one left behind.
+# It leaves where it cannot clean up: no episode begins with what another one left behind. Whoever
+# was killed is there until the kernel is done with it.
 _OUTER = f"""
 shopt -s dotglob nullglob extglob
 while printf '\\036ready\\n' && IFS= read -r prompt; do
@@ -31,7 +32,7 @@ while printf '\\036ready\\n' && IFS= read -r prompt; do
   left=(/home/!(agent) {HOME}/*)
   (( ! ${{#left[@]}} )) && [[ -w {HOME} ]] && cd {HOME} || exit
   PS1="$prompt" PS2= bash --norc --noprofile --noediting +H -i
-  kill -9 -1 2>/dev/null
+  while kill -9 -1 2>/dev/null; do :; done
 done
 """
 
