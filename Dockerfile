@@ -47,8 +47,8 @@ RUN /build/bin/pip wheel -q --no-build-isolation --no-deps -w /wheel . \
 FROM build AS requirements
 COPY pyproject.toml ./
 COPY tools/requirements.py tools/
-RUN /build/bin/python tools/requirements.py postgres >control.txt \
-    && /build/bin/python tools/requirements.py postgres train >train.txt
+RUN /build/bin/python tools/requirements.py postgres s3 >control.txt \
+    && /build/bin/python tools/requirements.py postgres s3 train >train.txt
 
 FROM build AS control-packages
 COPY --from=requirements /source/control.txt ./

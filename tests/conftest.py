@@ -65,6 +65,15 @@ def postgres_server():
 
 
 @pytest.fixture(scope="session")
+def bucket():
+    """The address of a bucket of S3; each test uses folders of its own."""
+    import s3
+
+    with s3.running() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
 def control_plane(tmp_path_factory):
     """One Kubernetes cluster without a node for all tests; each uses namespaces of its own."""
     import control_plane

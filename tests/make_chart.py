@@ -19,6 +19,14 @@ ROOT = Path(__file__).parents[1]
 CHART = ROOT / "charts/agentworld"
 GOLDEN = ROOT / "tests/data/charts"
 
+# What an uninstall leaves: what cannot be made again, and what keeps engines apart that run on.
+KEPT = {
+    ("PersistentVolumeClaim", "agentworld-stores"),
+    ("PersistentVolumeClaim", "agentworld-mlflow"),
+    ("NetworkPolicy", "agentworld-default"),
+    ("NetworkPolicy", "agentworld-engine"),
+}
+
 _DIGEST = "sha256:" + "1" * 64
 _PLACED: Values = {
     "nodeSelector": {"pool": "worlds"},

@@ -88,11 +88,13 @@ def _verifier(pinned: Pinned) -> Manifest:
     if pinned.weights.url:
         told["AGENTWORLD_WEIGHTS_URL"] = pinned.weights.url
     mounts = [_mount("pinned"), _mount("verified", writable=True), _mount("tmp", writable=True)]
+    secret = pinned.weights.secret
     return {
         "name": VERIFIER,
         "image": pinned.verifier_image,
         "command": ["python3", "-m", "agentworld.simulate.verifier"],
         "env": _variables(told),
+        **({"envFrom": [{"secretRef": {"name": secret}}]} if secret else {}),
         "volumeMounts": [*mounts, _mount("weights", writable=pinned.weights.url is not None)],
         # Its last words become the Simulator's condition.
         "terminationMessagePolicy": "FallbackToLogsOnError",

@@ -68,6 +68,8 @@ class Weights(Part):
     """The model's folder in the claim."""
     url: str | None = None
     """A folder in an object store, from which each pod fetches the files."""
+    secret: str | None = None
+    """A Secret whose entries are environment variables: what the object store asks for."""
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:

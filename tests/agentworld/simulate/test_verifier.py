@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from fsspec.core import url_to_fs
 
 import make
 from agentworld.records.base import digest_file
@@ -49,6 +50,17 @@ def test_files_that_are_kept_elsewhere_are_fetched_and_verified(told, model, tmp
     monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"file://{model}")
     assert verifier.main() == 0
     assert digest_file(fetched / "model.safetensors") == told[0].files["model.safetensors"]
+
+
+def test_files_in_a_bucket_are_fetched_and_verified(told, model, tmp_path, monkeypatch, bucket):
+    system, root = url_to_fs(f"{bucket}/models/world")
+    for name in told[0].files:
+        system.put_file(str(model / name), f"{root}/{name}")
+    monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(tmp_path / "fetched"))
+    monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"{bucket}/models/world")
+    assert verifier.main() == 0
+    system.pipe_file(f"{root}/model.safetensors", b"weightz")
+    assert verifier.main() == 2
 
 
 def test_a_file_that_is_not_where_it_should_be_is_named(told, model, monkeypatch, capsys):

@@ -15,7 +15,7 @@ from agentworld.errors import Conflict, InputError, NotFound, StoreError
 from agentworld.records.base import digest_bytes
 from agentworld.storage.objects import ObjectStore, WriteOnce
 
-KINDS = ["disk", "memory"]
+KINDS = ["disk", "memory", "s3"]
 
 PUTS_FOR_EVER = """
 import os, sys, threading
@@ -44,19 +44,26 @@ print(len(kept), len(files), all(map(objects.get, kept)))
 """
 
 
-def addresses(tmp_path):
-    return {"disk": str(tmp_path / "store"), "memory": f"memory://{uuid.uuid4()}"}
+@pytest.fixture(scope="module", params=KINDS)
+def new_url(request, tmp_path_factory):
+    """Makes addresses of empty stores of a kind."""
+    start = {
+        "disk": lambda: str(tmp_path_factory.mktemp("stores")),
+        "memory": lambda: "memory:/",
+        "s3": lambda: request.getfixturevalue("bucket"),
+    }[request.param]()
+    return lambda: f"{start}/{uuid.uuid4()}"
 
 
-@pytest.fixture(params=KINDS)
-def url(request, tmp_path):
-    return addresses(tmp_path)[request.param]
+@pytest.fixture
+def url(new_url):
+    return new_url()
 
 
-@pytest.fixture(scope="session", params=KINDS)
-def shared(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def shared(new_url):
     """One store for all examples of a property."""
-    return ObjectStore(addresses(tmp_path_factory.mktemp("shared"))[request.param])
+    return ObjectStore(new_url())
 
 
 def the_file(tmp_path, digest):
@@ -234,8 +241,9 @@ def test_a_name_that_could_lead_elsewhere_is_refused(url, name):
             ask()
 
 
-def test_one_of_many_writers_of_a_name_wins_and_all_others_are_told(tmp_path):
-    files = WriteOnce(str(tmp_path / "store"))
+@pytest.mark.parametrize("new_url", ["disk", "s3"], indirect=True)
+def test_one_of_many_writers_of_a_name_wins_and_all_others_are_told(url):
+    files = WriteOnce(url)
     outcomes = []
 
     def write(own):

@@ -77,12 +77,14 @@ def test_weights_of_a_claim_are_read_only_in_every_container():
 
 
 def test_weights_of_a_url_are_fetched_by_the_verifier_alone():
-    fetching = {"weights": {"url": "s3://models/world"}}
+    fetching = {"weights": {"url": "s3://models/world", "secret": "bucket"}}
     verifier = pod(**fetching)["initContainers"][0]
     told = {each["name"]: each["value"] for each in verifier["env"]}
     assert told["AGENTWORLD_WEIGHTS_URL"] == "s3://models/world"
+    assert verifier["envFrom"] == [{"secretRef": {"name": "bucket"}}]
     mounts = {each["name"]: each for each in container(**fetching)["volumeMounts"]}
     assert mounts["weights"]["readOnly"]
+    assert "envFrom" not in container(**fetching)
 
 
 def test_no_container_may_more_than_the_restricted_standard():
