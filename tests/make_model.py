@@ -22,7 +22,12 @@ _CORPUS = ["echo kolu tane > rimo.txt", "cat rimo.txt", "kolu tane", "[0] ~", "l
 
 
 def tiny_model(
-    folder: Path, *, num_layers: int = 2, hidden_size: int = 64, vocabulary_size: int = 384
+    folder: Path,
+    *,
+    num_layers: int = 2,
+    hidden_size: int = 64,
+    vocabulary_size: int = 384,
+    max_shard_size: str = "5GB",
 ) -> Path:
     """Writes the model's files into a folder; the same arguments write the same weights."""
     tokenizer = _tokenizer(vocabulary_size)
@@ -32,7 +37,7 @@ def tiny_model(
     _shape_answers(model, tokenizer)
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, max_shard_size=max_shard_size)
     return folder
 
 

@@ -1,11 +1,15 @@
 """What a training stage made: every file of a model, and where it came from."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
 from agentworld.errors import InputError
 from agentworld.records.base import Digest, Record, digest_file
 from agentworld.records.progress import Count, Tick, no_tick
+
+_MOST_AT_ONCE = 8
+"""Files that are read beside each other: a processor for each, and a store far away answers many."""
 
 Stage = Literal["cpt", "sft", "rl", "imitation", "agent"]
 
@@ -28,7 +32,9 @@ class ArtifactManifest(Record):
         """Reads a folder: weights, tokenizer, chat template, generation defaults and the rest."""
         files = model_files(folder)
         count = Count(tick, sum(path.stat().st_size for path in files.values()))
-        return cls(files={name: digest_file(path, count.add) for name, path in files.items()})
+        with ThreadPoolExecutor(_MOST_AT_ONCE) as pool:
+            digests = pool.map(lambda path: digest_file(path, count.add), files.values())
+            return cls(files=dict(zip(files, digests, strict=True)))
 
     def verify(self, folder: Path, tick: Tick = no_tick) -> None:
         """Raises InputError naming the first file that is missing, extra or different."""

@@ -15,17 +15,19 @@ def no_tick(done: int, total: int) -> None:
 
 
 class Count:
-    """Adds up for a tick what is done in pieces."""
+    """Adds up for a tick what is done in pieces, by any number of threads."""
 
     def __init__(self, tick: Tick, total: int) -> None:
         self._tick = tick
         self._total = total
         self._done = 0
+        self._one_at_a_time = Lock()
 
     def add(self, amount: int) -> None:
         """So much more is done."""
-        self._done += amount
-        self._tick(self._done, self._total)
+        with self._one_at_a_time:
+            self._done += amount
+            self._tick(self._done, self._total)
 
 
 def side_by_side(tick: Tick, num: int) -> list[Tick]:
