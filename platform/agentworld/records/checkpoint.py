@@ -9,7 +9,7 @@ from agentworld.records.base import Digest, Record, digest_file
 from agentworld.records.progress import Count, Tick, no_tick
 
 _MOST_AT_ONCE = 8
-"""Files that are read beside each other: a processor for each, and a store far away answers many."""
+"""Files that are read beside each other: one for each processor, or a store that is far away."""
 
 Stage = Literal["cpt", "sft", "rl", "imitation", "agent"]
 

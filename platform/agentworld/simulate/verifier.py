@@ -45,7 +45,7 @@ def verify(settings: Settings) -> None:
     adapted = adapter_arguments("vllm", settings.model_folder, manifest.digest)
     named = adapted or ("--served-model-name", manifest.digest)
     write_whole(settings.engine_arguments, " ".join(named).encode())
-    took = f"fetched in {fetched - began:.1f} s, checked in {time.monotonic() - fetched:.1f} s"
+    took = f"fetched in {fetched - began:.2f} s, checked in {time.monotonic() - fetched:.2f} s"
     sys.stdout.write(f"{manifest.digest}: {len(manifest.files)} files, {took}\n")
 
 
