@@ -168,7 +168,7 @@ $(PACKAGES): | $(VENV)/bin/pip
 
 # With dependencies: a torch for GPUs brings libraries that a torch for CPUs does not name.
 $(PROJECT): $(PACKAGES)
-	$(PIP) install -q --no-build-isolation -c constraints.txt -e '.[train]'
+	$(PIP) install -q --no-build-isolation -c constraints.txt -e '.[pipelines,train]'
 	rm -f $(VENV)/.project-* && touch $@
 
 $(COMPILES): | compiler $(PROJECT)

@@ -38,7 +38,7 @@ def test_its_user_has_a_number_and_no_rights(control):
     )
 
 
-@pytest.mark.parametrize("library", ["torch", "transformers", "mlflow", "kfp", "hatchling"])
+@pytest.mark.parametrize("library", ["torch", "transformers", "mlflow", "hatchling"])
 def test_it_lacks_what_trains_and_what_builds(control, library):
     done = run(control, "-c", f"import {library}", entrypoint="python")
     assert f"No module named '{library}'" in done.stderr
@@ -68,7 +68,6 @@ def test_the_service_says_what_its_environment_lacks(control):
     ("words", "library"),
     [
         (["demo"], "psutil"),
-        (["pipeline", "compile", "-o", "/tmp/pipeline.yaml"], "kfp"),
         (["train", "cpt", "--data", "/tmp"], "psutil"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
