@@ -46,6 +46,7 @@ def cold_starts(folder: Path) -> dict[str, object]:
         "cold_start_mib": round(num_bytes / 2**20),
         "cold_start_seconds": phases,
         "verify_of_load": round(phases["verify"] / phases["engine"], 4),
+        "verify_of_weights_load": round(phases["verify"] / phases["load"], 4),
     }
 
 
@@ -75,13 +76,16 @@ def _phases(release: Release, pod: V1Pod, began: float, ended: float) -> Phases:
     [verifier], [engine] = pod.status.init_container_statuses, pod.status.container_statuses
     checking, started = verifier.state.terminated, engine.state.running.started_at
     told = _log(release, pod, "engine")
+    load, compiled = _found(_LOADED, told), _found(_COMPILED, told)
+    seconds = ended - started.timestamp()
     return {
-        "pod": (checking.started_at.timestamp() - began),
+        "pod": max(0.0, checking.started_at.timestamp() - began),
         "verifier": _seconds(checking.started_at, checking.finished_at),
         "verify": _found(_CHECKED, _log(release, pod, "verify")),
-        "engine": ended - started.timestamp(),
-        "load": _found(_LOADED, told),
-        "compile": _found(_COMPILED, told),
+        "engine": seconds,
+        "load": load,
+        "compile": compiled,
+        "ready": seconds - load - compiled,
         "all": ended - began,
     }
 
