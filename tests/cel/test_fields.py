@@ -38,6 +38,7 @@ OTHERS = {
 }
 MATCHING = {
     "^sha256:[0-9a-f]{64}$": make.digest("matching"),
+    "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "a-tenant",
     r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$": "http://endpoint/v1",
 }
 NODES = nodes()
