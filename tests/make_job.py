@@ -5,9 +5,10 @@ from pathlib import Path
 import make
 from agentworld.audit.chain import AgentChain, LiveLink, StageLink
 from agentworld.lineage.base import VersionRef
+from agentworld.records.gate import GateVerdict
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
-from agentworld.steps import STEPS
-from agentworld.steps.folders import CHAIN, REPORT, RUN, TrainedAgent
+from agentworld.steps import AFTER_GATE, STEPS
+from agentworld.steps.folders import CHAIN, REPORT, RUN, VERDICT, TrainedAgent
 
 
 def agent_run() -> AgentRun:
@@ -44,6 +45,15 @@ def chain(**fields: object) -> AgentChain:
     return AgentChain.model_validate({**known, **fields})
 
 
+def verdict(reason: str = "") -> GateVerdict:
+    return GateVerdict(
+        verdict="refused" if reason else "passed",
+        reason=reason,
+        report=make.world_report().digest,
+        gate=(),
+    )
+
+
 def finished_job(store: Path, *, agent_chain: AgentChain | None = None) -> dict[str, Path]:
     """The folders of all steps, with what is reported of them; the simulator is in its store."""
     outputs = {"simulate": make.pinned(store).digest}
@@ -55,7 +65,15 @@ def finished_job(store: Path, *, agent_chain: AgentChain | None = None) -> dict[
         version=VersionRef(name="terminal-agent", version=1), run=agent_run(), live_steps=0
     )
     make.world_report().write(folders["evaluate"] / REPORT)
+    verdict().write(folders["gate"] / VERDICT)
     make.agent_report().write(folders["validate"] / REPORT)
     made.write(folders["agent"] / RUN)
     (agent_chain or chain()).write(folders["audit"] / CHAIN)
     return folders
+
+
+def refused_job(store: Path) -> dict[str, Path]:
+    """The same up to a gate that refused."""
+    folders = finished_job(store)
+    verdict("rl.rule is 0.3, which is under 0.5").write(folders["gate"] / VERDICT)
+    return {step: folder for step, folder in folders.items() if step not in AFTER_GATE}

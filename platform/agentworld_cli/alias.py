@@ -52,7 +52,7 @@ def set_(
 
     What was asked for, what the report showed, by whose word and why are in its history.
     """
-    from agentworld.records.alias import Gate
+    from agentworld.records.gate import Gate
     from agentworld.steps.simulators import Shown, set_alias
 
     shown = Shown(tuple(map(Gate.parse, gates)), report, override)

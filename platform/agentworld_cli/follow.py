@@ -5,8 +5,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from agentworld.steps import STEPS
+from agentworld.steps import AFTER_GATE, STEPS
 from agentworld.steps.failure import full_sentence, is_full
+from agentworld.steps.folders import verdict_of
 from agentworld.steps.progress import StepProgress, read_progress
 from agentworld.steps.watch import tree_memory_gib
 from agentworld_cli.errors import StepFailed
@@ -20,6 +21,7 @@ class Followed(NamedTuple):
     """What is known of a job that ended well."""
 
     folders: dict[str, Path]
+    """Of the steps that were not skipped."""
     peak_memory_gib: float
 
 
@@ -37,11 +39,23 @@ def follow(job: subprocess.Popen[bytes], store: Path) -> Followed:
     seen = _progress(store)
     if job.returncode != 0 or len(seen) < len(STEPS):
         raise _failure(seen, store)
-    return Followed({progress.step: Path(progress.folder) for progress in seen}, peak_memory_gib)
+    folders = {each.step: Path(each.folder) for each in seen if each.state != "skipped"}
+    return Followed(folders, peak_memory_gib)
 
 
 def _progress(store: Path) -> list[StepProgress]:
-    return [progress for step in STEPS if (progress := read_progress(store, step))]
+    seen = [progress for step in STEPS if (progress := read_progress(store, step))]
+    return [*seen, *_skipped(seen)]
+
+
+def _skipped(seen: list[StepProgress]) -> list[StepProgress]:
+    """What will never begin, once the gate has refused."""
+    last = seen[-1] if seen else None
+    if last is None or last.step != "gate" or last.state not in ("finished", "reused"):
+        return []
+    if verdict_of(Path(last.folder)).verdict == "passed":
+        return []
+    return [StepProgress(step=step, state="skipped", started=last.started) for step in AFTER_GATE]
 
 
 def _failure(seen: list[StepProgress], store: Path) -> StepFailed:

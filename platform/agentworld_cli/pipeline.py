@@ -26,4 +26,8 @@ def write(
 @app.command()
 def run(recipe: RecipeName = DEFAULT_RECIPE, store: Store = DEFAULT_STORE) -> None:
     """Run every step here; what is finished is used again."""
-    run_job(recipe, Path(store))
+    from agentworld.steps.folders import verdict_of
+    from agentworld_cli.tables import show_refusal
+
+    job = run_job(recipe, Path(store))
+    show_refusal(verdict_of(job.folders["gate"]))

@@ -6,7 +6,10 @@ from pathlib import Path
 from rich.box import SIMPLE_HEAD
 from rich.table import Column, Table
 
+from agentworld.records.base import Digest
+from agentworld.records.gate import Outcome
 from agentworld.records.report import AgentReport, Estimate, WorldModelReport, WorldModelScore
+from agentworld.steps import AFTER_GATE
 from agentworld.steps.folders import REPORT, RUN, TrainedAgent
 from agentworld.steps.summary import Summary
 from agentworld.steps.targets import Figure, figures_of
@@ -16,10 +19,23 @@ from agentworld_cli.show import console
 def show_summary(folders: Mapping[str, Path], summary: Summary) -> None:
     """What was made and how good it is."""
     console.print(_world_model(WorldModelReport.read(folders["evaluate"] / REPORT)), "")
-    console.print(_agent(AgentReport.read(folders["validate"] / REPORT)), "")
+    if summary.agent:
+        console.print(_agent(AgentReport.read(folders["validate"] / REPORT)), "")
     console.print(_figures(figures_of(summary)), "")
-    made = TrainedAgent.read(folders["agent"] / RUN)
-    console.print(f"simulator: {summary.simulator['digest']}", soft_wrap=True)
+    show_refusal(summary.gate)
+    if summary.simulator:
+        _show_made(summary.simulator["digest"], TrainedAgent.read(folders["agent"] / RUN))
+
+
+def show_refusal(outcome: Outcome) -> None:
+    """Why a job ended at its gate, if it did."""
+    if outcome.verdict == "refused":
+        skipped = ", ".join(AFTER_GATE)
+        console.print(f"gate: refused, {outcome.reason}; {skipped} were skipped", soft_wrap=True)
+
+
+def _show_made(simulator: Digest, made: TrainedAgent) -> None:
+    console.print(f"simulator: {simulator}", soft_wrap=True)
     console.print(
         f"agent: {made.version}, {made.run.num_steps} simulated steps,"
         f" {made.live_steps} live steps in training",

@@ -23,6 +23,7 @@ from agentworld.records.progress import Tick
 from agentworld.steps.progress import StepProgress
 
 _SECONDS_BETWEEN_LINES = 30.0
+_ENDINGS = ("finished", "reused", "skipped")
 
 # As of rich's bars: a step's first minute (a compiler's, an engine's start) tells nothing of its
 # later ones, nor does what an earlier process of it had done.
@@ -108,8 +109,9 @@ class BarView:
     def _move(self, task: TaskID, step: StepProgress) -> None:
         if not self._progress.tasks[task].started:
             self._progress.start_task(task)
-        if step.state in ("finished", "reused"):
-            self._progress.update(task, total=1, completed=1, state=_ending(step), visible=True)
+        if step.state in _ENDINGS:
+            done = int(step.state != "skipped")
+            self._progress.update(task, total=1, completed=done, state=_ending(step), visible=True)
             self._progress.stop_task(task)
         else:
             total = step.total or None
@@ -148,7 +150,7 @@ class LineView:
     def _tell(self, step: StepProgress) -> None:
         self._told[step.step] = step.state
         self._last_line = time.monotonic()
-        ended = step.state in ("finished", "reused")
+        ended = step.state in _ENDINGS
         said = _ending(step) if ended else _middle(step, self._paces[step.step].seconds_left)
         sys.stderr.write(f"{step.step:<9} {said}\n")
 
@@ -174,7 +176,7 @@ class _Pace:
 
 
 def _ending(step: StepProgress) -> str:
-    return "reused" if step.state == "reused" else f"finished in {step.seconds:.0f} s"
+    return f"finished in {step.seconds:.0f} s" if step.state == "finished" else step.state
 
 
 def _middle(step: StepProgress, seconds_left: float | None) -> str:

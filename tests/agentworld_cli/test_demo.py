@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
+from agentworld.recipes import recipe_path
 from agentworld.steps import STEPS
 from agentworld.steps.progress import StepProgress, read_progress
 
@@ -34,8 +36,8 @@ class Told(NamedTuple):
     receipts_again: dict[str, int]
 
 
-def command(store: Path) -> list[str]:
-    words = "-m agentworld_cli.main demo --profile smoke --json --store"
+def command(store: Path, profile: str = "smoke") -> list[str]:
+    words = f"-m agentworld_cli.main demo --profile {profile} --json --store"
     return [sys.executable, *words.split(), str(store)]
 
 
@@ -43,9 +45,13 @@ def begin(store: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command(store), start_new_session=True, stderr=subprocess.DEVNULL)
 
 
-def run(store: Path) -> subprocess.CompletedProcess[str]:
+def run(store: Path, profile: str = "smoke") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(store), capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=False
+        command(store, profile),
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE_SECONDS,
+        check=False,
     )
 
 
@@ -130,6 +136,23 @@ def test_the_summary_is_what_was_printed_and_holds_every_figure(told):
     assert 0 < summary["peak_memory_gib"] < 6
     for figures in (*summary["world_model"]["baseline"].values(), summary["world_model"]["rl"]):
         assert all(0 <= value <= 1 for value in figures.values())
+
+
+def test_a_gate_that_refuses_ends_the_job_well_and_trains_nothing_again(told, tmp_path):
+    store, recipe = tmp_path / "store", tmp_path / "strict.yaml"
+    shutil.copytree(told.store, store)
+    strict = "gate: [{metric: rl.exact_match, least: 1.1}]\n"
+    recipe.write_text(recipe_path("smoke").read_text() + strict)
+    done = run(store, str(recipe))
+    assert done.returncode == 0, done.stderr
+    before = STEPS[: STEPS.index("gate")]
+    assert states(store) == dict.fromkeys(before, "reused") | {"gate": "finished"}
+    assert "register  skipped" in done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["gate"]["verdict"] == "refused"
+    assert "which is under 1.1" in summary["gate"]["reason"]
+    assert (summary["simulator"], summary["agent"]) == (None, None)
+    assert "refused" in (store / "report.html").read_text()
 
 
 def test_there_is_a_report_to_look_at(told):

@@ -1,3 +1,6 @@
+from collections.abc import Mapping
+from pathlib import Path
+
 import pytest
 
 import make
@@ -7,12 +10,15 @@ from agentworld_cli.show import console
 from agentworld_cli.tables import show_summary
 
 
-@pytest.fixture
-def printed(tmp_path) -> str:
-    folders = make_job.finished_job(tmp_path)
+def shown(folders: Mapping[str, Path]) -> str:
     with console.capture() as captured:
         show_summary(folders, summarise("demo", folders, 2.5))
     return captured.get()
+
+
+@pytest.fixture
+def printed(tmp_path) -> str:
+    return shown(make_job.finished_job(tmp_path))
 
 
 def test_every_predictor_and_both_agents_have_a_row(printed):
@@ -36,3 +42,13 @@ def test_the_simulator_is_printed_whole(printed):
 def test_tables_fit_into_eighty_columns(printed):
     tables = printed.partition("simulator:")[0]
     assert max(map(len, tables.splitlines())) <= 80
+
+
+def test_a_refusal_is_said_with_its_reason_in_place_of_what_was_not_made(tmp_path):
+    told = shown(make_job.refused_job(tmp_path))
+    assert told.splitlines()[-1] == (
+        "gate: refused, rl.rule is 0.3, which is under 0.5;"
+        " register, simulate, agent, validate, audit were skipped"
+    )
+    assert "simulator:" not in told
+    assert "untrained" not in told

@@ -56,7 +56,13 @@ def test_a_step_that_is_used_again_is_said(capsys):
     assert "cpt       reused" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("state", ["running", "reused", "finished", "failed"])
+def test_a_step_that_is_skipped_is_said(capsys):
+    with LineView() as view:
+        view.show([progress("register", "skipped")])
+    assert capsys.readouterr().err == "register  skipped\n"
+
+
+@pytest.mark.parametrize("state", ["running", "reused", "finished", "failed", "skipped"])
 def test_bars_show_every_state(capsys, state):
     with BarView(STEPS) as view:
         view.show([progress("collect", "finished"), progress("cpt", state, done=50)])

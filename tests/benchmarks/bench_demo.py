@@ -26,6 +26,8 @@ def main(profile: str = "demo") -> int:
     wall = Figure("wall time", time.monotonic() - started, must=most, at_most=True)
     summary = Summary.read(store / "summary.json")
     missed = [figure.name for figure in [*figures_of(summary), wall] if not figure.holds]
+    if summary.gate.verdict == "refused":
+        missed.append("gate")
     write(profile, summary, wall.value, missed)
     show(summary, wall.value, missed)
     return 1 if missed else 0

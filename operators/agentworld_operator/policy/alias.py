@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from agentworld.records import alias as records
-from agentworld.records.alias import AliasChange, AliasMove, Meaning
+from agentworld.records.alias import AliasChange, AliasMove, Canary, Meaning
 from agentworld.records.base import Digest
+from agentworld.records.gate import Gate
 from agentworld_operator.policy.conditions import Said, conditions
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.resources.alias import AliasSpec, AliasStatus
@@ -28,7 +28,7 @@ def resolved(spec: AliasSpec, find: Callable[[str], Object | None]) -> Meaning |
     tried = _digest(spec.canary.simulator, find(spec.canary.simulator))
     if isinstance(tried, Refused):
         return tried
-    return Meaning(meant, records.Canary(simulator=tried, percent=spec.canary.percent))
+    return Meaning(meant, Canary(simulator=tried, percent=spec.canary.percent))
 
 
 def _digest(name: str, found: Object | None) -> Digest | Refused:
@@ -55,7 +55,7 @@ def move(spec: AliasSpec, meaning: Meaning, by: str) -> AliasMove:
         simulator=meaning.simulator,
         canary=meaning.canary,
         by=by,
-        gate=tuple(records.Gate(metric=each.metric, least=each.least) for each in spec.gate),
+        gate=tuple(Gate(metric=each.metric, least=each.least) for each in spec.gate),
         report=spec.report,
         override=spec.override.reason if spec.override else None,
     )
@@ -69,7 +69,7 @@ def is_told(last: AliasChange | None, wanted: AliasMove) -> bool:
     """
     if last is None or last.ended:
         return False
-    gate = tuple(records.Gate(metric=each.metric, least=each.least) for each in last.gate)
+    gate = tuple(Gate(metric=each.metric, least=each.least) for each in last.gate)
     passed = gate and all(each.passed for each in last.gate)
     said = last.simulator, last.canary, last.set_by, last.report, gate, last.override
     override = None if passed else wanted.override

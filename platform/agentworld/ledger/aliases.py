@@ -11,8 +11,9 @@ from sqlalchemy import ColumnElement, Engine, Row, insert, select
 from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.ledger.database import translated
 from agentworld.ledger.tables import ALIASES
-from agentworld.records.alias import AliasChange, Canary, Judged, gets_canary
+from agentworld.records.alias import AliasChange, Canary, gets_canary
 from agentworld.records.base import Digest
+from agentworld.records.gate import Judged
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 

@@ -9,6 +9,7 @@ from agentworld.recipes.serve import (
 )
 from agentworld.recipes.train import AgentRecipe, ModelRecipe, NextTokenRecipe, WorldRlRecipe
 from agentworld.records.base import Record
+from agentworld.records.gate import Gate
 
 
 class Recipe(Record):
@@ -23,6 +24,8 @@ class Recipe(Record):
     rl: WorldRlRecipe = WorldRlRecipe()
     engine: EngineRecipe = EngineRecipe()
     evaluate: EvaluateRecipe = EvaluateRecipe()
+    gate: tuple[Gate, ...] = ()
+    """What the evaluation has to show before anything is registered."""
     simulate: SimulateRecipe = SimulateRecipe()
     agent: AgentRecipe = AgentRecipe()
     validation: ValidateRecipe = ValidateRecipe()

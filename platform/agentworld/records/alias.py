@@ -1,14 +1,12 @@
 """What people's names for simulators mean, by whose word, and what a move had to show."""
 
 import hashlib
-from typing import Annotated, NamedTuple, Self
+from typing import NamedTuple
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field
 
-from agentworld.errors import InputError
-from agentworld.records.base import Digest, Name, Record
-
-Words = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]*$")]
+from agentworld.records.base import Digest, Name, Record, Words
+from agentworld.records.gate import Gate, Judged
 
 
 class Canary(Record):
@@ -17,38 +15,6 @@ class Canary(Record):
     simulator: Digest
     percent: int = Field(ge=1, le=99)
     """Of runs, and never of a run's episodes."""
-
-
-class Gate(Record):
-    """What a report has to show before a name may move."""
-
-    metric: Words
-    """A figure's name in a report, as `live_gain` or `exact_match`."""
-    least: float = Field(allow_inf_nan=False)
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """From METRIC=LEAST; raises InputError."""
-        metric, _, least = text.rpartition("=")
-        try:
-            return cls.model_validate({"metric": metric, "least": least})
-        except ValidationError as error:
-            raise InputError(
-                f"{text!r} is no gate; write METRIC=LEAST, as live_gain=0.2, with the name of a"
-                " figure and a number"
-            ) from error
-
-
-class Judged(Gate):
-    """A gate, and what the report showed."""
-
-    found: float | None = None
-    """Null where no report told this figure."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether the figure is there and large enough."""
-        return self.found is not None and self.found >= self.least
 
 
 class AliasMove(Record):

@@ -3,8 +3,9 @@
 from collections.abc import Sequence, Set
 
 from agentworld.errors import Conflict
-from agentworld.records.alias import AliasMove, Gate, Judged
+from agentworld.records.alias import AliasMove
 from agentworld.records.base import Digest
+from agentworld.records.gate import Gate, Judged
 from agentworld.records.report import Report
 
 
@@ -12,9 +13,7 @@ def judged(gate: Sequence[Gate], report: Report | None, of: Set[Digest]) -> tupl
     """Each clause of a gate with what the report found of these subjects."""
     figures = report.figures(of) if report else {}
     found = {name: each.mean for name, each in figures.items() if each.num}
-    return tuple(
-        Judged(metric=each.metric, least=each.least, found=found.get(each.metric)) for each in gate
-    )
+    return tuple(each.judged(found) for each in gate)
 
 
 def check_may_move(move: AliasMove, report: Report | None, verdicts: Sequence[Judged]) -> None:

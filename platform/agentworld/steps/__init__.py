@@ -7,9 +7,13 @@ STEPS = (
     "sft",
     "rl",
     "evaluate",
+    "gate",
     "register",
     "simulate",
     "agent",
     "validate",
     "audit",
 )
+
+AFTER_GATE = STEPS[STEPS.index("gate") + 1 :]
+"""What a gate that refuses leaves undone."""

@@ -1,4 +1,4 @@
-"""Step 9: a policy imitates explorers, then learns by RL in the pinned simulator alone."""
+"""Step 10: a policy imitates explorers, then learns by RL in the pinned simulator alone."""
 
 import asyncio
 from collections.abc import Callable

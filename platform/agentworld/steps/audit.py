@@ -1,4 +1,4 @@
-"""Step 11: the chain from the agent back to its data, whole or the job stops."""
+"""Step 12: the chain from the agent back to its data, whole or the job stops."""
 
 from pathlib import Path
 

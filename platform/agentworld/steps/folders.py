@@ -5,12 +5,14 @@ from pathlib import Path
 from agentworld.lineage.base import VersionRef
 from agentworld.records.base import Record
 from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.gate import GateVerdict
 from agentworld.records.run import AgentRun
 from agentworld.storage.causal_lm import context_tokens
 
 MODEL = "model"
 CHECKPOINT = "checkpoint.json"
 REPORT = "report.json"
+VERDICT = "verdict.json"
 VERSION = "version.json"
 MANIFEST = "manifest.json"
 RUN = "run.json"
@@ -37,6 +39,11 @@ def model_of(folder: Path) -> Path:
 def checkpoint_of(folder: Path) -> Checkpoint:
     """The record of a training stage."""
     return Checkpoint.read(folder / CHECKPOINT)
+
+
+def verdict_of(folder: Path) -> GateVerdict:
+    """The record of a gate."""
+    return GateVerdict.read(folder / VERDICT)
 
 
 def context_tokens_of(folder: Path) -> int:

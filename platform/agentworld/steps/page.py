@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from agentworld.audit.chain import AgentChain
 from agentworld.records.base import write_whole
 from agentworld.records.report import AgentReport, Estimate, WorldModelReport, WorldModelScore
+from agentworld.steps import AFTER_GATE
 from agentworld.steps.folders import CHAIN, REPORT
 from agentworld.steps.summary import Summary
 from agentworld.steps.targets import figures_of
@@ -39,21 +40,22 @@ _Column = Callable[[WorldModelScore], Estimate | None]
 
 
 def write_page(path: Path, folders: Mapping[str, Path], summary: Summary) -> Path:
-    """Writes the report of a finished job."""
+    """Writes the report of a job that ended well."""
+    refused = summary.gate.verdict == "refused"
     page = render_page(
         summary,
         WorldModelReport.read(folders["evaluate"] / REPORT),
-        AgentReport.read(folders["validate"] / REPORT),
-        AgentChain.read(folders["audit"] / CHAIN),
+        None if refused else AgentReport.read(folders["validate"] / REPORT),
+        None if refused else AgentChain.read(folders["audit"] / CHAIN),
     )
     write_whole(path, page.encode())
     return path
 
 
 def render_page(
-    summary: Summary, world: WorldModelReport, agent: AgentReport, chain: AgentChain
+    summary: Summary, world: WorldModelReport, agent: AgentReport | None, chain: AgentChain | None
 ) -> str:
-    """The page as text."""
+    """The page as text; a job that its gate ended has neither agent nor chain."""
     templates = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -67,10 +69,11 @@ def render_page(
         world_plots=_world_plots(world),
         classes=_classes(world),
         stages=list(world.stages),
-        agent_plots=_agent_plots(agent),
+        agent_plots=_agent_plots(agent) if agent else [],
         agent=agent,
         seconds=_seconds(summary),
         chain=chain,
+        after_gate=AFTER_GATE,
     )
 
 

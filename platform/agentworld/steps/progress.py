@@ -8,7 +8,7 @@ from typing import Literal
 from agentworld.errors import InputError
 from agentworld.records.base import Record
 
-State = Literal["running", "reused", "finished", "failed"]
+State = Literal["running", "reused", "finished", "failed", "skipped"]
 _SECONDS_BETWEEN_WRITES = 0.5
 
 

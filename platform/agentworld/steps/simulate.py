@@ -1,4 +1,4 @@
-"""Step 8: a version of the world model becomes a pinned simulator that has answered once."""
+"""Step 9: a version of the world model becomes a pinned simulator that has answered once."""
 
 import asyncio
 import shutil

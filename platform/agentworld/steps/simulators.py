@@ -12,10 +12,11 @@ from agentworld.errors import InputError, NotFound
 from agentworld.evidence.model_signing import model_statement
 from agentworld.evidence.statement import Statement
 from agentworld.lineage.base import Registry
-from agentworld.records.alias import AliasChange, AliasMove, Gate
+from agentworld.records.alias import AliasChange, AliasMove
 from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import new_name
+from agentworld.records.gate import Gate
 from agentworld.records.report import Report
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.simulate.alias_book import AliasBook

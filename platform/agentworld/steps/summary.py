@@ -5,9 +5,10 @@ from pathlib import Path
 
 from agentworld.audit.receipts import read_receipt
 from agentworld.records.base import Record
+from agentworld.records.gate import Outcome
 from agentworld.records.report import AgentReport, AgentScore, WorldModelReport, WorldModelScore
 from agentworld.steps.code import commit
-from agentworld.steps.folders import REPORT, RUN, TrainedAgent
+from agentworld.steps.folders import REPORT, RUN, TrainedAgent, verdict_of
 
 
 class ExactMatch(Record):
@@ -64,8 +65,10 @@ class Summary(Record):
     """Its name; a bound may be that of one recipe."""
     commit: str
     world_model: WorldModelFigures
-    agent: AgentFigures
-    simulator: dict[str, str]
+    gate: Outcome
+    agent: AgentFigures | None
+    """Null, as the simulator, where the gate refused."""
+    simulator: dict[str, str] | None
     seconds: dict[str, float]
     """Of each step, when it ran; a step that was used again took that long before."""
     peak_memory_gib: float
@@ -73,18 +76,18 @@ class Summary(Record):
 
 
 def summarise(recipe: str, folders: Mapping[str, Path], peak_memory_gib: float) -> Summary:
-    """The figures of a job from the folders of its finished steps."""
+    """The figures of a job that ended well, from the folders of its finished steps."""
     receipts = {step: read_receipt(folder) for step, folder in folders.items()}
     peaks = (receipt.peak_memory_gib for receipt in receipts.values())
+    decided = verdict_of(folders["gate"])
+    passed = decided.verdict == "passed"
     return Summary(
         recipe=recipe,
         commit=commit(),
         world_model=_world_model(WorldModelReport.read(folders["evaluate"] / REPORT)),
-        agent=_agent(
-            AgentReport.read(folders["validate"] / REPORT),
-            TrainedAgent.read(folders["agent"] / RUN),
-        ),
-        simulator={"digest": receipts["simulate"].output},
+        gate=Outcome(verdict=decided.verdict, reason=decided.reason),
+        agent=_agent(folders) if passed else None,
+        simulator={"digest": receipts["simulate"].output} if passed else None,
         seconds={step: receipt.seconds for step, receipt in receipts.items()},
         peak_memory_gib=max(peak_memory_gib, *peaks),
     )
@@ -96,7 +99,9 @@ def _world_model(report: WorldModelReport) -> WorldModelFigures:
     return WorldModelFigures(**stages, baseline=baselines)
 
 
-def _agent(report: AgentReport, made: TrainedAgent) -> AgentFigures:
+def _agent(folders: Mapping[str, Path]) -> AgentFigures:
+    report = AgentReport.read(folders["validate"] / REPORT)
+    made = TrainedAgent.read(folders["agent"] / RUN)
     return AgentFigures(
         untrained=Success.of(report.untrained),
         trained=Success.of(report.trained),

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from agentworld.steps.summary import ExactMatch, Summary
+from agentworld.steps.summary import AgentFigures, ExactMatch, Summary
 
 _MEASURES = ("exact_match", "exact_match_state", "exact_match_unseen")
 _WORDS = ("all turns", "need memory", "unseen word")
@@ -45,8 +45,8 @@ class Figure(NamedTuple):
 
 
 def figures_of(summary: Summary) -> list[Figure]:
-    """Every figure that has a bound."""
-    world, agent = summary.world_model, summary.agent
+    """Every figure that was found and has a bound."""
+    world = summary.world_model
     best = max(world.sft, world.rl, key=lambda stage: stage.exact_match)
     exact = [
         Figure(f"exact match, {words}", getattr(best, measure), must, goal)
@@ -58,12 +58,18 @@ def figures_of(summary: Summary) -> list[Figure]:
         *exact,
         Figure("lead over both baselines", _lead(best, [*world.baseline.values()]), must=0.1),
         Figure("gain of RL over SFT", gain, goal=_ABOVE_ZERO),
+        *(_of_agent(summary.agent) if summary.agent else ()),
+        Figure("time of all steps", seconds, must=most, at_most=True, unit="s"),
+        Figure("memory at most", summary.peak_memory_gib, must=6, at_most=True, unit="GiB"),
+    ]
+
+
+def _of_agent(agent: AgentFigures) -> list[Figure]:
+    return [
         Figure("live success, untrained", agent.untrained.live_success, must=0.05),
         Figure("live success, trained", agent.trained.live_success, must=0.40, goal=0.80),
         Figure("live gain, lower end", agent.live_gain_interval[0], must=_ABOVE_ZERO),
         Figure("live steps in training", agent.live_steps_in_training, must=0, at_most=True),
-        Figure("time of all steps", seconds, must=most, at_most=True, unit="s"),
-        Figure("memory at most", summary.peak_memory_gib, must=6, at_most=True, unit="GiB"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Step 10: the agent before and after its training, in the simulator and in the live shell."""
+"""Step 11: the agent before and after its training, in the simulator and in the live shell."""
 
 import asyncio
 from collections.abc import Iterator, Sequence

@@ -3,7 +3,8 @@ from sqlalchemy import MetaData, insert
 
 import make
 from agentworld.errors import InputError, NotFound
-from agentworld.records.alias import Canary, Judged, Meaning, gets_canary
+from agentworld.records.alias import Canary, Meaning, gets_canary
+from agentworld.records.gate import Judged
 
 OLD, NEW = make.digest("old"), make.digest("new")
 CANARY = Canary(simulator=NEW, percent=10)

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.errors import InputError
-from agentworld.records.alias import Gate, gets_canary
+from agentworld.records.alias import gets_canary
 from agentworld.records.episode import new_name
 
 NAMES = st.text("abz019.-", max_size=20)
@@ -39,20 +38,3 @@ def test_another_alias_tries_its_canary_with_other_runs():
 def test_which_runs_get_a_canary_is_the_same_in_every_release():
     tried = [run for run in map(str, range(40)) if gets_canary("stable", run, 10)]
     assert tried == ["0", "24", "31"]
-
-
-@pytest.mark.parametrize(
-    ("text", "gate"),
-    [
-        ("live_gain=0.2", Gate(metric="live_gain", least=0.2)),
-        ("by_class.a=b=-1", Gate(metric="by_class.a=b", least=-1)),
-    ],
-)
-def test_a_gate_is_read_from_a_figure_and_a_number(text, gate):
-    assert Gate.parse(text) == gate
-
-
-@pytest.mark.parametrize("text", ["", "live_gain", "=0.2", "live_gain=", "live_gain=x", "a=nan"])
-def test_what_is_no_gate_is_told_how_to_write_one(text):
-    with pytest.raises(InputError, match="is no gate; write METRIC=LEAST"):
-        Gate.parse(text)

@@ -2,7 +2,8 @@ import pytest
 
 import make
 from agentworld.errors import Conflict
-from agentworld.records.alias import AliasMove, Gate
+from agentworld.records.alias import AliasMove
+from agentworld.records.gate import Gate
 from agentworld.simulate.alias_gate import check_about, check_may_move, judged
 
 SIMULATOR = make.manifest().digest

@@ -4,9 +4,8 @@ import sys
 
 import pytest
 
+from agentworld.steps import STEPS
 from agentworld.steps.heavy import lasting
-
-STEPS = "collect prepare cpt sft rl evaluate register simulate agent validate audit".split()
 
 
 def test_what_lasts_is_not_collected_again():

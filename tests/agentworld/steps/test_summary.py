@@ -1,7 +1,7 @@
 import pytest
 
 import make_job
-from agentworld.steps import STEPS
+from agentworld.steps import AFTER_GATE, STEPS
 from agentworld.steps.summary import ExactMatch, Summary, summarise
 from agentworld.steps.targets import Figure, figures_of
 
@@ -15,7 +15,8 @@ def test_a_summary_has_the_keys_that_benchmarks_look_for(summary):
     exact = {"exact_match", "exact_match_state", "exact_match_unseen"}
     tree = summary.model_dump(mode="json")
     assert set(tree) == {
-        *("recipe", "commit", "world_model", "agent", "simulator", "seconds", "peak_memory_gib"),
+        *("recipe", "commit", "world_model", "gate", "agent", "simulator"),
+        *("seconds", "peak_memory_gib"),
     }
     assert set(tree["world_model"]) == {"cpt", "sft", "rl", "baseline"}
     assert set(tree["world_model"]["baseline"]) == {"copy", "nearest"}
@@ -26,7 +27,19 @@ def test_a_summary_has_the_keys_that_benchmarks_look_for(summary):
         *("untrained", "trained", "live_gain_interval", "live_steps_in_training"),
     }
     assert set(tree["simulator"]) == {"digest"}
+    assert tree["gate"] == {"verdict": "passed", "reason": ""}
     assert set(tree["seconds"]) == set(STEPS)
+
+
+def test_a_job_that_its_gate_ended_says_why_and_has_neither_simulator_nor_agent(tmp_path):
+    summary = summarise("demo", make_job.refused_job(tmp_path), peak_memory_gib=2.5)
+    reason = "rl.rule is 0.3, which is under 0.5"
+    assert summary.gate.model_dump() == {"verdict": "refused", "reason": reason}
+    assert (summary.simulator, summary.agent) == (None, None)
+    assert list(summary.seconds) == [step for step in STEPS if step not in AFTER_GATE]
+    names = [figure.name for figure in figures_of(summary)]
+    assert "exact match, all turns" in names
+    assert not any(name.startswith("live") for name in names)
 
 
 @pytest.mark.parametrize(("watched", "known"), [(2.5, 2.5), (0.1, 1.25)])

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from pydantic import StringConstraints
 
 from agentworld.errors import InputError
-from agentworld.records.alias import AliasChange, AliasMove, Use, Words
-from agentworld.records.base import Digest
+from agentworld.records.alias import AliasChange, AliasMove, Use
+from agentworld.records.base import Digest, Words
 from agentworld.simulate.alias_book import AliasBook
 from agentworld.simulate.doors.native import Entered
 from agentworld.simulate.entrance import Entrance

@@ -1,0 +1,71 @@
+"""Step 7: says whether the world model may go on; a poor one is refused, and nothing fails."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from agentworld.errors import InputError
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.records.base import Digest
+from agentworld.records.gate import Gate, GateVerdict
+from agentworld.records.progress import Tick
+from agentworld.records.report import WorldModelReport
+from agentworld.steps.base import output_of, run_step
+from agentworld.steps.folders import REPORT, VERDICT, verdict_of
+from agentworld.steps.metrics import metrics_of
+
+
+class Verdict(NamedTuple):
+    """What a pipeline goes by."""
+
+    folder: str
+    verdict: Literal["passed", "refused"]
+    reason: str
+    """Names each figure that was too small; empty where none was."""
+
+
+def gate(recipe: str, store: str, report: str) -> Verdict:
+    """The folder of the verdict, and what it says.
+
+    A mean is compared, as for an alias, whatever its interval. Raises InputError where the
+    report has no such figure.
+    """
+    chosen = load_recipe(recipe_path(recipe))
+
+    def work(out: Path, _: Tick) -> Digest:
+        decided = _decided(chosen.gate, WorldModelReport.read(Path(report) / REPORT))
+        decided.write(out / VERDICT)
+        return decided.digest
+
+    inputs = {"report": output_of(report)}
+    folder = run_step(Path(store), "gate", chosen.gate, inputs, work)
+    decided = verdict_of(folder)
+    return Verdict(str(folder), decided.verdict, decided.reason)
+
+
+def _decided(gate: Sequence[Gate], report: WorldModelReport) -> GateVerdict:
+    figures = metrics_of(report)
+    judged = tuple(each.judged(figures) for each in gate)
+    for each in judged:
+        if each.found is None:
+            raise InputError(_unknown(each.metric, figures))
+    missed = [
+        f"{each.metric} is {each.found:g}, which is under {each.least:g}"
+        for each in judged
+        if not each.passed
+    ]
+    return GateVerdict(
+        verdict="refused" if missed else "passed",
+        reason="; ".join(missed),
+        report=report.digest,
+        gate=judged,
+    )
+
+
+def _unknown(metric: str, figures: Iterable[str]) -> str:
+    parts = [name.rpartition(".") for name in figures]
+    scored, measures = (", ".join(dict.fromkeys(part[place] for part in parts)) for place in (0, 2))
+    return (
+        f"the recipe's gate asks for {metric!r}, which the report does not tell; join one of"
+        f" {scored} and one of {measures} by a dot"
+    )

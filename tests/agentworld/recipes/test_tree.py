@@ -1,0 +1,32 @@
+import pytest
+
+from agentworld.errors import InputError
+from agentworld.recipes import load_recipe
+from agentworld.records.gate import Gate
+
+
+def test_a_recipe_asks_for_nothing_until_it_says_so(tmp_path):
+    (tmp_path / "mine.yaml").write_text("name: mine\n")
+    assert load_recipe(tmp_path / "mine.yaml").gate == ()
+
+
+def test_a_gate_is_a_list_of_figures_each_with_the_least_that_it_may_be(tmp_path):
+    (tmp_path / "mine.yaml").write_text("name: mine\ngate: [{metric: rl.rule, least: 0.5}]\n")
+    assert load_recipe(tmp_path / "mine.yaml").gate == (Gate(metric="rl.rule", least=0.5),)
+
+
+@pytest.mark.parametrize(
+    ("clause", "wrong"),
+    [
+        ("{metric: rl.rule}", "gate.0.least: Field required"),
+        ("{metric: rl.rule, least: .nan}", "gate.0.least"),
+        ("{metric: rl.rule, least: high}", "gate.0.least"),
+        ("{metric: '', least: 0.5}", "gate.0.metric"),
+        ("{metric: rl.rule, least: 0.5, most: 1}", "gate.0.most"),
+        ("rl.rule=0.5", "gate.0"),
+    ],
+)
+def test_a_gate_that_is_written_wrong_is_named(tmp_path, clause, wrong):
+    (tmp_path / "mine.yaml").write_text(f"name: mine\ngate: [{clause}]\n")
+    with pytest.raises(InputError, match=f"is wrong at {wrong}"):
+        load_recipe(tmp_path / "mine.yaml")

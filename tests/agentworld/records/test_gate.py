@@ -1,0 +1,21 @@
+import pytest
+
+from agentworld.errors import InputError
+from agentworld.records.gate import Gate
+
+
+@pytest.mark.parametrize(
+    ("text", "gate"),
+    [
+        ("live_gain=0.2", Gate(metric="live_gain", least=0.2)),
+        ("by_class.a=b=-1", Gate(metric="by_class.a=b", least=-1)),
+    ],
+)
+def test_a_gate_is_read_from_a_figure_and_a_number(text, gate):
+    assert Gate.parse(text) == gate
+
+
+@pytest.mark.parametrize("text", ["", "live_gain", "=0.2", "live_gain=", "live_gain=x", "a=nan"])
+def test_what_is_no_gate_is_told_how_to_write_one(text):
+    with pytest.raises(InputError, match="is no gate; write METRIC=LEAST"):
+        Gate.parse(text)

@@ -1,0 +1,99 @@
+import json
+from pathlib import Path
+
+import pytest
+
+import make
+from agentworld.errors import InputError
+from agentworld.records.gate import GateVerdict, Judged
+from agentworld.records.report import WorldModelReport
+from agentworld.steps.base import output_of
+from agentworld.steps.folders import REPORT
+from agentworld.steps.gate import Verdict, gate
+from agentworld.steps.progress import read_progress
+
+
+def evaluated(store: Path, report: WorldModelReport) -> str:
+    """The folder of a finished evaluation."""
+    folder = make.finished_step(store, "evaluate", report.digest)
+    report.write(folder / REPORT)
+    return str(folder)
+
+
+def judge(store: Path, report: WorldModelReport | None = None, **least: float) -> Verdict:
+    """What a gate says that asks for these figures of RL's checkpoint."""
+    asked = [{"metric": f"rl.{measure}", "least": value} for measure, value in least.items()]
+    recipe = store / "mine.yaml"
+    recipe.write_text(json.dumps({"name": "mine", "gate": asked}))
+    return gate(str(recipe), str(store), evaluated(store, report or make.world_report()))
+
+
+def state(store: Path) -> str | None:
+    progress = read_progress(store, "gate")
+    return progress.state if progress else None
+
+
+def test_a_recipe_without_a_gate_lets_everything_pass(tmp_path):
+    assert judge(tmp_path)[1:] == ("passed", "")
+
+
+def test_a_figure_that_is_just_large_enough_passes(tmp_path):
+    report = make.world_report(stages={"rl": make.world_score(0.5)})
+    assert judge(tmp_path, report, exact_match=0.5).verdict == "passed"
+
+
+def test_the_mean_is_compared_and_no_end_of_its_interval(tmp_path):
+    score = make.world_report().stages["rl"].exact_match
+    assert score.low < 0.8 < score.mean < 0.85 < score.high
+    assert judge(tmp_path, exact_match=0.8).verdict == "passed"
+    assert judge(tmp_path, exact_match=0.85).verdict == "refused"
+
+
+def test_a_refusal_names_every_figure_that_is_too_small_and_ends_the_step_well(tmp_path):
+    told = judge(tmp_path, exact_match=0.9, rule=0.5, exact_match_unseen=0.75)
+    assert told[1:] == (
+        "refused",
+        "rl.exact_match is 0.82, which is under 0.9;"
+        " rl.exact_match_unseen is 0.72, which is under 0.75",
+    )
+    assert state(tmp_path) == "finished"
+
+
+def test_the_verdict_keeps_what_was_asked_and_found_and_is_what_the_step_made(tmp_path):
+    told = judge(tmp_path, exact_match=0.9)
+    kept = GateVerdict.read(Path(told.folder) / "verdict.json")
+    assert kept.gate == (Judged(metric="rl.exact_match", least=0.9, found=0.82),)
+    assert kept.report == make.world_report().digest
+    assert (kept.verdict, kept.reason) == told[1:]
+    assert output_of(told.folder) == kept.digest
+
+
+@pytest.mark.parametrize("metric", ["exactmatch", "free_running"])
+def test_a_figure_that_the_report_does_not_tell_is_named_with_those_that_it_does(tmp_path, metric):
+    with pytest.raises(InputError) as refused:
+        judge(tmp_path, exact_match=0.1, **{metric: 0.5})
+    progress = read_progress(tmp_path, "gate")
+    assert progress
+    assert (progress.state, progress.sentence) == ("failed", str(refused.value))
+    assert progress.sentence == (
+        f"the recipe's gate asks for 'rl.{metric}', which the report does not tell; join one of"
+        " cpt, sft, rl, baseline.copy, baseline.nearest and one of exact_match, exact_match_state,"
+        " exact_match_unseen, rule by a dot"
+    )
+
+
+def test_the_same_report_is_judged_once(tmp_path):
+    assert judge(tmp_path, rule=0.5) == judge(tmp_path, rule=0.5)
+    assert state(tmp_path) == "reused"
+
+
+def test_a_refusal_is_told_again_without_judging_again(tmp_path):
+    assert judge(tmp_path, rule=0.99) == judge(tmp_path, rule=0.99)
+    assert state(tmp_path) == "reused"
+
+
+def test_another_gate_or_another_report_is_judged_anew(tmp_path):
+    other = make.world_report(data=make.digest("other"))
+    told = [judge(tmp_path, rule=0.99), judge(tmp_path, rule=0.5), judge(tmp_path, other, rule=0.5)]
+    assert [each.verdict for each in told] == ["refused", "passed", "passed"]
+    assert len({each.folder for each in told}) == 3
