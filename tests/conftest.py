@@ -10,6 +10,7 @@ from hypothesis import settings
 
 # Of processor time, and twenty times what a fast test may take: other work cannot lengthen it so.
 _FAR_TOO_LONG = 5.0
+_OF_THE_SHELL = ("AGENTWORLD_PRICE_", "AGENTWORLD_KFP_")
 
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
@@ -17,8 +18,8 @@ settings.load_profile("patient")
 # A test's store is its own, also where the shell names a service's ledger, or a key to one.
 for name in ("LEDGER_URL", "OBJECTS_URL", "CHECKPOINTS_URL", "KEYS", "CREDENTIAL"):
     os.environ.pop(f"AGENTWORLD_{name}", None)
-# So are its prices.
-for name in [name for name in os.environ if name.startswith("AGENTWORLD_PRICE_")]:
+# So are its prices, and no run of a test is one on a server that the shell names.
+for name in [name for name in os.environ if name.startswith(_OF_THE_SHELL)]:
     del os.environ[name]
 
 

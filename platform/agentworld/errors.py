@@ -13,6 +13,7 @@
     |-- SimulatorError      the simulator service refused or is gone
     |-- EvidenceError       a record that does not verify
     |-- ClusterError        the Kubernetes API refused or is gone
+    |-- PipelineError       the Kubeflow Pipelines server failed or is gone, or a run of it failed
     `-- StoreError          a disk, a database, a registry
 
 A message is one sentence: what, which value, what to do.
@@ -152,6 +153,14 @@ class ClusterError(AgentworldError):
         super().__init__(message)
         self.status = status
         self.retryable = status in (0, 409, 429) or status >= 500
+
+
+class PipelineError(AgentworldError):
+    """The Kubeflow Pipelines server failed or cannot be reached, or a run of it failed."""
+
+    def __init__(self, message: str, *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.retryable = retryable
 
 
 class StoreError(AgentworldError):

@@ -18,6 +18,7 @@ _EXIT_CODES: tuple[tuple[type[AgentworldError], int], ...] = (
     (errors.EvidenceError, 8),
     (errors.AccessError, 9),
     (errors.ClusterError, 10),
+    (errors.PipelineError, 11),
     (AgentworldError, 1),
 )
 _DEFECT = 1

@@ -1,20 +1,53 @@
-"""The main job as a Kubeflow pipeline."""
+"""The main job as a Kubeflow pipeline: here, on a server, and again and again."""
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentworld_cli.demo import run_job
-from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, RecipeName, Store
+from agentworld_cli.plain import plain
+from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_json
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from agentworld_pipelines.connection import Connection
+    from agentworld_pipelines.records import PipelineRun, Schedule, Version
 
 app = typer.Typer(help="The main job as a Kubeflow pipeline.", no_args_is_help=True)
+
+_Server = Annotated[
+    str, typer.Option(metavar="URL", help="Kubeflow Pipelines; AGENTWORLD_KFP_URL if not given.")
+]
+_Image = Annotated[str, typer.Option(help="The image that the cluster pulls.")]
+
+
+def _label(text: str) -> str:
+    from pydantic import TypeAdapter, ValidationError
+
+    from agentworld.errors import InputError
+    from agentworld.records.base import Label
+
+    try:
+        return TypeAdapter(Label).validate_python(text)
+    except ValidationError as error:
+        raise InputError(
+            f"{text!r} is no name of a schedule; give 63 lower-case letters, digits and - at most"
+        ) from error
+
+
+_Name = Annotated[
+    str, typer.Argument(metavar="NAME", callback=_label, help="Lower-case letters, digits and -.")
+]
 
 
 @app.command("compile")
 def write(
     output: Annotated[Path, typer.Option("--output", "-o", help="The YAML file to write.")],
-    image: Annotated[str, typer.Option(help="The image that the cluster pulls.")] = "",
+    image: _Image = "",
 ) -> None:
     """Write the pipeline for a cluster."""
     from agentworld_pipelines.compile import compile_pipeline
@@ -24,10 +57,178 @@ def write(
 
 
 @app.command()
-def run(recipe: RecipeName = DEFAULT_RECIPE, store: Store = DEFAULT_STORE) -> None:
-    """Run every step here; what is finished is used again."""
+def run(
+    recipe: RecipeName = DEFAULT_RECIPE,
+    store: Store = DEFAULT_STORE,
+    server: _Server = "",
+    image: _Image = "",
+    wait: Annotated[bool, typer.Option("--wait", help="Follow a server's run to its end.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run every step; what is finished is used again.
+
+    The steps run here, or on a Kubeflow Pipelines server where one is named. There, a run of the
+    same pipeline, recipe and store that has not ended is told of, and no second one is started.
+    """
+    from agentworld.errors import PipelineError
+    from agentworld_pipelines.settings import ServerSettings
+
+    if not (server or ServerSettings().url):
+        _run_here(recipe, store, as_json=as_json)
+        return
+    from agentworld_pipelines.server import start
+
+    arguments, at = _arguments(recipe, store), _connection(server)
+    started = start(at, _uploaded(at, image), arguments)
+    if wait:
+        started = _followed(at, started)
+    if as_json:
+        show_json(started)
+    else:
+        print(f"{plain(started.id)}\nlook at {plain(started.url)}")
+    if wait and started.state != "SUCCEEDED":
+        why = started.failure or "the server says no more"
+        raise PipelineError(
+            f"run {started.id} ended as {started.state}: {why}; look at {started.url}"
+        )
+
+
+@app.command()
+def schedule(
+    name: _Name,
+    cron: Annotated[
+        str, typer.Option(metavar="CRON", help="Minute, hour, day, month and weekday, in UTC.")
+    ],
+    recipe: RecipeName = DEFAULT_RECIPE,
+    store: Store = DEFAULT_STORE,
+    server: _Server = "",
+    image: _Image = "",
+    as_json: Json = False,
+) -> None:
+    """Run every step on a server again and again, one run at a time.
+
+    A schedule of this name that is the same is left alone; another one is replaced.
+    """
+    from agentworld_pipelines.cron import Cron
+    from agentworld_pipelines.records import Plan
+    from agentworld_pipelines.schedule import schedule
+
+    Cron.parse(cron)
+    arguments, at = _arguments(recipe, store), _connection(server)
+    plan = Plan(name=name, cron=cron, version=_uploaded(at, image), arguments=arguments)
+    made = schedule(at, plan)
+    if as_json:
+        show_json(made)
+    else:
+        print(_told_of_schedule(made))
+
+
+@app.command("list")
+def list_(server: _Server = "", as_json: Json = False) -> None:
+    """Print the schedules of a server and its newest runs."""
+    from agentworld_pipelines.schedule import schedules
+    from agentworld_pipelines.server import newest_runs
+
+    at = _connection(server)
+    _show_all(schedules(at), newest_runs(at), as_json=as_json)
+
+
+@app.command()
+def stop(
+    what: Annotated[str, typer.Argument(metavar="ID|NAME", help="A schedule, or the id of a run.")],
+    server: _Server = "",
+    as_json: Json = False,
+) -> None:
+    """Take a schedule away, or end a run, and print it; what a schedule started goes on."""
+    from agentworld_pipelines.schedule import unschedule
+    from agentworld_pipelines.server import stop_run
+
+    at = _connection(server)
+    gone = unschedule(at, what)
+    _show_all(gone, [] if gone else [stop_run(at, what)], as_json=as_json)
+
+
+def _run_here(recipe: str, store: str, *, as_json: bool) -> None:
     from agentworld.steps.folders import verdict_of
     from agentworld_cli.tables import show_refusal
 
-    job = run_job(recipe, Path(store))
-    show_refusal(verdict_of(job.folders["gate"]))
+    folders = run_job(recipe, Path(store)).folders
+    verdict = verdict_of(folders["gate"])
+    if as_json:
+        told = {step: str(folder) for step, folder in folders.items()}
+        show_json({"folders": told, "verdict": verdict.verdict, "reason": verdict.reason})
+    else:
+        show_refusal(verdict)
+
+
+def _connection(server: str) -> "Connection":
+    from agentworld_pipelines.connection import Connection
+    from agentworld_pipelines.settings import ServerSettings
+
+    settings = ServerSettings()
+    return Connection(settings.model_copy(update={"url": server or settings.url}))
+
+
+def _uploaded(at: "Connection", image: str) -> "Version":
+    from agentworld_pipelines.server import upload
+
+    with TemporaryDirectory() as folder:
+        compiled = Path(folder) / "pipeline.yaml"
+        write(compiled, image)
+        return upload(at, compiled)
+
+
+def _arguments(recipe: str, store: str) -> dict[str, str]:
+    from agentworld.errors import InputError
+
+    if not store.startswith("/") and "://" not in store:
+        raise InputError(
+            f"the store {store} is a folder of this machine; name the one that every pod of the"
+            " cluster reaches, as /store"
+        )
+    return {"recipe": recipe, "store": store}
+
+
+def _followed(at: "Connection", started: "PipelineRun") -> "PipelineRun":
+    from agentworld_pipelines.server import follow
+
+    for run in follow(at, started.id):
+        print(_told_of_run(run), file=sys.stderr)
+        started = run
+    return started
+
+
+def _show_all(schedules: "list[Schedule]", runs: "list[PipelineRun]", *, as_json: bool) -> None:
+    if as_json:
+        show_json(
+            {
+                "schedules": [each.model_dump(mode="json") for each in schedules],
+                "runs": [each.model_dump(mode="json") for each in runs],
+            }
+        )
+        return
+    for schedule in schedules:
+        print(_told_of_schedule(schedule))
+    for run in runs:
+        print(_told_of_run(run))
+
+
+def _told_of_run(run: "PipelineRun") -> str:
+    told = f"{run.id}  {run.name}  {run.state}, started {_moment(run.started)}"
+    if run.finished:
+        told += f", finished {_moment(run.finished)}"
+    if run.failure:
+        told += f": {run.failure}"
+    return plain(f"{told}  {run.url}")
+
+
+def _told_of_schedule(schedule: "Schedule") -> str:
+    told = f"{schedule.id}  {schedule.name}  {schedule.cron}"
+    told += f", next {_moment(schedule.next_run)}" if schedule.next_run else ""
+    told += "" if schedule.enabled else ", disabled"
+    last = schedule.last_run
+    return plain(told + (f", last {last.state} {_moment(last.started)}" if last else ""))
+
+
+def _moment(moment: "datetime") -> str:
+    return moment.isoformat(sep=" ", timespec="seconds")

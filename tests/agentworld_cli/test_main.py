@@ -62,7 +62,10 @@ COMMANDS = {
     "keys list": "as_json store whose",
     "keys rotate": "as_json store whose",
     "pipeline compile": "image output",
-    "pipeline run": "recipe store",
+    "pipeline run": "as_json image recipe server store wait",
+    "pipeline schedule": "as_json cron image name recipe server store",
+    "pipeline list": "as_json server",
+    "pipeline stop": "as_json server what",
 }
 
 

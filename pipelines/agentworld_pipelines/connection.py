@@ -1,0 +1,178 @@
+"""The one door to a Kubeflow Pipelines server: its own client, and its failures in our words.
+
+Requests go through the services that `kfp.Client` carries. The client's own methods print links,
+wait without an end and make an empty list of a login page; nothing of that comes through here.
+"""
+
+import json
+import string
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import kfp
+from kfp.client.set_volume_credentials import ServiceAccountTokenVolumeCredentials
+from kfp_server_api import ApiException
+from pydantic import ValidationError
+from urllib3.exceptions import HTTPError
+
+from agentworld.errors import (
+    AccessError,
+    AgentworldError,
+    Conflict,
+    InputError,
+    NotFound,
+    PipelineError,
+)
+from agentworld.records.base import Record
+from agentworld_pipelines.settings import ServerSettings
+
+_Read = TypeVar("_Read", bound=Record)
+
+_TIMEOUT_SECONDS = (10, 60)
+"""To connect, and between two bytes of an answer."""
+
+_PAGE_SIZE = 100
+_LONGEST_QUOTE = 500
+_IN_A_TOKEN = frozenset(string.printable) - frozenset(string.whitespace)
+
+
+class _Client(kfp.Client):  # type: ignore[misc]
+    """Leaves the user's home alone, and asks the server nothing of its own accord."""
+
+    def _load_context_setting_or_default(self) -> None:
+        # A namespace that is there is not looked for; no request of ours takes it from here.
+        self._context_setting = {"namespace": "-"}
+
+
+class Connection:
+    """A server, asked by one thread at a time."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        """Asks nothing yet; raises InputError for an address or a token that cannot be one."""
+        self.url = settings.url.rstrip("/")
+        self.namespace = settings.namespace or None
+        if not self.url:
+            raise InputError(
+                "no Kubeflow Pipelines server is named; give --server URL or set AGENTWORLD_KFP_URL"
+            )
+        if not self.url.startswith(("http://", "https://")):
+            raise InputError(f"{self.url} is no address of a server; it begins with http or https")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # which servers the client knows
+            self.client = _Client(self.url, credentials=_credentials(settings.token_file))
+        # Where the bytes of the last answer are kept.
+        self._api = self.client.runs.run_service_get_run.__self__.api_client
+
+    def ask(self, call: Callable[..., Any], **arguments: object) -> Any:
+        """What the server answers to one call of a service of the client."""
+        try:
+            answer = call(**arguments, _request_timeout=_TIMEOUT_SECONDS)
+            # The client makes an object without fields of whatever it hears.
+            if not isinstance(json.loads(self._api.last_response.data), dict):
+                raise ValueError
+        except ApiException as error:
+            raise self._failure(error) from error
+        except HTTPError as error:
+            why = getattr(error, "reason", None) or error
+            raise PipelineError(
+                f"the Kubeflow Pipelines server {self.url} cannot be reached: {why}; check the"
+                " address, and try again",
+                retryable=True,
+            ) from error
+        except OSError as error:  # the token, which is read for each request
+            raise InputError(f"cannot read the server's token: {error}; check its file") from error
+        except (AttributeError, TypeError, ValueError) as error:
+            raise self._stranger() from error
+        return answer
+
+    def ask_for_all(
+        self, call: Callable[..., Any], field: str, **arguments: object
+    ) -> Iterator[Any]:
+        """What a call lists, page after page."""
+        token = ""
+        while True:
+            page = self.ask(call, page_token=token, page_size=_PAGE_SIZE, **arguments)
+            yield from getattr(page, field) or ()
+            token = page.next_page_token
+            if not token:
+                return
+
+    def ask_for_id(self, call: Callable[..., Any], field: str, **arguments: object) -> str:
+        """The id of what a call made."""
+        found = getattr(self.ask(call, **arguments), field)
+        if not found:
+            raise self._stranger()
+        return str(found)
+
+    def read(self, kind: type[_Read], **fields: object) -> _Read:
+        """A record of ours of what the server told."""
+        try:
+            return kind.model_validate(fields)
+        except ValidationError as error:
+            raise self._stranger() from error
+
+    def _failure(self, error: ApiException) -> AgentworldError:
+        said = _message(error.body)
+        told = f"the Kubeflow Pipelines server {self.url} answers {error.status}"
+        match error.status:
+            case 401:
+                return AccessError(
+                    f"{told}: it does not know who asks; name a token's file in"
+                    " AGENTWORLD_KFP_TOKEN_FILE"
+                )
+            case 403:
+                return AccessError(f"{told}: {said}; ask its owner for leave", kind="forbidden")
+            case 404 if said:
+                return NotFound(f"{told}: {said}; check its name")
+            case 409:
+                return Conflict(f"{told}: {said}; look at what is there, and try again")
+            case 400 | 413 | 422:
+                return InputError(f"{told}: {said}; correct what was asked for")
+            case status if status == 429 or status >= 500:
+                return PipelineError(f"{told}: {said or 'nothing'}; try again", retryable=True)
+            case _:
+                return self._stranger()
+
+    def _stranger(self) -> PipelineError:
+        return PipelineError(
+            f"{self.url} does not answer as a Kubeflow Pipelines server does; check the address,"
+            " and whether a login page stands before it"
+        )
+
+
+def named(name: str) -> str:
+    """The filter of what bears a name."""
+    equals = {"operation": "EQUALS", "key": "display_name", "stringValue": name}
+    return json.dumps({"predicates": [equals]})
+
+
+def in_states(states: Iterable[str]) -> str:
+    """The filter of runs that are in one of these states."""
+    among = {"operation": "IN", "key": "state", "stringValues": {"values": sorted(states)}}
+    return json.dumps({"predicates": [among]})
+
+
+def _credentials(token_file: Path | None) -> ServiceAccountTokenVolumeCredentials | None:
+    if token_file is None:
+        return None
+    try:
+        token = token_file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"cannot read the token in {token_file}: {error}; check the path"
+        ) from error
+    if not token or not _IN_A_TOKEN.issuperset(token):
+        raise InputError(f"{token_file} holds no token; it is one word of ASCII")
+    return ServiceAccountTokenVolumeCredentials(str(token_file))
+
+
+def _message(body: str | None) -> str:
+    """The server's own sentence, in the two forms that it has; empty where there is none."""
+    try:
+        told = json.loads(body or "")
+        said = told.get("message") or told.get("error_message") or told.get("error") or ""
+    except (AttributeError, ValueError):
+        return ""
+    return str(said)[:_LONGEST_QUOTE]

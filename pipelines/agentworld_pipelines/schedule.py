@@ -1,0 +1,172 @@
+"""Schedules: one recurring run of a server for each name, which one run at a time comes from.
+
+A recurring run cannot be changed, so that another plan is another recurring run. It is made
+disabled, takes its turn when the older one has been disabled, and only then is that one deleted:
+at no moment two of a name are enabled, and whoever is killed on the way finds by the plans that
+are told there what is left to do.
+
+On the server a recurring run owns its runs, and their pods are deleted with it. One whose run goes
+on is therefore only disabled, and deleted by whoever comes when that run has ended.
+"""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from agentworld.errors import InputError, NotFound
+from agentworld.records.base import digest_json
+from agentworld_pipelines.connection import Connection, named
+from agentworld_pipelines.cron import Cron
+from agentworld_pipelines.records import PipelineRun, Plan, Schedule
+from agentworld_pipelines.server import (
+    ensured_experiment,
+    found_experiment,
+    newest_runs,
+    source,
+    unfinished_runs,
+)
+
+_MADE_BY = {"max_concurrency": "1", "no_catchup": True}
+"""One run at a time, and none for the times at which the server was down."""
+
+_ENABLE = "ENABLE"
+_DISABLE = "DISABLE"
+
+
+def schedule(at: Connection, plan: Plan) -> Schedule:
+    """Makes one enabled recurring run of this plan the only one of its name."""
+    cron, experiment = Cron.parse(plan.cron), ensured_experiment(at)
+    mark = _mark(plan, cron)
+    there = _all(at, experiment, plan.name)
+    if not any(each.plan == mark for each in there):
+        _create(at, experiment, plan, cron)
+        # Somebody else may have made one too: all who look from here on keep the same one.
+        there = _all(at, experiment, plan.name)
+    kept = next((each for each in there if each.plan == mark), None)
+    if kept is None:
+        raise NotFound(f"schedule {plan.name} was taken away as it was made; make it again")
+    others = [each for each in there if each is not kept]
+    _disable(at, others)
+    service = at.client.recurring_runs
+    if not kept.enabled:
+        at.ask(service.recurring_run_service_enable_recurring_run, recurring_run_id=kept.id)
+    _delete(at, experiment, others)
+    get = service.recurring_run_service_get_recurring_run
+    return _schedule(at, at.ask(get, recurring_run_id=kept.id))
+
+
+def unschedule(at: Connection, name_or_id: str) -> list[Schedule]:
+    """Takes a schedule away and returns what it was, disabled; its runs go on.
+
+    One whose run goes on is told with it, and is there until this is asked for again.
+    """
+    experiment = found_experiment(at)
+    if experiment is None:
+        return []
+    found = [each for each in _all(at, experiment) if name_or_id in (each.name, each.id)]
+    _disable(at, found)
+    going = _delete(at, experiment, found)
+    return [
+        each.model_copy(update={"enabled": False, "next_run": None, "last_run": going.get(each.id)})
+        for each in found
+    ]
+
+
+def schedules(at: Connection) -> list[Schedule]:
+    """All of our experiment by name, each with the last of the newest runs that it started."""
+    experiment = found_experiment(at)
+    if experiment is None:
+        return []
+    last: dict[str | None, PipelineRun] = {}
+    for run in newest_runs(at):
+        last.setdefault(run.schedule_id, run)
+    told = _all(at, experiment)
+    found = (each.model_copy(update={"last_run": last.get(each.id)}) for each in told)
+    return sorted(found, key=lambda each: each.name)
+
+
+def _all(at: Connection, experiment: str, name: str = "") -> list[Schedule]:
+    """Of a name, or of every one: what is enabled first, then what is older."""
+    told = at.ask_for_all(
+        at.client.recurring_runs.recurring_run_service_list_recurring_runs,
+        "recurring_runs",
+        experiment_id=experiment,
+        **({"filter": named(name)} if name else {}),
+    )
+    found = map(partial(_schedule, at), told)
+    return sorted(found, key=lambda each: (not each.enabled, each.created, each.id))
+
+
+def _create(at: Connection, experiment: str, plan: Plan, cron: Cron) -> None:
+    types = at.client.api_models
+    body = types.V2beta1RecurringRun(
+        experiment_id=experiment,
+        namespace=at.namespace,
+        display_name=plan.name,
+        description=_mark(plan, cron),
+        mode=_DISABLE,
+        trigger=types.V2beta1Trigger(
+            cron_schedule=types.V2beta1CronSchedule(cron=cron.with_seconds)
+        ),
+        **_MADE_BY,
+        **source(at, plan.version, plan.arguments),
+    )
+    service = at.client.recurring_runs
+    at.ask(service.recurring_run_service_create_recurring_run, recurring_run=body)
+
+
+def _mark(plan: Plan, cron: Cron) -> str:
+    """What a recurring run tells of itself; a server may fill in what it was not told."""
+    return digest_json(
+        {
+            "cron": cron.expression,
+            "version": plan.version.id,
+            "arguments": plan.arguments,
+            **_MADE_BY,
+        }
+    )
+
+
+def _disable(at: Connection, old: list[Schedule]) -> None:
+    disable = at.client.recurring_runs.recurring_run_service_disable_recurring_run
+    for each in old:
+        if each.enabled:
+            with suppress(NotFound):  # somebody else took it away
+                at.ask(disable, recurring_run_id=each.id)
+
+
+def _delete(at: Connection, experiment: str, old: list[Schedule]) -> dict[str | None, PipelineRun]:
+    """Returns the runs that go on, by those that are kept for them."""
+    if not old:
+        return {}
+    going = {run.schedule_id: run for run in unfinished_runs(at, experiment)}
+    delete = at.client.recurring_runs.recurring_run_service_delete_recurring_run
+    for each in old:
+        if each.id not in going:
+            with suppress(NotFound):
+                at.ask(delete, recurring_run_id=each.id)
+    return going
+
+
+def _schedule(at: Connection, told: Any) -> Schedule:
+    cron = told.trigger and told.trigger.cron_schedule and told.trigger.cron_schedule.cron
+    seconds, _, expression = (cron or "").partition(" ")
+    enabled = told.mode == _ENABLE
+    return at.read(
+        Schedule,
+        id=told.recurring_run_id,
+        name=told.display_name,
+        cron=expression if seconds == "0" else cron or "",
+        enabled=enabled,
+        plan=told.description or "",
+        created=told.created_at,
+        next_run=_next(expression) if enabled and seconds == "0" else None,
+    )
+
+
+def _next(expression: str) -> datetime | None:
+    try:
+        return Cron.parse(expression).next_after(datetime.now(UTC))
+    except InputError:
+        return None

@@ -1,0 +1,226 @@
+"""Pipelines on a Kubeflow Pipelines server: uploaded, run, looked at and stopped.
+
+Every deed may be repeated. Versions are named by the digest of their bytes and uploaded once; a
+run of the same bytes with the same arguments that has not ended is that run.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agentworld.errors import Conflict, InputError, PipelineError
+from agentworld.records.base import digest_bytes, digest_json
+from agentworld_pipelines.connection import Connection, in_states, named
+from agentworld_pipelines.records import UNFINISHED, PipelineRun, Version
+
+EXPERIMENT = "agentworld"
+"""What all that is ours belongs to on a server."""
+
+_NUM_NEWEST_RUNS = 100
+_SECONDS_BETWEEN_LOOKS = (0.1, 5.0)
+_SECONDS_OF_PATIENCE = 300.0
+
+
+def upload(at: Connection, compiled: Path) -> Version:
+    """Makes a server have a compiled pipeline; it keeps what it has."""
+    data = compiled.read_bytes()
+    name, digest = _pipeline_name(data), digest_bytes(data)
+    pipeline_id = _ensured(lambda: _found_pipeline(at, name), lambda: _made_pipeline(at, name))
+    version = digest.replace(":", "-")
+    version_id = _ensured(
+        lambda: _found_version(at, pipeline_id, version),
+        lambda: _uploaded(at, pipeline_id, version, compiled),
+    )
+    return Version(pipeline=name, pipeline_id=pipeline_id, id=version_id, compiled=digest)
+
+
+def start(at: Connection, version: Version, arguments: Mapping[str, str]) -> PipelineRun:
+    """A run of a version: the one that goes on with these arguments, or else a new one."""
+    key = digest_json({"version": version.id, "arguments": dict(arguments)})
+    name = f"{version.pipeline}-{key.removeprefix('sha256:')[:16]}"
+    experiment = ensured_experiment(at)
+    service, types = at.client.runs, at.client.api_models
+    same = at.ask_for_all(
+        service.run_service_list_runs, "runs", experiment_id=experiment, filter=named(name)
+    )
+    for run in (_run(at, each) for each in same):
+        if not run.has_ended and run.state != "CANCELING":
+            return run
+    body = types.V2beta1Run(
+        experiment_id=experiment,
+        display_name=name,
+        **source(at, version, arguments),
+    )
+    return _run(at, at.ask(service.run_service_create_run, run=body))
+
+
+def source(at: Connection, version: Version, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """What is to run, as a run and a schedule name it alike."""
+    types = at.client.api_models
+    return {
+        "pipeline_version_reference": types.V2beta1PipelineVersionReference(
+            pipeline_id=version.pipeline_id, pipeline_version_id=version.id
+        ),
+        "runtime_config": types.V2beta1RuntimeConfig(parameters=dict(arguments)),
+    }
+
+
+def run_of(at: Connection, run_id: str) -> PipelineRun:
+    """Raises NotFound."""
+    return _run(at, at.ask(at.client.runs.run_service_get_run, run_id=run_id))
+
+
+def newest_runs(at: Connection) -> list[PipelineRun]:
+    """Of our experiment, the newest first."""
+    experiment = found_experiment(at)
+    if experiment is None:
+        return []
+    answer = at.ask(
+        at.client.runs.run_service_list_runs,
+        experiment_id=experiment,
+        sort_by="created_at desc",
+        page_size=_NUM_NEWEST_RUNS,
+    )
+    return [_run(at, each) for each in answer.runs or ()]
+
+
+def unfinished_runs(at: Connection, experiment: str) -> list[PipelineRun]:
+    """All that go on, however old they are."""
+    told = at.ask_for_all(
+        at.client.runs.run_service_list_runs,
+        "runs",
+        experiment_id=experiment,
+        filter=in_states(UNFINISHED),
+    )
+    return [_run(at, each) for each in told]
+
+
+def follow(at: Connection, run_id: str) -> Iterator[PipelineRun]:
+    """A run as often as its state has changed, until it has ended.
+
+    A server that is gone for some minutes is waited for.
+    """
+    pause, longest_pause = _SECONDS_BETWEEN_LOOKS
+    heard, state = time.monotonic(), ""
+    while True:
+        try:
+            run = run_of(at, run_id)
+        except PipelineError as error:
+            if not error.retryable or time.monotonic() - heard > _SECONDS_OF_PATIENCE:
+                raise
+        else:
+            heard = time.monotonic()
+            if run.state != state:
+                state = run.state
+                yield run
+            if run.has_ended:
+                return
+        time.sleep(pause)
+        pause = min(2 * pause, longest_pause)
+
+
+def stop_run(at: Connection, run_id: str) -> PipelineRun:
+    """Ends a run, which takes it a while; raises NotFound, and Conflict where it has ended."""
+    run = run_of(at, run_id)
+    if run.has_ended:
+        raise Conflict(f"run {run.id} has ended already ({run.state}); there is nothing to stop")
+    if run.state == "CANCELING":
+        return run
+    at.ask(at.client.runs.run_service_terminate_run, run_id=run.id)
+    return run_of(at, run.id)
+
+
+def found_experiment(at: Connection) -> str | None:
+    """The id of our experiment; null where nothing of ours was ever there."""
+    found = at.ask(
+        at.client.experiments.experiment_service_list_experiments,
+        filter=named(EXPERIMENT),
+        namespace=at.namespace,
+    ).experiments
+    return found[0].experiment_id if found else None
+
+
+def ensured_experiment(at: Connection) -> str:
+    """The id of our experiment, which is made where it is not there."""
+    return _ensured(lambda: found_experiment(at), lambda: _made_experiment(at))
+
+
+def _ensured(find: Callable[[], str | None], make: Callable[[], str]) -> str:
+    """The id of what is there, or else is made."""
+    found = find()
+    if found is None:
+        try:
+            return make()
+        except Conflict:
+            found = find()  # somebody else made it in the meantime
+            if found is None:
+                raise
+    return found
+
+
+def _made_experiment(at: Connection) -> str:
+    body = at.client.api_models.V2beta1Experiment(display_name=EXPERIMENT, namespace=at.namespace)
+    create = at.client.experiments.experiment_service_create_experiment
+    return at.ask_for_id(create, "experiment_id", experiment=body)
+
+
+def _pipeline_name(data: bytes) -> str:
+    try:
+        return str(next(yaml.safe_load_all(data))["pipelineInfo"]["name"])
+    except (yaml.YAMLError, StopIteration, KeyError, TypeError) as error:
+        raise InputError("what was compiled names no pipeline; compile it again") from error
+
+
+def _found_pipeline(at: Connection, name: str) -> str | None:
+    found = at.ask(
+        at.client.pipelines.pipeline_service_list_pipelines,
+        filter=named(name),
+        namespace=at.namespace,
+    ).pipelines
+    return found[0].pipeline_id if found else None
+
+
+def _made_pipeline(at: Connection, name: str) -> str:
+    body = at.client.api_models.V2beta1Pipeline(
+        name=name, display_name=name, namespace=at.namespace
+    )
+    create = at.client.pipelines.pipeline_service_create_pipeline
+    return at.ask_for_id(create, "pipeline_id", pipeline=body)
+
+
+def _found_version(at: Connection, pipeline_id: str, name: str) -> str | None:
+    found = at.ask(
+        at.client.pipelines.pipeline_service_list_pipeline_versions,
+        pipeline_id=pipeline_id,
+        filter=named(name),
+    ).pipeline_versions
+    return found[0].pipeline_version_id if found else None
+
+
+def _uploaded(at: Connection, pipeline_id: str, name: str, compiled: Path) -> str:
+    return at.ask_for_id(
+        at.client.pipeline_uploads.upload_pipeline_version,
+        "pipeline_version_id",
+        uploadfile=str(compiled),
+        name=name,
+        pipelineid=pipeline_id,
+    )
+
+
+def _run(at: Connection, told: Any) -> PipelineRun:
+    # What has not ended yet ended, for the server, when time began.
+    finished = told.finished_at if told.finished_at and told.finished_at.timestamp() else None
+    return at.read(
+        PipelineRun,
+        id=told.run_id,
+        name=told.display_name,
+        state=told.state or "PENDING",
+        started=told.created_at,
+        finished=finished,
+        schedule_id=told.recurring_run_id or None,
+        failure=(told.error and told.error.message) or "",
+        url=f"{at.url}/#/runs/details/{told.run_id}",
+    )

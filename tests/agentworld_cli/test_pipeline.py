@@ -1,0 +1,133 @@
+"""Runs and schedules on a Kubeflow Pipelines server, as a person and as a machine sees them."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+import kfp_server
+
+pytestmark = pytest.mark.slow
+
+GOES_ON = ("PENDING", "RUNNING")
+
+
+@pytest.fixture
+def server(monkeypatch) -> Iterator[kfp_server.KfpServer]:
+    """What the environment names."""
+    with kfp_server.running() as server:
+        monkeypatch.setenv("AGENTWORLD_KFP_URL", server.url)
+        yield server
+
+
+def done(found):
+    assert (found.code, found.error) == (0, "")
+    return found.out
+
+
+def test_a_run_is_submitted_and_told_where_to_look(call, server, monkeypatch):
+    monkeypatch.delenv("AGENTWORLD_KFP_URL")
+    words = f"pipeline run --recipe smoke --store /store --image here/a:7 --server {server.url}/"
+    out = done(call(words))
+    ((run_id, run),) = server.runs.items()
+    assert out == f"{run_id}\nlook at {server.url}/#/runs/details/{run_id}\n"
+    assert run.runtime_config.parameters == {"recipe": "smoke", "store": "/store"}
+    (version,) = server.versions.values()
+    assert "image: here/a:7" in json.dumps(version.pipeline_spec).replace('"', "")
+    assert done(call(words)) == out
+    assert len(server.runs) == 1
+
+
+def test_a_run_is_followed_to_its_end(call, server):
+    server.course = [*GOES_ON, "SUCCEEDED"]
+    found = call("pipeline run --store /store --wait --json")
+    assert found.code == 0
+    assert json.loads(found.out)["state"] == "SUCCEEDED"
+    states = [line.split("  ")[2].split(",")[0] for line in found.error.splitlines()]
+    assert states == [*GOES_ON, "SUCCEEDED"]
+
+
+def test_a_run_that_fails_ends_the_command_with_its_code(call, server):
+    server.course = [*GOES_ON, "FAILED"]
+    found = call("pipeline run --store /store --wait")
+    assert found.code == 11
+    (run_id,) = server.runs
+    last = found.error.splitlines()[-1]
+    assert last.startswith(f"error: run {run_id} ended as FAILED: the server says no more; look at")
+
+
+def test_a_store_of_this_machine_is_refused_before_anything_is_asked(call, server):
+    for words in ("run", "schedule nightly --cron '0 3 * * *'"):
+        found = call(f"pipeline {words}")
+        assert (found.code, found.out) == (2, "")
+        assert "the store demo-output/demo is a folder of this machine" in found.error
+    assert server.asked == []
+
+
+def test_a_schedule_is_made_once_listed_and_stopped(call, server):
+    words = "pipeline schedule nightly --cron '0 3 * * *' --store /store"
+    out = done(call(words))
+    ((schedule_id, told),) = server.schedules.items()
+    assert out.startswith(f"{schedule_id}  nightly  0 3 * * *, next 20")
+    assert out.endswith("03:00:00+00:00\n")
+    assert told.trigger.cron_schedule.cron == "0 0 3 * * *"
+    assert done(call(words)) == out
+    run = server.fire(schedule_id)
+    first, second = done(call("pipeline list")).splitlines()
+    assert first.startswith(out.strip())
+    assert first.endswith(f"last PENDING {run.created_at}")
+    assert second.startswith(f"{run.run_id}  {run.display_name}  PENDING, started ")
+    gone = f"{schedule_id}  nightly  0 3 * * *, disabled"
+    assert done(call("pipeline stop nightly")) == f"{gone}, last PENDING {run.created_at}\n"
+    assert done(call(f"pipeline stop {run.run_id}")).count("CANCELING") == 1
+    server.put(run.run_id, "CANCELED")
+    assert done(call("pipeline stop nightly")) == f"{gone}\n"
+    assert server.schedules == {}
+    assert call("pipeline stop nightly").code == 2
+
+
+def test_what_is_listed_and_stopped_is_told_as_json(call, server):
+    made = json.loads(
+        done(call("pipeline schedule nightly --cron '0 3 * * *' --store /store --json"))
+    )
+    run = server.fire(made["id"])
+    listed = json.loads(done(call("pipeline list --json")))
+    (schedule,), (told,) = listed["schedules"], listed["runs"]
+    assert schedule == {**made, "last_run": told}
+    assert (told["id"], told["finished"], told["schedule_id"]) == (run.run_id, None, made["id"])
+    stopped = json.loads(done(call("pipeline stop nightly --json")))
+    gone = {**made, "enabled": False, "next_run": None, "last_run": told}
+    assert stopped == {"schedules": [gone], "runs": []}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ("schedule nightly --cron '0 0 3 * * *' --store /s", 2, "has 6 fields; give five"),
+        ("schedule Nightly --cron '0 3 * * *' --store /s", 2, "'Nightly' is no name of a schedule"),
+        ("stop gone", 2, "Run gone not found"),
+        ("list --server host:80", 2, "host:80 is no address of a server"),
+        ("list --server http://127.0.0.1:1", 11, "http://127.0.0.1:1 cannot be reached"),
+    ],
+)
+def test_what_goes_wrong_is_one_sentence(call, server, words, code, sentence):
+    found = call(f"pipeline {words}")
+    assert (found.code, found.out) == (code, "")
+    assert sentence in found.error
+    assert found.error.count("\n") == 1
+    assert server.schedules == server.runs == {}
+
+
+def test_without_a_server_it_is_said_how_to_name_one(call):
+    found = call("pipeline list")
+    assert found.code == 2
+    assert "give --server URL or set AGENTWORLD_KFP_URL" in found.error
+
+
+def test_what_a_server_says_can_do_nothing_to_a_terminal(call, server):
+    done(call("pipeline run --store /store"))
+    (run,) = server.runs
+    server.put(run, "FAILED", "\x1b[2J\n\x00")
+    out = done(call("pipeline list"))
+    assert "\x1b" not in out
+    assert r"\x1b[2J\n\x00" in out

@@ -1,0 +1,64 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from agentworld.errors import InputError
+from agentworld_pipelines.cron import Cron
+
+SATURDAY = datetime(2026, 10, 31, 23, 59, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("expression", "due"),
+    [
+        ("* * * * *", (2026, 11, 1, 0, 0)),
+        ("0 3 * * *", (2026, 11, 1, 3, 0)),
+        ("*/20 5 * * *", (2026, 11, 1, 5, 0)),
+        ("50/5 5 * * *", (2026, 11, 1, 5, 50)),
+        ("0 3 * * mon-fri", (2026, 11, 2, 3, 0)),
+        ("0 3 ? DEC *", (2026, 12, 1, 3, 0)),
+        ("15,45 1-2 31 * *", (2026, 12, 31, 1, 15)),
+        ("0 0 29 2 *", (2028, 2, 29, 0, 0)),
+        ("0 0 15 * 1", (2026, 11, 2, 0, 0)),
+        ("0 0 */15 * 1", (2026, 11, 16, 0, 0)),
+    ],
+)
+def test_what_is_due_next_is_what_the_scheduler_starts_next(expression, due):
+    assert Cron.parse(expression).next_after(SATURDAY) == datetime(*due, tzinfo=UTC)
+
+
+def test_the_minute_that_has_begun_is_over():
+    at_three = datetime(2026, 1, 1, 3, 0, tzinfo=UTC)
+    assert Cron.parse("0 3 * * *").next_after(at_three) == at_three.replace(day=2)
+
+
+def test_the_server_hears_of_seconds_first():
+    assert Cron.parse(" 0  3 * * * ").with_seconds == "0 0 3 * * *"
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("", "has 0 fields; give five"),
+        ("0 3 * *", "has 4 fields"),
+        ("0 0 3 * * *", "has 6 fields"),
+        ("@daily", "has 1 fields"),
+        ("60 3 * * *", "has the minute '60'; give numbers from 0 to 59"),
+        ("0 24 * * *", "the hour '24'"),
+        ("0 3 0 * *", "the day of the month '0'"),
+        ("0 3 * 13 *", "the month '13'"),
+        ("0 3 * * 7", "the day of the week '7'"),
+        ("0 3 * * 5-1", "the day of the week '5-1'"),
+        ("*/0 * * * *", "the minute '*/0'"),
+        ("1, * * * *", "the minute ''"),
+        ("-5 * * * *", "the minute '-5'"),
+        ("٣ * * * *", "the minute"),
+        ("*-5 * * * *", "the minute '*-5'"),
+        ("0 0 31 2 *", "is never due"),
+    ],
+)
+def test_what_is_no_expression_is_one_sentence(expression, words):
+    with pytest.raises(InputError, match="the cron expression") as refused:
+        Cron.parse(expression)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)

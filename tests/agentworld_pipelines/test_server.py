@@ -1,0 +1,215 @@
+"""Pipelines on a server: uploaded once, run once, followed, stopped; and what goes wrong."""
+
+import threading
+
+import kfp
+import pytest
+
+from agentworld.errors import AccessError, Conflict, InputError, NotFound, PipelineError
+from agentworld.records.base import digest_file
+from agentworld_pipelines.connection import Connection
+from agentworld_pipelines.server import follow, newest_runs, run_of, start, stop_run, upload
+from agentworld_pipelines.settings import ServerSettings
+
+pytestmark = pytest.mark.slow
+
+ARGUMENTS = {"recipe": "demo", "store": "/store"}
+
+
+@pytest.fixture
+def version(at, compiled):
+    return upload(at, compiled)
+
+
+def test_a_pipeline_is_uploaded_once_and_named_by_its_bytes(at, server, compiled):
+    version = upload(at, compiled)
+    assert upload(at, compiled) == version
+    assert (version.pipeline, version.compiled) == ("one-step", digest_file(compiled))
+    (told,) = server.versions.values()
+    assert told.name == version.compiled.replace(":", "-")
+
+
+def test_other_bytes_are_another_version_of_the_same_pipeline(at, server, compiled, tmp_path):
+    newer = tmp_path / "pipeline.yaml"
+    newer.write_text(compiled.read_text() + "# newer\n")
+    first, second = upload(at, compiled), upload(at, newer)
+    assert (first.pipeline_id, first.id != second.id) == (second.pipeline_id, True)
+    assert len(server.versions) == 2
+
+
+@pytest.mark.parametrize("text", ["", "a: 1", "- 1", "{", "pipelineInfo: {name: x}\nroot: {}\n"])
+def test_what_is_no_pipeline_is_refused(at, tmp_path, text):
+    path = tmp_path / "pipeline.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError):
+        upload(at, path)
+
+
+def test_a_run_that_goes_on_is_not_started_again(at, server, version):
+    run = start(at, version, ARGUMENTS)
+    assert (run.state, run.finished, run.schedule_id) == ("PENDING", None, None)
+    assert run.url == f"{server.url}/#/runs/details/{run.id}"
+    server.put(run.id, "RUNNING")
+    assert start(at, version, ARGUMENTS).id == run.id
+    other = start(at, version, {**ARGUMENTS, "recipe": "smoke"})
+    assert other.id != run.id
+    server.put(run.id, "SUCCEEDED")
+    assert start(at, version, ARGUMENTS).id not in (run.id, other.id)
+    assert len(newest_runs(at)) == 3
+
+
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("loss", ["before", "after"])
+def test_a_start_that_was_interrupted_is_one_run_after_a_retry(at, server, version, loss, number):
+    begun = len(server.asked)
+    setattr(server, loss, lambda asked: asked == begun + number)
+    with pytest.raises(PipelineError) as failed:
+        start(at, version, ARGUMENTS)
+    assert failed.value.retryable
+    start(at, version, ARGUMENTS)
+    assert len(server.runs) == 1
+
+
+def test_runs_are_told_from_the_newest_on(at, server, version):
+    ids = [start(at, version, {**ARGUMENTS, "store": f"/{name}"}).id for name in "abc"]
+    server.put(ids[0], "FAILED", "the disk is full")
+    told = newest_runs(at)
+    assert [run.id for run in told] == ids[::-1]
+    assert told[-1].finished > told[-1].started
+    assert told[-1].failure == "the disk is full"
+
+
+def test_a_run_is_followed_to_its_end(at, server, version):
+    run = start(at, version, ARGUMENTS)
+    server.course = ["PENDING", "RUNNING", "RUNNING", "SUCCEEDED"]
+    states = [each.state for each in follow(at, run.id)]
+    assert states == ["PENDING", "RUNNING", "SUCCEEDED"]
+
+
+def test_a_server_that_is_gone_for_a_while_is_waited_for(at, server, version):
+    run = start(at, version, ARGUMENTS)
+    begun = len(server.asked)
+    server.before = lambda asked: asked < begun + 2
+    server.course = ["SUCCEEDED"]
+    assert [each.state for each in follow(at, run.id)] == ["SUCCEEDED"]
+
+
+def test_a_run_that_is_not_there_is_not_followed(at):
+    with pytest.raises(NotFound, match="Run gone not found"):
+        list(follow(at, "gone"))
+
+
+def test_a_run_is_stopped_once(at, server, version):
+    run = start(at, version, ARGUMENTS)
+    assert stop_run(at, run.id).state == stop_run(at, run.id).state == "CANCELING"
+    assert start(at, version, ARGUMENTS).id != run.id
+    server.put(run.id, "CANCELED")
+    with pytest.raises(Conflict, match="has ended already"):
+        stop_run(at, run.id)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"recipe": "demo"}, "parameter store is not optional"),
+        ({**ARGUMENTS, "seed": "1"}, "not required by pipeline: seed"),
+        ({**ARGUMENTS, "recipe": 1}, "requires type string"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_the_servers_sentence(at, server, version, arguments, words):
+    with pytest.raises(InputError, match=words):
+        start(at, version, arguments)
+    assert server.runs == {}
+
+
+@pytest.fixture
+def token(server, tmp_path):
+    server.token = "a.b-c"
+    path = tmp_path / "token"
+    path.write_text("a.b-c\n")
+    return path
+
+
+def test_a_token_is_shown_and_read_again_when_it_changes(server, token):
+    at = Connection(ServerSettings(url=server.url, token_file=token))
+    assert newest_runs(at) == []
+    server.token = "d"
+    token.write_text("d")
+    assert newest_runs(at) == []
+    token.unlink()
+    with pytest.raises(InputError, match="cannot read the server's token"):
+        newest_runs(at)
+
+
+@pytest.mark.usefixtures("token")
+def test_who_is_not_known_hears_how_to_be(at):
+    with pytest.raises(AccessError, match="AGENTWORLD_KFP_TOKEN_FILE"):
+        newest_runs(at)
+
+
+@pytest.mark.parametrize("text", ["", "two words", "two\nlines", "b\xe4d", "\x00"])
+def test_what_is_no_token_is_not_sent_and_not_shown(server, tmp_path, text):
+    path = tmp_path / "token"
+    path.write_text(text)
+    with pytest.raises(InputError, match="holds no token") as refused:
+        Connection(ServerSettings(url=server.url, token_file=path))
+    assert not text or text not in str(refused.value)
+    assert server.asked == []
+
+
+def test_a_token_file_that_is_not_there_is_named(server, tmp_path):
+    with pytest.raises(InputError, match="gone"):
+        Connection(ServerSettings(url=server.url, token_file=tmp_path / "gone"))
+
+
+@pytest.mark.parametrize("page", ["<html>Log in</html>", "", "[]", "null", '"x"', "\xff"])
+def test_a_login_page_is_no_empty_list(at, server, page):
+    server.says = page
+    with pytest.raises(PipelineError, match="does not answer as a Kubeflow Pipelines server"):
+        newest_runs(at)
+
+
+def test_somebody_elses_json_is_no_pipeline(at, server, compiled):
+    server.says = "{}"
+    with pytest.raises(PipelineError, match="does not answer as a Kubeflow Pipelines server"):
+        upload(at, compiled)
+    with pytest.raises(PipelineError, match="does not answer as a Kubeflow Pipelines server"):
+        run_of(at, "1")
+
+
+def test_a_server_that_is_gone_may_come_back():
+    at = Connection(ServerSettings(url="http://127.0.0.1:1"))
+    with pytest.raises(PipelineError, match="cannot be reached") as failed:
+        newest_runs(at)
+    assert failed.value.retryable
+
+
+@pytest.mark.parametrize(("url", "words"), [("", "no Kubeflow"), ("host:80", "is no address")])
+def test_an_address_that_is_none_is_named(url, words):
+    with pytest.raises(InputError, match=words):
+        Connection(ServerSettings(url=url))
+
+
+def test_a_server_of_many_users_is_told_the_namespace(at, server, compiled):
+    server.is_multi_user = True
+    with pytest.raises(InputError, match="a namespace is required"):
+        newest_runs(at)
+    own = Connection(ServerSettings(url=server.url, namespace="team-a"))
+    run = start(own, upload(own, compiled), ARGUMENTS)
+    assert [each.id for each in newest_runs(own)] == [run.id]
+
+
+def test_the_users_home_is_left_alone_and_nothing_is_printed(
+    server, compiled, tmp_path, monkeypatch, capfd, recwarn
+):
+    context = tmp_path / "kfp/context.json"
+    context.parent.mkdir()
+    context.write_text("broken")
+    monkeypatch.setattr(kfp.Client, "_LOCAL_KFP_CONTEXT", str(context))
+    server.is_multi_user = True
+    at = Connection(ServerSettings(url=server.url, namespace="team-a"))
+    start(at, upload(at, compiled), ARGUMENTS)
+    assert context.read_text() == "broken"
+    assert capfd.readouterr() == ("", "")
+    assert not recwarn.list
+    assert threading.active_count() < 10

@@ -1,0 +1,95 @@
+"""How the tests' Kubeflow Pipelines server reads requests and writes answers.
+
+Both go through the types of `kfp-server-api`: a field that its type does not know is refused.
+"""
+
+import json
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import kfp_server_api as api
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse
+
+_JSON = api.ApiClient(api.Configuration())
+_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec sun mon tue wed thu fri sat".split()
+_BOUNDS = ((0, 59), (0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
+_PART = re.compile(r"(?:[*?]|(\w+)(?:-(\w+))?)(?:/\d+)?")
+
+
+class Refused(Exception):
+    """A request that the real server refuses too."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def parsed(body: dict[str, Any], kind: str) -> Any:
+    """An object of the API of a request's body."""
+    _refuse_unknown(body, kind)
+    return _JSON.deserialize(SimpleNamespace(data=json.dumps(body)), kind)
+
+
+def answered(told: Any) -> Response:
+    return JSONResponse(_JSON.sanitize_for_serialization(told))
+
+
+def listed(kind: str, things: dict[str, Any], request: Request, largest_page: int) -> Response:
+    """A page of what the query asks for."""
+    asked = request.query_params
+    experiment = asked.get("experiment_id")
+    found = [each for each in things.values() if _fits(each, asked.get("filter"))]
+    if experiment:
+        found = [each for each in found if each.experiment_id == experiment]
+    if asked.get("sort_by") not in (None, "", "created_at desc"):
+        raise Refused(400, f"invalid sorting field: {asked['sort_by']}")
+    found.sort(key=lambda each: each.created_at, reverse=bool(asked.get("sort_by")))
+    size = min(int(asked.get("page_size") or 20), largest_page)
+    first = int(asked.get("page_token") or 0)
+    page = getattr(api, f"V2beta1List{kind}Response")(total_size=len(found))
+    setattr(page, next(iter(page.openapi_types)), found[first : first + size])
+    if first + size < len(found):
+        page.next_page_token = str(first + size)
+    return answered(page)
+
+
+def refuse_cron(text: str | None) -> None:
+    """Seconds come first, and the day of the week may be left out, as for robfig/cron 1."""
+    fields = (text or "").split()
+    if len(fields) not in (5, 6):
+        raise Refused(400, f"Schedule cron is not a supported format: {text}")
+    for field, (least, most) in zip(fields, _BOUNDS, strict=False):
+        for part in field.split(","):
+            match = _PART.fullmatch(part)
+            ends = [end for end in match.groups() if end] if match else ["none"]
+            numbers = [int(end) for end in ends if end.isdigit()]
+            words = [end.lower() for end in ends if not end.isdigit()]
+            fits = all(least <= number <= most for number in numbers) and set(words) <= set(_NAMES)
+            if not fits or numbers != sorted(numbers):
+                raise Refused(400, f"Schedule cron is not a supported format: {part}")
+
+
+def _refuse_unknown(body: dict[str, Any], kind: str) -> None:
+    model = getattr(api, kind)
+    known = {wire: model.openapi_types[field] for field, wire in model.attribute_map.items()}
+    for name, value in body.items():
+        if name not in known:
+            raise Refused(400, f'proto: unknown field "{name}" of {kind}')
+        if isinstance(value, dict) and hasattr(api, known[name]):
+            _refuse_unknown(value, known[name])
+
+
+def _fits(thing: Any, filter_: str | None) -> bool:
+    """By the two predicates that are asked for."""
+    fits = True
+    for predicate in json.loads(filter_)["predicates"] if filter_ else []:
+        match predicate:
+            case {"operation": "EQUALS", "key": "display_name", "stringValue": name}:
+                fits = fits and thing.display_name == name
+            case {"operation": "IN", "key": "state", "stringValues": {"values": states}}:
+                fits = fits and thing.state in states
+            case _:
+                raise Refused(400, f"invalid predicate: {predicate}")
+    return fits
