@@ -63,8 +63,9 @@ verify: $(PACKAGES) $(PROJECT) ## fails where a generated file is another one th
 	| diff -u charts/agentworld/values.schema.json - \
 	|| { echo "run \`make manifests\`" >&2; exit 1; }
 
-goldens: setup-test ## what the chart renders to, written anew for the tests to compare
+goldens: setup-test ## what chart and pipelines become, written anew for the tests to compare
 	PYTHONPATH=tests $(PYTHON) -m make_chart
+	PYTHONPATH=tests $(PYTHON) -m make_pipelines
 
 check: setup-test verify ## linters, formatter, types, generated files, the layers of the house
 	$(PYTHON) -m ruff check

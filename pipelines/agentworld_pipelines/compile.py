@@ -1,32 +1,46 @@
-"""The pipeline as YAML for a cluster."""
+"""A pipeline as YAML for a cluster."""
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import yaml
 from kfp import compiler
+from kfp.dsl.base_component import BaseComponent
 
-from agentworld.errors import StoreError
+from agentworld.errors import InputError, StoreError
 from agentworld.records.base import write_whole
-from agentworld_pipelines.components import IMAGE
+from agentworld_pipelines.agent import agent
+from agentworld_pipelines.placement import Placement
 from agentworld_pipelines.world_model import world_model
 
+PIPELINES: dict[str, Callable[[Placement | None], BaseComponent]] = {
+    "world_model": world_model,
+    "agent": agent,
+}
 
-def compile_pipeline(out: Path, image: str = IMAGE) -> None:
-    """Writes the pipeline with the image that the cluster pulls; raises StoreError."""
+
+def compile_pipeline(
+    out: Path,
+    name: str = "world_model",
+    placement: Placement | None = None,
+    image: str | None = None,
+) -> None:
+    """Writes a pipeline, placed on a cluster, with this image or the placement's.
+
+    Raises InputError for a name that no pipeline has, and StoreError.
+    """
+    if name not in PIPELINES:
+        raise InputError(f"there is no pipeline {name!r}; pipelines are {', '.join(PIPELINES)}")
+    where = placement or Placement()
+    if image:
+        where = where.model_copy(update={"image": image})
+    with TemporaryDirectory() as folder:
+        draft = Path(folder) / "pipeline.yaml"
+        compiler.Compiler().compile(PIPELINES[name](where), str(draft))
+        made = draft.read_bytes()
     try:
-        write_whole(out, _with_image(image).encode())
+        write_whole(out, made)
     except OSError as error:
         raise StoreError(
             f"cannot write {out}: {error.strerror}; check the path, its owner and the free space"
         ) from error
-
-
-def _with_image(image: str) -> str:
-    with TemporaryDirectory() as folder:
-        draft = Path(folder) / "pipeline.yaml"
-        compiler.Compiler().compile(world_model, str(draft))
-        pipeline = yaml.safe_load(draft.read_text())
-    for executor in pipeline["deploymentSpec"]["executors"].values():
-        executor["container"]["image"] = image
-    return str(yaml.safe_dump(pipeline, sort_keys=True))

@@ -4,7 +4,9 @@ A component hands on the folder of its step by name. The receipt in that folder,
 Kubeflow's cache, says whether the step has to run.
 """
 
-# mypy: disable-error-code="untyped-decorator"
+# mypy: disable-error-code="untyped-decorator, valid-type"
+
+from typing import NamedTuple
 
 from kfp import dsl
 
@@ -58,6 +60,19 @@ def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) ->
     from agentworld.steps.evaluate import evaluate
 
     return evaluate(recipe, store, data, cpt, sft, rl)
+
+
+# The verdict is called as the one output of the others is: kfp.local finds what a condition asks
+# for under that name alone, and takes it for untrue otherwise. A plain tuple is told by its order.
+# Kubeflow runs this text without the rest of the module, so that the names have to stand in it.
+@dsl.component(base_image=IMAGE, install_kfp_package=False)
+def gate(recipe: str, store: str, report: str) -> NamedTuple(
+    "Verdict", [("folder", str), ("Output", str), ("reason", str)]
+):
+    """Whether the world model may go on."""
+    from agentworld.steps.gate import gate
+
+    return tuple(gate(recipe, store, report))
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)

@@ -1,4 +1,4 @@
-"""The pipeline on this machine: one process for each step, one step after the other.
+"""The main job on this machine: one process for each step, one step after the other.
 
 `start` is for programs that watch the job; the job itself is `python -m` of this module.
 Kubeflow prints much, so that all of it goes to a log beside the results.
@@ -31,7 +31,7 @@ def run(recipe: str, store: str) -> None:
 
     root = os.path.join(store, "kfp")
     local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=root)
-    world_model(recipe=recipe, store=store)
+    world_model()(recipe=recipe, store=store)
 
 
 if __name__ == "__main__":

@@ -1,32 +1,38 @@
-"""The main job: from a live terminal to an audited agent."""
+"""The main job: from a live terminal to an audited agent, if the world model passes its gate."""
 
 # mypy: disable-error-code="untyped-decorator"
 
 from kfp import dsl
+from kfp.dsl.base_component import BaseComponent
 
 from agentworld_pipelines import components
+from agentworld_pipelines.agent import train_agent
+from agentworld_pipelines.placement import Placement
+from agentworld_pipelines.placing import placed
 
 
-def _folder(task: dsl.PipelineTask) -> dsl.pipeline_channel.PipelineChannel:
-    """What a step hands on; it runs every time, and finds out by its receipt what is to do."""
-    return task.set_caching_options(False).output
+def world_model(placement: Placement | None = None) -> BaseComponent:
+    """Placed on a cluster, or to run here."""
+    step = placed(placement)
 
+    @dsl.pipeline(
+        name="world-model",
+        description="From a live terminal to an agent whose training can be audited.",
+    )
+    def pipeline(recipe: str, store: str) -> None:
+        """A recipe's name or path, and a folder that every step can reach."""
+        job = {"recipe": recipe, "store": store}
+        collected = step(components.collect, **job).output
+        data = step(components.prepare, **job, collected=collected).output
+        cpt = step(components.cpt, **job, data=data).output
+        sft = step(components.sft, **job, data=data, parent=cpt).output
+        rl = step(components.rl, **job, data=data, parent=sft).output
+        stages = {"cpt": cpt, "sft": sft, "rl": rl}
+        report = step(components.evaluate, **job, data=data, **stages).output
+        verdict = step(components.gate, **job, report=report).outputs["Output"]
+        with dsl.If(verdict == "passed"):
+            version = step(components.register, store=store, **stages, report=report).output
+            simulator = step(components.simulate, **job, version=version).output
+            train_agent(step, job, collected, simulator)
 
-@dsl.pipeline(
-    name="world-model",
-    description="From a live terminal to an agent whose training can be audited.",
-)
-def world_model(recipe: str, store: str) -> None:
-    """A recipe's name or path, and a folder that every step can reach."""
-    job = {"recipe": recipe, "store": store}
-    collected = _folder(components.collect(**job))
-    data = _folder(components.prepare(**job, collected=collected))
-    cpt = _folder(components.cpt(**job, data=data))
-    sft = _folder(components.sft(**job, data=data, parent=cpt))
-    rl = _folder(components.rl(**job, data=data, parent=sft))
-    report = _folder(components.evaluate(**job, data=data, cpt=cpt, sft=sft, rl=rl))
-    version = _folder(components.register(store=store, cpt=cpt, sft=sft, rl=rl, report=report))
-    simulator = _folder(components.simulate(**job, version=version))
-    agent = _folder(components.agent(**job, collected=collected, simulator=simulator))
-    validation = _folder(components.validate(**job, simulator=simulator, agent=agent))
-    _folder(components.audit(store=store, agent=agent, validation=validation))
+    return pipeline

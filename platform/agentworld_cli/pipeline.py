@@ -1,4 +1,4 @@
-"""The main job as a Kubeflow pipeline: here, on a server, and again and again."""
+"""Kubeflow pipelines, the main job among them: here, on a server, and again and again."""
 
 import sys
 from pathlib import Path
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from agentworld_pipelines.connection import Connection
     from agentworld_pipelines.records import PipelineRun, Schedule, Version
 
-app = typer.Typer(help="The main job as a Kubeflow pipeline.", no_args_is_help=True)
+app = typer.Typer(help="Kubeflow pipelines, the main job among them.", no_args_is_help=True)
 
 _Server = Annotated[
     str, typer.Option(metavar="URL", help="Kubeflow Pipelines; AGENTWORLD_KFP_URL if not given.")
+]
+_Placement = Annotated[
+    Path | None, typer.Option(help="The YAML file that says where steps run on a cluster.")
 ]
 _Image = Annotated[str, typer.Option(help="The image that the cluster pulls.")]
 
@@ -47,13 +50,16 @@ _Name = Annotated[
 @app.command("compile")
 def write(
     output: Annotated[Path, typer.Option("--output", "-o", help="The YAML file to write.")],
+    name: Annotated[str, typer.Argument(help="world_model or agent.")] = "world_model",
+    placement: _Placement = None,
     image: _Image = "",
 ) -> None:
-    """Write the pipeline for a cluster."""
+    """Write a pipeline for a cluster."""
     from agentworld_pipelines.compile import compile_pipeline
-    from agentworld_pipelines.components import IMAGE
+    from agentworld_pipelines.placement import load_placement
 
-    compile_pipeline(output, image or IMAGE)
+    where = load_placement(placement) if placement else None
+    compile_pipeline(output, name, where, image or None)
 
 
 @app.command()
@@ -61,6 +67,7 @@ def run(
     recipe: RecipeName = DEFAULT_RECIPE,
     store: Store = DEFAULT_STORE,
     server: _Server = "",
+    placement: _Placement = None,
     image: _Image = "",
     wait: Annotated[bool, typer.Option("--wait", help="Follow a server's run to its end.")] = False,
     as_json: Json = False,
@@ -79,7 +86,7 @@ def run(
     from agentworld_pipelines.server import start
 
     arguments, at = _arguments(recipe, store), _connection(server)
-    started = start(at, _uploaded(at, image), arguments)
+    started = start(at, _uploaded(at, placement, image), arguments)
     if wait:
         started = _followed(at, started)
     if as_json:
@@ -102,6 +109,7 @@ def schedule(
     recipe: RecipeName = DEFAULT_RECIPE,
     store: Store = DEFAULT_STORE,
     server: _Server = "",
+    placement: _Placement = None,
     image: _Image = "",
     as_json: Json = False,
 ) -> None:
@@ -115,7 +123,7 @@ def schedule(
 
     Cron.parse(cron)
     arguments, at = _arguments(recipe, store), _connection(server)
-    plan = Plan(name=name, cron=cron, version=_uploaded(at, image), arguments=arguments)
+    plan = Plan(name=name, cron=cron, version=_uploaded(at, placement, image), arguments=arguments)
     made = schedule(at, plan)
     if as_json:
         show_json(made)
@@ -169,12 +177,12 @@ def _connection(server: str) -> "Connection":
     return Connection(settings.model_copy(update={"url": server or settings.url}))
 
 
-def _uploaded(at: "Connection", image: str) -> "Version":
+def _uploaded(at: "Connection", placement: Path | None, image: str) -> "Version":
     from agentworld_pipelines.server import upload
 
     with TemporaryDirectory() as folder:
         compiled = Path(folder) / "pipeline.yaml"
-        write(compiled, image)
+        write(compiled, placement=placement, image=image)
         return upload(at, compiled)
 
 

@@ -210,6 +210,26 @@ def test_a_file_that_cannot_be_written_is_named(capsys, monkeypatch, tmp_path):
     assert f"{tmp_path}/file" in text
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        ("agnet", "there is no pipeline 'agnet'; pipelines are world_model, agent"),
+        (f"--placement {GONE}", f"cannot read the placement {GONE}: No such file or directory"),
+        ("--placement {tmp_path}/typo.yaml", "typo.yaml is wrong at default.que: Extra inputs"),
+    ],
+)
+def test_a_pipeline_or_a_placement_that_is_wrong_is_named(
+    capsys, monkeypatch, tmp_path, words, wrong
+):
+    (tmp_path / "typo.yaml").write_text("default: {que: training}")
+    words = words.format(tmp_path=tmp_path)
+    text = said(capsys, monkeypatch, f"pipeline compile {words} -o {tmp_path}/pipeline.yaml")
+    assert is_a_sentence(text)
+    assert wrong in text
+    assert not (tmp_path / "pipeline.yaml").exists()
+
+
 def test_a_machine_without_a_sandbox_runs_nothing(capsys, monkeypatch, tmp_path):
     from agentworld.domains import sandbox
 

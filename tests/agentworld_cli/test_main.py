@@ -61,9 +61,9 @@ COMMANDS = {
     "key new": "as_json roles",
     "keys list": "as_json store whose",
     "keys rotate": "as_json store whose",
-    "pipeline compile": "image output",
-    "pipeline run": "as_json image recipe server store wait",
-    "pipeline schedule": "as_json cron image name recipe server store",
+    "pipeline compile": "image name output placement",
+    "pipeline run": "as_json image placement recipe server store wait",
+    "pipeline schedule": "as_json cron image name placement recipe server store",
     "pipeline list": "as_json server",
     "pipeline stop": "as_json server what",
 }

@@ -1,15 +1,18 @@
 """From a YAML file, or the name of a shipped one, to a recipe; a wrong key is named."""
 
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 from pydantic import ValidationError
 
 from agentworld.errors import InputError
 from agentworld.recipes.tree import Recipe
-from agentworld.records.base import first_problem
+from agentworld.records.base import Record, first_problem
 
 _SHIPPED = Path(__file__).parent
+
+_Tree = TypeVar("_Tree", bound=Record)
 
 
 def recipe_path(name: str) -> Path:
@@ -23,14 +26,19 @@ def recipe_path(name: str) -> Path:
 
 def load_recipe(path: Path) -> Recipe:
     """Reads a recipe; raises InputError naming the file, the key and the value."""
+    return load_yaml(Recipe, path, "recipe")
+
+
+def load_yaml(kind: type[_Tree], path: Path, noun: str) -> _Tree:
+    """Reads what a person wrote; raises InputError naming the file, the key and the value."""
     try:
         tree = yaml.safe_load(path.read_text())
     except OSError as error:
-        raise InputError(f"cannot read the recipe {path}: {error.strerror}") from error
+        raise InputError(f"cannot read the {noun} {path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         problem = " ".join(str(error).split())
-        raise InputError(f"the recipe {path} is no YAML: {problem[:200]}") from error
+        raise InputError(f"the {noun} {path} is no YAML: {problem[:200]}") from error
     try:
-        return Recipe.model_validate(tree)
+        return kind.model_validate(tree)
     except ValidationError as error:
-        raise InputError(f"the recipe {path} is wrong at {first_problem(error)}") from error
+        raise InputError(f"the {noun} {path} is wrong at {first_problem(error)}") from error

@@ -1,0 +1,88 @@
+"""A placement, told to Kubeflow: each field by the function that Kubeflow has for it."""
+
+from collections.abc import Callable
+
+from kfp import dsl, kubernetes
+from kfp.dsl.base_component import BaseComponent
+
+from agentworld_pipelines.components import IMAGE
+from agentworld_pipelines.placement import SHARED_MEMORY, Place, Placement
+
+_QUEUE = "kueue.x-k8s.io/queue-name"
+_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
+
+Step = Callable[..., dsl.PipelineTask]
+"""Takes a component and its arguments."""
+
+
+def placed(placement: Placement | None) -> Step:
+    """Adds a step to the pipeline that is being written, where the placement wants it.
+
+    It runs every time, and finds out by its receipt what is to do.
+    """
+    where = placement or Placement()
+
+    def step(component: BaseComponent, **arguments: object) -> dsl.PipelineTask:
+        task = component(**arguments).set_caching_options(False)
+        task.set_container_image(where.image or IMAGE)
+        _place(task, where.of(component.python_func.__name__))
+        return task
+
+    return step
+
+
+def _place(task: dsl.PipelineTask, place: Place) -> None:
+    _choose_nodes(task, place)
+    _give(task, place)
+    _mount(task, place)
+    _fill_environment(task, place)
+    if place.queue:
+        kubernetes.add_pod_label(task, _QUEUE, place.queue)
+    if place.priority_class:
+        kubernetes.add_pod_label(task, _PRIORITY_CLASS, place.priority_class)
+    if place.image_pull_secrets:
+        kubernetes.set_image_pull_secrets(task, list(place.image_pull_secrets))
+    if retries := place.retries:
+        task.set_retry(
+            retries.times,
+            backoff_duration=f"{retries.wait_seconds}s",
+            backoff_factor=retries.factor,
+            backoff_max_duration=f"{retries.most_seconds}s",
+        )
+
+
+def _choose_nodes(task: dsl.PipelineTask, place: Place) -> None:
+    for key, value in place.node_selector.items():
+        kubernetes.add_node_selector(task, key, value)
+    for toleration in place.tolerations:
+        kubernetes.add_toleration(task, **toleration.model_dump())
+
+
+def _give(task: dsl.PipelineTask, place: Place) -> None:
+    if place.requests.cpu:
+        task.set_cpu_request(place.requests.cpu)
+    if place.requests.memory:
+        task.set_memory_request(place.requests.memory)
+    if place.limits.cpu:
+        task.set_cpu_limit(place.limits.cpu)
+    if place.limits.memory:
+        task.set_memory_limit(place.limits.memory)
+    if place.accelerator:
+        task.set_accelerator_type(place.accelerator.type)
+        task.set_accelerator_limit(place.accelerator.count)
+
+
+def _mount(task: dsl.PipelineTask, place: Place) -> None:
+    if place.shared_memory:
+        kubernetes.empty_dir_mount(
+            task, "shared-memory", SHARED_MEMORY, medium="Memory", size_limit=place.shared_memory
+        )
+    for claim, path in place.volumes.items():
+        kubernetes.mount_pvc(task, claim, path)
+
+
+def _fill_environment(task: dsl.PipelineTask, place: Place) -> None:
+    for name, value in place.environment.items():
+        task.set_env_variable(name, value)
+    for secret, variables in place.secrets.items():
+        kubernetes.use_secret_as_env(task, secret, variables)

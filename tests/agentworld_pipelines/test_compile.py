@@ -1,0 +1,96 @@
+"""Every pipeline as a cluster gets it."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import make_pipelines
+from agentworld.errors import InputError
+from agentworld.steps import STEPS
+from agentworld_pipelines import components
+from agentworld_pipelines.compile import PIPELINES, compile_pipeline
+from agentworld_pipelines.components import IMAGE
+from agentworld_pipelines.placement import Placement
+from make_pipelines import GOLDEN, GOLDENS, PLACEMENT, PLACEMENTS
+
+pytestmark = pytest.mark.slow
+
+OF_A_CLUSTER = Placement(image="mirror.example/agentworld:7")
+
+
+@pytest.mark.parametrize(("name", "how"), GOLDENS)
+def test_it_compiles_to_what_it_did(name, how):
+    """`make goldens` writes it anew; read the diff."""
+    golden = (GOLDEN / f"{name}.{how}.yaml").read_text()
+    assert make_pipelines.text(name, PLACEMENTS[how]) == golden
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_without_a_placement_kubernetes_is_told_nothing(name):
+    compiled = make_pipelines.compiled(name)
+    assert compiled.platform == {}
+    assert {container["image"] for container in compiled.containers.values()} == {IMAGE}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_component_is_the_projects_image_and_one_call(name):
+    for container in make_pipelines.compiled(name).containers.values():
+        assert set(container) == {"args", "command", "image"}
+        assert "pip install" not in " ".join(container["command"])
+        code = container["command"][-1]
+        assert code.count("return ") == 1
+        assert "from agentworld.steps." in code
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_kubeflows_own_cache_is_off(name):
+    compiled = make_pipelines.compiled(name)
+    for step in compiled.containers:
+        assert not compiled.tasks[step]["cachingOptions"].get("enableCache", False)
+
+
+@pytest.mark.parametrize(
+    ("placement", "image", "pulled"),
+    [
+        (None, "mine:2", "mine:2"),
+        (OF_A_CLUSTER, None, "mirror.example/agentworld:7"),
+        (OF_A_CLUSTER, "mine:2", "mine:2"),
+    ],
+)
+def test_an_image_that_is_asked_for_is_taken_before_the_placements(placement, image, pulled):
+    containers = make_pipelines.compiled("agent", placement, image).containers
+    assert {container["image"] for container in containers.values()} == {pulled}
+
+
+def test_another_image_leaves_every_step_at_its_place():
+    moved = make_pipelines.compiled("agent", PLACEMENT, "mine:2")
+    assert moved.place("agent") == PLACEMENT.of("agent")
+
+
+def test_nothing_is_left_beside_the_file(tmp_path):
+    compile_pipeline(tmp_path / "made/agent.yaml", "agent")
+    assert [path.name for path in (tmp_path / "made").iterdir()] == ["agent.yaml"]
+
+
+def test_a_pipeline_that_is_not_there_is_answered_with_those_that_are(tmp_path):
+    with pytest.raises(InputError, match="no pipeline 'agnet'; pipelines are world_model, agent"):
+        compile_pipeline(tmp_path / "pipeline.yaml", "agnet")
+
+
+def test_the_agents_pipeline_trains_in_a_simulator_that_is_there():
+    compiled = make_pipelines.compiled("agent")
+    assert list(compiled.tasks) == ["agent", "audit", "validate"]
+    told = compiled.spec["root"]["inputDefinitions"]["parameters"]
+    assert set(told) == {"recipe", "store", "collected", "simulator"}
+
+
+def test_a_component_hands_its_arguments_on_in_their_order():
+    tree = ast.parse(Path(inspect.getfile(components)).read_text())
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert [function.name for function in functions] == list(STEPS)
+    for function in functions:
+        calls = [node for node in ast.walk(function.body[-1]) if isinstance(node, ast.Call)]
+        [call] = [each for each in calls if each.func.id == function.name]
+        assert [name.id for name in call.args] == [each.arg for each in function.args.args]

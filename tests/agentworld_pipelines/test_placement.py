@@ -1,0 +1,94 @@
+import pytest
+
+from agentworld.errors import InputError
+from agentworld_pipelines.placement import Placement, load_placement
+
+DEFAULT = """
+default:
+  node_selector: {pool: cpu}
+  accelerator: {type: nvidia.com/gpu, count: 2}
+  volumes: {stores: /stores}
+  environment: {THREADS: 4}
+"""
+
+
+def load(tmp_path, text: str) -> Placement:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(text)
+    return load_placement(path)
+
+
+def test_a_step_without_a_place_of_its_own_takes_the_default(tmp_path):
+    placement = load(tmp_path, DEFAULT)
+    assert placement.of("rl") == placement.default
+
+
+def test_a_steps_own_fields_replace_the_defaults_one_by_one_and_each_as_a_whole(tmp_path):
+    place = load(tmp_path, DEFAULT + "steps: {rl: {node_selector: {zone: a}, queue: gpus}}").of(
+        "rl"
+    )
+    assert place.node_selector == {"zone": "a"}
+    assert place.queue == "gpus"
+    assert place.volumes == {"stores": "/stores"}
+
+
+def test_null_takes_the_devices_away(tmp_path):
+    placement = load(tmp_path, DEFAULT + "steps: {audit: {accelerator: null}}")
+    assert placement.of("audit").accelerator is None
+    assert placement.of("rl").accelerator.count == 2
+
+
+def test_a_number_is_as_good_as_its_text(tmp_path):
+    place = load(tmp_path, DEFAULT + "steps: {rl: {limits: {cpu: 0.5}}}").of("rl")
+    assert place.limits.cpu == "0.5"
+    assert place.environment == {"THREADS": "4"}
+
+
+WRONG = {
+    "default: {node_selektor: {a: b}}": "at default.node_selektor",
+    "imagge: x": "at imagge",
+    "image: two words": "at image",
+    "steps: {trian: {}}": "there is no such step; steps are collect, prepare, cpt,",
+    "steps: {rl: {requests: {cpu: 0}}}": "at steps.rl.requests.cpu",
+    "steps: {rl: {requests: {memory: 4096}}}": "at steps.rl.requests.memory",
+    "steps: {rl: {limits: {memory: 64GB}}}": "at steps.rl.limits.memory",
+    "steps: {rl: {limits: {nvidia.com/gpu: 1}}}": "at steps.rl.limits.nvidia.com/gpu",
+    "default: {accelerator: {type: gpu}}": "at default.accelerator.type",
+    "default: {accelerator: {type: nvidia.com/gpu, count: 0}}": "at default.accelerator.count",
+    "default: {node_selector: {gpu: true}}": "at default.node_selector.gpu",
+    "default: {node_selector: {-a: b}}": "at default.node_selector.-a",
+    "default: {volumes: {stores: data}}": "at default.volumes.stores",
+    "default: {volumes: {Stores: /data}}": "at default.volumes.Stores",
+    "default: {environment: {A-B: c}}": "at default.environment.A-B",
+    "default: {secrets: {s3: {key: 1A}}}": "at default.secrets.s3.key",
+    "default: {queue: Two Words}": "at default.queue",
+    "default: {retries: {times: 0}}": "at default.retries.times",
+    "default: {retries: {wait_seconds: 5}}": "at default.retries.times",
+    "default: {tolerations: [{value: x}]}": "write `operator: Exists`",
+    "default: {tolerations: [{key: a, operator: Exists, value: x}]}": "leave the value out",
+    "default: {tolerations: [{key: a, toleration_seconds: 9}]}": "effect: NoExecute",
+    "default: {volumes: {a: /x, b: /x}}": "default gives /x twice",
+    "default: {shared_memory: 1Gi, volumes: {a: /dev/shm}}": "default gives /dev/shm twice",
+    "default: {environment: {A: b}, secrets: {s: {k: A}}}": "default gives A twice",
+    "default: {shared_memory: 1Gi}\nsteps: {rl: {volumes: {a: /dev/shm}}}": "rl gives /dev/shm",
+    "[]": "at the whole",
+    "": "at the whole",
+    "default: {": "is no YAML",
+}
+
+
+@pytest.mark.parametrize(("text", "named"), WRONG.items())
+def test_what_a_cluster_would_not_take_is_one_sentence_that_names_file_and_key(
+    tmp_path, text, named
+):
+    with pytest.raises(InputError) as caught:
+        load(tmp_path, text)
+    said = str(caught.value)
+    assert f"the placement {tmp_path / 'cluster.yaml'} is" in said
+    assert named in said
+    assert "\n" not in said
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read the placement .*gone\.yaml: No such file"):
+        load_placement(tmp_path / "gone.yaml")

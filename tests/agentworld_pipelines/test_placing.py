@@ -1,0 +1,103 @@
+"""What a placement says of a step, read back from the pipeline that was compiled with it."""
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import make_pipelines
+from agentworld.steps import STEPS
+from agentworld_pipelines.placement import Place, Placement
+from make_pipelines import PLACEMENT, ROOT, Compiled
+
+pytestmark = pytest.mark.slow
+
+NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
+KEYS = st.from_regex(r"([a-z]{1,9}\.[a-z]{1,3}/)?[A-Za-z]([\w.-]{0,9}[a-z0-9])?", fullmatch=True)
+LABELS = st.dictionaries(
+    KEYS.filter(str.isascii), st.from_regex(r"([A-Za-z0-9]{1,9})?", fullmatch=True), max_size=3
+)
+VARIABLES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,9}", fullmatch=True)
+CORES = st.from_regex(r"[1-9][0-9]{0,2}(m|\.[0-9]{1,3})?|0\.[0-9]{0,2}[1-9]", fullmatch=True)
+BYTES = st.from_regex(r"[1-9][0-9]{0,5}[MGT]i?", fullmatch=True)
+PATHS = st.from_regex(r"(/[a-z0-9_.-]{1,9}){1,3}", fullmatch=True)
+SECONDS = st.integers(1, 10**7)
+RESOURCES = st.fixed_dictionaries({}, optional={"cpu": CORES, "memory": BYTES})
+TOLERATIONS = st.one_of(
+    st.just({"operator": "Exists"}),
+    st.fixed_dictionaries(
+        {"key": NAMES},
+        optional={"value": NAMES, "effect": st.sampled_from(["NoSchedule", "PreferNoSchedule"])},
+    ),
+    st.fixed_dictionaries(
+        {"key": NAMES, "effect": st.just("NoExecute"), "toleration_seconds": SECONDS | st.just(0)}
+    ),
+)
+PLACES = st.fixed_dictionaries(
+    {},
+    optional={
+        "node_selector": LABELS,
+        "tolerations": st.lists(TOLERATIONS, max_size=3),
+        "accelerator": st.none()
+        | st.fixed_dictionaries({"type": st.just("nvidia.com/gpu"), "count": st.integers(1, 16)}),
+        "requests": RESOURCES,
+        "limits": RESOURCES,
+        "shared_memory": st.none() | BYTES,
+        "volumes": st.dictionaries(NAMES, PATHS, max_size=3),
+        "secrets": st.dictionaries(
+            NAMES, st.dictionaries(NAMES, VARIABLES, max_size=3), max_size=2
+        ),
+        "environment": st.dictionaries(VARIABLES, st.text("ab %=:\"'\n\u00e9{}$", max_size=20)),
+        "queue": st.none() | NAMES,
+        "priority_class": st.none() | NAMES,
+        "image_pull_secrets": st.lists(NAMES, max_size=2),
+        "retries": st.none()
+        | st.fixed_dictionaries(
+            {"times": st.integers(1, 100)},
+            optional={
+                "wait_seconds": SECONDS | st.just(0),
+                "factor": st.floats(1, 10),
+                "most_seconds": SECONDS,
+            },
+        ),
+    },
+)
+PLACEMENTS = st.fixed_dictionaries(
+    {"default": PLACES}, optional={"steps": st.dictionaries(st.sampled_from(STEPS), PLACES)}
+)
+
+
+@pytest.fixture(scope="module")
+def placed() -> Compiled:
+    return make_pipelines.compiled("world_model", PLACEMENT)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_every_step_runs_where_the_placement_says(placed, step):
+    assert placed.place(step) == PLACEMENT.of(step)
+
+
+@given(PLACEMENTS)
+@settings(max_examples=40, deadline=None)
+def test_any_placement_compiles_and_every_step_runs_where_it_says(told: dict[str, Any]):
+    places = [told["default"], *told.get("steps", {}).values()]
+    merged = [Place.model_validate({**told["default"], **place}) for place in places]
+    assume(not any(place.given_twice for place in merged))
+    placement = Placement.model_validate(told)
+    compiled = make_pipelines.compiled("agent", placement)
+    for step in compiled.containers:
+        assert compiled.place(step) == placement.of(step)
+
+
+def test_the_placement_of_the_guide_says_everything_and_lands():
+    guide = (ROOT / "docs/guides/pipelines.md").read_text()
+    [block] = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
+    placement = Placement.model_validate(yaml.safe_load(block))
+    compiled = make_pipelines.compiled("world_model", placement)
+    for step in STEPS:
+        assert compiled.place(step) == placement.of(step)
+    said = [placement.default, *placement.steps.values()]
+    assert {name for place in said for name in place.model_fields_set} == set(Place.model_fields)
