@@ -118,7 +118,8 @@ class KfpServer:
         version = self.one("PipelineVersion", self.versions, reference.pipeline_version_id)
         if version.pipeline_id != reference.pipeline_id:
             raise Refused(400, "the version is not of this pipeline")
-        root = version.pipeline_spec["root"]
+        spec = version.pipeline_spec
+        root = spec.get("pipeline_spec", spec)["root"]
         inputs = root.get("inputDefinitions", {}).get("parameters", {})
         given = (told.runtime_config and told.runtime_config.parameters) or {}
         for name, spec in inputs.items():
@@ -261,13 +262,17 @@ def _add_pipelines(app: FastAPI, state: KfpServer) -> None:
 
 
 def _spec(data: bytes) -> dict[str, Any] | None:
-    """The pipeline of a file; null where it is none."""
+    """The pipeline of a file, beside where it runs if that is told; null where it is none."""
     try:
-        first = next(yaml.safe_load_all(data))
+        first, *platform = yaml.safe_load_all(data)
         spec = json_format.ParseDict(first, pipeline_spec_pb2.PipelineSpec())
-    except (yaml.YAMLError, json_format.ParseError, StopIteration, AttributeError, TypeError):
+        for each in platform:
+            json_format.ParseDict(each, pipeline_spec_pb2.PlatformSpec())
+    except (yaml.YAMLError, json_format.ParseError, ValueError, AttributeError, TypeError):
         return None
-    return first if spec.pipeline_info.name and spec.root.dag.tasks else None
+    if len(platform) > 1 or not (spec.pipeline_info.name and spec.root.dag.tasks):
+        return None
+    return {"pipeline_spec": first, "platform_spec": platform[0]} if platform else first
 
 
 def _upload_refused(status: int) -> Response:

@@ -38,6 +38,17 @@ def test_a_run_is_submitted_and_told_where_to_look(call, server, monkeypatch):
     assert len(server.runs) == 1
 
 
+def test_a_schedule_runs_where_its_placement_says(call, server, tmp_path):
+    placement = tmp_path / "cluster.yaml"
+    placement.write_text("image: here/a:8\ndefault: {node_selector: {pool: h100}}\n")
+    words = "pipeline schedule nightly --cron '0 3 * * *' --store /store"
+    done(call(f"{words} --placement {placement}"))
+    (version,) = server.versions.values()
+    told = json.dumps(version.pipeline_spec)
+    assert '"pool": "h100"' in told
+    assert '"image": "here/a:8"' in told
+
+
 def test_a_run_is_followed_to_its_end(call, server):
     server.course = [*GOES_ON, "SUCCEEDED"]
     found = call("pipeline run --store /store --wait --json")
