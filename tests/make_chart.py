@@ -59,6 +59,7 @@ EVERYTHING: Values = {
     "stores": {"existingSecret": "cloud", "claim": {"accessMode": "ReadWriteMany"}},
     "database": {"storageClass": "fast"},
     "mlflow": {key: value for key, value in _PLACED.items() if key != "priorityClassName"},
+    "pipelines": {"url": "http://ml-pipeline.kubeflow:8888", "namespace": "team-a"},
     "networkPolicies": {
         "clients": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}],
         "apiServer": {"cidr": "192.0.2.1/32", "ports": [6443]},

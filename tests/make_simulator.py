@@ -1,4 +1,4 @@
-"""Builders of Kubernetes objects: a Simulator, and what a cluster tells of its engine."""
+"""Builders of Kubernetes objects: ours, and what a cluster tells of an engine."""
 
 import json
 from typing import Any
@@ -44,6 +44,12 @@ def alias(simulator: str = "one", name: str = "stable", **spec: object) -> Objec
         "metadata": {"name": name},
         "spec": {"simulator": simulator, **spec},
     }
+
+
+def schedule(name: str = "nightly", **spec: object) -> Object:
+    """A pipeline every night."""
+    known = {"pipeline": "world_model", "recipe": "demo", "store": "/store", "cron": "0 3 * * *"}
+    return {**typed("TrainingSchedule"), "metadata": {"name": name}, "spec": known | spec}
 
 
 def serving(**fields: object) -> Serving:

@@ -60,6 +60,8 @@ _CALLED: Schema = {
     "networkPolicies.egress": _OBJECTS,
     "operator.leaseSeconds": {"type": "number", "exclusiveMinimum": 3},
     "operator.replicas": {"minimum": 1},
+    "pipelines.namespace": _NAME,
+    "pipelines.url": {"pattern": "^(https?://.+)?$"},
     "service.engineConcurrency": {"minimum": 1, "maximum": 100000},  # more is told as 1e+06
     "service.engineKeySecret": _NAME,
     "service.engineWaitSeconds": _MORE_THAN_0,

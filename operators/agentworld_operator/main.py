@@ -23,12 +23,15 @@ from agentworld_operator.identities import Identities
 from agentworld_operator.leader import Leadership, Times
 from agentworld_operator.naming import Names
 from agentworld_operator.reconcile import Reconciler, Surroundings
+from agentworld_operator.recurring import RecurringRuns
 from agentworld_operator.resources.names import OPERATOR
 from agentworld_operator.running import Running
+from agentworld_operator.scheduling import Schedules
 from agentworld_operator.service import Service
 from agentworld_operator.settings import Settings, WebhookSettings
 from agentworld_operator.watched import Cache
 from agentworld_operator.webhook import Certified, serving
+from agentworld_pipelines.settings import ServerSettings
 
 
 async def operate(settings: Settings, webhook: WebhookSettings) -> None:
@@ -117,7 +120,10 @@ def _running(
     names = Names(
         cluster, cache, service, settle_seconds=webhook.settle_seconds, clock=time.monotonic
     )
-    return Running(cluster, cache, identities, reconciler, episodes, names)
+    kubeflow = from_environment(ServerSettings)
+    runs = RecurringRuns(settings.namespace, kubeflow, settings.pipeline_image)
+    schedules = Schedules(cluster, cache, runs, ask_seconds=settings.mirror_seconds)
+    return Running(cluster, cache, identities, reconciler, episodes, names, schedules)
 
 
 def main() -> int:

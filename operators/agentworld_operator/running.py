@@ -19,6 +19,7 @@ from agentworld_operator.naming import Names
 from agentworld_operator.reconcile import Reconciler
 from agentworld_operator.resources.names import DIGEST_LABEL
 from agentworld_operator.resources.simulator import SimulatorSpec
+from agentworld_operator.scheduling import Schedules
 from agentworld_operator.watched import OWN, WATCHED, Cache
 from agentworld_operator.work import WorkQueue
 
@@ -43,6 +44,7 @@ class Running:
         reconciler: Reconciler,
         episodes: OpenEpisodes,
         names: Names,
+        schedules: Schedules,
     ) -> None:
         self._cluster = cluster
         self._cache = cache
@@ -50,6 +52,7 @@ class Running:
         self._episodes = episodes
         self._queue = WorkQueue(reconciler.reconcile, workers=_WORKERS)
         self._names = names
+        self._schedules = schedules
 
     async def run(self, login: Any, *, look_seconds: float, ask_seconds: float) -> None:
         """Works until it is cancelled; what a watch lost, the next look finds.
@@ -63,6 +66,7 @@ class Running:
                 together.create_task(self._watch(login))
                 together.create_task(self._queue.run())
                 together.create_task(self._names.run(look_seconds, ask_seconds))
+                together.create_task(self._schedules.run())
                 together.create_task(self._look_again(look_seconds))
                 together.create_task(self._ask_again(ask_seconds))
         except* _Ended:
@@ -89,6 +93,9 @@ class Running:
     def _changed(self, kind: str, found: Object) -> None:
         """Whom to look at, after an object came, changed or went."""
         metadata = found["metadata"]
+        if kind == "TrainingSchedule":
+            self._schedules.changed(metadata["name"])
+            return
         if kind in OWN:
             self._names.changed(kind, metadata["name"])
         if kind == "SimulatorAlias":

@@ -31,6 +31,10 @@ class Settings(BaseSettings):
     """How often everything is looked at, whatever the watches told."""
     ask_seconds: float = Field(5.0, gt=0)
     """How often the service is asked for open episodes."""
+    pipeline_image: str = ""
+    """What a scheduled pipeline's steps run in."""
+    mirror_seconds: float = Field(30.0, gt=0)
+    """How often Kubeflow Pipelines is asked for what it has."""
 
 
 class WebhookSettings(BaseSettings):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from agentworld_operator.cluster import Object
 from agentworld_operator.resources.names import DIGEST_LABEL
 
-OWN = ("Simulator", "SimulatorAlias")
+OWN = ("Simulator", "SimulatorAlias", "TrainingSchedule")
 """Our resources, all of which are watched; of the others, what is an engine's."""
 WATCHED = (*OWN, "Deployment", "Service", "ConfigMap", "PodDisruptionBudget", "Pod")
 

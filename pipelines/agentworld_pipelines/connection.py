@@ -15,6 +15,7 @@ import kfp
 from kfp.client.set_volume_credentials import ServiceAccountTokenVolumeCredentials
 from kfp_server_api import ApiException
 from pydantic import ValidationError
+from urllib3 import Retry
 from urllib3.exceptions import HTTPError
 
 from agentworld.errors import (
@@ -30,8 +31,7 @@ from agentworld_pipelines.settings import ServerSettings
 
 _Read = TypeVar("_Read", bound=Record)
 
-_TIMEOUT_SECONDS = (10, 60)
-"""To connect, and between two bytes of an answer."""
+_CONNECT_SECONDS = 10.0
 
 _PAGE_SIZE = 100
 _LONGEST_QUOTE = 500
@@ -45,14 +45,23 @@ class _Client(kfp.Client):  # type: ignore[misc]
         # A namespace that is there is not looked for; no request of ours takes it from here.
         self._context_setting = {"namespace": "-"}
 
+    def _load_config(self, *arguments: Any) -> Any:
+        config = super()._load_config(*arguments)
+        config.retries = Retry(connect=0, read=0)  # who asks decides whether to ask again
+        return config
+
 
 class Connection:
     """A server, asked by one thread at a time."""
 
-    def __init__(self, settings: ServerSettings) -> None:
-        """Asks nothing yet; raises InputError for an address or a token that cannot be one."""
+    def __init__(self, settings: ServerSettings, *, answer_seconds: float = 60.0) -> None:
+        """Asks nothing yet; raises InputError for an address or a token that cannot be one.
+
+        A server that is silent for so many seconds is gone.
+        """
         self.url = settings.url.rstrip("/")
         self.namespace = settings.namespace or None
+        self._seconds = (_CONNECT_SECONDS, answer_seconds)
         if not self.url:
             raise InputError(
                 "no Kubeflow Pipelines server is named; give --server URL or set AGENTWORLD_KFP_URL"
@@ -68,7 +77,7 @@ class Connection:
     def ask(self, call: Callable[..., Any], **arguments: object) -> Any:
         """What the server answers to one call of a service of the client."""
         try:
-            answer = call(**arguments, _request_timeout=_TIMEOUT_SECONDS)
+            answer = call(**arguments, _request_timeout=self._seconds)
             # The client makes an object without fields of whatever it hears.
             if not isinstance(json.loads(self._api.last_response.data), dict):
                 raise ValueError

@@ -1,8 +1,14 @@
 """What a Kubeflow Pipelines server has of ours, in our words."""
 
 from datetime import datetime
+from typing import Annotated
 
-from agentworld.records.base import Digest, Label, Record
+from pydantic import StringConstraints
+
+from agentworld.records.base import Digest, Record
+
+LONGEST_NAME = 128
+"""Of a recurring run, which its server keeps in a column."""
 
 UNFINISHED = frozenset({"RUNTIME_STATE_UNSPECIFIED", "PENDING", "RUNNING", "PAUSED", "CANCELING"})
 """The states that a run leaves; it stays in all others."""
@@ -44,7 +50,7 @@ class PipelineRun(Record):
 class Plan(Record):
     """What a schedule is to be."""
 
-    name: Label
+    name: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
     cron: str
     """Minute, hour, day of the month, month, day of the week."""
     version: Version

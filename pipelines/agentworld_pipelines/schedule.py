@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from agentworld.errors import InputError, NotFound
-from agentworld.records.base import digest_json
+from agentworld.records.base import Digest, digest_json
 from agentworld_pipelines.connection import Connection, named
 from agentworld_pipelines.cron import Cron
 from agentworld_pipelines.records import PipelineRun, Plan, Schedule
@@ -37,7 +37,7 @@ _DISABLE = "DISABLE"
 def schedule(at: Connection, plan: Plan) -> Schedule:
     """Makes one enabled recurring run of this plan the only one of its name."""
     cron, experiment = Cron.parse(plan.cron), ensured_experiment(at)
-    mark = _mark(plan, cron)
+    mark = mark_of(plan)
     there = _all(at, experiment, plan.name)
     if not any(each.plan == mark for each in there):
         _create(at, experiment, plan, cron)
@@ -104,7 +104,7 @@ def _create(at: Connection, experiment: str, plan: Plan, cron: Cron) -> None:
         experiment_id=experiment,
         namespace=at.namespace,
         display_name=plan.name,
-        description=_mark(plan, cron),
+        description=mark_of(plan),
         mode=_DISABLE,
         trigger=types.V2beta1Trigger(
             cron_schedule=types.V2beta1CronSchedule(cron=cron.with_seconds)
@@ -116,11 +116,11 @@ def _create(at: Connection, experiment: str, plan: Plan, cron: Cron) -> None:
     at.ask(service.recurring_run_service_create_recurring_run, recurring_run=body)
 
 
-def _mark(plan: Plan, cron: Cron) -> str:
+def mark_of(plan: Plan) -> Digest:
     """What a recurring run tells of itself; a server may fill in what it was not told."""
     return digest_json(
         {
-            "cron": cron.expression,
+            "cron": Cron.parse(plan.cron).expression,
             "version": plan.version.id,
             "arguments": plan.arguments,
             **_MADE_BY,

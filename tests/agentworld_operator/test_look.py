@@ -77,7 +77,7 @@ def test_the_next_one_of_a_name_is_not_taken_for_the_one_that_went_unseen():
     cache.put("Simulator", old)
     identities.learn(old, Identity(manifest=pinned_manifest("one")))
     idle = Idle()
-    running = Running(Listing(made("two", 5)), cache, identities, idle, None, idle)
+    running = Running(Listing(made("two", 5)), cache, identities, idle, None, idle, idle)
     asyncio.run(running.look())
     assert identities.same(DIGEST) == []
 
@@ -104,7 +104,7 @@ def test_nothing_is_done_before_all_is_known_and_who_cannot_watch_says_so(login)
     wrong = made("one", 3, "wrong")
     wrong["spec"] = {"identity": {}}
     cluster = Listing(made("one", 1), made("one", 2, "twin"), wrong, failures=1)
-    running = Running(cluster, cache, identities, Working(), idle, idle)
+    running = Running(cluster, cache, identities, Working(), idle, idle, idle)
     with pytest.raises(ClusterError, match="the watches ended"):
         asyncio.run(running.run(login, look_seconds=60, ask_seconds=60))
     assert known == [(ENGINE, ["one", "twin"], True)] * 3

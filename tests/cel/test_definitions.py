@@ -7,7 +7,7 @@ from agentworld_operator.resources.names import API_VERSION
 from agentworld_operator.resources.places import PLACES
 from agentworld_operator.resources.write import KINDS
 from cel.server import NAMESPACE
-from make_simulator import alias, simulator
+from make_simulator import alias, schedule, simulator
 from waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -64,7 +64,7 @@ def test_kubectl_scale_changes_the_replicas_of_a_simulator(api):
     assert refused.status_code == 422, refused.text
 
 
-@pytest.mark.parametrize("made", [simulator("listed"), alias("one", "listed")])
+@pytest.mark.parametrize("made", [simulator("listed"), alias("one", "listed"), schedule("listed")])
 def test_kubectl_get_shows_the_columns(api, made):
     api.create(made).raise_for_status()
     table = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}

@@ -13,7 +13,7 @@ from agentworld_operator.resources.places import typed
 from agentworld_operator.resources.simulator import Bounds, Serving, Toleration
 from cel.schemas import Node, nodes
 from cel.server import DRY, Api
-from make_simulator import alias, pinned_manifest, simulator
+from make_simulator import alias, pinned_manifest, schedule, simulator
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ OTHERS = {
 }
 MATCHING = {
     "^sha256:[0-9a-f]{64}$": make.digest("matching"),
-    "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "a-tenant",
+    "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "acme",
     r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$": "http://endpoint/v1",
 }
 NODES = nodes()
@@ -102,7 +102,7 @@ def said_of(api: Api, node: Node, value: Any) -> dict[str, str]:
 @pytest.fixture(scope="module", autouse=True)
 def _kept(api):
     """Objects with a status to patch."""
-    made = [simulator("kept"), alias("one", "kept")]
+    made = [simulator("kept"), alias("one", "kept"), schedule("kept")]
     for each in made:
         api.create(each).raise_for_status()
     yield
@@ -144,14 +144,15 @@ MISTYPED = [
     ("Simulator", "spec.serving.weights"),
     ("SimulatorAlias", "spec"),
     ("SimulatorAlias", "spec.canary"),
+    ("TrainingSchedule", "spec"),
 ]
 
 
 @pytest.mark.parametrize(("kind", "where"), MISTYPED)
 def test_a_field_that_nobody_knows_is_refused_by_its_name(api, kind, where):
     canary = {"simulator": "two", "percent": 10}
-    made = simulator("tried") if kind == "Simulator" else alias("one", "tried", canary=canary)
-    made = inside = deepcopy(made)
+    tried = [simulator("tried"), alias("one", "tried", canary=canary), schedule("tried")]
+    made = inside = deepcopy(next(each for each in tried if each["kind"] == kind))
     for name in where.split("."):
         inside = inside[name]
     inside["replcas"] = 1
@@ -199,6 +200,11 @@ def test_the_defaults_of_a_manifest_are_the_records(api):
 
 def test_the_defaults_of_an_alias_are_the_records(api):
     assert served(api, alias("one", "tried")) == wire(AliasSpec(simulator="one"))
+
+
+def test_a_schedule_goes_on_unless_it_says_otherwise(api):
+    made = schedule("tried")
+    assert served(api, made) == made["spec"] | {"suspend": False}
 
 
 ENDPOINT = {"kind": "openai", "url": "https://endpoint.example/v1", "model": "world"}

@@ -10,7 +10,7 @@ import make
 from agentworld_operator.resources.places import typed
 from cel.schemas import nodes
 from cel.server import DRY, Api
-from make_simulator import pinned_manifest
+from make_simulator import pinned_manifest, schedule
 
 pytestmark = pytest.mark.slow
 
@@ -43,6 +43,10 @@ def spec(**serving: object) -> Spec:
     return {"identity": {"reference": reference()}, "serving": serving}
 
 
+def every(cron: str = "0 3 * * *", store: str = "/store") -> Spec:
+    return schedule(cron=cron, store=store)["spec"]
+
+
 def identified(**identity: object) -> Spec:
     return {"identity": identity}
 
@@ -57,6 +61,16 @@ ONE_IDENTITY = Rule(
 )
 ONE_PLACE = Rule("Simulator", "spec.serving.weights", "name a claim or a url, one of the two")
 ONE_SIZE = Rule("Simulator", "spec.serving.bounds", "min is more than max: raise max, or lower min")
+FIVE_FIELDS = Rule(
+    "TrainingSchedule",
+    "spec",
+    "give five fields: minute, hour, day of the month, month, day of the week",
+)
+FOR_EVERY_POD = Rule(
+    "TrainingSchedule",
+    "spec",
+    "name the store as every pod reaches it: a whole path, as /store, or a url",
+)
 
 CASES: Mapping[Rule, tuple[Case, ...]] = {
     IMMUTABLE: (
@@ -116,6 +130,18 @@ CASES: Mapping[Rule, tuple[Case, ...]] = {
                 spec(bounds={"min": 2}),  # max is 1 where it is not given
                 spec(bounds={"min": 3, "max": 2}),
             ),
+        ),
+    ),
+    FIVE_FIELDS: (
+        Case(
+            accepted=tuple(map(every, ("0 3 * * *", "*/5  1-3 ? jan mon-fri", " 0 3 * * * "))),
+            refused=tuple(map(every, ("0 3 * *", "0 0 3 * * *", "@daily", "0 3 * * *\n1", " "))),
+        ),
+    ),
+    FOR_EVERY_POD: (
+        Case(
+            accepted=tuple(every(store=each) for each in ("/store", "s3://worlds/store")),
+            refused=tuple(every(store=each) for each in ("store", "./store", "s3:worlds")),
         ),
     ),
 }

@@ -24,7 +24,7 @@ def test_an_object_of_the_guide_is_one_that_the_operator_reads(manifest):
 
 
 def test_the_name_of_the_guide_means_its_simulator():
-    simulator, alias = OBJECTS
+    simulator, alias, _schedule = OBJECTS
     assert alias["spec"]["simulator"] == simulator["metadata"]["name"]
     assert alias["metadata"]["namespace"] == simulator["metadata"]["namespace"]
 

@@ -97,6 +97,24 @@ def test_who_has_not_does_not(values, source, target, port):
     assert not reaches(make_chart.objects(values), source, target, port)
 
 
+@pytest.mark.parametrize(
+    ("url", "port"),
+    [
+        ("http://ml-pipeline.kubeflow:8888", 8888),
+        ("http://10.0.0.1/pipeline", 80),
+        ("https://kubeflow.example", 443),
+        ("https://kubeflow.example:8443/pipeline", 8443),
+    ],
+)
+def test_the_operator_gets_to_kubeflow_where_it_is_named(url, port):
+    def rules(values):
+        found = make_chart.objects(values)
+        return make_chart.only(found, "NetworkPolicy", "agentworld-operator")["spec"]["egress"]
+
+    more = {"ports": [{"protocol": "TCP", "port": port}]}
+    assert [each for each in rules({"pipelines": {"url": url}}) if each not in rules({})] == [more]
+
+
 def listening(found):
     """The component and the number of each port that a Service leads to."""
     for service in of(found, "Service"):

@@ -28,7 +28,7 @@ from make_release import (
     simulator,
     values,
 )
-from make_simulator import alias
+from make_simulator import alias, schedule
 from rows import Rows
 from waiting import wait_for
 
@@ -75,6 +75,9 @@ def worlds(release, tiny_model):
         lambda: release.namespace.get("Simulator", "one")["status"]["readyReplicas"] == 2, SECONDS
     )
     release.namespace.create(alias("one"))
+    release.namespace.create(schedule())  # and nothing that could start it
+    not_so = {"Scheduled": ("False", "NotConfigured"), "Degraded": ("False", "AsWanted")}
+    wait_for(lambda: release.namespace.conditions("nightly", "TrainingSchedule") == not_so)
     return first.digest, second.digest
 
 

@@ -8,8 +8,15 @@ from agentworld_operator.resources.base import Condition
 from agentworld_operator.resources.names import OPERATOR
 from agentworld_operator.resources.places import typed
 
-_BAD = {("Verified", "False"), ("Ready", "False"), ("Degraded", "True"), ("Resolved", "False")}
+_BAD = {
+    ("Verified", "False"),
+    ("Ready", "False"),
+    ("Degraded", "True"),
+    ("Resolved", "False"),
+    ("Scheduled", "False"),
+}
 _BAD_REASONS = {"AsFound"}  # a name that moved past the webhook
+_SUMS = {"Ready", "Scheduled"}
 
 
 class _Told(Protocol):
@@ -22,8 +29,8 @@ class _Told(Protocol):
 def transitions(
     found: Mapping[str, Any], before: _Told, after: _Told, now: str, kind: str = "Simulator"
 ) -> list[dict[str, Any]]:
-    """An event for each condition that is another one than before; of a new Simulator, for what
-    all the others come to.
+    """An event for each condition that is another one than before; of what is new, for the one
+    that all the others come to.
     """
     known = {each.type: each for each in before.conditions}
     changed = [each for each in after.conditions if _differs(known.get(each.type), each)]
@@ -32,7 +39,7 @@ def transitions(
 
 def _differs(before: Condition | None, after: Condition) -> bool:
     if before is None:
-        return after.type == "Ready"
+        return after.type in _SUMS
     return (before.status, before.reason) != (after.status, after.reason)
 
 

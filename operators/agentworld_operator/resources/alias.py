@@ -1,13 +1,9 @@
 """A SimulatorAlias: a name for people that means a Simulator, and may move to another one."""
 
-from typing import Annotated
-
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from agentworld.records.base import Digest
-from agentworld_operator.resources.base import Column, Condition, Kind, Part
-
-Words = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+from agentworld_operator.resources.base import Column, Condition, Conditions, Kind, Part, Words
 
 
 class Canary(Part):
@@ -59,15 +55,7 @@ class AliasStatus(Part):
     """Of the simulator that the name means now."""
     canary_digest: Digest | None = None
     """Of the canary, where there is one."""
-    conditions: Annotated[
-        tuple[Condition, ...],
-        Field(
-            json_schema_extra={
-                "x-kubernetes-list-type": "map",
-                "x-kubernetes-list-map-keys": ["type"],
-            }
-        ),
-    ] = ()
+    conditions: Conditions = ()
     """Resolved and Recorded."""
 
     def condition(self, type_: str) -> Condition | None:

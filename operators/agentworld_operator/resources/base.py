@@ -1,8 +1,8 @@
 """What all resources share: their form on the wire, and conditions."""
 
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 from pydantic.alias_generators import to_camel
 
 
@@ -16,6 +16,9 @@ class Part(BaseModel):
         populate_by_name=True,
         serialize_by_alias=True,
     )
+
+
+Words = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 
 
 class Check(NamedTuple):
@@ -49,11 +52,23 @@ class Condition(Part):
     """When the status changed last."""
 
 
+Conditions = Annotated[
+    tuple[Condition, ...],
+    Field(
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        }
+    ),
+]
+"""One of each type."""
+
+
 class Column(NamedTuple):
     """What `kubectl get` shows."""
 
     name: str
-    type: Literal["string", "integer", "date"]
+    type: Literal["string", "integer", "boolean", "date"]
     path: str
     wide: bool = False
 

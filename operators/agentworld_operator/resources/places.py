@@ -33,6 +33,7 @@ class Place(NamedTuple):
 PLACES = {
     "Simulator": Place(API_VERSION, "simulators"),
     "SimulatorAlias": Place(API_VERSION, "simulatoraliases"),
+    "TrainingSchedule": Place(API_VERSION, "trainingschedules"),
     "Deployment": Place("apps/v1", "deployments"),
     "Service": Place("v1", "services"),
     "ConfigMap": Place("v1", "configmaps"),

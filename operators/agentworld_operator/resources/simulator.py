@@ -6,7 +6,15 @@ from pydantic import Field, StringConstraints, WithJsonSchema, model_validator
 
 from agentworld.records.base import Digest, Label
 from agentworld.records.simulator import SimulatorManifest
-from agentworld_operator.resources.base import Check, Column, Condition, Kind, Part, checked
+from agentworld_operator.resources.base import (
+    Check,
+    Column,
+    Condition,
+    Conditions,
+    Kind,
+    Part,
+    checked,
+)
 
 Quantity = Annotated[
     int | str,
@@ -171,15 +179,7 @@ class SimulatorStatus(Part):
     url: str | None = None
     """Where runs are opened with it: the service, which alone asks the engine."""
     open_episodes: int = 0
-    conditions: Annotated[
-        tuple[Condition, ...],
-        Field(
-            json_schema_extra={
-                "x-kubernetes-list-type": "map",
-                "x-kubernetes-list-map-keys": ["type"],
-            }
-        ),
-    ] = ()
+    conditions: Conditions = ()
     """Verified, EngineReady, Ready and Degraded."""
 
     def condition(self, type_: str) -> Condition | None:

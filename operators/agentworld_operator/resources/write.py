@@ -8,9 +8,10 @@ import yaml
 from agentworld_operator.resources.alias import SIMULATOR_ALIAS
 from agentworld_operator.resources.base import Kind
 from agentworld_operator.resources.crd import crd
+from agentworld_operator.resources.schedule import TRAINING_SCHEDULE
 from agentworld_operator.resources.simulator import SIMULATOR
 
-KINDS = (SIMULATOR, SIMULATOR_ALIAS)
+KINDS = (SIMULATOR, SIMULATOR_ALIAS, TRAINING_SCHEDULE)
 
 _HEAD = """\
 # Generated from the records in operators/agentworld_operator/resources by `make manifests`.

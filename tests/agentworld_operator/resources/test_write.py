@@ -8,6 +8,7 @@ from kubernetes_validate import validate
 
 from agentworld_operator.resources.alias import AliasSpec
 from agentworld_operator.resources.crd import crd, schema
+from agentworld_operator.resources.schedule import ScheduleSpec
 from agentworld_operator.resources.write import KINDS, main, manifests
 
 CRDS = Path(__file__).parents[3] / "charts/agentworld/crds"
@@ -44,6 +45,7 @@ def test_each_definition_is_valid():
             validate(crd(kind), version, strict=True)
 
 
-def test_every_field_of_an_alias_says_what_it_is():
-    for name, told in schema(AliasSpec)["properties"].items():
+@pytest.mark.parametrize("spec", [AliasSpec, ScheduleSpec])
+def test_every_field_of_an_alias_and_of_a_schedule_says_what_it_is(spec):
+    for name, told in schema(spec)["properties"].items():
         assert "description" in told, name

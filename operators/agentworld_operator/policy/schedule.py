@@ -1,0 +1,109 @@
+"""What becomes of a TrainingSchedule: what the server told in, status out."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from agentworld.errors import AgentworldError, InputError, PipelineError
+from agentworld_operator.policy.conditions import Said, conditions
+from agentworld_operator.policy.identity import Refused
+from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
+from agentworld_pipelines.cron import Cron
+from agentworld_pipelines.records import LONGEST_NAME, PipelineRun, Schedule
+
+SUSPENDED = Refused("Suspended", "no run is started while spec.suspend is true")
+NOT_CONFIGURED = Refused(
+    "NotConfigured",
+    "the operator knows no Kubeflow Pipelines server; name one in the chart's value pipelines.url",
+)
+
+
+class Seen(NamedTuple):
+    """What the server has of one TrainingSchedule."""
+
+    schedule: Schedule | None
+    last: LastRun | None
+
+
+def invalid(name: str, spec: ScheduleSpec) -> Refused | None:
+    """Why no recurring run of this name can be made so; null where one can."""
+    if len(name) > LONGEST_NAME:
+        return Refused(
+            "Invalid",
+            f"{name} has more than {LONGEST_NAME} letters; give the TrainingSchedule a shorter"
+            " name",
+        )
+    try:
+        Cron.parse(spec.cron)
+    except InputError as error:
+        return Refused("Invalid", str(error))
+    return None
+
+
+def is_as_wanted(mark: str, there: Sequence[Schedule]) -> bool:
+    """Whether one enabled recurring run of this plan is there, and no other one of its name."""
+    return [(each.enabled, each.plan) for each in there] == [(True, mark)]
+
+
+def newest_run(there: Sequence[Schedule]) -> PipelineRun | None:
+    """Of all that bear a name: one that was replaced is there until its run has ended."""
+    runs = [each.last_run for each in there if each.last_run]
+    return max(runs, key=lambda run: run.started, default=None)
+
+
+def refusal(error: AgentworldError) -> Refused:
+    """What a failure is to who made a TrainingSchedule."""
+    reason = "Unreachable" if isinstance(error, PipelineError) else "Refused"
+    return Refused(reason, str(error))
+
+
+def last_run(run: PipelineRun) -> LastRun:
+    """A run as a status tells it."""
+    finished = _moment(run.finished) if run.finished else None
+    return LastRun(id=run.id, state=run.state, started=_moment(run.started), finished=finished)
+
+
+class ScheduleSeen(NamedTuple):
+    """A TrainingSchedule as it is."""
+
+    generation: int
+    status: ScheduleStatus
+    """As it was said last."""
+    seen: Seen | None
+    """Null where nobody knows: what was told last stands."""
+    problem: Refused | None
+
+
+def told(about: ScheduleSeen, now: str) -> ScheduleStatus:
+    """What is said now; equal to what was said last where nothing changed."""
+    before = about.status
+    run_id, last, due = before.recurring_run, before.last_run, before.next_run
+    if about.seen:
+        schedule, last = about.seen
+        run_id = schedule.id if schedule else None
+        due = _moment(schedule.next_run) if schedule and schedule.next_run else None
+    said = [_scheduled(about.problem), _degraded(last)]
+    return ScheduleStatus(
+        observed_generation=about.generation,
+        recurring_run=run_id,
+        last_run=last,
+        next_run=due,
+        conditions=conditions(before.conditions, said, about.generation, now),
+    )
+
+
+def _scheduled(problem: Refused | None) -> Said:
+    if problem:
+        return Said("Scheduled", "False", *problem)
+    return Said("Scheduled", "True", "AsWanted", "Kubeflow starts it, one run at a time")
+
+
+def _degraded(last: LastRun | None) -> Said:
+    if last and last.state == "FAILED":
+        message = f"run {last.id} failed; Kubeflow's page of it says why"
+        return Said("Degraded", "True", "RunFailed", message)
+    return Said("Degraded", "False", "AsWanted")
+
+
+def _moment(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

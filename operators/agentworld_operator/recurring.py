@@ -1,0 +1,103 @@
+"""Recurring runs on a Kubeflow Pipelines server, made and told of by the pipelines' own code.
+
+One that is ours bears the namespace's name and its TrainingSchedule's, with a dot between them,
+which no name that a person may give has; whatever else is there is left alone. Calls block. What
+speaks to the server is loaded by the first call: an operator without one never loads it.
+"""
+
+from collections import defaultdict
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from agentworld.errors import NotFound
+from agentworld_operator.policy.schedule import is_as_wanted
+from agentworld_operator.resources.schedule import ScheduleSpec
+from agentworld_pipelines.records import PipelineRun, Plan, Schedule, Version
+from agentworld_pipelines.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from agentworld_pipelines.connection import Connection
+
+_SECONDS = 10.0
+"""To hear an answer; a process that is told to stop waits for it."""
+
+
+class RecurringRuns:
+    """Those of one namespace, asked for by one thread at a time."""
+
+    def __init__(self, namespace: str, settings: ServerSettings, image: str) -> None:
+        """`image` is what steps run in; that of the pipelines' own where it is empty."""
+        self._namespace = namespace
+        self._settings = settings
+        self._image = image
+        self._versions: dict[str, Version] = {}
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether there is a server to ask."""
+        return bool(self._settings.url)
+
+    def name(self, schedule: str) -> str:
+        """What the server has a TrainingSchedule's recurring run under."""
+        return f"{self._namespace}.{schedule}"
+
+    def all(self) -> dict[str, list[Schedule]]:
+        """By the name of their TrainingSchedule, which may be gone."""
+        from agentworld_pipelines.schedule import schedules
+
+        found = defaultdict(list)
+        for each in schedules(self._at):
+            namespace, _, name = each.name.partition(".")
+            if name and namespace == self._namespace:
+                found[name].append(each)
+        return dict(found)
+
+    def ensure(self, name: str, spec: ScheduleSpec, there: list[Schedule]) -> Schedule:
+        """Makes one enabled recurring run of this spec the only one of its name."""
+        from agentworld_pipelines.schedule import mark_of, schedule
+
+        try:
+            plan = Plan(
+                name=self.name(name),
+                cron=spec.cron,
+                version=self._version(spec.pipeline),
+                arguments={"recipe": spec.recipe, "store": spec.store},
+            )
+            return there[0] if is_as_wanted(mark_of(plan), there) else schedule(self._at, plan)
+        except NotFound:
+            self._versions.clear()  # a server that was made anew has to be given them again
+            raise
+
+    def remove(self, name: str) -> None:
+        """Takes away what is there of this name; while a run of it goes on it is only disabled."""
+        from agentworld_pipelines.schedule import unschedule
+
+        unschedule(self._at, self.name(name))
+
+    def run(self, run_id: str) -> PipelineRun | None:
+        """A run, if it is there."""
+        from agentworld_pipelines.server import run_of
+
+        try:
+            return run_of(self._at, run_id)
+        except NotFound:
+            return None
+
+    @cached_property
+    def _at(self) -> "Connection":
+        from agentworld_pipelines.connection import Connection
+
+        return Connection(self._settings, answer_seconds=_SECONDS)
+
+    def _version(self, pipeline: str) -> Version:
+        from agentworld_pipelines.compile import compile_pipeline
+        from agentworld_pipelines.server import upload
+
+        if pipeline not in self._versions:
+            with TemporaryDirectory() as folder:
+                compiled = Path(folder) / "pipeline.yaml"
+                compile_pipeline(compiled, name=pipeline, image=self._image)
+                self._versions[pipeline] = upload(self._at, compiled)
+        return self._versions[pipeline]

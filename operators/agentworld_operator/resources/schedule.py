@@ -1,0 +1,99 @@
+"""A TrainingSchedule: a pipeline that is started again and again, one run at a time."""
+
+from typing import Annotated, Self
+
+from pydantic import StringConstraints, model_validator
+
+from agentworld_operator.resources.base import (
+    Check,
+    Column,
+    Condition,
+    Conditions,
+    Kind,
+    Part,
+    Words,
+    checked,
+)
+
+_FIVE_FIELDS = Check(
+    rule=r"self.cron.matches(r'^\s*\S+(\s+\S+){4}\s*$')",
+    message="give five fields: minute, hour, day of the month, month, day of the week",
+)
+_FOR_EVERY_POD = Check(
+    rule="self.store.startsWith('/') || self.store.contains('://')",
+    message="name the store as every pod reaches it: a whole path, as /store, or a url",
+)
+
+
+class ScheduleSpec(Part):
+    """What is wanted."""
+
+    model_config = checked(_FIVE_FIELDS, _FOR_EVERY_POD)
+
+    pipeline: Words
+    """Which one, as `world_model`."""
+    recipe: Words
+    """A recipe's name, or its path in the pipeline's image."""
+    store: Words
+    """The folder or bucket that all steps share."""
+    cron: Annotated[str, StringConstraints(min_length=1, max_length=128)]
+    """When it starts, in UTC: minute, hour, day of the month, month, day of the week."""
+    suspend: bool = False
+    """No run is started; one that is under way comes to its end."""
+
+    @model_validator(mode="after")
+    def _is_for_every_pod(self) -> Self:
+        if not (self.store.startswith("/") or "://" in self.store):
+            raise ValueError(_FOR_EVERY_POD.message)
+        return self
+
+
+class LastRun(Part):
+    """The newest run that was started."""
+
+    id: str
+    """Kubeflow's."""
+    state: str
+    """Kubeflow's: PENDING, RUNNING, SUCCEEDED, FAILED and so on."""
+    started: str
+    finished: str | None = None
+
+
+class ScheduleStatus(Part):
+    """What is so."""
+
+    observed_generation: int = 0
+    """Of the spec that this was said of."""
+    recurring_run: str | None = None
+    """The id of the one that Kubeflow starts runs by."""
+    last_run: LastRun | None = None
+    """The newest run, as Kubeflow told of it last."""
+    next_run: str | None = None
+    """When the next run is due, in UTC."""
+    conditions: Conditions = ()
+    """Scheduled and Degraded."""
+
+    def condition(self, type_: str) -> Condition | None:
+        """What is said of one thing, if anything."""
+        return next((found for found in self.conditions if found.type == type_), None)
+
+
+TRAINING_SCHEDULE = Kind(
+    kind="TrainingSchedule",
+    plural="trainingschedules",
+    short_name="tsched",
+    about="A pipeline that Kubeflow starts at the times of a cron expression, one run at a time.",
+    spec=ScheduleSpec,
+    status=ScheduleStatus,
+    columns=(
+        Column("Cron", "string", ".spec.cron"),
+        Column("Suspend", "boolean", ".spec.suspend"),
+        Column("Last", "date", ".status.lastRun.started"),
+        Column("State", "string", ".status.lastRun.state"),
+        Column("Next", "string", ".status.nextRun"),
+        Column("Scheduled", "string", '.status.conditions[?(@.type=="Scheduled")].status'),
+        Column("Age", "date", ".metadata.creationTimestamp"),
+        Column("Pipeline", "string", ".spec.pipeline", wide=True),
+        Column("Recipe", "string", ".spec.recipe", wide=True),
+    ),
+)

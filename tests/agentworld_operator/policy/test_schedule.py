@@ -1,0 +1,155 @@
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.errors import AccessError, Conflict, InputError, PipelineError
+from agentworld_operator.policy.identity import Refused
+from agentworld_operator.policy.schedule import (
+    NOT_CONFIGURED,
+    SUSPENDED,
+    ScheduleSeen,
+    Seen,
+    invalid,
+    is_as_wanted,
+    last_run,
+    newest_run,
+    refusal,
+    told,
+)
+from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
+from agentworld_pipelines.records import PipelineRun, Schedule
+from make_simulator import schedule
+
+NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
+NOTHING = ScheduleStatus()
+MOMENT = datetime(2026, 1, 2, 3, tzinfo=UTC)
+
+
+def recurring(plan="wanted", *, enabled=True, **fields) -> Schedule:
+    known = {"id": "r-1", "name": "worlds.nightly", "cron": "0 3 * * *", "next_run": MOMENT}
+    return Schedule(plan=plan, enabled=enabled, created=MOMENT, **known | fields)
+
+
+def ran(state="SUCCEEDED", **fields) -> PipelineRun:
+    known = {"id": "run-1", "name": "nightly", "finished": MOMENT + timedelta(hours=1)}
+    known |= {"started": MOMENT, "schedule_id": "r-1", "failure": "", "url": "http://kfp"}
+    return PipelineRun(state=state, **known | fields)
+
+
+def spec(**fields) -> ScheduleSpec:
+    return ScheduleSpec.model_validate(schedule(**fields)["spec"])
+
+
+def said(seen=None, problem=None, before=NOTHING, now=NOW):
+    return told(ScheduleSeen(1, before, seen, problem), now)
+
+
+def conditions(status):
+    return {each.type: (each.status, each.reason) for each in status.conditions}
+
+
+@pytest.mark.parametrize(
+    ("there", "is_so"),
+    [
+        ([], False),
+        ([recurring()], True),
+        ([recurring(enabled=False)], False),
+        ([recurring("older")], False),
+        ([recurring(), recurring("older", enabled=False)], False),
+    ],
+    ids=["none", "this", "disabled", "another", "two"],
+)
+def test_one_enabled_recurring_run_of_this_plan_is_as_wanted(there, is_so):
+    assert is_as_wanted("wanted", there) is is_so
+
+
+def test_the_newest_run_is_that_of_any_recurring_run_of_a_name():
+    older, newer = ran("RUNNING", id="run-0"), ran(started=MOMENT + timedelta(minutes=1))
+    there = [recurring(), recurring("b", last_run=newer), recurring("a", last_run=older)]
+    assert newest_run(there) == newer
+    assert newest_run(there[:1]) is None
+
+
+@pytest.mark.parametrize("cron", ["0 3 * *", "60 3 * * *", "0 0 30 2 *", "@daily"])
+def test_times_that_never_come_are_told_and_what_to_do(cron):
+    found = invalid("worlds.nightly", spec(cron=cron))
+    assert found.reason == "Invalid"
+    assert repr(cron) in found.message
+
+
+def test_a_name_has_to_fit_the_server():
+    assert invalid("w." + "x" * 126, spec()) is None
+    assert "give the TrainingSchedule a shorter name" in invalid("w." + "x" * 127, spec()).message
+
+
+@pytest.mark.parametrize("store", ["demo-output", "", "./store"])
+def test_a_store_that_a_pod_does_not_reach_is_refused(store):
+    with pytest.raises(ValueError, match=r"store"):
+        spec(store=store)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (PipelineError("down", retryable=True), "Unreachable"),
+        (AccessError("nobody"), "Refused"),
+        (InputError("no such parameter"), "Refused"),
+        (Conflict("taken"), "Refused"),
+    ],
+)
+def test_a_failure_is_told_by_whose_it_is(error, reason):
+    assert refusal(error) == (reason, str(error))
+
+
+def test_a_schedule_that_is_made_tells_its_recurring_run_and_when_it_is_due():
+    status = said(Seen(recurring(), None))
+    assert (status.recurring_run, status.last_run) == ("r-1", None)
+    assert status.next_run == "2026-01-02T03:00:00Z"
+    assert conditions(status) == {
+        "Scheduled": ("True", "AsWanted"),
+        "Degraded": ("False", "AsWanted"),
+    }
+
+
+def test_a_run_that_failed_degrades_until_another_one_did_not():
+    failed = said(Seen(recurring(), last_run(ran("FAILED"))))
+    assert conditions(failed)["Degraded"] == ("True", "RunFailed")
+    assert "run-1" in failed.condition("Degraded").message
+    again = said(Seen(recurring(), last_run(ran("RUNNING", finished=None))), before=failed)
+    assert conditions(again)["Degraded"] == ("False", "AsWanted")
+
+
+def test_moments_are_told_in_utc():
+    there = MOMENT.astimezone(timezone(timedelta(hours=5)))
+    assert last_run(ran(started=there, finished=None)) == LastRun(
+        id="run-1", state="SUCCEEDED", started="2026-01-02T03:00:00Z"
+    )
+
+
+def test_a_suspended_one_has_no_recurring_run_and_keeps_its_last_run():
+    last = last_run(ran())
+    status = said(Seen(None, last), SUSPENDED)
+    assert (status.recurring_run, status.next_run, status.last_run) == (None, None, last)
+    assert conditions(status)["Scheduled"] == ("False", "Suspended")
+
+
+PROBLEMS = st.sampled_from([None, SUSPENDED, NOT_CONFIGURED, Refused("Unreachable", "down")])
+RUNS = st.none() | st.sampled_from(["RUNNING", "FAILED"]).map(lambda state: last_run(ran(state)))
+SEEN = st.none() | st.builds(Seen, st.none() | st.just(recurring()), RUNS)
+ROUNDS = st.lists(st.tuples(SEEN, PROBLEMS), min_size=1)
+
+
+@given(ROUNDS)
+def test_what_is_said_again_is_the_same_and_what_nobody_knows_stays(rounds):
+    before = NOTHING
+    for seen, problem in rounds:
+        status = said(seen, problem, before)
+        assert said(seen, problem, status, LATER) == status
+        if seen is None:
+            for field in ("recurring_run", "last_run", "next_run"):
+                assert getattr(status, field) == getattr(before, field)
+        scheduled = status.condition("Scheduled")
+        assert (scheduled.status == "True") == (problem is None)
+        before = status

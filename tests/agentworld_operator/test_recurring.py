@@ -1,0 +1,87 @@
+"""Recurring runs of one namespace among those of others."""
+
+from copy import copy
+
+import pytest
+
+import kfp_server
+from agentworld.errors import InputError, NotFound
+from agentworld_operator.recurring import RecurringRuns
+from agentworld_operator.resources.schedule import ScheduleSpec
+from agentworld_pipelines.settings import ServerSettings
+from make_simulator import schedule
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def server():
+    with kfp_server.running() as server:
+        yield server
+
+
+def of(server, namespace="worlds", image=""):
+    return RecurringRuns(namespace, ServerSettings(url=server.url), image)
+
+
+def spec(**fields):
+    return ScheduleSpec.model_validate(schedule(**fields)["spec"])
+
+
+def test_what_is_as_wanted_is_asked_for_once_and_left_alone(server):
+    runs = of(server)
+    made = runs.ensure("nightly", spec(), [])
+    asked = len(server.asked)
+    assert runs.ensure("nightly", spec(), runs.all()["nightly"]).id == made.id
+    assert {each.split()[0] for each in server.asked[asked:]} == {"GET"}
+    assert len(server.asked) - asked == 4
+
+
+def test_another_operator_finds_it_as_wanted(server):
+    made = of(server).ensure("nightly", spec(), [])
+    second = of(server)
+    assert second.ensure("nightly", spec(), second.all()["nightly"]).id == made.id
+    assert len(server.versions) == 1
+
+
+def test_those_of_other_namespaces_and_of_people_are_not_seen_and_not_taken_away(server):
+    ours, theirs = of(server), of(server, "worlds-2")
+    ours.ensure("a.b", spec(), [])
+    theirs.ensure("nightly", spec(), [])
+    made = next(iter(server.schedules.values()))
+    server.schedules["by-hand"] = copy(made)
+    server.schedules["by-hand"].display_name = "nightly"
+    assert {name: len(found) for name, found in ours.all().items()} == {"a.b": 1}
+    ours.remove("a.b")
+    ours.remove("nightly")
+    assert sorted(each.display_name for each in server.schedules.values()) == [
+        "nightly",
+        "worlds-2.nightly",
+    ]
+
+
+def test_steps_run_in_the_image_that_is_named(server):
+    of(server, image="mirror.example/train:1").ensure("nightly", spec(), [])
+    (version,) = server.versions.values()
+    executors = version.pipeline_spec["deploymentSpec"]["executors"].values()
+    assert {each["container"]["image"] for each in executors} == {"mirror.example/train:1"}
+
+
+def test_a_pipeline_that_is_none_is_told_with_those_that_are(server):
+    with pytest.raises(InputError, match="no pipeline 'wrold'; pipelines are world_model"):
+        of(server).ensure("nightly", spec(pipeline="wrold"), [])
+
+
+def test_a_server_that_lost_everything_is_given_it_again(server):
+    runs = of(server)
+    runs.ensure("nightly", spec(), [])
+    for lost in (server.experiments, server.pipelines, server.versions, server.schedules):
+        lost.clear()
+    with pytest.raises(NotFound):
+        runs.ensure("nightly", spec(), [])
+    runs.ensure("nightly", spec(), [])
+    assert len(server.enabled("worlds.nightly")) == len(server.versions) == 1
+
+
+def test_a_run_that_is_gone_is_none(server):
+    assert of(server).run("gone") is None

@@ -1,0 +1,235 @@
+"""TrainingSchedules of an operator, a process of its own, before a real API server."""
+
+import socket
+import time
+from contextlib import closing
+
+import pytest
+
+import kfp_server
+from agentworld.engine.process import LOOPBACK
+from agentworld.errors import ClusterError
+from make_simulator import schedule, simulator
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+KIND = "TrainingSchedule"
+SCHEDULED = ("True", "AsWanted")
+
+
+@pytest.fixture
+def server():
+    with kfp_server.running() as server:
+        yield server
+
+
+@pytest.fixture
+def begin(start, server):
+    """Starts an operator that knows the server."""
+
+    def begun(name="first", **told):
+        return start(name, **{"kfp_url": server.url, "mirror_seconds": 0.3, **told})
+
+    return begun
+
+
+def status(namespace, name="nightly"):
+    return namespace.get(KIND, name).get("status", {})
+
+
+def scheduled(namespace, name="nightly"):
+    return namespace.conditions(name, KIND).get("Scheduled")
+
+
+def is_scheduled(namespace, name="nightly"):
+    return scheduled(namespace, name) == SCHEDULED
+
+
+def crons(server, namespace, name="nightly"):
+    """Of the enabled recurring runs of a schedule."""
+    enabled = server.enabled(f"{namespace.namespace}.{name}")
+    return [each.trigger.cron_schedule.cron for each in enabled]
+
+
+def test_a_schedule_is_one_recurring_run_and_what_it_starts_is_told(namespace, begin, server):
+    begin()
+    namespace.create(schedule(recipe="smoke", store="s3://worlds/store"))
+    wait_for(lambda: is_scheduled(namespace))
+    (made,) = server.schedules.values()
+    assert crons(server, namespace) == ["0 0 3 * * *"]
+    assert made.runtime_config.parameters == {"recipe": "smoke", "store": "s3://worlds/store"}
+    assert (made.max_concurrency, made.no_catchup) == ("1", True)
+    assert status(namespace)["recurringRun"] == made.recurring_run_id
+    assert status(namespace)["nextRun"].endswith("T03:00:00Z")
+    run = server.fire(made.recurring_run_id)
+    wait_for(lambda: status(namespace).get("lastRun", {}).get("id") == run.run_id)
+    assert status(namespace)["lastRun"]["state"] == "PENDING"
+    server.put(run.run_id, "FAILED", "the disk is full")
+    wait_for(lambda: namespace.conditions("nightly", KIND)["Degraded"] == ("True", "RunFailed"))
+    assert status(namespace)["lastRun"]["finished"] > status(namespace)["lastRun"]["started"]
+    events = {each["message"].partition(":")[0] for each in namespace.all("Event").objects}
+    assert {"Scheduled is True", "Degraded is True"} <= events
+    assert not {"finalizers", "annotations"} & namespace.get(KIND, "nightly")["metadata"].keys()
+
+
+def test_a_change_is_another_recurring_run_and_the_last_run_stays_told(namespace, begin, server):
+    begin()
+    namespace.create(schedule())
+    wait_for(lambda: is_scheduled(namespace))
+    run = server.fire(status(namespace)["recurringRun"])
+    wait_for(lambda: status(namespace).get("lastRun"))
+    namespace.patch(KIND, "nightly", {"spec": {"cron": "30 4 * * 1"}})
+    wait_for(lambda: crons(server, namespace) == ["0 30 4 * * 1"])
+    wait_for(lambda: status(namespace)["nextRun"].endswith("T04:30:00Z"))
+    server.put(run.run_id, "SUCCEEDED")
+    wait_for(lambda: status(namespace)["lastRun"]["state"] == "SUCCEEDED")
+    wait_for(lambda: len(server.schedules) == 1)
+    assert (server.most_enabled, server.killed) == (1, [])
+
+
+def test_one_that_is_suspended_starts_nothing_until_it_goes_on(namespace, begin, server):
+    begin()
+    namespace.create(schedule())
+    wait_for(lambda: is_scheduled(namespace))
+    run = server.fire(status(namespace)["recurringRun"])
+    namespace.patch(KIND, "nightly", {"spec": {"suspend": True}})
+    wait_for(lambda: scheduled(namespace) == ("False", "Suspended"))
+    assert crons(server, namespace) == []
+    assert not {"recurringRun", "nextRun"} & status(namespace).keys()
+    server.put(run.run_id, "SUCCEEDED")
+    wait_for(lambda: server.schedules == {})
+    wait_for(lambda: status(namespace)["lastRun"]["state"] == "SUCCEEDED")
+    assert server.killed == []
+    namespace.patch(KIND, "nightly", {"spec": {"suspend": False}})
+    wait_for(lambda: is_scheduled(namespace))
+    assert crons(server, namespace) == ["0 0 3 * * *"]
+
+
+def test_one_that_goes_takes_its_recurring_run_along_and_no_other(namespace, begin, server):
+    begin()
+    for name in ("nightly", "weekly"):
+        namespace.create(schedule(name))
+        wait_for(lambda name=name: is_scheduled(namespace, name))
+    run = server.fire(status(namespace)["recurringRun"])
+    namespace.delete(KIND, "nightly")
+    wait_for(lambda: crons(server, namespace) == [])
+    server.put(run.run_id, "FAILED")
+    wait_for(lambda: len(server.schedules) == 1)
+    assert server.killed == []
+    assert crons(server, namespace, "weekly") == ["0 0 3 * * *"]
+
+
+def test_one_that_went_while_nobody_looked_is_taken_away_later(namespace, begin, server):
+    first = begin()
+    namespace.create(schedule())
+    wait_for(lambda: is_scheduled(namespace))
+    assert first.stop() == 0
+    namespace.delete(KIND, "nightly")
+    begin("second")
+    wait_for(lambda: server.schedules == {})
+
+
+def test_what_somebody_did_on_the_server_is_made_good(namespace, begin, server):
+    begin()
+    namespace.create(schedule())
+    wait_for(lambda: is_scheduled(namespace))
+    (made,) = server.schedules.values()
+    made.mode = "DISABLE"
+    wait_for(lambda: crons(server, namespace))
+    del server.schedules[made.recurring_run_id]
+    wait_for(lambda: crons(server, namespace))
+    assert server.most_enabled == 1
+
+
+def test_a_server_that_is_down_is_told_and_found_again(namespace, begin, server):
+    begin()
+    namespace.create(schedule())
+    wait_for(lambda: is_scheduled(namespace))
+    known = status(namespace)["recurringRun"]
+    server.before = lambda _number: True
+    wait_for(lambda: scheduled(namespace) == ("False", "Unreachable"))
+    assert status(namespace)["recurringRun"] == known
+    namespace.patch(KIND, "nightly", {"spec": {"cron": "30 4 * * *"}})
+    server.before = lambda _number: False
+    wait_for(lambda: crons(server, namespace) == ["0 30 4 * * *"])
+    wait_for(lambda: is_scheduled(namespace))
+    assert (len(server.schedules), server.most_enabled) == (1, 1)
+
+
+def test_a_server_that_lets_nobody_in_says_so(namespace, begin, server, tmp_path):
+    server.token = "known"
+    token = tmp_path / "token"
+    token.write_text("unknown")
+    begin(kfp_token_file=token)
+    namespace.create(schedule())
+    wait_for(lambda: scheduled(namespace) == ("False", "Refused"))
+    token.write_text("known")
+    wait_for(lambda: is_scheduled(namespace))
+
+
+def test_without_a_server_it_says_which_value_to_give(namespace, start):
+    start()
+    namespace.create(schedule())
+    wait_for(lambda: scheduled(namespace) == ("False", "NotConfigured"))
+    assert "pipelines.url" in status(namespace)["conditions"][0]["message"]
+
+
+def test_a_server_that_does_not_answer_keeps_no_simulator_waiting(namespace, begin):
+    with closing(socket.create_server((LOOPBACK, 0))) as silent:
+        begin(kfp_url=f"http://{LOOPBACK}:{silent.getsockname()[1]}")
+        namespace.create(schedule())
+        namespace.create(simulator())
+        wait_for(lambda: namespace.conditions("one").get("EngineReady") == ("False", "Starting"))
+        assert scheduled(namespace) is None
+
+
+def test_one_that_is_wrong_says_what_and_keeps_no_other_waiting(namespace, begin, server):
+    begin()
+    namespace.create(schedule("never", cron="0 0 30 2 *"))
+    namespace.create(schedule("wrong", pipeline="wrold"))
+    namespace.create(schedule())
+    wait_for(lambda: is_scheduled(namespace))
+    assert scheduled(namespace, "never") == ("False", "Invalid")
+    wait_for(lambda: scheduled(namespace, "wrong") == ("False", "Refused"))
+    assert "pipelines are world_model" in status(namespace, "wrong")["conditions"][0]["message"]
+    assert len(server.schedules) == 1
+
+
+def test_another_leader_goes_on_with_what_is_there(namespace, begin, server):
+    first = begin("first", lease_seconds=4)
+    wait_for(first.leads)
+    namespace.create(schedule())
+    wait_for(lambda: is_scheduled(namespace))
+    known = status(namespace)["recurringRun"]
+    second = begin("second", lease_seconds=4)
+    first.kill()
+    wait_for(second.leads)
+    namespace.create(schedule("weekly"))
+    wait_for(lambda: is_scheduled(namespace, "weekly"))
+    assert status(namespace)["recurringRun"] == known
+    assert (len(server.schedules), len(server.versions), server.most_enabled) == (2, 1, 1)
+
+
+def test_nothing_is_written_while_nothing_changes(namespace, begin, server):
+    begin(lease_seconds=60)
+    for name in ("nightly", "weekly"):
+        namespace.create(schedule(name))
+        wait_for(lambda name=name: is_scheduled(namespace, name))
+    time.sleep(1)
+
+    def versions():
+        objects = [*namespace.all(KIND).objects, *namespace.all("Event").objects]
+        return [each["metadata"]["resourceVersion"] for each in objects]
+
+    before, asked = versions(), len(server.asked)
+    time.sleep(2)
+    assert versions() == before
+    assert {each.split()[0] for each in server.asked[asked:]} == {"GET"}
+    assert 0 < len(server.asked) - asked <= 4 * 8  # of a look every 0.3 s
+
+
+@pytest.mark.parametrize("spec", [{"cron": ""}, {"pipeline": ""}, {"store": None}])
+def test_what_lacks_something_is_refused_by_the_api_server(namespace, spec):
+    with pytest.raises(ClusterError, match=next(iter(spec))):
+        namespace.create(schedule(**spec))
