@@ -59,7 +59,11 @@ EVERYTHING: Values = {
     "stores": {"existingSecret": "cloud", "claim": {"accessMode": "ReadWriteMany"}},
     "database": {"storageClass": "fast"},
     "mlflow": {key: value for key, value in _PLACED.items() if key != "priorityClassName"},
-    "pipelines": {"url": "http://ml-pipeline.kubeflow:8888", "namespace": "team-a"},
+    "pipelines": {
+        "url": "http://ml-pipeline.kubeflow:8888",
+        "namespace": "team-a",
+        "placement": {"default": {"volumes": {"agentworld-stores": "/stores"}, "queue": "cpu"}},
+    },
     "networkPolicies": {
         "clients": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}],
         "apiServer": {"cidr": "192.0.2.1/32", "ports": [6443]},

@@ -61,6 +61,7 @@ _CALLED: Schema = {
     "operator.leaseSeconds": {"type": "number", "exclusiveMinimum": 3},
     "operator.replicas": {"minimum": 1},
     "pipelines.namespace": _NAME,
+    "pipelines.placement": {"additionalProperties": True},  # the operator says what is wrong in it
     "pipelines.url": {"pattern": "^(https?://.+)?$"},
     "service.engineConcurrency": {"minimum": 1, "maximum": 100000},  # more is told as 1e+06
     "service.engineKeySecret": _NAME,

@@ -121,7 +121,8 @@ def _running(
         cluster, cache, service, settle_seconds=webhook.settle_seconds, clock=time.monotonic
     )
     kubeflow = from_environment(ServerSettings)
-    runs = RecurringRuns(settings.namespace, kubeflow, settings.pipeline_image)
+    where = settings.pipeline_placement, settings.pipeline_image
+    runs = RecurringRuns(settings.namespace, kubeflow, *where)
     schedules = Schedules(cluster, cache, runs, ask_seconds=settings.mirror_seconds)
     return Running(cluster, cache, identities, reconciler, episodes, names, schedules)
 

@@ -27,12 +27,15 @@ _SECONDS = 10.0
 class RecurringRuns:
     """Those of one namespace, asked for by one thread at a time."""
 
-    def __init__(self, namespace: str, settings: ServerSettings, image: str) -> None:
-        """`image` is what steps run in; that of the pipelines' own where it is empty."""
+    def __init__(
+        self, namespace: str, settings: ServerSettings, placement: Path | None, image: str
+    ) -> None:
+        """Steps run where the file says, and in this image or else in the pipelines' own."""
         self._namespace = namespace
         self._settings = settings
+        self._placement = placement
         self._image = image
-        self._versions: dict[str, Version] = {}
+        self._versions: dict[tuple[str, str | None], Version] = {}
 
     @property
     def is_configured(self) -> bool:
@@ -62,7 +65,7 @@ class RecurringRuns:
             plan = Plan(
                 name=self.name(name),
                 cron=spec.cron,
-                version=self._version(spec.pipeline),
+                version=self._version(spec.pipeline, spec.queue),
                 arguments={"recipe": spec.recipe, "store": spec.store},
             )
             return there[0] if is_as_wanted(mark_of(plan), there) else schedule(self._at, plan)
@@ -91,13 +94,16 @@ class RecurringRuns:
 
         return Connection(self._settings, answer_seconds=_SECONDS)
 
-    def _version(self, pipeline: str) -> Version:
+    def _version(self, pipeline: str, queue: str | None) -> Version:
         from agentworld_pipelines.compile import compile_pipeline
+        from agentworld_pipelines.placement import Placement, load_placement
         from agentworld_pipelines.server import upload
 
-        if pipeline not in self._versions:
+        if (pipeline, queue) not in self._versions:
+            where = load_placement(self._placement) if self._placement else Placement()
+            where = where.queued(queue) if queue else where
             with TemporaryDirectory() as folder:
                 compiled = Path(folder) / "pipeline.yaml"
-                compile_pipeline(compiled, name=pipeline, image=self._image)
-                self._versions[pipeline] = upload(self._at, compiled)
-        return self._versions[pipeline]
+                compile_pipeline(compiled, pipeline, where, self._image)
+                self._versions[pipeline, queue] = upload(self._at, compiled)
+        return self._versions[pipeline, queue]

@@ -33,6 +33,8 @@ class Settings(BaseSettings):
     """How often the service is asked for open episodes."""
     pipeline_image: str = ""
     """What a scheduled pipeline's steps run in."""
+    pipeline_placement: Path | None = None
+    """The file that says where they run."""
     mirror_seconds: float = Field(30.0, gt=0)
     """How often Kubeflow Pipelines is asked for what it has."""
 

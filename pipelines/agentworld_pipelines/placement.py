@@ -154,6 +154,10 @@ class Placement(Record):
                 raise ValueError(f"{name} gives {twice[0]} twice; leave one")
         return self
 
+    def queued(self, queue: str) -> "Placement":
+        """The same with this queue for all steps that name none of their own."""
+        return self.model_copy(update={"default": Place(queue=queue).over(self.default)})
+
     def of(self, step: str) -> Place:
         """Where this step runs."""
         return self.steps.get(step, Place()).over(self.default)

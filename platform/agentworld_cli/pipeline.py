@@ -189,7 +189,7 @@ def _uploaded(at: "Connection", placement: Path | None, image: str) -> "Version"
 def _arguments(recipe: str, store: str) -> dict[str, str]:
     from agentworld.errors import InputError
 
-    if not store.startswith("/") and "://" not in store:
+    if not store.startswith("/"):
         raise InputError(
             f"the store {store} is a folder of this machine; name the one that every pod of the"
             " cluster reaches, as /store"

@@ -20,8 +20,8 @@ def server():
         yield server
 
 
-def of(server, namespace="worlds", image=""):
-    return RecurringRuns(namespace, ServerSettings(url=server.url), image)
+def of(server, namespace="worlds", placement=None, image=""):
+    return RecurringRuns(namespace, ServerSettings(url=server.url), placement, image)
 
 
 def spec(**fields):
@@ -65,6 +65,27 @@ def test_steps_run_in_the_image_that_is_named(server):
     (version,) = server.versions.values()
     executors = version.pipeline_spec["deploymentSpec"]["executors"].values()
     assert {each["container"]["image"] for each in executors} == {"mirror.example/train:1"}
+
+
+def test_steps_run_where_the_placement_says_and_wait_in_the_schedules_queue(server, tmp_path):
+    placement = tmp_path / "placement.yaml"
+    placement.write_text("default: {volumes: {stores: /stores}}\nsteps: {rl: {queue: h100}}\n")
+    of(server, placement=placement).ensure("nightly", spec(queue="training"), [])
+    (version,) = server.versions.values()
+    told = version.pipeline_spec["platform_spec"]["platforms"]["kubernetes"]
+    placed = told["deploymentSpec"]["executors"]
+    mounts = {name: each["pvcMount"][0]["mountPath"] for name, each in placed.items()}
+    assert set(mounts.values()) == {"/stores"}
+    queues = {name: each["podMetadata"]["labels"].popitem()[1] for name, each in placed.items()}
+    assert queues == {name: "h100" if name == "exec-rl" else "training" for name in placed}
+
+
+def test_a_placement_that_is_wrong_is_told_by_its_key(server, tmp_path):
+    placement = tmp_path / "placement.yaml"
+    placement.write_text("default: {node_selectr: {pool: h100}}\n")
+    with pytest.raises(InputError, match=r"placement\.yaml.*node_selectr"):
+        of(server, placement=placement).ensure("nightly", spec(), [])
+    assert server.schedules == {}
 
 
 def test_a_pipeline_that_is_none_is_told_with_those_that_are(server):

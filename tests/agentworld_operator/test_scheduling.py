@@ -54,11 +54,11 @@ def crons(server, namespace, name="nightly"):
 
 def test_a_schedule_is_one_recurring_run_and_what_it_starts_is_told(namespace, begin, server):
     begin()
-    namespace.create(schedule(recipe="smoke", store="s3://worlds/store"))
+    namespace.create(schedule(recipe="smoke", store="/stores/smoke"))
     wait_for(lambda: is_scheduled(namespace))
     (made,) = server.schedules.values()
     assert crons(server, namespace) == ["0 0 3 * * *"]
-    assert made.runtime_config.parameters == {"recipe": "smoke", "store": "s3://worlds/store"}
+    assert made.runtime_config.parameters == {"recipe": "smoke", "store": "/stores/smoke"}
     assert (made.max_concurrency, made.no_catchup) == ("1", True)
     assert status(namespace)["recurringRun"] == made.recurring_run_id
     assert status(namespace)["nextRun"].endswith("T03:00:00Z")

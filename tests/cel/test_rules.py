@@ -69,7 +69,7 @@ FIVE_FIELDS = Rule(
 FOR_EVERY_POD = Rule(
     "TrainingSchedule",
     "spec",
-    "name the store as every pod reaches it: a whole path, as /store, or a url",
+    "name the store as every pod reaches it: a whole path, as /store",
 )
 
 CASES: Mapping[Rule, tuple[Case, ...]] = {
@@ -140,8 +140,8 @@ CASES: Mapping[Rule, tuple[Case, ...]] = {
     ),
     FOR_EVERY_POD: (
         Case(
-            accepted=tuple(every(store=each) for each in ("/store", "s3://worlds/store")),
-            refused=tuple(every(store=each) for each in ("store", "./store", "s3:worlds")),
+            accepted=tuple(every(store=each) for each in ("/store", "/")),
+            refused=tuple(every(store=each) for each in ("store", "./store", "s3://worlds/store")),
         ),
     ),
 }

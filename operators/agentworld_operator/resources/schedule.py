@@ -4,6 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import StringConstraints, model_validator
 
+from agentworld.records.base import Label
 from agentworld_operator.resources.base import (
     Check,
     Column,
@@ -20,8 +21,8 @@ _FIVE_FIELDS = Check(
     message="give five fields: minute, hour, day of the month, month, day of the week",
 )
 _FOR_EVERY_POD = Check(
-    rule="self.store.startsWith('/') || self.store.contains('://')",
-    message="name the store as every pod reaches it: a whole path, as /store, or a url",
+    rule="self.store.startsWith('/')",
+    message="name the store as every pod reaches it: a whole path, as /store",
 )
 
 
@@ -35,15 +36,17 @@ class ScheduleSpec(Part):
     recipe: Words
     """A recipe's name, or its path in the pipeline's image."""
     store: Words
-    """The folder or bucket that all steps share."""
+    """The folder that all steps share, as their placement mounts it."""
     cron: Annotated[str, StringConstraints(min_length=1, max_length=128)]
     """When it starts, in UTC: minute, hour, day of the month, month, day of the week."""
+    queue: Label | None = None
+    """A LocalQueue of Kueue, for the steps for which the placement names none of their own."""
     suspend: bool = False
     """No run is started; one that is under way comes to its end."""
 
     @model_validator(mode="after")
     def _is_for_every_pod(self) -> Self:
-        if not (self.store.startswith("/") or "://" in self.store):
+        if not self.store.startswith("/"):
             raise ValueError(_FOR_EVERY_POD.message)
         return self
 
