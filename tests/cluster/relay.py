@@ -11,6 +11,14 @@ import sys
 
 _NETWORK = 0x40000000  # CLONE_NEWNET
 
+# A pod whose network is gone says nothing more; who waits for it hears so after these seconds.
+_PATIENCE = {
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE): 1,
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE): 2,
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL): 2,
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT): 6_000,
+}
+
 
 def main(pid: str, address: str, port: int, own_port: int) -> None:
     listener = socket.create_server(("127.0.0.1", own_port), backlog=512)
@@ -29,6 +37,8 @@ async def _serve(listener: socket.socket, address: str, port: int) -> None:
         except OSError:
             writer.transport.abort()
             return
+        for option, value in _PATIENCE.items():
+            far_writer.get_extra_info("socket").setsockopt(*option, value)
         await asyncio.gather(_copied(reader, far_writer), _copied(far_reader, writer))
 
     server = await asyncio.start_server(joined, sock=listener)
