@@ -4,12 +4,13 @@ import asyncio
 
 from agentworld.errors import ClusterError, InputError, SimulatorError
 from agentworld.records.alias import Use
-from agentworld_operator.cluster import Cluster, Object
+from agentworld_operator.cluster import Cluster
 from agentworld_operator.policy.admission import Asked, Denied, deleted, spec_of_alias, written
 from agentworld_operator.policy.alias import is_told, move, resolved
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.resources.alias import AliasSpec
 from agentworld_operator.service import Service
+from agentworld_pipelines.api_server import Object
 
 _NO_RIGHTS = (401, 403)
 

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from agentworld.errors import ClusterError
 from agentworld_operator.authority import Files, held, made
-from agentworld_operator.cluster import Cluster, Object
+from agentworld_operator.cluster import Cluster
 from agentworld_operator.policy.certificates import decide
 from agentworld_operator.resources.places import typed
+from agentworld_pipelines.api_server import Object
 
 _log = logging.getLogger(__name__)
 

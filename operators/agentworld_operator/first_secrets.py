@@ -20,8 +20,8 @@ from agentworld.evidence.keys import SIGNER, new_signer
 from agentworld.recipes.environment import exit_status, from_environment
 from agentworld_operator.authority import Files, made
 from agentworld_operator.cluster import Cluster
-from agentworld_operator.connection import api_client, configuration
 from agentworld_operator.resources.places import typed
+from agentworld_pipelines.api_server import ApiServer, configuration
 
 _CONFLICT = 409
 _USER = "agentworld"
@@ -103,7 +103,7 @@ def main() -> int:
 def _run() -> None:
     settings = from_environment(Settings)
     told = configuration(settings.kubeconfig)
-    for said in make_all(settings, Cluster(api_client(told), settings.namespace)):
+    for said in make_all(settings, Cluster(ApiServer(told), settings.namespace)):
         sys.stdout.write(f"{said}\n")
 
 

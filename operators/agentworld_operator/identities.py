@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from agentworld.engine.names import short
 from agentworld.records.base import Digest
-from agentworld_operator.cluster import Object
 from agentworld_operator.policy.identity import Identified, Refused, referenced
 from agentworld_operator.resources.simulator import Identity
+from agentworld_pipelines.api_server import Object
 
 
 class Identities:

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from agentworld.errors import ClusterError
-from agentworld_operator.cluster import Cluster, Object
+from agentworld_operator.cluster import Cluster
 from agentworld_operator.policy.lease import Lease, Watched, decide, watched
 from agentworld_operator.resources.places import typed
+from agentworld_pipelines.api_server import Object
 
 _log = logging.getLogger(__name__)
 

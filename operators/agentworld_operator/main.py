@@ -17,7 +17,7 @@ from agentworld.storage.folder import read_file
 from agentworld_operator.admitting import Admitting
 from agentworld_operator.certifying import Certifying, Told
 from agentworld_operator.cluster import Cluster
-from agentworld_operator.connection import api_client, configuration, login
+from agentworld_operator.connection import login
 from agentworld_operator.episodes import OpenEpisodes
 from agentworld_operator.identities import Identities
 from agentworld_operator.leader import Leadership, Times
@@ -31,6 +31,7 @@ from agentworld_operator.service import Service
 from agentworld_operator.settings import Settings, WebhookSettings
 from agentworld_operator.watched import Cache
 from agentworld_operator.webhook import Certified, serving
+from agentworld_pipelines.api_server import ApiServer, configuration
 from agentworld_pipelines.settings import ServerSettings
 
 
@@ -41,7 +42,7 @@ async def operate(settings: Settings, webhook: WebhookSettings) -> None:
     """
     _stop_when_told()
     told = configuration(settings.kubeconfig)
-    cluster = Cluster(api_client(told), settings.namespace)
+    cluster = Cluster(ApiServer(told), settings.namespace)
     service = Service(settings.service_url, settings.service_token)
     lease = settings.lease_seconds
     times = Times(duration=lease, renewal=lease * 2 / 3, pause=min(2.0, lease / 6))

@@ -15,7 +15,7 @@ from agentworld.errors import InputError, SimulatorError
 from agentworld.records.alias import AliasChange, Meaning
 from agentworld.records.base import digest_json, first_problem
 from agentworld_operator.children.event import transitions
-from agentworld_operator.cluster import Cluster, Object
+from agentworld_operator.cluster import Cluster
 from agentworld_operator.policy.admission import naming
 from agentworld_operator.policy.alias import (
     FOUND,
@@ -32,6 +32,7 @@ from agentworld_operator.resources.alias import AliasSpec, AliasStatus
 from agentworld_operator.service import Service
 from agentworld_operator.watched import Cache
 from agentworld_operator.work import WorkQueue
+from agentworld_pipelines.api_server import Object
 
 _KIND = "SimulatorAlias"
 _WORKERS = 2

@@ -15,7 +15,7 @@ from agentworld_operator.applying import Applier
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.event import transitions
 from agentworld_operator.children.pod import Pinned
-from agentworld_operator.cluster import Cluster, Object
+from agentworld_operator.cluster import Cluster
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.engine import engine_seen
 from agentworld_operator.policy.identity import Identified, Refused, servable
@@ -24,6 +24,7 @@ from agentworld_operator.policy.scaling import Scaled, scaled
 from agentworld_operator.policy.simulator import Seen, refused, served
 from agentworld_operator.resources.simulator import Serving, SimulatorSpec, SimulatorStatus
 from agentworld_operator.watched import Cache
+from agentworld_pipelines.api_server import Object
 
 
 class Surroundings(NamedTuple):

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from agentworld.engine.names import short
 from agentworld.errors import AgentworldError, ClusterError
 from agentworld.records.base import Digest
-from agentworld_operator.cluster import Cluster, Object
+from agentworld_operator.cluster import Cluster
 from agentworld_operator.episodes import OpenEpisodes
 from agentworld_operator.handlers.watches import registry, settings
 from agentworld_operator.identities import Identities
@@ -22,6 +22,7 @@ from agentworld_operator.resources.simulator import SimulatorSpec
 from agentworld_operator.scheduling import Schedules
 from agentworld_operator.watched import OWN, WATCHED, Cache
 from agentworld_operator.work import WorkQueue
+from agentworld_pipelines.api_server import Object
 
 _log = logging.getLogger(__name__)
 

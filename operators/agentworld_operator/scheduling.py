@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from agentworld.errors import AgentworldError
 from agentworld.records.base import first_problem
 from agentworld_operator.children.event import transitions
-from agentworld_operator.cluster import Cluster, Object
+from agentworld_operator.cluster import Cluster
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.policy.schedule import (
     NOT_CONFIGURED,
@@ -25,6 +25,7 @@ from agentworld_operator.recurring import RecurringRuns
 from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld_operator.watched import Cache
 from agentworld_operator.work import WorkQueue
+from agentworld_pipelines.api_server import Object
 from agentworld_pipelines.records import UNFINISHED, PipelineRun, Schedule
 
 _KIND = "TrainingSchedule"

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -67,7 +66,6 @@ def test_what_was_taken_from_it_without_a_new_generation_is_made_good(cluster, c
 
 def test_what_is_in_a_list_says_what_it_is():
     listed = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "one"}}]}
-    answer = SimpleNamespace(data=json.dumps(listed))
-    client = SimpleNamespace(call_api=lambda *_, **__: answer)
-    (found,) = Cluster(client, "here").all("ConfigMap").objects
+    server = SimpleNamespace(call=lambda *_, **__: listed)
+    (found,) = Cluster(server, "here").all("ConfigMap").objects
     assert (found["apiVersion"], found["kind"]) == ("v1", "ConfigMap")

@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import kopf
-from kubernetes import client
 
 from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import Pinned
 from agentworld_operator.cluster import Cluster
-from agentworld_operator.connection import configuration, login
+from agentworld_operator.connection import login
 from agentworld_operator.resources.places import PLACES
 from agentworld_operator.resources.simulator import SimulatorSpec
+from agentworld_pipelines.api_server import ApiServer, configuration
 from make_operator import OLDER_BUDGETS
 
 PLACES["PodDisruptionBudget"] = OLDER_BUDGETS
 _TOLD = configuration(Path(os.environ["AGENTWORLD_KUBECONFIG"]))
-_CLUSTER = Cluster(client.ApiClient(_TOLD), os.environ["AGENTWORLD_NAMESPACE"])
+_CLUSTER = Cluster(ApiServer(_TOLD), os.environ["AGENTWORLD_NAMESPACE"])
 
 
 @kopf.on.login()

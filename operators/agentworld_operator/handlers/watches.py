@@ -8,10 +8,10 @@ from typing import Any
 
 import kopf
 
-from agentworld_operator.cluster import Object
 from agentworld_operator.resources.names import DIGEST_LABEL
 from agentworld_operator.resources.places import PLACES
 from agentworld_operator.watched import OWN, WATCHED, Cache
+from agentworld_pipelines.api_server import Object
 
 Changed = Callable[[str, Object], None]
 """Hears of a kind and of an object of it that is new, another one, or gone."""
