@@ -74,6 +74,13 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
 FROM runtime AS train
 LABEL org.opencontainers.image.title="agentworld train" \
       org.opencontainers.image.description="The steps of agentworld's pipelines"
+USER 0:0
+# Live shells run in bubblewrap, and torch.compile needs a compiler on CPUs and GPUs alike; a base
+# that has them stays as it is.
+RUN { command -v bwrap && command -v g++; } >/dev/null \
+    || { apt-get -q update && apt-get -qy install --no-install-recommends bubblewrap g++ \
+        && rm -rf /var/lib/apt/lists/*; }
+USER 65532:65532
 COPY --from=train-packages /opt/agentworld /opt/agentworld
 COPY --from=ours /opt/agentworld /opt/agentworld
 ENTRYPOINT ["agentworld"]

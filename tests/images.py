@@ -23,7 +23,11 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld/images"
 _BASE_PACKAGES = "python3,python3-venv"
-_ENGINE_PACKAGES = f"{_BASE_PACKAGES},libnuma1"
+_PACKAGES_OF = {
+    "control": _BASE_PACKAGES,
+    "train": f"{_BASE_PACKAGES},bubblewrap,g++,python3-dev",
+    "engine-cpu": f"{_BASE_PACKAGES},libnuma1",
+}
 _PACKAGES = ("Dockerfile", ".dockerignore", "constraints*.txt", "tools/install_pinned.py")
 _OURS = (
     *("pyproject.toml", "tools/requirements.py", "LICENSE", "README.md"),
@@ -67,7 +71,7 @@ class Image(NamedTuple):
 
 def built(target: str) -> Image:
     """A target of the Dockerfile; nothing is done where it was built of the very same files."""
-    base = _base(_ENGINE_PACKAGES if target == "engine-cpu" else _BASE_PACKAGES)
+    base = _base(_PACKAGES_OF[target])
     digest = hashlib.sha256(base.encode())
     for path in _made_of(target):
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())

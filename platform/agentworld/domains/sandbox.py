@@ -2,15 +2,19 @@
 
 Bubblewrap gives its own user, network, process and file-system namespaces. The user is
 a really unprivileged one even where the host's is root, because the kernel does not
-count processes against root. The room is read-only but for one small tmpfs.
+count processes against root. The room is read-only but for one small tmpfs, and has no
+/proc: a pod is not given one of its own, and the world is to be the same everywhere.
 """
 
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import IO, NamedTuple
 
+from agentworld.domains.seccomp import filter_of
 from agentworld.errors import SandboxUnavailable
 
 HOME = "/home/agent"
@@ -66,36 +70,49 @@ def check_sandbox() -> None:
         said = output.decode(errors="replace").strip()[:200]
         raise SandboxUnavailable(
             f"no sandbox: bubblewrap failed ({said!r}); allow unprivileged user namespaces"
-            " (sysctl kernel.unprivileged_userns_clone=1)"
+            " (sysctl kernel.unprivileged_userns_clone=1; for a pod, a seccompProfile that does)"
         )
 
 
 def _start(command: list[str], limits: SandboxLimits) -> subprocess.Popen[bytes]:
     as_root = os.geteuid() == 0
-    return subprocess.Popen(
-        [*_bubblewrap(limits), *_prlimit(limits), *command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        bufsize=0,
-        cwd="/",
-        env={"PATH": "/usr/bin:/bin"},
-        user=_UNPRIVILEGED_UID if as_root else None,
-        group=_UNPRIVILEGED_UID if as_root else None,
-        extra_groups=[] if as_root else None,
-    )
+    with _filter() as descriptor:
+        return subprocess.Popen(
+            [*_bubblewrap(limits, descriptor), *_prlimit(limits), *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            cwd="/",
+            env={"PATH": "/usr/bin:/bin"},
+            user=_UNPRIVILEGED_UID if as_root else None,
+            group=_UNPRIVILEGED_UID if as_root else None,
+            extra_groups=[] if as_root else None,
+            pass_fds=[descriptor],
+        )
 
 
-def _bubblewrap(limits: SandboxLimits) -> list[str]:
+@contextmanager
+def _filter() -> Iterator[int]:
+    """A file of what may not be asked of the kernel, which bubblewrap reads to its end."""
+    descriptor = os.memfd_create("filter")
+    try:
+        os.pwrite(descriptor, filter_of(), 0)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _bubblewrap(limits: SandboxLimits, filter_file: int) -> list[str]:
     # /dev and / are tmpfs of the sandbox's own user: left writable they would be memory
     # without a limit, hence the two remounts.
     return [
-        # A nested user namespace could mount file systems without a limit.
-        *"bwrap --unshare-all --unshare-user --disable-userns --cap-drop ALL".split(),
+        *"bwrap --unshare-all --unshare-user --cap-drop ALL".split(),
+        *["--seccomp", str(filter_file)],
         *"--die-with-parent --new-session".split(),
         *"--uid 1000 --gid 1000 --hostname world".split(),
         *"--ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/sbin /sbin".split(),
-        *"--symlink usr/lib /lib --symlink usr/lib64 /lib64 --proc /proc --dev /dev".split(),
+        *"--symlink usr/lib /lib --symlink usr/lib64 /lib64 --dev /dev".split(),
         *["--size", str(limits.disk_bytes), "--tmpfs", "/home"],
         *"--remount-ro /dev --remount-ro /".split(),
         *f"--clearenv --setenv HOME {HOME} --setenv PATH /usr/bin:/bin --setenv LC_ALL C".split(),

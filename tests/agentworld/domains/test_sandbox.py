@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from agentworld.domains.sandbox import SandboxLimits, open_sandbox
+from waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
 BOMB = "bomb() { bomb | bomb & }; bomb; :(){ :|:& };:"
@@ -33,6 +34,13 @@ def family_of(process):
     with suppress(psutil.NoSuchProcess):
         return psutil.Process(process.pid).children(recursive=True)
     return []
+
+
+def seen_from_outside(process, file):
+    """What the kernel says of the innermost process of a sandbox."""
+    wait_for(lambda: any(each.name() == "sleep" for each in family_of(process)))
+    inner = next(each for each in family_of(process) if each.name() == "sleep")
+    return Path(f"/proc/{inner.pid}/{file}").read_text()
 
 
 def memory_of(family):
@@ -118,15 +126,15 @@ def test_the_machines_files_are_not_there(path):
 
 def test_the_machines_environment_is_not_there(monkeypatch):
     monkeypatch.setenv("SECRET_OF_THE_HOST", "kolu")
-    said = run("cat /proc/*/environ /proc/*/cmdline | tr '\\0' '\\n'; env")
+    said = run("env")
     assert "HOME=/home/agent" in said
     assert "SECRET" not in said
     assert str(ROOT) not in said
 
 
 def test_the_machines_processes_are_not_there():
-    assert len(run("ls -d /proc/[0-9]*").split()) <= 3
-    assert "No such process" in run(f"kill -0 {os.getpid()} || kill -0 4000000")
+    assert "No such process" in run(f"kill -0 {os.getpid()}")
+    assert "proc" not in run("ls /").split()
 
 
 def test_there_is_no_network_but_the_sandboxes_own_loopback():
@@ -135,8 +143,11 @@ def test_there_is_no_network_but_the_sandboxes_own_loopback():
         said = run(f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected")
     assert "Connection refused" in said or "unreachable" in said
     assert "connected" not in said
-    interfaces = run("tail -n +3 /proc/net/dev").splitlines()
-    assert [line.split(":")[0].strip() for line in interfaces] == ["lo"]
+
+
+def test_there_is_no_interface_but_loopback(opened):
+    _, *rest = seen_from_outside(opened("sleep 100"), "net/dev").splitlines()[1:]
+    assert [line.split(":")[0].strip() for line in rest] == ["lo"]
 
 
 def test_there_is_no_way_to_another_address():
@@ -145,13 +156,14 @@ def test_there_is_no_way_to_another_address():
     assert "connected" not in said
 
 
-def test_the_user_is_nobody_and_has_no_capability():
-    said = run("id -u; grep -E '^(Cap|NoNewPrivs)' /proc/self/status")
-    user, *rights = said.split("\n")[:-1]
-    assert user != "0"
-    values = dict(line.split(":\t") for line in rights)
-    assert values.pop("NoNewPrivs") == "1"
-    assert {int(value, 16) for value in values.values()} == {0}
+def test_the_user_is_nobody_and_has_no_capability(opened):
+    assert run("id -u") != "0\n"
+    status = seen_from_outside(opened("sleep 100"), "status").splitlines()
+    values = dict(line.split(":\t", 1) for line in status)
+    assert values["NoNewPrivs"] == "1"
+    rights = {name: value for name, value in values.items() if name.startswith("Cap")}
+    assert len(rights) == 5
+    assert {int(value, 16) for value in rights.values()} == {0}
 
 
 def test_no_program_makes_the_user_root():
@@ -160,12 +172,14 @@ def test_no_program_makes_the_user_root():
     assert said.split()[-1] != "0"
 
 
-def test_no_further_namespace_can_be_made():
-    said = run("unshare -Urm sh -c 'mount -t tmpfs x /home && echo mounted'")
-    assert "mounted" not in said
+@pytest.mark.parametrize("kinds", ["-U", "-Urm", "-n", "-m", "-p --fork"])
+def test_no_further_namespace_can_be_made(kinds):
+    said = run(f"unshare {kinds} echo made")
+    assert "Operation not permitted" in said
+    assert "made" not in said
 
 
-@pytest.mark.parametrize("folder", ["/", "/dev", "/dev/shm", "/usr", "/proc", "/proc/sys/kernel"])
+@pytest.mark.parametrize("folder", ["/", "/dev", "/dev/shm", "/usr"])
 def test_nothing_can_be_written_outside_the_home(folder):
     said = run(f"echo kolu > {folder}/kolu && echo written; mkdir {folder}/tane && echo made")
     assert "written" not in said

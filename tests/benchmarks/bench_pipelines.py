@@ -1,0 +1,119 @@
+"""What the pipelines add to their steps, against its target: `make bench-pipelines`.
+
+`.bench/pipelines.json`. The whole smoke job runs from nothing, and then again and again with
+nothing changed. A step's overhead is the time from Kubeflow's start of its task to its end, less
+what the step took in its own process. The yardstick, in the same run, is a process that only
+imports the step, once for each of them.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.recipes import recipe_path
+from agentworld.records.base import digest_file
+from agentworld.steps import STEPS
+from agentworld.steps.progress import forget_progress, read_progress
+from agentworld.steps.targets import Figure
+from agentworld_pipelines.local import LOG, start
+from benchmarks.figures import percentile
+from benchmarks.kfp_log import seconds_of_tasks
+from benchmarks.machine import BUSY, machine
+
+_BENCH = Path(__file__).parents[2] / ".bench"
+_RECIPE = "smoke"
+_ROUNDS = 5
+_LARGE_BYTES = 4096
+_MUST = {"overhead_p50_seconds": 2.0, "bytes_copied_between_steps": 0.0}
+
+
+class Round(NamedTuple):
+    """One run of the whole job."""
+
+    seconds: float
+    overheads: list[float]
+    """Of each step, in seconds."""
+
+
+def main() -> int:
+    """Exit status 1 where something that must hold does not."""
+    known = {"machine": machine()}
+    if machine()["load_average"] > BUSY:  # type: ignore[operator]
+        print("the machine is busy already; these figures are rough", file=sys.stderr)
+    store = _BENCH / "pipelines"
+    shutil.rmtree(store, ignore_errors=True)
+    store.mkdir(parents=True)
+    first = job(store)
+    again = [job(store) for _ in range(_ROUNDS)]
+    overheads = sorted(each for one in [first, *again] for each in one.overheads)
+    plain = sorted(import_seconds(step) for step in STEPS)
+    found: dict[str, float] = {
+        "overhead_p50_seconds": round(percentile(overheads, 0.5), 3),
+        "overhead_p99_seconds": round(percentile(overheads, 0.99), 3),
+        "plain_process_p50_seconds": round(percentile(plain, 0.5), 3),
+        "first_run_seconds": round(first.seconds, 1),
+        "all_reused_seconds": round(percentile(sorted(one.seconds for one in again), 0.5), 2),
+        "steps": len(STEPS),
+        "bytes_copied_between_steps": copied_bytes(store),
+    }
+    figures = [Figure(name, found[name], must, at_most=True) for name, must in _MUST.items()]
+    missed = [figure.name for figure in figures if not figure.holds]
+    told = {**known, **found, "missed": missed}
+    (_BENCH / "pipelines.json").write_text(json.dumps(told, indent=2) + "\n")
+    print(json.dumps(told, indent=2))
+    return 1 if missed else 0
+
+
+def job(store: Path) -> Round:
+    """Runs every step, or finds it finished."""
+    forget_progress(store)
+    started = time.monotonic()
+    assert start(str(recipe_path(_RECIPE).resolve()), store).wait() == 0, store / LOG
+    seconds = time.monotonic() - started
+    tasks = seconds_of_tasks((store / LOG).read_text())
+    own = {step: own_seconds(store, step) for step in STEPS}
+    return Round(seconds, [tasks[step] - own[step] for step in STEPS])
+
+
+def own_seconds(store: Path, step: str) -> float:
+    """From the step's first word to its last."""
+    told = read_progress(store, step)
+    assert told is not None, step
+    assert told.state in ("finished", "reused"), told
+    return (store / "progress" / f"{step}.json").stat().st_mtime - told.started
+
+
+def import_seconds(step: str) -> float:
+    """A process that does nothing but import the step."""
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-c", f"import agentworld.steps.{step}"], check=True)
+    return time.monotonic() - started
+
+
+def copied_bytes(store: Path) -> int:
+    """What lies in Kubeflow's own folder beyond words, and what two steps hold alike."""
+    own = sum(path.stat().st_size for path in files_of(store / "kfp"))
+    steps: dict[str, set[str]] = {}
+    sizes: dict[str, int] = {}
+    for path in files_of(store / "steps"):
+        digest = digest_file(path)
+        steps.setdefault(digest, set()).add(path.relative_to(store / "steps").parts[0])
+        sizes[digest] = path.stat().st_size
+    alike = (sizes[digest] * (len(of) - 1) for digest, of in steps.items() if len(of) > 1)
+    return own + sum(alike)
+
+
+def files_of(folder: Path) -> Iterator[Path]:
+    """Whatever is large enough to be a result, not a word about one."""
+    for path in folder.rglob("*"):
+        if path.is_file() and path.stat().st_size > _LARGE_BYTES:
+            yield path
+
+
+if __name__ == "__main__":
+    sys.exit(main())

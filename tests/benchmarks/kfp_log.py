@@ -1,0 +1,22 @@
+"""What Kubeflow's local runner says of the time that its tasks took."""
+
+import re
+from datetime import datetime, timedelta
+
+_LINE = re.compile(
+    r"(?m)^(\d\d:\d\d:\d\d\.\d{3}) - INFO - (Executing task|Task) (?:\x1b\[\d+m)?'([\w-]+)'"
+    r"(?:\x1b\[0m)?( finished)?"
+)
+
+
+def seconds_of_tasks(log: str) -> dict[str, float]:
+    """Of each task by its step's name; the log has no dates, so that a midnight may be between."""
+    began: dict[str, datetime] = {}
+    took: dict[str, float] = {}
+    for moment, words, task, finished in _LINE.findall(log):
+        at, step = datetime.strptime(moment, "%H:%M:%S.%f"), task.replace("-", "_")
+        if words == "Executing task":
+            began[step] = at
+        elif finished:
+            took[step] = (at - began[step]) % timedelta(days=1) / timedelta(seconds=1)
+    return took
