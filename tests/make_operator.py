@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from kubernetes.client import ApiClient
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 import make_chart
@@ -19,6 +20,7 @@ from agentworld_operator.cluster import Cluster
 from agentworld_operator.resources.crd import crd
 from agentworld_operator.resources.places import PLACES, Place, typed
 from agentworld_operator.resources.write import KINDS
+from agentworld_pipelines.api_server import ApiServer, Query
 from control_plane import ControlPlane
 from waiting import wait_for
 
@@ -95,9 +97,20 @@ class Operator:
 class Namespace(Cluster):
     """Everything in one namespace, as its administrator sees and changes it."""
 
-    def call(self, method: str, path: str, body: Object, content_type: str = MERGE) -> Object:
+    def __init__(self, client: ApiClient, namespace: str) -> None:
+        super().__init__(ApiServer(client.configuration), namespace)
+        self._client = client
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Object,
+        content_type: str = MERGE,
+        query: Query | None = None,
+    ) -> Object:
         kind = content_type if method == "PATCH" else "application/json"
-        return self._call(method, path, body=body, content_type=kind)
+        return self._server.call(method, path, body=body, query=query, content_type=kind)
 
     def change(self, name: str, **serving: object) -> None:
         """Of a Simulator, how it is served."""
@@ -107,7 +120,7 @@ class Namespace(Cluster):
         self.call("PATCH", PLACES[kind].path(self.namespace, name), body)
 
     def delete(self, kind: str, name: str) -> None:
-        self._call("DELETE", PLACES[kind].path(self.namespace, name))
+        self._server.call("DELETE", PLACES[kind].path(self.namespace, name))
 
     def watch(self, kind: str, stop: Event) -> Iterator[Object]:
         """Every object that is new or another one, until this is set."""

@@ -92,6 +92,14 @@ def simulate(recipe: str, store: str, version: str) -> str:
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
+def deploy(recipe: str, store: str, simulator: str, target: str) -> str:
+    """Runs are opened with the simulator from now on."""
+    from agentworld_pipelines.deploying import deploy
+
+    return deploy(recipe, store, simulator, target)
+
+
+@dsl.component(base_image=IMAGE, install_kfp_package=False)
 def agent(recipe: str, store: str, collected: str, simulator: str) -> str:
     """An agent, trained in the simulator alone."""
     from agentworld.steps.agent import agent

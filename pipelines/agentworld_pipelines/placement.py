@@ -5,83 +5,37 @@ What Kubernetes would refuse is refused here, as far as it can be known before a
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from agentworld.recipes.load import load_yaml
 from agentworld.records.base import Label, Record
 from agentworld.steps import STEPS
+from agentworld_pipelines.deployment import Deployment
+from agentworld_pipelines.terms import (
+    Accelerator,
+    Bytes,
+    LabelKey,
+    LabelValue,
+    MountPath,
+    ObjectName,
+    Resources,
+    SecretKey,
+    Text,
+    Toleration,
+    Variable,
+)
 
 SHARED_MEMORY = "/dev/shm"
 
 _WEEK_SECONDS = 7 * 24 * 3600
-
-_DNS = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
-_LABEL = r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
-
-ObjectName = Annotated[str, StringConstraints(pattern=rf"^{_DNS}$", max_length=253)]
-LabelKey = Annotated[str, StringConstraints(pattern=rf"^({_DNS}/)?{_LABEL}$", max_length=317)]
-LabelValue = Annotated[str, StringConstraints(pattern=rf"^({_LABEL})?$")]
-Resource = Annotated[str, StringConstraints(pattern=rf"^{_DNS}/{_LABEL}$", max_length=317)]
-MountPath = Annotated[str, StringConstraints(pattern=r"^(/[A-Za-z0-9_.-]+)+$")]
-SecretKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+$")]
-Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Text = Annotated[str, Field(coerce_numbers_to_str=True, pattern=r"^[^\x00]*$")]
-Cpu = Annotated[
-    str,
-    Field(
-        coerce_numbers_to_str=True,
-        pattern=r"^([1-9][0-9]{0,5}(m|\.[0-9]{1,3})?|0\.[0-9]{0,2}[1-9])$",
-    ),
-]
-"""Cores, as `2`, `0.5` or `500m`."""
-Bytes = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[MGT]i?$")]
-"""As `512Mi` or `64Gi`."""
 
 
 def _known(step: str) -> str:
     if step not in STEPS:
         raise ValueError(f"there is no such step; steps are {', '.join(STEPS)}")
     return step
-
-
-class Toleration(Record):
-    """Lets a step run on nodes with a taint."""
-
-    key: LabelKey | None = None
-    """Null tolerates every taint."""
-    operator: Literal["Exists", "Equal"] = "Equal"
-    value: LabelValue = ""
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """Null tolerates every effect."""
-    toleration_seconds: int | None = Field(None, ge=0)
-    """How long a pod stays that is to go; null for ever."""
-
-    @model_validator(mode="after")
-    def _means_something(self) -> Self:
-        if self.operator == "Exists" and self.value:
-            raise ValueError("a taint that exists has any value; leave the value out")
-        if self.operator == "Equal" and self.key is None:
-            raise ValueError("without a key every taint is meant; write `operator: Exists`")
-        if self.toleration_seconds is not None and self.effect != "NoExecute":
-            raise ValueError("nodes send pods away by `effect: NoExecute` alone; write that")
-        return self
-
-
-class Accelerator(Record):
-    """Devices of one kind."""
-
-    type: Resource
-    """The resource's name, as `nvidia.com/gpu`."""
-    count: int = Field(1, gt=0)
-
-
-class Resources(Record):
-    """Cores and memory."""
-
-    cpu: Cpu | None = None
-    memory: Bytes | None = None
 
 
 class Retries(Record):
@@ -146,17 +100,26 @@ class Placement(Record):
     """Of this project, as the cluster pulls it."""
     default: Place = Place()
     steps: dict[Annotated[str, AfterValidator(_known)], Place] = {}
+    deploy: Deployment | None = None
+    """How what passed its gate is served; null gives it a name in the store and nothing else."""
 
     @model_validator(mode="after")
     def _can_be_kept(self) -> Self:
         for name, place in {"default": self.default, **self.steps}.items():
             if twice := place.over(self.default).given_twice:
                 raise ValueError(f"{name} gives {twice[0]} twice; leave one")
+        if self.deploy:
+            self.deploy.check_mounted(self.of("deploy").volumes)
         return self
 
     def queued(self, queue: str) -> "Placement":
         """The same with this queue for all steps that name none of their own."""
         return self.model_copy(update={"default": Place(queue=queue).over(self.default)})
+
+    @property
+    def target(self) -> str:
+        """What the step `deploy` is told; nothing where there is no cluster to serve in."""
+        return self.deploy.told(self.of("deploy").volumes) if self.deploy else ""
 
     def of(self, step: str) -> Place:
         """Where this step runs."""

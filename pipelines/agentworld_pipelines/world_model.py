@@ -13,7 +13,7 @@ from agentworld_pipelines.placing import placed
 
 def world_model(placement: Placement | None = None) -> BaseComponent:
     """Placed on a cluster, or to run here."""
-    step = placed(placement)
+    step, target = placed(placement), placement.target if placement else ""
 
     @dsl.pipeline(
         name="world-model",
@@ -33,6 +33,7 @@ def world_model(placement: Placement | None = None) -> BaseComponent:
         with dsl.If(verdict == "passed"):
             version = step(components.register, store=store, **stages, report=report).output
             simulator = step(components.simulate, **job, version=version).output
+            step(components.deploy, **job, simulator=simulator, target=target)
             train_agent(step, job, collected, simulator)
 
     return pipeline

@@ -6,9 +6,12 @@ from contextlib import ExitStack
 import pytest
 
 import make_operator
+import make_service
 from agentworld_operator.resources.places import PLACES
 from control_plane import ControlPlane
+from make_guarded import Guarded
 from make_operator import OLDER_BUDGETS, Namespace, Operator, Service
+from make_simulator import pinned_manifest
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +49,25 @@ def start(kubernetes, namespace, service, tmp_path) -> Iterator[Callable[..., Op
             return operator
 
         yield started
+
+
+@pytest.fixture
+def world(tmp_path) -> make_service.Service:
+    """The simulator service of the first of the Simulators."""
+    (tmp_path / "store").mkdir()
+    return make_service.service(tmp_path / "store", pinned=pinned_manifest("one"))
+
+
+@pytest.fixture
+def guarded(namespace, start, world, tmp_path) -> Iterator[Guarded]:
+    with ExitStack() as ending:
+        url = ending.enter_context(make_service.listening(world.app))
+        yield Guarded(namespace, start, tmp_path, url)
+        namespace.delete("ValidatingWebhookConfiguration", f"agentworld-{namespace.namespace}")
+
+
+@pytest.fixture
+def running(guarded) -> Guarded:
+    guarded.run()
+    guarded.guard()
+    return guarded

@@ -1,22 +1,18 @@
 """The webhook of an operator, a process of its own, before a real API server and a real service."""
 
-import base64
-import ssl
 import threading
-from contextlib import ExitStack
 
 import httpx
 import pytest
 
 import make
-import make_chart
 import make_service
 from agentworld.engine.process import free_port
 from agentworld.errors import ClusterError
 from agentworld.records.run import RunClosing
 from agentworld.storage.objects import ObjectStore
 from agentworld_operator.policy.alias import FOUND
-from agentworld_operator.resources.places import PLACES
+from make_guarded import configuration
 from make_simulator import alias, pinned_manifest, simulator
 from waiting import wait_for
 
@@ -25,117 +21,6 @@ pytestmark = pytest.mark.slow
 DIGEST = pinned_manifest("one").digest
 OTHER = pinned_manifest("two").digest
 GATE = [{"metric": "live_gain", "least": 0.3}]
-
-
-class Guarded:
-    """A namespace whose simulators and aliases an operator guards."""
-
-    def __init__(self, namespace, start, folder, service_url):
-        self.namespace, self.start, self.url = namespace, start, service_url
-        self.folder, self.port = folder / "mounted", free_port()
-        self.folder.mkdir()
-        self.name = namespace.namespace
-        self.configuration = f"agentworld-{self.name}"
-
-    def run(self, name="first", port=None, **settings):
-        """An operator's replica."""
-        told = {
-            "service_url": self.url,
-            "webhook_port": port or self.port,
-            "webhook_host": "127.0.0.1",
-            "webhook_folder": self.folder,
-            "webhook_configuration": self.configuration,
-            "webhook_names": '["127.0.0.1"]',
-            "webhook_certify_seconds": 0.3,
-            "webhook_settle_seconds": 1,
-        }
-        return self.start(name, **told | settings)
-
-    def guard(self):
-        """Has the API server ask the webhook, and waits until it does."""
-        self.namespace.patch(
-            "Namespace", self.name, {"metadata": {"labels": {"guarded": self.name}}}
-        )
-        self.namespace.create(configuration(self.name, self.port))
-        wait_for(self.mount)
-        wait_for(lambda: "there is no Simulator nobody" in self.refused(alias("nobody")))
-
-    def mount(self):
-        """As a kubelet does; tells whether there was something to mount."""
-        found = self.namespace.get("Secret", "agentworld-webhook").get("data")
-        for name in ("tls.crt", "tls.key") if found else ():
-            content = base64.b64decode(found[name])
-            (self.folder / "draft").write_bytes(content)
-            (self.folder / "draft").rename(self.folder / name)
-        return found
-
-    def refused(self, manifest):
-        """What is said to who would create this."""
-        path = PLACES[manifest["kind"]].path(self.name)
-        try:
-            self.namespace._call("POST", path, body=manifest, query=[("dryRun", "All")])
-        except ClusterError as error:
-            return str(error)
-        return ""
-
-    def use(self, *names):
-        """Creates Simulators, and waits for their digests."""
-        for name in names:
-            self.namespace.create(simulator(name))
-        for name in names:
-            wait_for(
-                lambda name=name: (
-                    self.namespace.get("Simulator", name).get("status", {}).get("digest")
-                )
-            )
-
-    def history(self, name="stable"):
-        return httpx.get(f"{self.url}/aliases/{name}", trust_env=False).json()
-
-    def ask(self, port=None):
-        """The certificate that is served, after a request that it answered."""
-        secret = self.namespace.get("Secret", "agentworld-webhook")["data"]
-        bundle = base64.b64decode(secret["ca.crt"]).decode()
-        context = ssl.create_default_context(cadata=bundle)
-        url = f"https://127.0.0.1:{port or self.port}"
-        with httpx.Client(verify=context, trust_env=False) as client:
-            assert client.get(f"{url}/ready").status_code == 200
-            with client.stream("POST", f"{url}/admit", content=b"nonsense") as answer:
-                assert answer.status_code == 400
-                told = answer.extensions["network_stream"].get_extra_info("ssl_object")
-                return told.getpeercert(True)
-
-
-def configuration(namespace, port):
-    """The chart's own, but for where it asks and whom it guards."""
-    found = make_chart.objects(namespace=namespace)
-    made = make_chart.only(found, "ValidatingWebhookConfiguration")
-    for webhook in made["webhooks"]:
-        webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}/admit"}
-        webhook["namespaceSelector"] = {"matchLabels": {"guarded": namespace}}
-    return made
-
-
-@pytest.fixture
-def world(tmp_path):
-    """The simulator service of the first of the Simulators."""
-    (tmp_path / "store").mkdir()
-    return make_service.service(tmp_path / "store", pinned=pinned_manifest("one"))
-
-
-@pytest.fixture
-def guarded(namespace, start, world, tmp_path):
-    with ExitStack() as ending:
-        url = ending.enter_context(make_service.listening(world.app))
-        yield Guarded(namespace, start, tmp_path, url)
-        namespace.delete("ValidatingWebhookConfiguration", f"agentworld-{namespace.namespace}")
-
-
-@pytest.fixture
-def running(guarded):
-    guarded.run()
-    guarded.guard()
-    return guarded
 
 
 def test_an_identity_never_changes_and_what_cannot_be_read_is_not_let_in(running):

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def test_a_component_is_the_projects_image_and_one_call(name):
         assert "pip install" not in " ".join(container["command"])
         code = container["command"][-1]
         assert code.count("return ") == 1
-        assert "from agentworld.steps." in code
+        assert re.search(r"from agentworld(\.steps|_pipelines)\.\w+ import", code)
 
 
 @pytest.mark.parametrize("name", PIPELINES)

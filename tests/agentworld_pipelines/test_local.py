@@ -38,6 +38,10 @@ def run(folder: Path, verdict: str, *arguments: str) -> list[str]:
     steps.mkdir(parents=True)
     for package in (steps.parent, steps):
         (package / "__init__.py").touch()
+    deploying = folder / "stand-ins/agentworld_pipelines"
+    deploying.mkdir()
+    (deploying / "__init__.py").touch()
+    (deploying / "deploying.py").write_text(_STEP.format(step="deploy", log=str(log), made="''"))
     for step in STEPS:
         made = f"Verdict('gate', {verdict!r}, 'why')" if step == "gate" else repr(step)
         (steps / f"{step}.py").write_text(_STEP.format(step=step, log=str(log), made=made))
@@ -59,6 +63,7 @@ BEFORE = [
 AFTER = [
     "register here cpt sft rl evaluate",
     "simulate demo here register",
+    "deploy demo here simulate ",
     "agent demo here collect simulate",
     "validate demo here simulate agent",
     "audit here agent validate",
@@ -68,9 +73,10 @@ JOB = ("recipe=demo", "store=here")
 
 @pytest.mark.parametrize(("verdict", "ran"), [("passed", BEFORE + AFTER), ("refused", BEFORE)])
 def test_a_refusing_gate_ends_a_run_well_and_what_comes_after_is_skipped(tmp_path, verdict, ran):
-    assert run(tmp_path, verdict, "world_model", *JOB) == ran
+    # What nothing waits for, as a deployment, comes whenever there is room for it.
+    assert sorted(run(tmp_path, verdict, "world_model", *JOB)) == sorted(ran)
 
 
 def test_an_agent_is_trained_in_a_simulator_that_is_there(tmp_path):
     there = ("collected=collect", "simulator=simulate")
-    assert run(tmp_path, "", "agent", *JOB, *there) == AFTER[2:]
+    assert run(tmp_path, "", "agent", *JOB, *there) == AFTER[3:]

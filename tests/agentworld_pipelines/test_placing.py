@@ -94,10 +94,14 @@ def test_any_placement_compiles_and_every_step_runs_where_it_says(told: dict[str
 
 def test_the_placement_of_the_guide_says_everything_and_lands():
     guide = (ROOT / "docs/guides/pipelines.md").read_text()
-    [block] = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
-    placement = Placement.model_validate(yaml.safe_load(block))
+    blocks = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
+    deploy, _, where = map(yaml.safe_load, blocks)
+    placement = Placement.model_validate(where | deploy)
     compiled = make_pipelines.compiled("world_model", placement)
     for step in STEPS:
         assert compiled.place(step) == placement.of(step)
     said = [placement.default, *placement.steps.values()]
     assert {name for place in said for name in place.model_fields_set} == set(Place.model_fields)
+    assert placement.deploy
+    told = placement.deploy.model_fields_set
+    assert told == set(type(placement.deploy).model_fields) - {"replicas"}  # there are bounds

@@ -5,7 +5,7 @@ import pytest
 
 import make_pipelines
 from agentworld.steps import STEPS
-from make_pipelines import Compiled
+from make_pipelines import PLACEMENT, Compiled
 
 pytestmark = pytest.mark.slow
 
@@ -19,11 +19,12 @@ READS = {
     "gate": {"evaluate"},
     "register": {"cpt", "sft", "rl", "evaluate"},
     "simulate": {"register"},
+    "deploy": {"simulate"},
     "agent": {"collect", "simulate"},
     "validate": {"simulate", "agent"},
     "audit": {"agent", "validate"},
 }
-GATED = {"register", "simulate", "agent", "validate", "audit"}
+GATED = {"register", "simulate", "deploy", "agent", "validate", "audit"}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,9 @@ def read_by(task: dict) -> Iterator[str]:
     for told in task.get("inputs", {}).get("parameters", {}).values():
         if "taskOutputParameter" in told:
             yield told["taskOutputParameter"]["producerTask"]
-        elif found := re.fullmatch(r"pipelinechannel--(\w+)-\w+", told["componentInputParameter"]):
+        elif found := re.fullmatch(
+            r"pipelinechannel--(\w+)-\w+", told.get("componentInputParameter", "")
+        ):
             yield found[1]
 
 
@@ -65,6 +68,12 @@ def test_a_world_model_that_the_gate_refuses_goes_no_further(pipeline):
 def test_the_gate_says_its_verdict_and_its_reason(pipeline):
     told = pipeline.spec["components"]["comp-gate"]["outputDefinitions"]["parameters"]
     assert set(told) == {"folder", "Output", "reason"}
+
+
+@pytest.mark.parametrize(("placement", "target"), [(None, ""), (PLACEMENT, PLACEMENT.target)])
+def test_the_step_deploy_is_told_the_target_of_its_placement(placement, target):
+    task = make_pipelines.compiled("world_model", placement).tasks["deploy"]
+    assert task["inputs"]["parameters"]["target"] == {"runtimeValue": {"constant": target}}
 
 
 def test_it_takes_a_recipe_and_a_store(pipeline):

@@ -56,6 +56,15 @@ def installed_as(kind: EngineKind) -> Requirement:
     raise InputError(f"the engine {kind} is not installed here; install it or name another kind")
 
 
+def is_installed(kind: EngineKind) -> bool:
+    """Whether the program can be started here."""
+    try:
+        installed_as(kind)
+    except InputError:
+        return False
+    return True
+
+
 def engine_arguments(recipe: EngineRecipe, context_tokens: int) -> tuple[str, ...]:
     """What shapes the engine's answers, as it is started with and as it is pinned."""
     return program(recipe.kind).arguments(recipe, context_tokens)
@@ -106,12 +115,14 @@ def _transformers_environment() -> dict[str, str]:
 
 
 def _vllm_arguments(recipe: EngineRecipe, context_tokens: int) -> tuple[str, ...]:
+    # One that is not here runs in an image of its own, which is where the devices are.
+    eager = is_installed("vllm") and not _has_gpu()
     return (
         *("--dtype", recipe.dtype),
         *("--max-model-len", str(context_tokens)),
         *(("--quantization", recipe.quantisation) if recipe.quantisation else ()),
         *(("--tensor-parallel-size", str(recipe.parallelism)) if recipe.parallelism > 1 else ()),
-        *(() if _has_gpu() else ("--enforce-eager",)),
+        *(("--enforce-eager",) if eager else ()),
     )
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from agentworld.records.base import Record
+from agentworld.records.base import Label, Record
 from agentworld.records.simulator import ConfidencePolicy, RetryPolicy, Sampling
 
 
@@ -60,6 +60,13 @@ class SimulateRecipe(Record):
     domains: tuple[Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9-]*$")], ...] = (
         "terminal",
     )
+
+
+class DeployRecipe(Record):
+    """What the simulator of a world model that passed its gate is called from then on."""
+
+    alias: Label = "terminal"
+    """The recipe's gate lets it move, as far as it asks of the stage that is served."""
 
 
 class ValidateRecipe(Record):

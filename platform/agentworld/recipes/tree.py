@@ -2,6 +2,7 @@
 
 from agentworld.recipes.data import CollectRecipe, PrepareRecipe
 from agentworld.recipes.serve import (
+    DeployRecipe,
     EngineRecipe,
     EvaluateRecipe,
     SimulateRecipe,
@@ -27,5 +28,6 @@ class Recipe(Record):
     gate: tuple[Gate, ...] = ()
     """What the evaluation has to show before anything is registered."""
     simulate: SimulateRecipe = SimulateRecipe()
+    deploy: DeployRecipe = DeployRecipe()
     agent: AgentRecipe = AgentRecipe()
     validation: ValidateRecipe = ValidateRecipe()

@@ -27,12 +27,16 @@ def pin(
     context_tokens: int,
     lock: Digest | None = None,
     image: Digest | None = None,
+    version: str | None = None,
 ) -> SimulatorManifest:
-    """Freezes a checkpoint with this code and this engine, which comes from a lock or an image."""
+    """Freezes a checkpoint with this code and this engine, which comes from a lock or an image.
+
+    `version` is of an engine that is not installed here.
+    """
     _check_seeds(recipe.sampling, engine)
     pinned = EnginePin(
         kind=engine.kind,
-        version=engine_version(engine.kind),
+        version=version or engine_version(engine.kind),
         image=image,
         lock=lock,
         dtype=engine.dtype,

@@ -10,6 +10,7 @@ STEPS = (
     "gate",
     "register",
     "simulate",
+    "deploy",
     "agent",
     "validate",
     "audit",

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from pydantic import ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.engine.base import EngineKind
-from agentworld.engine.programs import installed_as
+from agentworld.engine.programs import installed_as, is_installed
 from agentworld.errors import InputError
-from agentworld.records.base import Digest, digest_json, first_problem
+from agentworld.recipes.environment import from_environment
+from agentworld.records.base import Digest, digest_json
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 
 
@@ -25,6 +25,8 @@ class Settings(BaseSettings):
 
     engine_image: Digest | None = None
     """Of the image that engines run in; unset outside of a container."""
+    engine_version: str | None = None
+    """Of the engine in that image, where it is not installed in this one."""
 
 
 class Installed(NamedTuple):
@@ -41,11 +43,24 @@ def installed(kind: EngineKind) -> Installed:
     """What an engine of this kind comes from; raises InputError for one that is not here, or an
     image without a digest.
     """
-    try:
-        image = Settings().engine_image
-    except ValidationError as error:
-        raise InputError(f"the environment is wrong at {first_problem(error)}") from error
+    image = from_environment(Settings).engine_image
     return Installed(image, None if image else lock_digest(kind))
+
+
+def version_elsewhere(kind: EngineKind) -> str | None:
+    """Of an engine that is in its image alone; null for one that is installed here.
+
+    Raises InputError where nobody says it.
+    """
+    if is_installed(kind):
+        return None
+    told = from_environment(Settings).engine_version
+    if not told:
+        raise InputError(
+            f"the engine {kind} is not installed here; set AGENTWORLD_ENGINE_VERSION to what its"
+            " image has, as `vllm 0.32.0`"
+        )
+    return told
 
 
 def check_installed(manifest: SimulatorManifest) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from agentworld.engine.programs import is_installed
 from agentworld.engine.server import serve
 from agentworld.errors import InputError
 from agentworld.recipes import Recipe
@@ -13,7 +14,7 @@ from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.simulate.manifest import pin
 from agentworld.simulate.seed_probe import prove_seeds
-from agentworld.steps.installed import installed
+from agentworld.steps.installed import installed, version_elsewhere
 from agentworld.storage.causal_lm import context_tokens
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
@@ -37,6 +38,7 @@ def frozen(artifact: ArtifactManifest, model: Path, chosen: Recipe) -> Simulator
         chosen.engine,
         lock=here.lock,
         image=here.image,
+        version=version_elsewhere(chosen.engine.kind),
         context_tokens=chosen.simulate.context_tokens or context_tokens(model),
     )
 
@@ -51,7 +53,15 @@ def with_world(chosen: Recipe, **fields: object) -> Recipe:
 
 
 def _prove_seeds(manifest: SimulatorManifest, model: Path, chosen: Recipe, store: Path) -> None:
-    """Asks the engine that will serve the model, on the hardware that will."""
+    """Asks the engine that will serve the model, on the hardware that will.
+
+    Raises InputError for seeds that do not hold, or that nobody can ask for here.
+    """
+    if not is_installed(chosen.engine.kind):
+        raise InputError(
+            f"equal seeds have to be seen to give equal bytes, and {chosen.engine.kind} is not"
+            " installed here; set simulate.sampling.seed_policy to refuse, or pin where it is"
+        )
     with serve(
         model.resolve(),
         chosen.engine,

@@ -1,30 +1,29 @@
-"""Step 9: a version of the world model becomes a pinned simulator that has answered once."""
+"""Step 9: a version of the world model becomes a pinned simulator.
+
+It has answered once, unless its engine is in an image that is not this one.
+"""
 
 import asyncio
 import shutil
 from pathlib import Path
 
 from agentworld.audit.receipts import step_that_made
-from agentworld.client.simulator import SimulatorClient
-from agentworld.errors import InputError, SimulatorError
+from agentworld.engine.programs import is_installed
+from agentworld.errors import InputError
 from agentworld.lineage.base import VersionRef, WorldModel
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest, digest_json
-from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.episode import EpisodeOpening
 from agentworld.records.progress import Tick
 from agentworld.records.report import WorldModelReport
-from agentworld.records.run import RunOpening
 from agentworld.steps.addresses import open_registry
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import REPORT, VERSION, model_of
 from agentworld.steps.installed import installed
 from agentworld.steps.pinning import pin_model
+from agentworld.steps.probing import probe
 from agentworld.steps.serving import served
 from agentworld.steps.simulators import attach
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
-
-_NO_OBSERVATION = ("cut-off", "unparsable")
 
 
 def simulate(recipe: str, store: str, version: str) -> str:
@@ -47,8 +46,9 @@ def pin_version(recipe: str, store: str, ref: VersionRef) -> str:
         simulator = pin_model(artifact, model_of(out), chosen, Path(store))
         shutil.rmtree(model_of(out))
         _attach_report(simulator, registered, Path(store))
-        with served(simulator.folder, chosen.engine, Path(store), out / "logs") as client:
-            asyncio.run(_probe(client, artifact))
+        if is_installed(chosen.engine.kind):  # else the step deploy asks, where the engine is
+            with served(simulator.folder, chosen.engine, Path(store), out / "logs") as client:
+                asyncio.run(probe(client, artifact.digest))
         return simulator.digest
 
     here = digest_json(installed(chosen.engine.kind))
@@ -64,18 +64,3 @@ def _attach_report(simulator: PinnedSimulator, registered: WorldModel, store: Pa
     report = WorldModelReport.read(step.folder / REPORT) if step else None
     if report and registered.artifact in report.subjects:
         attach(simulator, report, store)
-
-
-async def _probe(client: SimulatorClient, artifact: ArtifactManifest) -> None:
-    """One step; the client refuses an answer that carries another digest."""
-    opening = RunOpening(agent="probe", starting_weights=artifact.digest, purpose="evaluation")
-    run = await client.open_run(opening)
-    episode = await client.begin(EpisodeOpening(run=run.id))
-    try:
-        await client.step(episode.episode, "pwd")
-    except SimulatorError as error:
-        # It answered with its digest; that a poor model said no observation is the model's.
-        if error.kind not in _NO_OBSERVATION:
-            raise
-    finally:
-        await client.close()

@@ -104,10 +104,13 @@ def attach(simulator: PinnedSimulator, report: Report, store: Path) -> None:
     ObjectStore(Stores.of(store).objects_url).put(report.canonical)
 
 
-def set_alias(alias: str, name: str, store: Path, by: str, shown: Shown = NOTHING) -> AliasChange:
+def set_alias(
+    alias: str, name: str, store: Path, by: str, shown: Shown = NOTHING, key: str | None = None
+) -> AliasChange:
     """From now on the alias means this simulator; judged and recorded as a service does it.
 
-    Raises InputError for what is wrong, and Conflict where the gate refuses it.
+    Told again with its key it is recorded once, and moves nothing back. Raises InputError for what
+    is wrong, and Conflict where the gate refuses it.
     """
     simulator = find(name, store)
     try:
@@ -117,7 +120,7 @@ def set_alias(alias: str, name: str, store: Path, by: str, shown: Shown = NOTHIN
         raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
     with closing(open_ledger(store)) as ledger:
         book, artifact = AliasBook(ledger), simulator.manifest.artifact
-        return book.move(alias, move, artifact, new_name(), dry_run=False)
+        return book.move(alias, move, artifact, key or new_name(), dry_run=False)
 
 
 def alias_history(store: Path, alias: str | None = None) -> list[AliasChange]:

@@ -22,7 +22,7 @@ from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.records.base import Digest, digest_file
 from agentworld.records.checkpoint import ArtifactManifest, model_files
 from agentworld.records.progress import Count, Tick, no_tick
-from agentworld.records.report import Report
+from agentworld.records.report import Report, WorldModelReport, read_report
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.disk import Disk
 from agentworld.storage.model_folder import check_safe
@@ -67,6 +67,15 @@ class PinnedSimulator(NamedTuple):
     def reports(self) -> list[Digest]:
         """The evaluations of it; while there is none, nobody has validated it."""
         return [f"sha256:{path.stem}" for path in self._report_files]
+
+    @property
+    def world_report(self) -> WorldModelReport | None:
+        """The evaluation of its weights that was attached last."""
+        by_age = sorted(self._report_files, key=lambda path: path.stat().st_mtime)
+        reports = [read_report(path) for path in by_age]
+        return next(
+            (each for each in reversed(reports) if isinstance(each, WorldModelReport)), None
+        )
 
     def attach(self, report: Report) -> None:
         """Adds an evaluation; raises InputError where it is about something else."""

@@ -1,0 +1,198 @@
+"""The step `deploy`: in the store alone, or on a cluster by a Simulator and then its alias.
+
+Objects are all that is written there. Who may write them, what passes a gate and what is recorded
+is for the cluster to say: its RBAC, its operator, its service.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from agentworld.client.simulator import SimulatorClient
+from agentworld.errors import ClusterError, InputError, PipelineError
+from agentworld.recipes.environment import from_environment
+from agentworld.records.base import digest_json
+from agentworld.simulate.cluster_objects import of_digest
+from agentworld.steps import deploy as step
+from agentworld.steps.deploy import Naming
+from agentworld.steps.probing import probe
+from agentworld_pipelines import objects
+from agentworld_pipelines.api_server import EXISTS, ApiServer, configuration
+from agentworld_pipelines.deployment import Target
+from agentworld_pipelines.settings import ClusterSettings
+
+_log = logging.getLogger(__name__)
+
+_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_EVERY_SECONDS = 1.0
+_MERGE = "application/merge-patch+json"
+_TOO_MANY = 429
+_ANY_NUMBER = 1_000_000
+
+_Answer = TypeVar("_Answer")
+
+
+def deploy(recipe: str, store: str, simulator: str, target: str) -> str:
+    """The folder that says what serves a pinned simulator, which is given by its own folder.
+
+    `target` is what a placement tells, and empty where no cluster is to serve it. Raises
+    InputError for what is wrong, and PipelineError where the cluster refuses it or it never serves.
+    """
+    if not target:
+        return step.deploy(recipe, store, simulator)
+    told, settings = Target.parse(target), from_environment(ClusterSettings)
+    namespace = told.deployment.namespace or settings.namespace or _own_namespace()
+    where = {"target": digest_json([told.model_dump(mode="json"), namespace])}
+    serve = partial(_serve, told, settings, namespace)
+    return step.deploy_by(serve, where, recipe, store, simulator)
+
+
+def _serve(target: Target, settings: ClusterSettings, namespace: str, naming: Naming) -> None:
+    objects.check_servable(naming.simulator.manifest)
+    server = ApiServer(configuration(settings.kubeconfig))
+    rollout = _Rollout(server, namespace, naming, target)
+    if rollout.is_over():
+        return
+    rollout.serve()
+    if settings.service_url:
+        rollout.ask_once(settings)
+    rollout.move()
+
+
+class _Rollout:
+    """One simulator and its alias in a namespace, for as long as the deployment grants it."""
+
+    def __init__(self, server: ApiServer, namespace: str, naming: Naming, target: Target) -> None:
+        self._server = server
+        self._path = partial(objects.path, namespace)
+        self._naming = naming
+        self._target = target
+        self._digest = naming.simulator.digest
+        self._until = time.monotonic() + target.deployment.ready_seconds
+        self._name = objects.simulator_name(naming)
+
+    def is_over(self) -> bool:
+        """Whether this very step moved the alias before it was killed; others may have since."""
+        found = self._patiently(lambda: self._server.find(self._alias))
+        return objects.moved_by(found) == self._naming.key
+
+    def serve(self) -> None:
+        """Makes the Simulator, and waits until runs can be opened with it.
+
+        One that is there under another name is somebody's: it is used, and left as it is.
+        """
+        listed = self._patiently(lambda: self._server.call("GET", self._path("simulators")))
+        there = of_digest(listed["items"], self._digest)
+        if there and there.metadata.name != self._name and there.refusal is None:
+            self._name = there.metadata.name
+        else:
+            made = objects.simulator(self._naming, self._target, self._name)
+            apply = partial(self._server.apply, self._simulator, made, objects.MANAGER)
+            self._patiently(apply)
+        self._wait()
+
+    def ask_once(self, settings: ClusterSettings) -> None:
+        """One step by the service; it starts an engine that was scaled to zero."""
+        try:
+            asyncio.run(self._ask_once(settings))
+        except TimeoutError as error:
+            raise PipelineError(
+                f"the simulator service gave no first answer of {self._name}{self._too_late}"
+            ) from error
+        _log.info("%s has answered", self._name)
+
+    def move(self) -> None:
+        """Lets the alias mean it; a canary that somebody set stays."""
+        wanted = objects.alias(self._naming, self._name)
+        self._patiently(partial(self._put, wanted))
+        _log.info("the alias %s means %s", self._naming.alias, self._name)
+
+    @property
+    def _simulator(self) -> str:
+        return self._path("simulators", self._name)
+
+    @property
+    def _alias(self) -> str:
+        return self._path("simulatoraliases", self._naming.alias)
+
+    @property
+    def _too_late(self) -> str:
+        seconds = self._target.deployment.ready_seconds
+        return f" within {seconds} s; mend it and run the step again, or raise ready_seconds"
+
+    def _wait(self) -> None:
+        told: dict[str, objects.Said] = {}
+        while True:
+            found = self._patiently(lambda: self._server.find(self._simulator))
+            if found is None:
+                raise PipelineError(f"Simulator {self._name} was deleted; run the step again")
+            now = objects.conditions(found)
+            for type_, said in now.items():
+                if told.get(type_) != said:
+                    _log.info("%s: %s is %s, %s", self._name, type_, said.status, said)
+            told = now
+            if objects.is_ready(found, self._digest):
+                return
+            if time.monotonic() >= self._until:
+                ready = told.get("Ready") or "no operator has looked at it"
+                raise PipelineError(f"Simulator {self._name} is not ready: {ready}{self._too_late}")
+            time.sleep(_EVERY_SECONDS)
+
+    async def _ask_once(self, settings: ClusterSettings) -> None:
+        client = SimulatorClient(
+            settings.service_url,
+            simulator=self._digest,
+            credential=settings.credential.get_secret_value() or None,
+            attempts=_ANY_NUMBER,  # the time is bounded, and an engine may take minutes to start
+        )
+        async with asyncio.timeout(max(_EVERY_SECONDS, self._until - time.monotonic())):
+            await probe(client, self._naming.simulator.manifest.artifact or self._digest)
+
+    def _put(self, wanted: objects.Object) -> None:
+        """Makes the alias, or changes it: an apply would leave somebody's override as it is."""
+        if self._server.find(self._alias) is None:
+            try:
+                self._server.call("POST", self._path("simulatoraliases"), body=wanted)
+                return
+            except ClusterError as error:
+                if error.status != EXISTS or self._server.find(self._alias) is None:
+                    raise
+        self._server.call(
+            "PATCH",
+            self._alias,
+            body=wanted,
+            query=[("fieldManager", objects.MANAGER)],
+            content_type=_MERGE,
+        )
+
+    def _patiently(self, ask: Callable[[], _Answer]) -> _Answer:
+        """Asks again while nobody can be asked; raises PipelineError for a refusal."""
+        while True:
+            try:
+                return ask()
+            except ClusterError as error:
+                if 0 < error.status < 500 and error.status != _TOO_MANY:
+                    raise PipelineError(_refusal(error)) from error
+                if time.monotonic() >= self._until:
+                    raise
+                _log.info("%s; it is asked again", error)
+            time.sleep(_EVERY_SECONDS)
+
+
+def _refusal(error: ClusterError) -> str:
+    """As a webhook worded it, or an API server."""
+    return f"the cluster refuses it: {str(error).rpartition('denied the request: ')[2]}"
+
+
+def _own_namespace() -> str:
+    try:
+        return _OWN_NAMESPACE.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise InputError(
+            "the step runs in no pod with a namespace of its own; set deploy.namespace in the"
+            " placement, or AGENTWORLD_NAMESPACE"
+        ) from error

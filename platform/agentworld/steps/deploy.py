@@ -1,0 +1,108 @@
+"""Step 10: what passed its gate is what a name means from now on; what it meant before stays."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.errors import InputError
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.records.base import Digest, Record
+from agentworld.records.gate import Gate
+from agentworld.records.progress import Tick
+from agentworld.records.report import WorldModelReport
+from agentworld.simulate.stores import Stores
+from agentworld.steps.base import run_step
+from agentworld.steps.folders import DEPLOYED
+from agentworld.steps.ledger import ledger_digest
+from agentworld.steps.simulators import Shown, set_alias
+from agentworld.storage.objects import ObjectStore
+from agentworld.storage.simulators import PinnedSimulator
+
+_BY = "pipeline"
+
+
+class Naming(NamedTuple):
+    """What a name shall mean."""
+
+    alias: str
+    simulator: PinnedSimulator
+    shown: Shown
+    """What lets it move."""
+    key: str
+    """Told again with it, it is moved once, and never back."""
+
+
+class Deployed(Record):
+    """What the step made."""
+
+    alias: str
+    simulator: Digest
+    report: Digest | None
+    gate: tuple[Gate, ...]
+    """What the report had to show."""
+
+
+Serve = Callable[[Naming], None]
+"""Has the simulator served, and makes the name mean it."""
+
+
+def deploy(recipe: str, store: str, simulator: str) -> str:
+    """The folder that says what the recipe's alias means, in this store, from its simulator's."""
+
+    def here(naming: Naming) -> None:
+        digest = naming.simulator.digest
+        set_alias(naming.alias, digest, Path(store), _BY, naming.shown, naming.key)
+
+    return deploy_by(here, {"ledger": ledger_digest()}, recipe, store, simulator)
+
+
+def deploy_by(
+    serve: Serve, where: dict[str, Digest], recipe: str, store: str, simulator: str
+) -> str:
+    """The same wherever it is served; `where` names the place among what the step reads.
+
+    Raises InputError where the recipe has a gate and no evaluation is attached.
+    """
+    chosen = load_recipe(recipe_path(recipe))
+    pinned = PinnedSimulator.read(Path(simulator))
+    report = pinned.world_report
+    shown = _shown(chosen.gate, pinned, report)
+
+    def work(out: Path, _: Tick) -> Digest:
+        if report:  # where who judges the move looks it up
+            ObjectStore(Stores.of(Path(store)).objects_url).put(report.canonical)
+        alias = chosen.deploy.alias
+        serve(Naming(alias, pinned, shown, key=f"deploy-{out.name}"))
+        made = Deployed(alias=alias, simulator=pinned.digest, report=shown.report, gate=shown.gate)
+        made.write(out / DEPLOYED)
+        return made.digest
+
+    inputs = {"simulator": pinned.digest, **where}
+    if report:
+        inputs["report"] = report.digest
+    parts = [chosen.deploy, *chosen.gate]
+    return str(run_step(Path(store), "deploy", parts, inputs, work))
+
+
+def _shown(
+    gate: Sequence[Gate], simulator: PinnedSimulator, report: WorldModelReport | None
+) -> Shown:
+    """What a recipe's gate asks of the stage that made the weights, in an alias's words.
+
+    The rest of it is about other stages and baselines, and was judged by the step `gate`.
+    """
+    if report is None:
+        if gate:
+            raise InputError(
+                f"no evaluation of {simulator.digest} is attached, and the recipe has a gate;"
+                " attach the one that the step evaluate made"
+            )
+        return Shown()
+    own = simulator.digest, simulator.manifest.artifact
+    *_, stage = (name for name, made in report.artifacts.items() if made in own)
+    asked = tuple(
+        Gate(metric=each.metric.removeprefix(f"{stage}."), least=each.least)
+        for each in gate
+        if each.metric.startswith(f"{stage}.")
+    )
+    return Shown(gate=asked, report=report.digest)

@@ -1,0 +1,116 @@
+import json
+from pathlib import Path
+
+import pytest
+
+import make
+from agentworld.errors import Conflict, InputError
+from agentworld.records.gate import Gate, Judged
+from agentworld.records.report import Report
+from agentworld.steps.base import output_of
+from agentworld.steps.deploy import Deployed, deploy
+from agentworld.steps.progress import read_progress
+from agentworld.steps.simulators import alias_history, attach, set_alias
+from agentworld.storage.simulators import PinnedSimulator
+
+
+def evaluated(store: Path, report: Report | None = None, **fields: object) -> PinnedSimulator:
+    """A simulator of the weights that the stage rl made."""
+    simulator = make.pinned(store, **fields)
+    about = {"rl": simulator.manifest.artifact, "sft": make.digest("artifact of sft")}
+    attach(simulator, report or make.world_report(artifacts=about), store)
+    return simulator
+
+
+def run(store: Path, simulator: PinnedSimulator, alias: str = "terminal", **least: float) -> str:
+    """The folder of the step under a recipe with this gate."""
+    gate = [{"metric": metric.replace("__", "."), "least": least[metric]} for metric in least]
+    recipe = store / "mine.yaml"
+    recipe.write_text(json.dumps({"name": "mine", "gate": gate, "deploy": {"alias": alias}}))
+    return deploy(str(recipe), str(store), str(simulator.folder))
+
+
+def test_the_alias_means_the_simulator_from_then_on_and_the_ledger_tells_what_let_it_move(tmp_path):
+    simulator = evaluated(tmp_path)
+    folder = run(tmp_path, simulator, rl__exact_match=0.8)
+    (change,) = alias_history(tmp_path, "terminal")
+    assert (change.simulator, change.set_by) == (simulator.digest, "pipeline")
+    assert change.gate == (Judged(metric="exact_match", least=0.8, found=0.82),)
+    made = Deployed.read(Path(folder) / "deployed.json")
+    assert (made.alias, made.simulator, made.report) == (
+        "terminal",
+        simulator.digest,
+        change.report,
+    )
+    assert output_of(folder) == made.digest
+
+
+def test_of_the_gate_it_takes_what_is_about_the_stage_that_made_the_weights(tmp_path):
+    simulator = evaluated(tmp_path)
+    asked = {"rl__rule": 0.5, "sft__exact_match": 0.99, "baseline__copy__rule": 0.99}
+    made = Deployed.read(Path(run(tmp_path, simulator, **asked)) / "deployed.json")
+    assert made.gate == (Gate(metric="rule", least=0.5),)
+
+
+def test_a_gate_that_is_not_passed_leaves_the_alias_where_it_was(tmp_path):
+    before = evaluated(tmp_path)
+    run(tmp_path, before, rl__exact_match=0.8)
+    with pytest.raises(Conflict, match=r"exact_match is 0\.82 in the report"):
+        run(tmp_path, evaluated(tmp_path, context_tokens=512), rl__exact_match=0.9)
+    assert [change.simulator for change in alias_history(tmp_path)] == [before.digest]
+
+
+def test_a_gate_without_an_evaluation_is_no_reason_to_move(tmp_path):
+    with pytest.raises(InputError, match="no evaluation of sha256:"):
+        run(tmp_path, make.pinned(tmp_path), rl__exact_match=0.8)
+    assert alias_history(tmp_path) == []
+
+
+def test_without_a_gate_no_evaluation_is_asked_for(tmp_path):
+    simulator = make.pinned(tmp_path)
+    run(tmp_path, simulator)
+    (change,) = alias_history(tmp_path)
+    assert (change.simulator, change.report) == (simulator.digest, None)
+
+
+def test_the_world_models_evaluation_that_was_attached_last_is_the_one(tmp_path):
+    simulator = evaluated(tmp_path)
+    newer = make.world_report(
+        data=make.digest("newer"), artifacts={"rl": simulator.manifest.artifact}
+    )
+    attach(simulator, newer, tmp_path)
+    attach(simulator, make.agent_report(simulator=simulator.digest), tmp_path)
+    made = Deployed.read(Path(run(tmp_path, simulator)) / "deployed.json")
+    assert made.report == newer.digest
+
+
+def test_an_evaluation_of_the_simulator_itself_counts(tmp_path):
+    simulator = make.pinned(tmp_path)
+    attach(simulator, make.world_report(artifacts={"rl": simulator.digest}), tmp_path)
+    run(tmp_path, simulator, rl__exact_match=0.8)
+    assert alias_history(tmp_path)[0].simulator == simulator.digest
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_repeated_step_does_not_move_an_alias_back(tmp_path, killed):
+    simulator, other = evaluated(tmp_path), make.pinned(tmp_path, context_tokens=512)
+    folder = run(tmp_path, simulator, rl__exact_match=0.8)
+    set_alias("terminal", other.digest, tmp_path, "ada")
+    if killed:  # after it had moved the alias, before it could say so
+        (Path(folder) / "receipt.json").unlink()
+    assert run(tmp_path, simulator, rl__exact_match=0.8) == folder
+    assert [each.set_by for each in alias_history(tmp_path)] == ["pipeline", "ada"]
+    progress = read_progress(tmp_path, "deploy")
+    assert progress
+    assert progress.state == ("finished" if killed else "reused")
+
+
+def test_another_alias_or_gate_is_another_step(tmp_path):
+    simulator = evaluated(tmp_path)
+    folders = {
+        run(tmp_path, simulator),
+        run(tmp_path, simulator, alias="shell"),
+        run(tmp_path, simulator, rl__rule=0.5),
+    }
+    assert len(folders) == 3
+    assert [each.alias for each in alias_history(tmp_path)] == ["terminal", "shell", "terminal"]

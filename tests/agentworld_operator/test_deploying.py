@@ -1,0 +1,323 @@
+"""The step `deploy` before a real API server, an operator that guards it and a real service."""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+from fastapi import FastAPI
+
+import make
+import make_many
+import make_operator
+import make_service
+from agentworld.engine.fake import FakeEngine
+from agentworld.errors import InputError, PipelineError
+from agentworld.ledger import Ledger
+from agentworld.simulate.cluster import ClusterSimulators, cluster_reader
+from agentworld.simulate.on_demand import Found
+from agentworld.steps.simulators import attach
+from agentworld.storage.objects import ObjectStore
+from agentworld.storage.simulators import SimulatorStore
+from agentworld_pipelines.deploying import deploy
+from agentworld_pipelines.placement import Placement
+from faults_operator.kubelet import Kubelet
+from make_operator import RIGHTS
+from make_simulator import IMAGE, pinned_manifest
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+ALIAS = "terminal"
+ACCOUNT = "pipeline-runner"
+GUIDE = Path(__file__).parents[2] / "docs/guides/pipelines.md"
+
+
+def named(manifest) -> str:
+    return f"{ALIAS}-{manifest.digest[7:19]}"
+
+
+ONE, TWO = pinned_manifest("one"), pinned_manifest("two")
+_CODE = "import sys; from agentworld_pipelines.deploying import deploy; deploy(*sys.argv[1:])"
+
+
+def allow(namespace) -> None:
+    """The rights that the guide names, for who runs the steps."""
+    about = {"metadata": {"name": ACCOUNT}}
+    blocks = re.findall(r"^```yaml\n(.*?)^```", GUIDE.read_text(), re.M | re.S)
+    (rules,) = [told["rules"] for told in map(yaml.safe_load, blocks) if told.get("kind") == "Role"]
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT}
+    who = [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace.namespace}]
+    for kind, told in (
+        ("ServiceAccount", {}),
+        ("Role", {"rules": rules}),
+        ("RoleBinding", {"roleRef": role, "subjects": who}),
+    ):
+        place = RIGHTS[kind]
+        made = {"apiVersion": place.api_version, "kind": kind, **about, **told}
+        namespace.call("POST", place.path(namespace.namespace), made)
+
+
+class Step:
+    """The step in a pod of a pipeline, which the environment tells who it is."""
+
+    def __init__(self, namespace, store: Path, url: str, kubeconfig: Path) -> None:
+        self.namespace, self.store, self.url = namespace, store, url
+        self.told = {
+            "AGENTWORLD_KUBECONFIG": str(kubeconfig),
+            "AGENTWORLD_NAMESPACE": namespace.namespace,
+        }
+        self.deployment = {"image": IMAGE, "claim": "stores", "ready_seconds": 60}
+        self.least = 0.8
+
+    def pinned(self, manifest=ONE, mean: float = 0.82) -> str:
+        """The folder of a simulator whose weights were evaluated."""
+        (self.store / "weights").mkdir(exist_ok=True)
+        (self.store / "weights/model.safetensors").write_bytes(b"weights")
+        simulators = SimulatorStore(self.store)
+        simulators.take_in(self.store / "weights")
+        kept = simulators.keep(manifest)
+        stages = {"rl": make.world_score(mean)}
+        found = make.world_report(stages=stages, artifacts={"rl": manifest.artifact})
+        attach(kept, found, self.store)
+        return str(kept.folder)
+
+    def arguments(self, folder: str) -> list[str]:
+        recipe = self.store / "mine.yaml"
+        gate = [{"metric": "rl.exact_match", "least": self.least}]
+        recipe.write_text(json.dumps({"name": "mine", "gate": gate}))
+        volumes = {"stores": str(self.store.parent)}
+        placed = {"deploy": self.deployment, "steps": {"deploy": {"volumes": volumes}}}
+        target = Placement.model_validate(placed).target
+        return [str(recipe), str(self.store), folder, target]
+
+    def run(self, folder: str) -> Path:
+        return Path(deploy(*self.arguments(folder)))
+
+    def start(self, folder: str) -> subprocess.Popen:
+        """In a process of its own."""
+        told = {**os.environ, **self.told, "PYTHONPATH": os.pathsep.join(sys.path)}
+        return subprocess.Popen([sys.executable, "-c", _CODE, *self.arguments(folder)], env=told)
+
+    def alias(self) -> dict | None:
+        found = self.namespace.get("SimulatorAlias", ALIAS)
+        return found and found["spec"]
+
+
+@contextmanager
+def kubelet(namespace):
+    """Lets every pod of an engine come to run, its weights verified, while the block runs."""
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(Kubelet(namespace, ()).run())
+
+    def run():
+        with pytest.raises(asyncio.CancelledError):
+            loop.run_until_complete(task)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        loop.close()
+
+
+class World(NamedTuple):
+    """A service of all Simulators of a namespace, whose engines are no models."""
+
+    store: Path
+    app: FastAPI
+
+
+@pytest.fixture
+def world(kubernetes, namespace, tmp_path) -> World:
+    store = tmp_path / "store"
+    store.mkdir()
+    objects = ObjectStore(str(store / "objects"))
+    account = make_operator.kubeconfig(kubernetes, namespace, "agentworld-service")
+    cluster = ClusterSimulators(
+        cluster_reader(namespace.namespace, account),
+        objects,
+        lambda manifest: Found(manifest, FakeEngine(make_service.shell), dict),
+    )
+    return World(store, make_many.app(store, cluster, kind=partial(Ledger, objects=objects)))
+
+
+@pytest.fixture
+def step(kubernetes, running, world, monkeypatch) -> Step:
+    """In a namespace with an operator that leads, and without nodes."""
+    allow(running.namespace)
+    whose = make_operator.kubeconfig(kubernetes, running.namespace, ACCOUNT)
+    made = Step(running.namespace, world.store, running.url, whose)
+    for name, value in made.told.items():
+        monkeypatch.setenv(name, value)
+    return made
+
+
+@pytest.fixture
+def nodes(namespace):
+    with kubelet(namespace):
+        yield
+
+
+def versions(namespace) -> list[str]:
+    kinds = ("Simulator", "SimulatorAlias")
+    found = [each for kind in kinds for each in namespace.all(kind).objects]
+    return [each["metadata"]["resourceVersion"] for each in found]
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_simulator_is_served_and_then_its_name_moves_and_a_repeated_step_does_nothing(
+    step, running
+):
+    folder = step.pinned()
+    made = step.run(folder)
+    found = step.namespace.get("Simulator", named(ONE))
+    weights = f"store/simulators/{ONE.digest[7:]}/model"
+    assert found["spec"]["serving"]["weights"] == {"claim": "stores", "path": weights}
+    assert step.namespace.conditions(named(ONE))["Ready"] == ("True", "Serving")
+    (moved,) = running.history(ALIAS)
+    assert (moved["simulator"], moved["gate"]) == (
+        ONE.digest,
+        [{"metric": "exact_match", "least": 0.8, "found": 0.82}],
+    )
+    assert moved["set_by"] == f"system:serviceaccount:{running.name}:{ACCOUNT}"
+    wait_for(lambda: step.namespace.get("SimulatorAlias", ALIAS).get("status", {}).get("digest"))
+    before = versions(step.namespace)
+    assert step.run(folder) == made
+    (made / "receipt.json").unlink()  # as if it was killed before it could say so
+    assert step.run(folder) == made
+    assert versions(step.namespace) == before
+
+
+@pytest.mark.usefixtures("nodes")
+def test_the_next_one_takes_the_name_over_and_an_older_step_never_takes_it_back(step):
+    first = step.pinned()
+    made = step.run(first)
+    told = {"canary": {"simulator": named(ONE), "percent": 10}, "override": {"reason": "a try"}}
+    step.namespace.patch("SimulatorAlias", ALIAS, {"spec": told})
+    step.run(step.pinned(TWO))
+    spec = step.alias()
+    assert (spec["simulator"], spec["canary"]["percent"]) == (named(TWO), 10)
+    assert "override" not in spec
+    assert step.namespace.names("Simulator") == sorted([named(ONE), named(TWO)])
+    assert step.run(first) == made
+    assert step.alias() == spec
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_person_who_moved_the_name_on_is_not_undone_by_a_step_that_was_killed(step, running):
+    folder = step.pinned()
+    made = step.run(folder)
+    running.use("two")
+    step.namespace.patch(
+        "SimulatorAlias", ALIAS, {"spec": {"simulator": "two", "gate": [], "report": None}}
+    )
+    (made / "receipt.json").unlink()
+    step.run(folder)
+    assert step.alias()["simulator"] == "two"
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_gate_that_refuses_leaves_the_name_where_it_was(step, running):
+    step.run(step.pinned())
+    step.least = 0.9
+    with pytest.raises(PipelineError) as refused:
+        step.run(step.pinned(TWO))
+    assert str(refused.value).startswith(
+        "the cluster refuses it: exact_match is 0.82 in the report sha256:"
+    )
+    assert step.alias()["simulator"] == named(ONE)
+    assert len(running.history(ALIAS)) == 1
+
+
+def test_an_operator_that_is_killed_is_waited_for(step, running):
+    with ExitStack() as ending:
+        pool = ending.enter_context(ThreadPoolExecutor())
+        under_way = pool.submit(step.run, step.pinned())
+        wait_for(lambda: step.namespace.get("Simulator", named(ONE)))
+        running.operators["first"].kill()
+        ending.enter_context(kubelet(step.namespace))
+        running.run("second")
+        under_way.result(timeout=60)
+    assert step.alias()["simulator"] == named(ONE)
+
+
+def test_a_step_that_is_killed_before_the_name_moved_goes_on(step, running):
+    folder = step.pinned()
+    process = step.start(folder)
+    try:
+        wait_for(lambda: step.namespace.conditions(named(ONE)).get("Ready"), 60)
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+    before = step.namespace.get("Simulator", named(ONE))["metadata"]
+    assert step.alias() is None
+    with kubelet(step.namespace):
+        step.run(folder)
+    after = step.namespace.get("Simulator", named(ONE))["metadata"]
+    assert [after[name] for name in ("uid", "generation")] == [
+        before[name] for name in ("uid", "generation")
+    ]
+    assert len(running.history(ALIAS)) == 1
+
+
+def test_one_that_is_never_ready_is_told_with_what_it_waits_for(step):
+    step.deployment["ready_seconds"] = 2
+    with pytest.raises(PipelineError, match=r"is not ready: Starting: none of 1 replicas is ready"):
+        step.run(step.pinned())
+    assert step.alias() is None
+
+
+def test_what_no_cluster_can_serve_is_refused_before_anything_is_written(step):
+    other = make.pinned(step.store, system_prompt="of another engine")
+    with pytest.raises(InputError, match="no evaluation of"):
+        step.run(str(other.folder))
+    attach(other, make.world_report(artifacts={"rl": other.manifest.artifact}), step.store)
+    with pytest.raises(InputError, match="pins transformers-serve, which cannot tell what it"):
+        step.run(str(other.folder))
+    recipe, store, folder, target = step.arguments(step.pinned())
+    elsewhere = target.replace(str(step.store.parent), "/stores")
+    with pytest.raises(InputError, match="is not on the claim stores, which is mounted at /stores"):
+        deploy(recipe, store, folder, elsewhere)
+    assert versions(step.namespace) == []
+
+
+def test_one_that_is_scaled_to_zero_is_asked_once_by_the_service(step, monkeypatch, world):
+    monkeypatch.setenv("AGENTWORLD_SERVICE_URL", step.url)
+    step.deployment["bounds"] = {"min": 0, "max": 2}
+    step.run(step.pinned())
+    assert step.namespace.conditions(named(ONE))["Ready"] == ("True", "Idle")
+    (run,) = make_service.ledger(world.store).runs()
+    assert (run.opening.agent, run.num_steps, run.opening.purpose) == ("probe", 1, "evaluation")
+    assert run.closing
+
+
+@pytest.mark.usefixtures("nodes")
+def test_somebodys_simulator_of_the_same_digest_is_used_and_left_as_it_is(step, running):
+    running.use("one")
+    before = step.namespace.get("Simulator", "one")["spec"]
+    step.run(step.pinned())
+    assert step.alias()["simulator"] == "one"
+    assert step.namespace.names("Simulator") == ["one"]
+    assert step.namespace.get("Simulator", "one")["spec"] == before
+
+
+def test_whoever_may_not_write_is_told_so(step):
+    path = RIGHTS["Role"].path(step.namespace.namespace, ACCOUNT)
+    step.namespace.call("PATCH", path, {"rules": []})
+    with pytest.raises(PipelineError, match=r"the cluster refuses it: .* is forbidden"):
+        step.run(step.pinned())

@@ -1,0 +1,67 @@
+import json
+
+import pytest
+
+from agentworld.errors import InputError
+from agentworld_pipelines.deployment import Target
+from agentworld_pipelines.placement import Placement, load_placement
+
+WHERE = "default: {volumes: {stores: /stores}}\n"
+LEAST = "image: mirror.example/vllm, claim: stores"
+
+
+def load(tmp_path, text: str) -> Placement:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(text)
+    return load_placement(path)
+
+
+def test_without_a_deployment_the_step_is_told_of_no_cluster(tmp_path):
+    assert load(tmp_path, WHERE).target == ""
+
+
+def test_the_step_is_told_the_deployment_and_where_its_claim_is_mounted(tmp_path):
+    placement = load(tmp_path, WHERE + f"deploy: {{{LEAST}, bounds: {{max: 4}}}}")
+    target = Target.parse(placement.target)
+    assert (target.deployment, target.mounted) == (placement.deploy, "/stores")
+
+
+def test_the_claim_may_be_mounted_in_the_step_alone(tmp_path):
+    text = f"steps: {{deploy: {{volumes: {{stores: /here}}}}}}\ndeploy: {{{LEAST}}}"
+    assert json.loads(load(tmp_path, text).target)["mounted"] == "/here"
+
+
+WRONG = {
+    "image: vllm": "at deploy.claim",
+    "image: mirror.example/vllm:7, claim: stores": "at deploy.image",
+    "image: 'vllm@sha256:1', claim: stores": "at deploy.image",
+    f"{LEAST}, replicas: 0": "at deploy.replicas",
+    f"{LEAST}, bounds: {{min: 2}}": "raise max, or lower min",
+    f"{LEAST}, tenants: [a, a]": "tenants names one twice",
+    f"{LEAST}, tenants: [Acme]": "at deploy.tenants.0",
+    f"{LEAST}, namespace: Two Words": "at deploy.namespace",
+    f"{LEAST}, startup_seconds: 5": "at deploy.startup_seconds",
+    f"{LEAST}, ready_seconds: 0": "at deploy.ready_seconds",
+    f"{LEAST}, limits: {{nvidia.com/gpu: 1}}": "at deploy.limits.nvidia.com/gpu",
+    f"{LEAST}, weights: {{}}": "at deploy.weights",
+    "image: vllm, claim: other": "deploy.claim is other and the step deploy has stores among",
+}
+
+
+@pytest.mark.parametrize(("deploy", "named"), WRONG.items())
+def test_what_a_cluster_would_refuse_later_is_refused_with_the_placement(tmp_path, deploy, named):
+    with pytest.raises(InputError) as caught:
+        load(tmp_path, WHERE + f"deploy: {{{deploy}}}")
+    assert named in str(caught.value)
+
+
+def test_a_step_that_has_no_volumes_cannot_hold_the_claim(tmp_path):
+    text = WHERE + f"steps: {{deploy: {{volumes: {{}}}}}}\ndeploy: {{{LEAST}}}"
+    with pytest.raises(InputError, match="the step deploy has none among its volumes"):
+        load(tmp_path, text)
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"deployment": {}, "mounted": "/stores"}'])
+def test_a_target_of_another_release_is_refused(text):
+    with pytest.raises(InputError, match="the step was told a wrong target at .*; compile"):
+        Target.parse(text)

@@ -1,0 +1,176 @@
+"""What a pipeline writes is what the operator reads; what the operator says is what it goes by."""
+
+from pathlib import Path
+
+import pytest
+
+import make
+from agentworld.errors import InputError, PipelineError
+from agentworld.records.gate import Gate
+from agentworld.records.simulator import EnginePin
+from agentworld.steps.deploy import Naming
+from agentworld.steps.simulators import Shown
+from agentworld.storage.simulators import PinnedSimulator
+from agentworld_operator.policy.identity import servable
+from agentworld_operator.resources.alias import AliasSpec
+from agentworld_operator.resources.names import API_VERSION
+from agentworld_operator.resources.places import PLACES
+from agentworld_operator.resources.simulator import SimulatorSpec
+from agentworld_pipelines import objects
+from agentworld_pipelines.deployment import Deployment, Target
+from make_simulator import pinned_manifest
+
+MANIFEST = pinned_manifest()
+FOLDER = Path("/stores/demo/simulators") / MANIFEST.digest[7:]
+SHOWN = Shown((Gate(metric="exact_match", least=0.6),), make.digest("report"))
+NAMING = Naming("terminal", PinnedSimulator(FOLDER, MANIFEST), SHOWN, key="deploy-1")
+EVERYTHING = {
+    "namespace": "worlds",
+    "image": "mirror.example:5000/vllm",
+    "claim": "stores",
+    "node_selector": {"pool": "h100"},
+    "tolerations": [
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "spot", "value": "yes", "effect": "NoExecute", "toleration_seconds": 0},
+    ],
+    "accelerator": {"type": "nvidia.com/gpu", "count": 2},
+    "requests": {"cpu": "4", "memory": "32Gi"},
+    "limits": {"memory": "64Gi"},
+    "queue": "worlds",
+    "bounds": {"min": 1, "max": 4, "episodes_per_replica": 8, "idle_seconds": 60},
+    "tenants": ["acme"],
+    "startup_seconds": 600,
+}
+
+
+def written(**fields: object) -> SimulatorSpec:
+    """What the operator understands of the Simulator of a deployment."""
+    deployment = Deployment.model_validate({"image": "vllm", "claim": "stores", **fields})
+    target = Target(deployment=deployment, mounted="/stores")
+    made = objects.simulator(NAMING, target, objects.simulator_name(NAMING))
+    return SimulatorSpec.model_validate(made["spec"])
+
+
+def test_a_simulator_is_what_the_operator_serves():
+    spec = written(**EVERYTHING)
+    manifest, serving = spec.identity.manifest, spec.serving
+    assert manifest
+    assert manifest.digest == MANIFEST.digest
+    assert servable(manifest, serving) is None
+    assert serving.weights
+    assert serving.weights.path == f"demo/simulators/{MANIFEST.digest[7:]}/model"
+    told = serving.model_dump(by_alias=False, exclude={"weights", "node_pool", "resources"})
+    assert told == {
+        "replicas": 1,
+        "bounds": EVERYTHING["bounds"],
+        "image": "mirror.example:5000/vllm",
+        "queue": "worlds",
+        "suspend": False,
+        "tenants": ("acme",),
+        "startup_seconds": 600,
+    }
+
+
+def test_its_nodes_and_devices_are_the_deployments():
+    serving = written(**EVERYTHING).serving
+    tolerations = [
+        each.model_dump(by_alias=False, exclude_none=True) for each in serving.node_pool.tolerations
+    ]
+    known = EVERYTHING["tolerations"]
+    assert tolerations == [known[0], known[1] | {"operator": "Equal"}]
+    assert serving.node_pool.selector == {"pool": "h100"}
+    assert serving.resources.requests == {"cpu": "4", "memory": "32Gi"}
+    assert serving.resources.limits == {"memory": "64Gi", "nvidia.com/gpu": 2}
+
+
+def test_what_a_deployment_does_not_say_is_the_operators_default():
+    serving = written(replicas=3).serving
+    known = {"image", "weights", "replicas"}
+    assert serving.model_dump(exclude=known) == type(serving)().model_dump(exclude=known)
+    assert serving.replicas == 3
+
+
+def test_an_alias_is_what_the_operator_judges_and_lets_no_override_stand():
+    made = objects.alias(NAMING, "terminal-1")
+    spec = AliasSpec.model_validate(made["spec"])
+    assert (spec.simulator, spec.report, spec.override) == ("terminal-1", SHOWN.report, None)
+    assert [(each.metric, each.least) for each in spec.gate] == [("exact_match", 0.6)]
+    assert "canary" not in made["spec"]
+    assert objects.moved_by(made) == "deploy-1"
+    assert objects.moved_by(None) is objects.moved_by({"metadata": {}}) is None
+
+
+def test_paths_and_kinds_are_the_operators():
+    for kind in ("Simulator", "SimulatorAlias"):
+        place = PLACES[kind]
+        assert objects.path("worlds", place.plural, "one") == place.path("worlds", "one")
+        assert objects.path("worlds", place.plural) == place.path("worlds")
+    assert objects.alias(NAMING, "one")["apiVersion"] == API_VERSION
+
+
+def test_a_store_that_is_not_on_the_claim_is_named():
+    target = Target(
+        deployment=Deployment(image="vllm", claim="stores"), mounted="/elsewhere/stores"
+    )
+    with pytest.raises(InputError, match="is not on the claim stores, which is mounted at /else"):
+        objects.simulator(NAMING, target, "one")
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [
+        ({"kind": "transformers-serve", "image": make.digest("image")}, "cannot tell what it"),
+        ({"kind": "vllm", "lock": make.digest("lock")}, "no container image"),
+    ],
+)
+def test_an_engine_that_no_cluster_serves_is_refused(engine, words):
+    manifest = make.manifest(engine=EnginePin(version="1", **engine))
+    with pytest.raises(InputError, match=words):
+        objects.check_servable(manifest)
+    assert servable(manifest, SimulatorSpec.model_fields["serving"].default)
+
+
+DIGEST = MANIFEST.digest
+
+
+def told(digest: str | None = DIGEST, observed: int = 2, **conditions: tuple[str, str]):
+    """A Simulator of the second generation."""
+    said = [
+        {"type": type_, "status": status, "reason": reason, "message": "why"}
+        for type_, (status, reason) in conditions.items()
+    ]
+    status = {"digest": digest, "observedGeneration": observed, "conditions": said}
+    return {"metadata": {"name": "one", "generation": 2}, "status": status}
+
+
+READY = {"Verified": ("True", "FilesMatch"), "Ready": ("True", "Serving")}
+
+
+@pytest.mark.parametrize(
+    ("found", "ready"),
+    [
+        ({"metadata": {"name": "one", "generation": 1}}, False),
+        (told(observed=1, **READY), False),
+        (told(**READY), True),
+        (told(Verified=("Unknown", "NotYet"), Ready=("True", "Idle")), True),
+        (told(Verified=("Unknown", "NotYet"), Ready=("False", "Starting")), False),
+        (told(Ready=("False", "Suspended"), Degraded=("True", "ImagePullBackOff")), False),
+        (told(Ready=("False", "Unschedulable"), Degraded=("True", "Unschedulable")), False),
+    ],
+)
+def test_it_waits_until_runs_can_be_opened(found, ready):
+    assert objects.is_ready(found, DIGEST) is ready
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (told(Verified=("False", "VerificationFailed")), "not served: VerificationFailed: why"),
+        (told(digest=None, Verified=("False", "Invalid")), "not served: Invalid: why"),
+        (told(Degraded=("True", "InvalidImageName")), "never starts: InvalidImageName: why"),
+        (told(make.digest("other"), **READY), "install the operator of this release"),
+    ],
+)
+def test_what_no_waiting_mends_ends_it_with_the_operators_words(found, words):
+    with pytest.raises(PipelineError, match=words):
+        objects.is_ready(found, DIGEST)
