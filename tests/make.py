@@ -21,6 +21,7 @@ from agentworld.records.report import (
     AgentReport,
     AgentScore,
     Estimate,
+    ServedReport,
     WorldModelReport,
     WorldModelScore,
 )
@@ -200,6 +201,19 @@ def agent_report(**fields: object) -> AgentReport:
         "live_steps": 700,
     }
     return AgentReport.model_validate({**known, **fields})
+
+
+def served_report(**fields: object) -> ServedReport:
+    known = {
+        "simulator": manifest().digest,
+        "job": "monday",
+        "measured_at": "2026-01-01T03:00:00+00:00",
+        "trajectories": digest("live episodes"),
+        "num_episodes": 64,
+        "free_running": {"exact_match": estimate(0.7), "rule": estimate(0.75)},
+        "latency": {"p50_seconds": 0.1, "p99_seconds": 0.4},
+    }
+    return ServedReport.model_validate({**known, **fields})
 
 
 def receipt(step: str, output: Digest, **inputs: Digest) -> StepReceipt:

@@ -59,14 +59,17 @@ class RecurringRuns:
 
     def ensure(self, name: str, spec: ScheduleSpec, there: list[Schedule]) -> Schedule:
         """Makes one enabled recurring run of this spec the only one of its name."""
+        from agentworld_pipelines.compile import arguments_for
         from agentworld_pipelines.schedule import mark_of, schedule
 
+        told = {"recipe": spec.recipe, "store": spec.store, "simulator": spec.simulator or ""}
+        arguments = arguments_for(spec.pipeline, told)
         try:
             plan = Plan(
                 name=self.name(name),
                 cron=spec.cron,
                 version=self._version(spec.pipeline, spec.queue),
-                arguments={"recipe": spec.recipe, "store": spec.store},
+                arguments=arguments,
             )
             return there[0] if is_as_wanted(mark_of(plan), there) else schedule(self._at, plan)
         except NotFound:

@@ -1,6 +1,7 @@
 """A pipeline as YAML for a cluster."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,13 +11,29 @@ from kfp.dsl.base_component import BaseComponent
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import write_whole
 from agentworld_pipelines.agent import agent
+from agentworld_pipelines.nightly import nightly
 from agentworld_pipelines.placement import Placement
 from agentworld_pipelines.world_model import world_model
 
 PIPELINES: dict[str, Callable[[Placement | None], BaseComponent]] = {
     "world_model": world_model,
     "agent": agent,
+    "nightly": nightly,
 }
+
+
+def arguments_for(name: str, given: Mapping[str, str]) -> dict[str, str]:
+    """What a run of a pipeline is given; what is empty is not, and has the pipeline's default.
+
+    Raises InputError for a name that no pipeline has, and for what the pipeline does not take.
+    """
+    arguments = {argument: value for argument, value in given.items() if value}
+    for argument in arguments:
+        if argument not in _inputs(name):
+            raise InputError(
+                f"the pipeline {name} takes no {argument}; leave it out, or name another pipeline"
+            )
+    return arguments
 
 
 def compile_pipeline(
@@ -29,14 +46,13 @@ def compile_pipeline(
 
     Raises InputError for a name that no pipeline has, and StoreError.
     """
-    if name not in PIPELINES:
-        raise InputError(f"there is no pipeline {name!r}; pipelines are {', '.join(PIPELINES)}")
+    pipeline = _pipeline(name)
     where = placement or Placement()
     if image:
         where = where.model_copy(update={"image": image})
     with TemporaryDirectory() as folder:
         draft = Path(folder) / "pipeline.yaml"
-        compiler.Compiler().compile(PIPELINES[name](where), str(draft))
+        compiler.Compiler().compile(pipeline(where), str(draft))
         made = draft.read_bytes()
     try:
         write_whole(out, made)
@@ -44,3 +60,14 @@ def compile_pipeline(
         raise StoreError(
             f"cannot write {out}: {error.strerror}; check the path, its owner and the free space"
         ) from error
+
+
+@cache
+def _inputs(name: str) -> frozenset[str]:
+    return frozenset(_pipeline(name)(None).component_spec.inputs or ())
+
+
+def _pipeline(name: str) -> Callable[[Placement | None], BaseComponent]:
+    if name not in PIPELINES:
+        raise InputError(f"there is no pipeline {name!r}; pipelines are {', '.join(PIPELINES)}")
+    return PIPELINES[name]

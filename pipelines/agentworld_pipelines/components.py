@@ -121,3 +121,11 @@ def audit(store: str, agent: str, validation: str) -> str:
     from agentworld.steps.audit import audit
 
     return audit(store, agent, validation)
+
+
+@dsl.component(base_image=IMAGE, install_kfp_package=False)
+def measure(recipe: str, store: str, simulator: str, job: str) -> str:
+    """What is served, on fresh live episodes."""
+    from agentworld.steps.measure import measure
+
+    return measure(recipe, store, simulator, job)

@@ -1,15 +1,24 @@
-"""Held-out live episodes for the stages' checkpoints."""
+"""Held-out live episodes: for the stages' checkpoints, and for what is served."""
 
-from typing import Annotated
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_step
 
+if TYPE_CHECKING:
+    from agentworld.records.report import Estimate
+
+app = typer.Typer(help="Evaluations on held-out live episodes.", no_args_is_help=True)
+
 _Stage = Annotated[str, typer.Option(help="The folder of the finished stage.")]
 
 
-def evaluate(
+@app.command()
+def stages(
     data: Annotated[str, typer.Option(help="The folder of a finished `data prepare`.")],
     cpt: _Stage,
     sft: _Stage,
@@ -18,7 +27,44 @@ def evaluate(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Score the stages and two baselines on held-out live episodes."""
+    """Score the stages and two baselines."""
     from agentworld.steps.evaluate import evaluate
 
     show_step(evaluate, recipe, store, data, cpt, sft, rl, as_json=as_json)
+
+
+@app.command()
+def served(
+    simulator: Annotated[
+        str,
+        typer.Argument(
+            metavar="SIMULATOR",
+            help="An alias, a digest or its start, or a folder; else the recipe's.",
+        ),
+    ] = "",
+    job: Annotated[
+        str, typer.Option(help="Names a measurement, which the same name continues; else the day.")
+    ] = "",
+    recipe: RecipeName = DEFAULT_RECIPE,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Hold what is served against fresh live episodes, and attach the report to it.
+
+    It is asked at AGENTWORLD_SERVICE_URL, or served here where that is not set.
+    """
+    from agentworld.records.report import ServedReport
+    from agentworld.steps.folders import REPORT
+    from agentworld.steps.measure import measure
+
+    name = job or datetime.now(UTC).date().isoformat()
+    folder = show_step(measure, recipe, store, simulator, name, as_json=as_json)
+    report = ServedReport.read(Path(folder) / REPORT)
+    told = f"exact match {_told(report.free_running.exact_match)}"
+    if report.change:
+        told += f", {_told(report.change)} since it was registered"
+    sys.stderr.write(f"{told}{': drifted' if report.drifted else ''}\n")
+
+
+def _told(found: "Estimate") -> str:
+    return f"{found.mean:.3f} ({found.low:.3f} to {found.high:.3f})"

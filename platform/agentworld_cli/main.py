@@ -43,7 +43,7 @@ app = typer.Typer(
 app.command()(demo.demo)
 app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
-app.command()(evaluate.evaluate)
+app.add_typer(evaluate.app, name="evaluate")
 app.add_typer(simulator.app, name="simulator")
 app.add_typer(run.app, name="run")
 app.add_typer(episode.app, name="episode")

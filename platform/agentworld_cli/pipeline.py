@@ -26,6 +26,17 @@ _Placement = Annotated[
     Path | None, typer.Option(help="The YAML file that says where steps run on a cluster.")
 ]
 _Image = Annotated[str, typer.Option(help="The image that the cluster pulls.")]
+_Pipeline = Annotated[
+    str, typer.Argument(metavar="PIPELINE", help="world_model, agent or nightly.")
+]
+_Simulator = Annotated[
+    str,
+    typer.Option(
+        metavar="ALIAS|DIGEST", help="For a pipeline that takes one; else it is the recipe's."
+    ),
+]
+
+_MAIN_JOB = "world_model"
 
 
 def _label(text: str) -> str:
@@ -50,7 +61,7 @@ _Name = Annotated[
 @app.command("compile")
 def write(
     output: Annotated[Path, typer.Option("--output", "-o", help="The YAML file to write.")],
-    name: Annotated[str, typer.Argument(help="world_model or agent.")] = "world_model",
+    name: _Pipeline = _MAIN_JOB,
     placement: _Placement = None,
     image: _Image = "",
 ) -> None:
@@ -64,8 +75,10 @@ def write(
 
 @app.command()
 def run(
+    pipeline: _Pipeline = _MAIN_JOB,
     recipe: RecipeName = DEFAULT_RECIPE,
     store: Store = DEFAULT_STORE,
+    simulator: _Simulator = "",
     server: _Server = "",
     placement: _Placement = None,
     image: _Image = "",
@@ -77,16 +90,21 @@ def run(
     The steps run here, or on a Kubeflow Pipelines server where one is named. There, a run of the
     same pipeline, recipe and store that has not ended is told of, and no second one is started.
     """
-    from agentworld.errors import PipelineError
+    from agentworld.errors import InputError, PipelineError
     from agentworld_pipelines.settings import ServerSettings
 
     if not (server or ServerSettings().url):
+        if pipeline != _MAIN_JOB or simulator:
+            raise InputError(
+                f"without a server {_MAIN_JOB} alone is run; name one with --server, or call the"
+                " pipeline's steps as commands"
+            )
         _run_here(recipe, store, as_json=as_json)
         return
     from agentworld_pipelines.server import start
 
-    arguments, at = _arguments(recipe, store), _connection(server)
-    started = start(at, _uploaded(at, placement, image), arguments)
+    arguments, at = _arguments(pipeline, recipe, store, simulator), _connection(server)
+    started = start(at, _uploaded(at, pipeline, placement, image), arguments)
     if wait:
         started = _followed(at, started)
     if as_json:
@@ -106,14 +124,18 @@ def schedule(
     cron: Annotated[
         str, typer.Option(metavar="CRON", help="Minute, hour, day, month and weekday, in UTC.")
     ],
+    pipeline: Annotated[
+        str, typer.Option(metavar="PIPELINE", help="world_model, agent or nightly.")
+    ] = _MAIN_JOB,
     recipe: RecipeName = DEFAULT_RECIPE,
     store: Store = DEFAULT_STORE,
+    simulator: _Simulator = "",
     server: _Server = "",
     placement: _Placement = None,
     image: _Image = "",
     as_json: Json = False,
 ) -> None:
-    """Run every step on a server again and again, one run at a time.
+    """Run a pipeline on a server again and again, one run at a time.
 
     A schedule of this name that is the same is left alone; another one is replaced.
     """
@@ -122,8 +144,9 @@ def schedule(
     from agentworld_pipelines.schedule import schedule
 
     Cron.parse(cron)
-    arguments, at = _arguments(recipe, store), _connection(server)
-    plan = Plan(name=name, cron=cron, version=_uploaded(at, placement, image), arguments=arguments)
+    arguments, at = _arguments(pipeline, recipe, store, simulator), _connection(server)
+    version = _uploaded(at, pipeline, placement, image)
+    plan = Plan(name=name, cron=cron, version=version, arguments=arguments)
     made = schedule(at, plan)
     if as_json:
         show_json(made)
@@ -177,24 +200,25 @@ def _connection(server: str) -> "Connection":
     return Connection(settings.model_copy(update={"url": server or settings.url}))
 
 
-def _uploaded(at: "Connection", placement: Path | None, image: str) -> "Version":
+def _uploaded(at: "Connection", pipeline: str, placement: Path | None, image: str) -> "Version":
     from agentworld_pipelines.server import upload
 
     with TemporaryDirectory() as folder:
         compiled = Path(folder) / "pipeline.yaml"
-        write(compiled, placement=placement, image=image)
+        write(compiled, pipeline, placement=placement, image=image)
         return upload(at, compiled)
 
 
-def _arguments(recipe: str, store: str) -> dict[str, str]:
+def _arguments(pipeline: str, recipe: str, store: str, simulator: str) -> dict[str, str]:
     from agentworld.errors import InputError
+    from agentworld_pipelines.compile import arguments_for
 
     if not store.startswith("/"):
         raise InputError(
             f"the store {store} is a folder of this machine; name the one that every pod of the"
             " cluster reaches, as /store"
         )
-    return {"recipe": recipe, "store": store}
+    return arguments_for(pipeline, {"recipe": recipe, "store": store, "simulator": simulator})
 
 
 def _followed(at: "Connection", started: "PipelineRun") -> "PipelineRun":

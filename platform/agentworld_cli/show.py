@@ -40,14 +40,15 @@ def show_record(record: BaseModel, *, as_json: bool) -> None:
         print(f"{plain(name):<32} {value!r}")
 
 
-def show_step(step: Callable[..., str], *arguments: object, as_json: bool) -> None:
-    """Runs a step and prints its folder, as the next command takes it.
+def show_step(step: Callable[..., str], *arguments: object, as_json: bool) -> str:
+    """Runs a step, prints its folder, as the next command takes it, and returns it.
 
     What libraries print while they work goes to stderr, so that stdout holds the result alone.
     """
     with redirect_stdout(sys.stderr):
         folder = step(*arguments)
     print(json.dumps({"folder": folder}) if as_json else plain(folder))
+    return folder
 
 
 def brief(digest: str | None) -> str:

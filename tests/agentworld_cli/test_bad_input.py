@@ -45,7 +45,7 @@ FOLDERS = {
     "train sft --data {there}": "--parent",
     "train rl --parent {there}": "--data",
     "train agent --simulator {there}": "--collected",
-    "evaluate --cpt {there} --sft {there} --rl {there}": "--data",
+    "evaluate stages --cpt {there} --sft {there} --rl {there}": "--data",
     "agent validate --simulator {there}": "--agent",
 }
 
@@ -78,7 +78,8 @@ WITH_FOLDERS = [
     "train sft --data x --parent x",
     "train rl --data x --parent x",
     "train agent --collected x --simulator x",
-    "evaluate --data x --cpt x --sft x --rl x",
+    "evaluate stages --data x --cpt x --sft x --rl x",
+    "evaluate served x",
     "agent validate --agent x --simulator x",
 ]
 

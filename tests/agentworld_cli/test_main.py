@@ -21,7 +21,8 @@ HEAVY = (
 
 COMMANDS = {
     "demo": "as_json profile store",
-    "evaluate": "as_json cpt data recipe rl sft store",
+    "evaluate stages": "as_json cpt data recipe rl sft store",
+    "evaluate served": "as_json job recipe simulator store",
     "data collect": "as_json recipe store",
     "data prepare": "as_json collected recipe store",
     "data show": "as_json folder",
@@ -62,8 +63,8 @@ COMMANDS = {
     "keys list": "as_json store whose",
     "keys rotate": "as_json store whose",
     "pipeline compile": "image name output placement",
-    "pipeline run": "as_json image placement recipe server store wait",
-    "pipeline schedule": "as_json cron image name placement recipe server store",
+    "pipeline run": "as_json image pipeline placement recipe server simulator store wait",
+    "pipeline schedule": "as_json cron image name pipeline placement recipe server simulator store",
     "pipeline list": "as_json server",
     "pipeline stop": "as_json server what",
 }

@@ -49,6 +49,43 @@ def test_a_schedule_runs_where_its_placement_says(call, server, tmp_path):
     assert '"image": "here/a:8"' in told
 
 
+def test_another_pipeline_is_run_and_scheduled_with_what_it_takes(call, server):
+    given = {"recipe": "smoke", "store": "/store", "simulator": "production"}
+    words = "--recipe smoke --store /store --simulator production"
+    done(call(f"pipeline run nightly {words}"))
+    done(call(f"pipeline schedule weekly --pipeline nightly --cron '0 3 * * 1' {words}"))
+    done(call("pipeline schedule daily --pipeline nightly --cron '0 3 * * *' --store /store"))
+    assert [each.display_name for each in server.pipelines.values()] == ["nightly"]
+    (run,), (weekly, daily) = server.runs.values(), server.schedules.values()
+    assert run.runtime_config.parameters == weekly.runtime_config.parameters == given
+    assert daily.runtime_config.parameters == {"recipe": "demo", "store": "/store"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("run nigthly", "no pipeline 'nigthly'; pipelines are world_model, agent, nightly"),
+        ("run --simulator production", "the pipeline world_model takes no simulator; leave it out"),
+        ("schedule n --cron '0 3 * * *' --pipeline nigthly", "there is no pipeline 'nigthly'"),
+        ("schedule n --cron '0 3 * * *' --simulator one", "world_model takes no simulator"),
+    ],
+)
+def test_a_pipeline_that_is_not_there_or_takes_no_simulator_is_refused(
+    call, server, words, sentence
+):
+    found = call(f"pipeline {words} --store /store")
+    assert (found.code, found.out) == (2, "")
+    assert sentence in found.error
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("words", ["nightly", "--simulator production"])
+def test_without_a_server_the_main_job_alone_is_run(call, words):
+    found = call(f"pipeline run {words}")
+    assert (found.code, found.out) == (2, "")
+    assert "without a server world_model alone is run; name one with --server" in found.error
+
+
 def test_a_run_is_followed_to_its_end(call, server):
     server.course = [*GOES_ON, "SUCCEEDED"]
     found = call("pipeline run --store /store --wait --json")

@@ -93,6 +93,22 @@ def test_a_pipeline_that_is_none_is_told_with_those_that_are(server):
         of(server).ensure("nightly", spec(pipeline="wrold"), [])
 
 
+def test_a_pipeline_is_given_the_simulator_that_it_takes(server):
+    of(server).ensure("nightly", spec(pipeline="nightly", simulator="production"), [])
+    of(server).ensure("recipes-own", spec(pipeline="nightly"), [])
+    told = [each.runtime_config.parameters for each in server.schedules.values()]
+    assert told == [
+        {"recipe": "demo", "store": "/store", "simulator": "production"},
+        {"recipe": "demo", "store": "/store"},
+    ]
+
+
+def test_a_simulator_for_a_pipeline_that_takes_none_is_refused_before_anything_is_made(server):
+    with pytest.raises(InputError, match="world_model takes no simulator; leave it out"):
+        of(server).ensure("nightly", spec(simulator="production"), [])
+    assert server.asked == []
+
+
 def test_a_server_that_lost_everything_is_given_it_again(server):
     runs = of(server)
     runs.ensure("nightly", spec(), [])

@@ -188,11 +188,14 @@ def test_one_that_is_wrong_says_what_and_keeps_no_other_waiting(namespace, begin
     begin()
     namespace.create(schedule("never", cron="0 0 30 2 *"))
     namespace.create(schedule("wrong", pipeline="wrold"))
+    namespace.create(schedule("odd", simulator="production"))
     namespace.create(schedule())
     wait_for(lambda: is_scheduled(namespace))
     assert scheduled(namespace, "never") == ("False", "Invalid")
     wait_for(lambda: scheduled(namespace, "wrong") == ("False", "Refused"))
     assert "pipelines are world_model" in status(namespace, "wrong")["conditions"][0]["message"]
+    wait_for(lambda: scheduled(namespace, "odd") == ("False", "Refused"))
+    assert "takes no simulator" in status(namespace, "odd")["conditions"][0]["message"]
     assert len(server.schedules) == 1
 
 

@@ -6,12 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
+from kfp import dsl
 
 import make_pipelines
 from agentworld.errors import InputError
 from agentworld.steps import STEPS
 from agentworld_pipelines import components
-from agentworld_pipelines.compile import PIPELINES, compile_pipeline
+from agentworld_pipelines.compile import PIPELINES, arguments_for, compile_pipeline
 from agentworld_pipelines.components import IMAGE
 from agentworld_pipelines.placement import Placement
 from make_pipelines import GOLDEN, GOLDENS, PLACEMENT, PLACEMENTS
@@ -76,7 +77,7 @@ def test_nothing_is_left_beside_the_file(tmp_path):
 
 
 def test_a_pipeline_that_is_not_there_is_answered_with_those_that_are(tmp_path):
-    with pytest.raises(InputError, match="no pipeline 'agnet'; pipelines are world_model, agent"):
+    with pytest.raises(InputError, match="no pipeline 'agnet'; pipelines are world_model, agent, "):
         compile_pipeline(tmp_path / "pipeline.yaml", "agnet")
 
 
@@ -87,10 +88,35 @@ def test_the_agents_pipeline_trains_in_a_simulator_that_is_there():
     assert set(told) == {"recipe", "store", "collected", "simulator"}
 
 
+def test_the_nightly_pipeline_measures_once_for_each_run():
+    compiled = make_pipelines.compiled("nightly")
+    told = compiled.spec["root"]["inputDefinitions"]["parameters"]
+    assert told["simulator"] == {
+        "defaultValue": "",
+        "isOptional": True,
+        "parameterType": "STRING",
+    }
+    (task,) = compiled.tasks.values()
+    job = task["inputs"]["parameters"]["job"]["runtimeValue"]["constant"]
+    assert job == dsl.PIPELINE_JOB_ID_PLACEHOLDER
+
+
+def test_a_run_is_given_what_is_not_empty_and_nothing_that_its_pipeline_does_not_take():
+    given = {"recipe": "demo", "store": "/store", "simulator": ""}
+    for name in PIPELINES:
+        assert arguments_for(name, given) == {"recipe": "demo", "store": "/store"}
+    named = given | {"simulator": "production"}
+    assert arguments_for("nightly", named) == named
+    with pytest.raises(InputError, match="the pipeline world_model takes no simulator"):
+        arguments_for("world_model", named)
+    with pytest.raises(InputError, match="no pipeline 'agnet'; pipelines are world_model, agent, "):
+        arguments_for("agnet", given)
+
+
 def test_a_component_hands_its_arguments_on_in_their_order():
     tree = ast.parse(Path(inspect.getfile(components)).read_text())
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    assert [function.name for function in functions] == list(STEPS)
+    assert [function.name for function in functions] == [*STEPS, "measure"]
     for function in functions:
         calls = [node for node in ast.walk(function.body[-1]) if isinstance(node, ast.Call)]
         [call] = [each for each in calls if each.func.id == function.name]

@@ -1,5 +1,6 @@
 """The pipelines by Kubeflow's own runner, over steps that only say that they were called."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +43,7 @@ def run(folder: Path, verdict: str, *arguments: str) -> list[str]:
     deploying.mkdir()
     (deploying / "__init__.py").touch()
     (deploying / "deploying.py").write_text(_STEP.format(step="deploy", log=str(log), made="''"))
-    for step in STEPS:
+    for step in (*STEPS, "measure"):
         made = f"Verdict('gate', {verdict!r}, 'why')" if step == "gate" else repr(step)
         (steps / f"{step}.py").write_text(_STEP.format(step=step, log=str(log), made=made))
     command = [sys.executable, "-c", _RUN, folder / "stand-ins", folder / "kfp", *arguments]
@@ -80,3 +81,11 @@ def test_a_refusing_gate_ends_a_run_well_and_what_comes_after_is_skipped(tmp_pat
 def test_an_agent_is_trained_in_a_simulator_that_is_there(tmp_path):
     there = ("collected=collect", "simulator=simulate")
     assert run(tmp_path, "", "agent", *JOB, *there) == AFTER[3:]
+
+
+@pytest.mark.parametrize("simulator", ["production", ""])
+def test_what_is_served_is_measured_for_the_pipelines_own_run(tmp_path, simulator):
+    (told,) = run(tmp_path, "", "nightly", *JOB, f"simulator={simulator}")
+    before, _, job = told.rpartition(" ")
+    assert before == f"measure demo here {simulator}"
+    assert re.fullmatch(r"[\w-]{8,}", job)

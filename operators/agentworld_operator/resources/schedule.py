@@ -32,11 +32,13 @@ class ScheduleSpec(Part):
     model_config = checked(_FIVE_FIELDS, _FOR_EVERY_POD)
 
     pipeline: Words
-    """Which one, as `world_model`."""
+    """Which one: `world_model`, `agent` or `nightly`."""
     recipe: Words
     """A recipe's name, or its path in the pipeline's image."""
     store: Words
     """The folder that all steps share, as their placement mounts it."""
+    simulator: Words | None = None
+    """By alias or digest, for a pipeline that takes one; else it is the recipe's."""
     cron: Annotated[str, StringConstraints(min_length=1, max_length=128)]
     """When it starts, in UTC: minute, hour, day of the month, month, day of the week."""
     queue: Label | None = None

@@ -1,4 +1,4 @@
-"""What a command shows a simulator service."""
+"""Which simulator service is asked, and what it is shown."""
 
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -11,3 +11,5 @@ class ClientSettings(BaseSettings):
 
     credential: SecretStr = SecretStr("")
     """An API key, a run's token or a service account's; it goes before the address's own."""
+    service_url: str = ""
+    """Where what is measured is served; empty serves it for as long as that takes."""

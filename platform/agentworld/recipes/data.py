@@ -6,7 +6,13 @@ from agentworld.records.base import Record
 
 
 class CollectRecipe(Record):
-    """Exploring policies in a live environment."""
+    """Exploring policies in a live environment, or what was recorded elsewhere."""
+
+    trajectories: str | None = None
+    """A file of trajectories as JSON lines, or a folder of them; then nothing is done live, and
+    the fields below are unused but for `held_out_share` and `seed`."""
+    held_out_share: float = Field(0.05, gt=0, lt=1)
+    """Of recorded trajectories, where none of them is marked as held out."""
 
     num_transitions: int = Field(200_000, gt=0)
     """At least so many turns for training; held-out episodes come on top."""

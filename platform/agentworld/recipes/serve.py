@@ -75,3 +75,16 @@ class ValidateRecipe(Record):
     num_tasks: int = Field(120, gt=0)
     num_resamples: int = 2_000
     seed: int = 0
+
+
+class NightlyRecipe(Record):
+    """Fresh live episodes for what is served."""
+
+    simulator: str = "terminal"
+    """An alias, a digest or its start, or a folder, where nobody names another."""
+    num_episodes: int = Field(64, gt=0)
+    concurrency: int = Field(8, gt=0)
+    """Episodes that are replayed at once."""
+    num_resamples: int = 2_000
+    seed: int = 0
+    """Of the resamples; the episodes' own is another one each night."""

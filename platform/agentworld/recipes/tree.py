@@ -5,6 +5,7 @@ from agentworld.recipes.serve import (
     DeployRecipe,
     EngineRecipe,
     EvaluateRecipe,
+    NightlyRecipe,
     SimulateRecipe,
     ValidateRecipe,
 )
@@ -31,3 +32,4 @@ class Recipe(Record):
     deploy: DeployRecipe = DeployRecipe()
     agent: AgentRecipe = AgentRecipe()
     validation: ValidateRecipe = ValidateRecipe()
+    nightly: NightlyRecipe = NightlyRecipe()

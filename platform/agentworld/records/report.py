@@ -1,6 +1,7 @@
 """What an evaluation found; noise comes with an interval, a missing verdict is a hole."""
 
 from collections.abc import Mapping, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,23 +86,68 @@ class AgentReport(Record):
         return _figures(self.model_dump()) if self.simulator in of else {}
 
 
-Report = WorldModelReport | AgentReport
+class FreeRunningScore(Record):
+    """How often a simulator showed what the live environment did, on its own observations."""
+
+    exact_match: Estimate
+    rule: Estimate
+    """Verdicts of the rule verifier."""
+    by_class: dict[str, Estimate] = {}
+    """Exact match by command class."""
+
+
+class Latency(Record):
+    """Seconds until a step was answered, as its client saw them; null where none was."""
+
+    p50_seconds: float | None
+    p99_seconds: float | None
+
+
+class ServedReport(Record):
+    """A simulator as it was served, on fresh held-out live episodes."""
+
+    simulator: Digest
+    job: str
+    """Whose measurement it is: the pipeline's run."""
+    measured_at: str
+    trajectories: Digest
+    """Of the file of live episodes."""
+    num_episodes: int
+    free_running: FreeRunningScore
+    latency: Latency
+    before: Digest | None = None
+    """The evaluation that its version was registered with, where the store has one."""
+    change: Estimate | None = None
+    """Exact match now, less the free-running one of that evaluation."""
+    drifted: bool = False
+    """The whole interval of the change is below 0."""
+
+    @property
+    def subjects(self) -> set[Digest]:
+        """What the report is about."""
+        return {self.simulator}
+
+    def figures(self, of: Set[Digest]) -> dict[str, Estimate]:
+        """What it found of its subject, as `free_running.exact_match` or `change`."""
+        return _figures(self.model_dump()) if self.simulator in of else {}
+
+
+Report = WorldModelReport | AgentReport | ServedReport
 
 
 def read_report(path: Path) -> Report:
-    """A report of either kind; raises InputError for a file that is none."""
-    try:
-        return AgentReport.read(path)
-    except InputError:
-        return WorldModelReport.read(path)
+    """A report of any kind; raises InputError for a file that is none."""
+    for kind in (AgentReport, ServedReport):
+        with suppress(InputError):
+            return kind.read(path)
+    return WorldModelReport.read(path)
 
 
 def parse_report(data: bytes) -> Report:
     """The same of bytes; raises InputError for what is none."""
-    try:
-        return AgentReport.model_validate_json(data)
-    except ValidationError:
-        pass
+    for kind in (AgentReport, ServedReport):
+        with suppress(ValidationError):
+            return kind.model_validate_json(data)
     try:
         return WorldModelReport.model_validate_json(data)
     except ValidationError as error:

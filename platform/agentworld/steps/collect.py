@@ -1,19 +1,24 @@
-"""Step 1: exploring policies act in a live shell."""
+"""Step 1: exploring policies act in a live shell, or what was recorded elsewhere is taken in."""
 
 from pathlib import Path
 
-from agentworld.data.collect import collect as collect_trajectories
+from agentworld.data.collect import collect as collect_live
+from agentworld.data.recorded import take_in
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.steps.base import run_step
+from agentworld.storage.trajectories import recorded
 
 
 def collect(recipe: str, store: str) -> str:
     """The folder of the trajectories."""
     part = load_recipe(recipe_path(recipe)).collect
+    source = Path(part.trajectories) if part.trajectories else None
 
     def work(out: Path, tick: Tick) -> Digest:
-        return collect_trajectories(part, out, tick)
+        return take_in(part, source, out, tick) if source else collect_live(part, out, tick)
 
-    return str(run_step(Path(store), "collect", [part], {}, work))
+    # A file that was changed is another step's.
+    inputs = {"trajectories": recorded(source).digest} if source else {}
+    return str(run_step(Path(store), "collect", [part], inputs, work))

@@ -1,4 +1,4 @@
-"""A store's simulators as people ask for them: by an alias, a digest, or the start of one."""
+"""A store's simulators as people ask for them: by an alias, a digest or its start, or a folder."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -66,7 +66,12 @@ NOTHING = Shown()
 
 
 def find(name: str, store: Path) -> PinnedSimulator:
-    """The simulator of an alias or of the start of a digest; raises NotFound, or InputError."""
+    """The simulator of an alias, of the start of a digest, or in a folder (that has a slash).
+
+    Raises NotFound, or InputError.
+    """
+    if "/" in name:
+        return PinnedSimulator.read(Path(name))
     return SimulatorStore(store).find(_meanings(store).get(name, name))
 
 

@@ -1,9 +1,13 @@
+import math
 import time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agentworld.evaluate.bootstrap import estimate, estimate_difference
+from agentworld.evaluate.bootstrap import estimate, estimate_change, estimate_difference
+from agentworld.records.report import Estimate
 
 
 def test_the_mean_is_over_values_and_not_over_episodes():
@@ -64,6 +68,49 @@ def test_a_hole_on_either_side_is_a_hole_of_the_difference():
 def test_differences_of_different_tasks_are_refused():
     with pytest.raises(ValueError, match="shorter"):
         estimate_difference([1, 1], [0], 200, seed=0)
+
+
+def test_a_change_adds_the_doubts_of_both_as_independent_errors():
+    before = Estimate(mean=0.8, low=0.7, high=0.84, num=50)
+    after = Estimate(mean=0.6, low=0.57, high=0.68, num=90, holes=3)
+    found = estimate_change(after, before)
+    assert (found.mean, found.num, found.holes) == (pytest.approx(-0.2), 90, 3)
+    assert found.low == pytest.approx(-0.2 - 0.05)  # 3 and 4 make 5
+    assert found.high == pytest.approx(-0.2 + math.hypot(0.08, 0.1))
+
+
+def episodes(rng, num, right):
+    """Ten turns each, which go well together or badly together."""
+    skills = rng.beta(3 * right, 3 * (1 - right), num)
+    return [[bool(turn) for turn in rng.random(10) < skill] for skill in skills]
+
+
+def drifted(rng, seed, right_after, right_before):
+    after, before = (
+        estimate(episodes(rng, 50, right), 200, seed) for right in (right_after, right_before)
+    )
+    return estimate_change(after, before).high < 0
+
+
+@pytest.mark.slow
+def test_a_drift_of_nothing_is_seen_seldom_and_a_large_one_nearly_always():
+    rng = np.random.default_rng(0)
+    chance = sum(drifted(rng, seed, 0.8, 0.8) for seed in range(300)) / 300
+    assert chance <= 0.06
+    assert sum(drifted(rng, seed, 0.55, 0.8) for seed in range(100)) >= 95
+
+
+BOUNDED = st.floats(0, 1).map(lambda x: round(x, 6))
+ESTIMATES = st.tuples(BOUNDED, BOUNDED, BOUNDED).map(
+    lambda ends: Estimate(low=min(ends), mean=sorted(ends)[1], high=max(ends), num=1)
+)
+
+
+@given(ESTIMATES, ESTIMATES)
+def test_a_change_is_between_its_bounds_and_turns_round_with_its_sides(after, before):
+    found, turned = estimate_change(after, before), estimate_change(before, after)
+    assert found.low <= found.mean <= found.high
+    assert (found.low, found.high) == (-turned.high, -turned.low)
 
 
 def test_many_episodes_take_little_memory_and_time():

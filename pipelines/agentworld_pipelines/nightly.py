@@ -1,0 +1,23 @@
+"""Every night: whether what is served still shows what a live environment does."""
+
+# mypy: disable-error-code="untyped-decorator"
+
+from kfp import dsl
+from kfp.dsl.base_component import BaseComponent
+
+from agentworld_pipelines import components
+from agentworld_pipelines.placement import Placement
+from agentworld_pipelines.placing import placed
+
+
+def nightly(placement: Placement | None = None) -> BaseComponent:
+    """Placed on a cluster, or to run here."""
+    step = placed(placement)
+
+    @dsl.pipeline(name="nightly", description="What is served, held against fresh live episodes.")
+    def pipeline(recipe: str, store: str, simulator: str = "") -> None:
+        """As for the world model, and an alias, a digest or a folder in place of the recipe's."""
+        job = dsl.PIPELINE_JOB_ID_PLACEHOLDER
+        step(components.measure, recipe=recipe, store=store, simulator=simulator, job=job)
+
+    return pipeline

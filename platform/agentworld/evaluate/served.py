@@ -1,0 +1,129 @@
+"""How often a served simulator shows what a live environment did, asked through its own door.
+
+The actions of a live episode are taken in the simulator, one after the other, whatever it shows.
+"""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from agentworld.client.simulator import SimulatorClient
+from agentworld.errors import SimulatorError
+from agentworld.evaluate.bootstrap import Values, estimate
+from agentworld.evaluate.judging import (
+    Judged,
+    exact,
+    free_run,
+    is_any,
+    is_of,
+    judged_classes,
+    rule,
+)
+from agentworld.evaluate.predict import NOTHING, OWN_FAILURES
+from agentworld.recipes.serve import NightlyRecipe
+from agentworld.records.base import Record
+from agentworld.records.episode import EpisodeOpening
+from agentworld.records.report import Estimate, FreeRunningScore, Latency
+from agentworld.records.sample import Sample
+from agentworld.records.trajectory import Turn
+
+_PERCENTILES = (50, 99)
+
+
+class ReplayedTurn(Record):
+    """The verdicts of a turn, where null is a hole."""
+
+    exact: bool | None = None
+    rule: bool | None = None
+    seconds: float | None = None
+    """Until the simulator had answered; null where it did not."""
+
+
+class Replayed(Record):
+    """A live episode, taken again in a simulator."""
+
+    episode: str | None = None
+    """Its id there; null where none could be begun."""
+    turns: tuple[ReplayedTurn, ...]
+    problem: str = ""
+    """Why there are holes."""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether a turn of it got a verdict."""
+        return any(turn.exact is not None for turn in self.turns)
+
+
+async def replay(world: SimulatorClient, run: str, sample: Sample) -> Replayed:
+    """An episode of a run, to its end or to the first failure.
+
+    An answer that is cut off or holds no observation is the simulator's own failure and wrong,
+    and so are the turns after it. Whatever else fails is ours: holes from there on.
+    """
+    opening = EpisodeOpening(
+        run=run, initial_state=sample.prompt.initial_state, turn_limit=len(sample.turns)
+    )
+    try:
+        episode = (await world.begin(opening)).episode
+    except SimulatorError as error:
+        return Replayed(turns=(ReplayedTurn(),) * len(sample.turns), problem=str(error))
+    seconds: list[float] = []
+    problem = ""
+
+    async def ask(_: Sequence[Turn], action: str) -> str | None:
+        nonlocal problem
+        began = time.monotonic()
+        try:
+            shown = (await world.step(episode, action)).observation
+        except SimulatorError as error:
+            if error.kind in OWN_FAILURES:
+                return NOTHING
+            problem = str(error)
+            return None
+        seconds.append(time.monotonic() - began)
+        return shown
+
+    judged = await free_run(sample.turns, ask)
+    waits = [*seconds, *[None] * (len(judged) - len(seconds))]
+    turns = (
+        ReplayedTurn(exact=each.exact, rule=each.rule, seconds=wait)
+        for each, wait in zip(judged, waits, strict=True)
+    )
+    return Replayed(episode=episode, turns=tuple(turns), problem=problem)
+
+
+def free_running_score(
+    samples: Sequence[Sample], replayed: Sequence[Replayed], recipe: NightlyRecipe
+) -> FreeRunningScore:
+    """The score of these samples; raises SimulatorError where no turn at all got a verdict."""
+    if not any(each.is_judged for each in replayed):
+        problems = {each.problem: None for each in replayed}
+        raise SimulatorError(
+            f"the simulator answered none of {len(samples)} episodes: {'; '.join(problems)}",
+            retryable=True,
+        )
+    judged = [_judged(*pair) for pair in zip(samples, replayed, strict=True)]
+
+    def of(values: Values) -> Estimate:
+        return estimate(values, recipe.num_resamples, recipe.seed)
+
+    return FreeRunningScore(
+        exact_match=of(exact(judged, is_any)),
+        rule=of(rule(judged)),
+        by_class={name: of(exact(judged, is_of(name))) for name in judged_classes(judged)},
+    )
+
+
+def latency(replayed: Sequence[Replayed]) -> Latency:
+    """Over every step that was answered."""
+    seconds = [turn.seconds for each in replayed for turn in each.turns if turn.seconds is not None]
+    if not seconds:
+        return Latency(p50_seconds=None, p99_seconds=None)
+    p50, p99 = np.percentile(seconds, _PERCENTILES)
+    return Latency(p50_seconds=float(p50), p99_seconds=float(p99))
+
+
+def _judged(sample: Sample, replayed: Replayed) -> list[Judged]:
+    pairs = zip(sample.turns, replayed.turns, strict=True)
+    return [Judged(turn, told.exact, told.rule) for turn, told in pairs]

@@ -1,0 +1,211 @@
+"""Every night: what is served, held against fresh episodes of a live shell.
+
+It is asked as an agent asks: at its service's own door, where AGENTWORLD_SERVICE_URL names one.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.client.credential import ClientSettings
+from agentworld.client.simulator import SimulatorClient
+from agentworld.data.cut import cut
+from agentworld.data.explore import explore
+from agentworld.data.filters import Sieve
+from agentworld.domains.terminal.prompts import DOMAIN
+from agentworld.errors import InputError
+from agentworld.evaluate.bootstrap import estimate_change
+from agentworld.evaluate.served import Replayed, free_running_score, latency, replay
+from agentworld.recipes import Recipe, load_recipe, recipe_path
+from agentworld.recipes.environment import from_environment
+from agentworld.records.base import Digest, Record, digest_file, digest_json
+from agentworld.records.progress import Tick, share_of
+from agentworld.records.report import ServedReport
+from agentworld.records.run import RunOpening
+from agentworld.records.sample import Sample
+from agentworld.steps.base import run_step
+from agentworld.steps.folders import REPORT
+from agentworld.steps.ledger import ledger_digest
+from agentworld.steps.serving import pinned_engine, served
+from agentworld.steps.simulators import attach, find
+from agentworld.storage.address import shown
+from agentworld.storage.disk import Disk
+from agentworld.storage.simulators import PinnedSimulator
+from agentworld.storage.trajectories import read_trajectories, write_trajectories
+
+LIVE = "live.jsonl"
+_OPENED = "opened.json"
+_REPLAYED = "replayed"
+
+# An episode's seed is ten million times a recipe's, and the largest number in JSON is 2**53.
+_NUM_SEEDS = 2**29
+
+
+class _Opened(Record):
+    """The run that a killed step continues; it is there while the run is open."""
+
+    run: str
+
+
+class _Night(NamedTuple):
+    """What is measured, and where."""
+
+    job: str
+    pinned: PinnedSimulator
+    chosen: Recipe
+    store: Path
+    out: Path
+
+    @property
+    def acted(self) -> Digest:
+        """Of the live episodes: nothing else acts, so that they stand where weights do."""
+        return digest_file(self.out / LIVE)
+
+
+def measure(recipe: str, store: str, simulator: str, job: str) -> str:
+    """The folder of the report, which is attached to the simulator.
+
+    An empty `simulator` is the recipe's, and a name is resolved here. Each `job` has live episodes
+    of its own; the same one again keeps what it had replayed. Raises SandboxUnavailable where no
+    live shell can be had, and SimulatorError where nothing was answered.
+    """
+    chosen, home = load_recipe(recipe_path(recipe)), Path(store)
+    settings = from_environment(ClientSettings)
+    pinned = find(simulator or chosen.nightly.simulator, home)
+    if DOMAIN not in pinned.manifest.domains:
+        raise InputError(
+            f"{pinned.digest} is no world of a {DOMAIN}, and live episodes are had of that alone;"
+            " name another simulator"
+        )
+
+    def work(out: Path, tick: Tick) -> Digest:
+        if not (out / REPORT).is_file():
+            night = _Night(job, pinned, chosen, home, out)
+            samples = _live(night)
+            replayed = _replayed(night, samples, settings, tick)
+            _report(night, samples, replayed).write(out / REPORT)
+        report = ServedReport.read(out / REPORT)
+        attach(pinned, report, home)
+        return report.digest
+
+    inputs = {
+        "simulator": pinned.digest,
+        "job": digest_json(job),
+        "service": digest_json(shown(settings.service_url) or "the step's own"),
+        "ledger": ledger_digest(),
+    }
+    parts = [chosen.nightly, chosen.collect, chosen.prepare]
+    return str(run_step(home, "measure", parts, inputs, work))
+
+
+def _live(night: _Night) -> list[Sample]:
+    """Held-out episodes as a data set would hold them."""
+    path, recipe = night.out / LIVE, night.chosen
+    if not path.is_file():
+        seed = int(digest_json(night.job).removeprefix("sha256:"), 16) % _NUM_SEEDS
+        explorers = recipe.collect.model_copy(update={"seed": seed})
+        episodes = range(recipe.nightly.num_episodes)
+        write_trajectories(path, explore(explorers, episodes, held_out=True))
+    kept = list(Sieve(recipe.prepare.min_turns).pass_on(read_trajectories(path)))
+    if not kept:
+        raise InputError(
+            f"no live episode has the {recipe.prepare.min_turns} turns of prepare.min_turns; raise"
+            " nightly.num_episodes"
+        )
+    return [cut(recipe.prepare, each.trajectory, each.digest, "held_out") for each in kept]
+
+
+def _replayed(
+    night: _Night, samples: Sequence[Sample], settings: ClientSettings, tick: Tick
+) -> list[Replayed]:
+    """Every episode; those that a killed step had replayed are read."""
+    folder = night.out / _REPLAYED
+    known = {int(path.stem): Replayed.read(path) for path in folder.glob("[0-9]*.json")}
+    missing = {number: each for number, each in enumerate(samples) if number not in known}
+    if missing or (night.out / _OPENED).is_file():
+        told = share_of(tick, len(known) / len(samples), 1)
+        with _served(night, settings) as client:
+            known |= asyncio.run(_replay(night, client, missing, told))
+    return [known[number] for number in range(len(samples))]
+
+
+@contextmanager
+def _served(night: _Night, settings: ClientSettings) -> Iterator[SimulatorClient]:
+    pinned = night.pinned
+    if settings.service_url:
+        credential = settings.credential.get_secret_value().strip()
+        yield SimulatorClient(
+            settings.service_url, simulator=pinned.digest, credential=credential or None
+        )
+    else:
+        engine = pinned_engine(pinned.manifest)
+        with served(pinned.folder, engine, night.store, night.out / "logs") as client:
+            yield client
+
+
+async def _replay(
+    night: _Night, client: SimulatorClient, samples: Mapping[int, Sample], tick: Tick
+) -> dict[int, Replayed]:
+    """One run of these episodes; an episode without any verdict is not kept for a later try."""
+    kept = Disk(night.out / _REPLAYED)
+    turnstile = asyncio.Semaphore(night.chosen.nightly.concurrency)
+    done = 0
+
+    async def one(run: str, number: int, sample: Sample) -> Replayed:
+        nonlocal done
+        async with turnstile:
+            told = await replay(client, run, sample)
+        if told.is_judged:
+            await asyncio.to_thread(kept.write, f"{number:05d}.json", told.canonical)
+        done += 1
+        tick(done, len(samples))
+        return told
+
+    try:
+        run = await _open_run(night, client)
+        told = await asyncio.gather(*(one(run, *each) for each in samples.items()))
+        await client.close_run(night.acted)
+        (night.out / _OPENED).unlink()
+    finally:
+        await client.close()
+    return dict(zip(samples, told, strict=True))
+
+
+async def _open_run(night: _Night, client: SimulatorClient) -> str:
+    """A new run, or the one that a killed step left open."""
+    path = night.out / _OPENED
+    if path.is_file():
+        known = await client.resume_run(_Opened.read(path).run)
+        if known.closing is None:
+            return known.id
+    opening = RunOpening(
+        agent="nightly",
+        starting_weights=night.acted,
+        purpose="evaluation",
+        simulator=night.pinned.digest,
+    )
+    run = await client.open_run(opening)
+    _Opened(run=run.id).write(path)
+    return run.id
+
+
+def _report(night: _Night, samples: Sequence[Sample], replayed: Sequence[Replayed]) -> ServedReport:
+    score = free_running_score(samples, replayed, night.chosen.nightly)
+    registered = night.pinned.world_report
+    before = registered.figures(registered.subjects).get("free_running") if registered else None
+    change = estimate_change(score.exact_match, before) if before else None
+    return ServedReport(
+        simulator=night.pinned.digest,
+        job=night.job,
+        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        trajectories=night.acted,
+        num_episodes=len(samples),
+        free_running=score,
+        latency=latency(replayed),
+        before=registered.digest if registered and before else None,
+        change=change,
+        drifted=change is not None and change.high < 0,
+    )

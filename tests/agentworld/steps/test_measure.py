@@ -1,0 +1,266 @@
+"""What is served, held against live shells: through a service that listens, with no model in it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+import endpoint
+import make
+import make_service
+from agentworld.domains import sandbox
+from agentworld.errors import EngineError, InputError, SandboxUnavailable, SimulatorError
+from agentworld.evaluate.served import Replayed
+from agentworld.lineage.base import WorldModel
+from agentworld.recipes import Recipe
+from agentworld.records.report import ServedReport
+from agentworld.records.trajectory import Trajectory
+from agentworld.steps.measure import measure
+from agentworld.steps.prompt_world import endpoint_at, prompt_world
+from agentworld.steps.simulators import set_alias, sheet
+from agentworld.storage.simulators import PinnedSimulator
+from agentworld.storage.trajectories import read_trajectories
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+NUM_EPISODES = 6
+
+
+@pytest.fixture
+def pinned(tmp_path, monkeypatch) -> PinnedSimulator:
+    """In a store of its own that no registry of the shell's is asked about."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return make.pinned(tmp_path)
+
+
+@pytest.fixture
+def recipe(tmp_path) -> str:
+    night = {"num_episodes": NUM_EPISODES, "num_resamples": 100, "concurrency": 2}
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump({"name": "mine", "nightly": night}))
+    return str(path)
+
+
+def bare(_messages):
+    """Knows nothing but a prompt line."""
+    return "[0] ~"
+
+
+class Night:
+    """A service that listens, and the step that measures what it serves."""
+
+    def __init__(self, store: Path, recipe: str, simulator: str) -> None:
+        self.store = store
+        self.words = [recipe, str(store), simulator]
+        self.answer = bare
+
+        def answered(messages):
+            return self.answer(messages)
+
+        self.service = make_service.service(store, answered)
+
+    def measured(self, answer=bare, job: str = "monday") -> ServedReport:
+        """The report of a simulator that answers so."""
+        self.answer = answer
+        return ServedReport.read(Path(measure(*self.words, job)) / "report.json")
+
+    @property
+    def live(self) -> list[Trajectory]:
+        """The newest live episodes."""
+        files = sorted(self.store.glob("steps/measure/*/live.jsonl"), key=os.path.getmtime)
+        return list(read_trajectories(files[-1]))
+
+    @property
+    def replayed(self) -> dict[str, bytes]:
+        """What is kept of the episodes."""
+        files = self.store.glob("steps/measure/*/replayed/0*.json")
+        return {file.name: file.read_bytes() for file in files}
+
+
+@pytest.fixture
+def night(pinned, recipe, tmp_path, monkeypatch) -> Iterator[Night]:
+    night = Night(tmp_path, recipe, pinned.digest)
+    with make_service.listening(night.service.app) as url:
+        monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
+        yield night
+
+
+def test_what_is_served_is_scored_attached_and_its_run_is_closed(night, pinned, tmp_path):
+    report = night.measured()
+    turns = [turn for episode in night.live for turn in episode.turns]
+    right = sum(turn.observation == "[0] ~" for turn in turns)
+    found = report.free_running
+    assert (report.simulator, report.job) == (pinned.digest, "monday")
+    assert (found.exact_match.num, found.exact_match.holes) == (len(turns), 0)
+    assert found.exact_match.mean == pytest.approx(right / len(turns))
+    assert found.rule.mean >= found.exact_match.mean > 0
+    assert sum(each.num for each in found.by_class.values()) == len(turns)
+    assert 0 < report.latency.p50_seconds <= report.latency.p99_seconds
+    assert (report.before, report.change, report.drifted) == (None, None, False)
+    assert sheet(pinned, tmp_path).reports == (report.digest,)
+    (run,) = night.service.ledger.runs()
+    assert (run.opening.purpose, run.num_steps) == ("evaluation", len(turns))
+    assert run.num_episodes == report.num_episodes == NUM_EPISODES
+    assert run.closing is not None
+
+
+def test_without_a_name_it_is_the_recipes_simulator(night, pinned, tmp_path):
+    set_alias("terminal", pinned.digest, tmp_path, "me")
+    recipe, store, _ = night.words
+    night.words = [recipe, store, ""]
+    assert night.measured().simulator == pinned.digest
+
+
+def test_a_simulator_that_shows_what_is_so_is_always_right(night):
+    def knowing(messages):
+        said = [each["content"] for each in messages if each["role"] == "user"]
+        (seen,) = {
+            episode.turns[len(said) - 1].observation
+            for episode in night.live
+            if [turn.action for turn in episode.turns[: len(said)]] == said
+            and episode.initial_state in messages[0]["content"]
+        }
+        return seen
+
+    found = night.measured(knowing).free_running
+    assert (found.exact_match.mean, found.rule.mean) == (1, 1)
+
+
+def test_each_night_has_episodes_of_its_own_and_one_that_is_over_is_used_again(night):
+    first, monday = night.measured(), night.live
+    num_asked = len(night.service.engine.asked)
+    assert night.measured() == first
+    assert len(night.service.engine.asked) == num_asked
+    second = night.measured(job="tuesday")
+    assert second.trajectories != first.trajectories
+    assert not {each.seed for each in monday} & {each.seed for each in night.live}
+    assert all(each.held_out for each in (*monday, *night.live))
+
+
+def test_an_engine_that_fails_leaves_holes_and_the_models_own_failures_are_wrong(night):
+    def failing(messages):
+        action = messages[-1]["content"]
+        if len(messages) > 4:
+            return EngineError("it fell over", kind="refused", retryable=False)
+        if action.startswith("cat"):
+            return EngineError("no end", kind="cut-off", retryable=False)
+        return "[0] ~"
+
+    found = night.measured(failing).free_running
+    lost = [each for each in night.live if not any(_is_cat(turn) for turn in each.turns[:2])]
+    assert found.exact_match.holes == sum(len(each.turns) - 2 for each in lost)
+    assert 0 < found.exact_match.num < sum(len(each.turns) for each in night.live)
+    assert found.by_class["cat"].high == 0
+
+
+def _is_cat(turn) -> bool:
+    return turn.action.startswith("cat")
+
+
+def test_an_engine_that_answers_nothing_is_an_error_until_it_is_back(night):
+    def dead(_messages):
+        return EngineError("it fell over", kind="refused", retryable=False)
+
+    with pytest.raises(SimulatorError, match="answered none of 6 episodes: .*it fell over"):
+        night.measured(dead)
+    assert night.replayed == {}
+    assert night.measured().free_running.exact_match.holes == 0
+    assert len(night.replayed) == NUM_EPISODES
+    assert all(run.closing for run in night.service.ledger.runs())
+
+
+def test_without_a_service_the_step_serves_what_was_pinned(recipe, tmp_path):
+    chosen = Recipe(name="r", simulate={"system_prompt": "You simulate a Linux shell."})
+    with endpoint.running(lambda _asked: "[0] ~") as there:
+        pinned = prompt_world(chosen, tmp_path, endpoint_at(there.url, "m"))
+        folder = measure(recipe, str(tmp_path), str(pinned.folder), "monday")
+    report = ServedReport.read(Path(folder) / "report.json")
+    assert report.simulator == pinned.digest
+    assert report.free_running.exact_match.num == len(there.asked) - 1
+
+
+def test_a_service_that_is_gone_is_an_error_and_no_report(pinned, recipe, tmp_path, monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_SERVICE_URL", "http://127.0.0.1:1")
+    with pytest.raises(SimulatorError, match="gave no answer"):
+        measure(recipe, str(tmp_path), pinned.digest, "monday")
+    assert sheet(pinned, tmp_path).reports == ()
+
+
+def test_without_a_sandbox_nothing_is_measured(pinned, recipe, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sandbox.check_sandbox.cache_clear()
+    with pytest.raises(SandboxUnavailable, match="bubblewrap"):
+        measure(recipe, str(tmp_path), pinned.digest, "monday")
+
+
+def test_a_world_of_something_else_is_refused(recipe, tmp_path):
+    other = make.pinned(tmp_path, domains=["search"])
+    with pytest.raises(InputError, match="is no world of a terminal"):
+        measure(recipe, str(tmp_path), other.digest, "monday")
+
+
+def test_a_simulator_that_got_worse_than_it_was_registered_has_drifted(night, pinned, tmp_path):
+    from agentworld.steps.addresses import open_registry
+
+    score = make.world_score().model_copy(update={"free_running": make.estimate(0.95)})
+    rl = make.checkpoint("rl", artifact=pinned.manifest.artifact)
+    stages = {"cpt": make.world_score(), "rl": score}
+    before = make.world_report(stages=stages, artifacts={"rl": rl.artifact})
+    pinned.attach(before)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"weights")
+    what = WorldModel(stages=(rl,), report=before.digest)
+    open_registry(tmp_path).register_world_model("shell", what, tmp_path / "model")
+    report = night.measured()
+    assert report.before == before.digest
+    assert report.change.mean == pytest.approx(report.free_running.exact_match.mean - 0.95)
+    assert report.change.high < 0
+    assert report.drifted
+
+
+_KILLED = """
+import sys
+from agentworld.steps.measure import measure
+measure(*sys.argv[1:])
+"""
+
+
+def test_a_killed_step_repeats_no_episode_that_was_measured(night):
+    def slow(_messages):
+        time.sleep(0.02)
+        return "[0] ~"
+
+    night.answer = slow
+    process = subprocess.Popen([sys.executable, "-c", _KILLED, *night.words, "monday"])
+    wait_for(lambda: len(night.replayed) >= 2)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = night.replayed
+    assert 2 <= len(kept) < NUM_EPISODES
+    num_asked = len(night.service.engine.asked)
+    report = night.measured()
+    assert report.num_episodes == len(night.replayed) == NUM_EPISODES
+    assert {name: night.replayed[name] for name in kept} == kept
+    new = [text for name, text in night.replayed.items() if name not in kept]
+    left = map(Replayed.model_validate_json, new)
+    assert len(night.service.engine.asked) - num_asked == sum(len(each.turns) for each in left)
+    (run,) = night.service.ledger.runs()
+    assert run.closing is not None
+
+
+def test_a_step_that_was_killed_before_its_report_asks_nothing_again(night):
+    report = night.measured()
+    (folder,) = night.store.glob("steps/measure/*/receipt.json")
+    for name in ("receipt.json", "report.json"):
+        (folder.parent / name).unlink()
+    num_asked = len(night.service.engine.asked)
+    again = night.measured()
+    assert again.free_running == report.free_running
+    assert len(night.service.engine.asked) == num_asked
