@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from agentworld_pipelines.compile import PIPELINES, compile_pipeline
+from agentworld_pipelines.components import IMAGE
 from agentworld_pipelines.placement import Place, Placement, load_placement
 
 Tree = dict[str, Any]
@@ -47,9 +48,10 @@ class Compiled(NamedTuple):
         return dict(executors.get(f"exec-{step}", {}))
 
     def place(self, step: str) -> Place:
-        """Where the step runs, as the compiled pipeline has it."""
+        """Where the step's own pod runs, as the compiled pipeline has it."""
         container, pod = self.containers[step], self.pod(step)
         told = {
+            "image": None if container["image"] == IMAGE else container["image"],
             "node_selector": pod.get("nodeSelector", {}).get("labels", {}),
             "tolerations": [_toleration(each) for each in pod.get("tolerations", [])],
             **_given(container.get("resources", {})),
@@ -64,6 +66,11 @@ class Compiled(NamedTuple):
             "retries": _retries(self.tasks[step].get("retryPolicy")),
         }
         return Place.model_validate(told)
+
+    def nodes(self, step: str) -> Place | None:
+        """The place of the several nodes that the step follows."""
+        told = self.tasks[step]["inputs"]["parameters"].get("nodes")
+        return told and Place.model_validate_json(told["runtimeValue"]["constant"])
 
 
 def _toleration(told: Tree) -> Tree:

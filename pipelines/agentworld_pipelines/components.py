@@ -1,7 +1,8 @@
 """One component for each step: the project's image, and one call.
 
 A component hands on the folder of its step by name. The receipt in that folder, and not
-Kubeflow's cache, says whether the step has to run.
+Kubeflow's cache, says whether the step has to run. A stage of training may need several nodes,
+and then it is trained there: see `stages`.
 """
 
 # mypy: disable-error-code="untyped-decorator, valid-type"
@@ -31,27 +32,27 @@ def prepare(recipe: str, store: str, collected: str) -> str:
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
-def cpt(recipe: str, store: str, data: str) -> str:
+def cpt(recipe: str, store: str, data: str, nodes: str = "") -> str:
     """Continual pre-training."""
-    from agentworld.steps.cpt import cpt
+    from agentworld_pipelines.stages import train
 
-    return cpt(recipe, store, data)
+    return train("cpt", recipe, store, data, nodes=nodes)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
-def sft(recipe: str, store: str, data: str, parent: str) -> str:
+def sft(recipe: str, store: str, data: str, parent: str, nodes: str = "") -> str:
     """Supervised fine-tuning."""
-    from agentworld.steps.sft import sft
+    from agentworld_pipelines.stages import train
 
-    return sft(recipe, store, data, parent)
+    return train("sft", recipe, store, data, parent, nodes=nodes)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
-def rl(recipe: str, store: str, data: str, parent: str) -> str:
+def rl(recipe: str, store: str, data: str, parent: str, nodes: str = "") -> str:
     """RL of the world model."""
-    from agentworld.steps.rl import rl
+    from agentworld_pipelines.stages import train
 
-    return rl(recipe, store, data, parent)
+    return train("rl", recipe, store, data, parent, nodes=nodes)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)

@@ -9,11 +9,10 @@ import logging
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from agentworld.client.simulator import SimulatorClient
-from agentworld.errors import ClusterError, InputError, PipelineError
+from agentworld.errors import ClusterError, PipelineError
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import digest_json
 from agentworld.simulate.cluster_objects import of_digest
@@ -23,11 +22,10 @@ from agentworld.steps.probing import probe
 from agentworld_pipelines import objects
 from agentworld_pipelines.api_server import EXISTS, ApiServer, configuration
 from agentworld_pipelines.deployment import Target
-from agentworld_pipelines.settings import ClusterSettings
+from agentworld_pipelines.settings import ClusterSettings, namespace_of
 
 _log = logging.getLogger(__name__)
 
-_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _EVERY_SECONDS = 1.0
 _MERGE = "application/merge-patch+json"
 _TOO_MANY = 429
@@ -45,7 +43,7 @@ def deploy(recipe: str, store: str, simulator: str, target: str) -> str:
     if not target:
         return step.deploy(recipe, store, simulator)
     told, settings = Target.parse(target), from_environment(ClusterSettings)
-    namespace = told.deployment.namespace or settings.namespace or _own_namespace()
+    namespace = told.deployment.namespace or namespace_of(settings)
     where = {"target": digest_json([told.model_dump(mode="json"), namespace])}
     serve = partial(_serve, told, settings, namespace)
     return step.deploy_by(serve, where, recipe, store, simulator)
@@ -186,13 +184,3 @@ class _Rollout:
 def _refusal(error: ClusterError) -> str:
     """As a webhook worded it, or an API server."""
     return f"the cluster refuses it: {str(error).rpartition('denied the request: ')[2]}"
-
-
-def _own_namespace() -> str:
-    try:
-        return _OWN_NAMESPACE.read_text(encoding="ascii").strip()
-    except OSError as error:
-        raise InputError(
-            "the step runs in no pod with a namespace of its own; set deploy.namespace in the"
-            " placement, or AGENTWORLD_NAMESPACE"
-        ) from error

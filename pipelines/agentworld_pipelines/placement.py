@@ -5,17 +5,19 @@ What Kubernetes would refuse is refused here, as far as it can be known before a
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from agentworld.recipes.load import load_yaml
 from agentworld.records.base import Label, Record
 from agentworld.steps import STEPS
+from agentworld.steps.stage import STAGES
 from agentworld_pipelines.deployment import Deployment
 from agentworld_pipelines.terms import (
     Accelerator,
     Bytes,
+    Image,
     LabelKey,
     LabelValue,
     MountPath,
@@ -28,8 +30,20 @@ from agentworld_pipelines.terms import (
 )
 
 SHARED_MEMORY = "/dev/shm"
+QUEUE = "kueue.x-k8s.io/queue-name"
+PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
+"""The labels by which Kueue admits a pod or a job."""
 
-_WEEK_SECONDS = 7 * 24 * 3600
+WEEK_SECONDS = 7 * 24 * 3600
+
+_RESERVED = (
+    "PET_NNODES",
+    "PET_NPROC_PER_NODE",
+    "PET_NODE_RANK",
+    "PET_MASTER_ADDR",
+    "PET_MASTER_PORT",
+)
+"""Kubeflow's Trainer tells these itself, and takes no TrainJob that does."""
 
 
 _STEPS = (*STEPS, "measure")
@@ -49,14 +63,43 @@ class Retries(Record):
     """Before the first retry."""
     factor: float = Field(2.0, ge=1)
     """Each wait is so many times the last one."""
-    most_seconds: int = Field(_WEEK_SECONDS, gt=0)
+    most_seconds: int = Field(WEEK_SECONDS, gt=0)
     """From the first attempt's start on; what then still runs is ended. Kubeflow's own hour would
     leave a long training without any retry."""
+
+
+_FOLLOWS = Resources(cpu="100m", memory="512Mi")
+"""What a pod needs that only follows others."""
+
+
+_TORCH = "torch-distributed"
+
+
+class Nodes(Record):
+    """Several nodes that train one stage together, each with all that its place says."""
+
+    count: int = Field(gt=1)
+    processes_per_node: int | None = Field(None, gt=0)
+    """Null starts one for each device, or one where there is none."""
+    runtime: ObjectName = _TORCH
+    """A ClusterTrainingRuntime of Kubeflow's Trainer."""
+    launcher: Literal["torch", "mpi"] = "torch"
+    """What starts the processes: `torchrun` on each node, or `mpirun` on one."""
+
+    @model_validator(mode="after")
+    def _can_be_launched(self) -> Self:
+        if self.launcher == "mpi" and self.runtime == _TORCH:
+            raise ValueError(f"{_TORCH} knows no mpirun; name a runtime that does")
+        return self
 
 
 class Place(Record):
     """Where a step runs, and with what."""
 
+    image: Image | None = None
+    """Null takes the placement's."""
+    nodes: Nodes | None = None
+    """Null runs the step in its own pod; cpt, sft and rl alone can have several nodes."""
     node_selector: dict[LabelKey, LabelValue] = {}
     """Labels that a node has."""
     tolerations: tuple[Toleration, ...] = ()
@@ -84,12 +127,31 @@ class Place(Record):
         )
 
     @property
+    def processes_per_node(self) -> int:
+        """How many processes each of several nodes starts."""
+        told = self.nodes.processes_per_node if self.nodes else None
+        return told or (self.accelerator.count if self.accelerator else 1)
+
+    @property
+    def own_pod(self) -> "Place":
+        """Where the step's own pod runs, which only follows where there are several nodes."""
+        if self.nodes is None:
+            return self
+        kept = ("image", "volumes", "secrets", "environment", "image_pull_secrets", "retries")
+        return Place(requests=_FOLLOWS, **{name: getattr(self, name) for name in kept})
+
+    @property
     def given_twice(self) -> list[str]:
         """Mounts and variables of which a pod can have only one."""
         mounts = [*self.volumes.values(), *([SHARED_MEMORY] if self.shared_memory else [])]
-        secret = [variable for keys in self.secrets.values() for variable in keys.values()]
-        counted = Counter([*mounts, *self.environment, *secret])
+        counted = Counter([*mounts, *self.variables])
         return [name for name, times in counted.items() if times > 1]
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of all that the place puts into the environment."""
+        secret = [variable for keys in self.secrets.values() for variable in keys.values()]
+        return [*self.environment, *secret]
 
 
 class Placement(Record):
@@ -99,7 +161,7 @@ class Placement(Record):
     `node_selector` is all that a node must have, and `accelerator: null` takes the devices away.
     """
 
-    image: Annotated[str, StringConstraints(pattern=r"^\S+$")] | None = None
+    image: Image | None = None
     """Of this project, as the cluster pulls it."""
     default: Place = Place()
     steps: dict[Annotated[str, AfterValidator(_known)], Place] = {}
@@ -108,9 +170,17 @@ class Placement(Record):
 
     @model_validator(mode="after")
     def _can_be_kept(self) -> Self:
-        for name, place in {"default": self.default, **self.steps}.items():
-            if twice := place.over(self.default).given_twice:
+        for name, told in {"default": self.default, **self.steps}.items():
+            place = told.over(self.default)
+            if twice := place.given_twice:
                 raise ValueError(f"{name} gives {twice[0]} twice; leave one")
+            if place.nodes and name not in STAGES:
+                which = ", ".join(STAGES)
+                raise ValueError(
+                    f"{name} has several nodes, which only {which} can; take them away"
+                )
+            if place.nodes and (reserved := set(_RESERVED).intersection(place.variables)):
+                raise ValueError(f"{name} gives {min(reserved)}, which Trainer tells; leave it out")
         if self.deploy:
             self.deploy.check_mounted(self.of("deploy").volumes)
         return self
@@ -125,8 +195,9 @@ class Placement(Record):
         return self.deploy.told(self.of("deploy").volumes) if self.deploy else ""
 
     def of(self, step: str) -> Place:
-        """Where this step runs."""
-        return self.steps.get(step, Place()).over(self.default)
+        """Where this step runs, and in which image if one is named."""
+        place = self.steps.get(step, Place()).over(self.default)
+        return place.model_copy(update={"image": place.image or self.image})
 
 
 def load_placement(path: Path) -> Placement:

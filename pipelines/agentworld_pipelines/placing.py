@@ -6,10 +6,13 @@ from kfp import dsl, kubernetes
 from kfp.dsl.base_component import BaseComponent
 
 from agentworld_pipelines.components import IMAGE
-from agentworld_pipelines.placement import SHARED_MEMORY, Place, Placement
-
-_QUEUE = "kueue.x-k8s.io/queue-name"
-_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
+from agentworld_pipelines.placement import (
+    PRIORITY_CLASS,
+    QUEUE,
+    SHARED_MEMORY,
+    Place,
+    Placement,
+)
 
 Step = Callable[..., dsl.PipelineTask]
 """Takes a component and its arguments."""
@@ -18,14 +21,19 @@ Step = Callable[..., dsl.PipelineTask]
 def placed(placement: Placement | None) -> Step:
     """Adds a step to the pipeline that is being written, where the placement wants it.
 
-    It runs every time, and finds out by its receipt what is to do.
+    It runs every time, and finds out by its receipt what is to do. A stage of several nodes takes
+    its place along, for what it follows has to run there.
     """
     where = placement or Placement()
 
     def step(component: BaseComponent, **arguments: object) -> dsl.PipelineTask:
+        told = where.of(component.python_func.__name__)
+        place = told.model_copy(update={"image": told.image or IMAGE})
+        if place.nodes:
+            arguments["nodes"] = place.model_dump_json(exclude_defaults=True)
         task = component(**arguments).set_caching_options(False)
-        task.set_container_image(where.image or IMAGE)
-        _place(task, where.of(component.python_func.__name__))
+        task.set_container_image(place.image)
+        _place(task, place.own_pod)
         return task
 
     return step
@@ -37,9 +45,9 @@ def _place(task: dsl.PipelineTask, place: Place) -> None:
     _mount(task, place)
     _fill_environment(task, place)
     if place.queue:
-        kubernetes.add_pod_label(task, _QUEUE, place.queue)
+        kubernetes.add_pod_label(task, QUEUE, place.queue)
     if place.priority_class:
-        kubernetes.add_pod_label(task, _PRIORITY_CLASS, place.priority_class)
+        kubernetes.add_pod_label(task, PRIORITY_CLASS, place.priority_class)
     if place.image_pull_secrets:
         kubernetes.set_image_pull_secrets(task, list(place.image_pull_secrets))
     if retries := place.retries:

@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from agentworld.errors import InputError
+
+_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class ServerSettings(BaseSettings):
@@ -21,15 +25,33 @@ class ServerSettings(BaseSettings):
 
 
 class ClusterSettings(BaseSettings):
-    """Of the cluster that a step deploys to, as AGENTWORLD_KUBECONFIG and so on."""
+    """As AGENTWORLD_KUBECONFIG and so on; a pod of the cluster needs none."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 
-    kubeconfig: Path | None = None
-    """Else the cluster that the step runs in."""
     namespace: str = ""
-    """Else the pod's own."""
+    """Empty takes the pod's own."""
+    kubeconfig: Path | None = None
+    """Else the cluster that it runs in."""
+    look_seconds: float = Field(5.0, gt=0)
+    """How often a TrainJob that is followed is looked at."""
+    tell_seconds: float = Field(30.0, gt=0)
+    """How often its progress is told at most."""
+    patience_seconds: float = Field(300.0, ge=0)
+    """How long an API server that is gone is waited for."""
+    settle_seconds: float = Field(60.0, ge=0)
+    """How long a file that was written on another node may not be seen."""
     service_url: str = ""
-    """Of the simulator service, which is then asked for one step."""
+    """Of the simulator service, which is then asked for one step of what was deployed."""
     credential: SecretStr = SecretStr("")
     """What the service is shown, of the role `agent`."""
+
+
+def namespace_of(settings: ClusterSettings) -> str:
+    """The namespace to work in; raises InputError where nothing names one."""
+    if settings.namespace:
+        return settings.namespace
+    try:
+        return _OWN_NAMESPACE.read_text().strip()
+    except OSError as error:
+        raise InputError("this is no pod of a cluster; set AGENTWORLD_NAMESPACE") from error

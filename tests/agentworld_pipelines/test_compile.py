@@ -14,7 +14,7 @@ from agentworld.steps import STEPS
 from agentworld_pipelines import components
 from agentworld_pipelines.compile import PIPELINES, arguments_for, compile_pipeline
 from agentworld_pipelines.components import IMAGE
-from agentworld_pipelines.placement import Placement
+from agentworld_pipelines.placement import Place, Placement
 from make_pipelines import GOLDEN, GOLDENS, PLACEMENT, PLACEMENTS
 
 pytestmark = pytest.mark.slow
@@ -68,7 +68,14 @@ def test_an_image_that_is_asked_for_is_taken_before_the_placements(placement, im
 
 def test_another_image_leaves_every_step_at_its_place():
     moved = make_pipelines.compiled("agent", PLACEMENT, "mine:2")
-    assert moved.place("agent") == PLACEMENT.of("agent")
+    assert moved.place("agent") == PLACEMENT.of("agent").model_copy(update={"image": "mine:2"})
+
+
+def test_a_steps_own_image_is_taken_before_any_other():
+    placement = OF_A_CLUSTER.model_copy(update={"steps": {"audit": Place(image="own:1")}})
+    containers = make_pipelines.compiled("agent", placement, "mine:2").containers
+    assert containers["audit"]["image"] == "own:1"
+    assert containers["validate"]["image"] == "mine:2"
 
 
 def test_nothing_is_left_beside_the_file(tmp_path):
@@ -119,5 +126,8 @@ def test_a_component_hands_its_arguments_on_in_their_order():
     assert [function.name for function in functions] == [*STEPS, "measure"]
     for function in functions:
         calls = [node for node in ast.walk(function.body[-1]) if isinstance(node, ast.Call)]
-        [call] = [each for each in calls if each.func.id == function.name]
-        assert [name.id for name in call.args] == [each.arg for each in function.args.args]
+        [call] = [each for each in calls if each.func.id in (function.name, "train")]
+        named = [ast.Constant(function.name)] if call.func.id == "train" else []
+        handed = [*named, *(ast.Name(each.arg) for each in function.args.args)]
+        told = [*call.args, *(keyword.value for keyword in call.keywords)]
+        assert [ast.unparse(each) for each in told] == [ast.unparse(each) for each in handed]

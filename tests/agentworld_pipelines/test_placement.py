@@ -44,7 +44,31 @@ def test_a_number_is_as_good_as_its_text(tmp_path):
     assert place.environment == {"THREADS": "4"}
 
 
+def test_several_nodes_start_a_process_for_each_device_unless_told(tmp_path):
+    text = DEFAULT + "steps: {rl: {nodes: {count: 4}}, cpt: {nodes: {count: 2}, accelerator: null}}"
+    placement = load(tmp_path, text)
+    assert placement.of("rl").processes_per_node == 2
+    assert placement.of("cpt").processes_per_node == 1
+    assert (
+        load(tmp_path, text.replace("4}", "4, processes_per_node: 3}")).of("rl").processes_per_node
+        == 3
+    )
+
+
+def test_a_step_without_an_image_of_its_own_takes_the_placements(tmp_path):
+    placement = load(tmp_path, "image: a:1\nsteps: {rl: {image: b:2}}")
+    assert (placement.of("cpt").image, placement.of("rl").image) == ("a:1", "b:2")
+
+
 WRONG = {
+    "steps: {rl: {nodes: {count: 1}}}": "at steps.rl.nodes.count",
+    "steps: {rl: {nodes: {count: 2, processes_per_node: 0}}}": "nodes.processes_per_node",
+    "steps: {rl: {nodes: {count: 2, launcher: ssh}}}": "at steps.rl.nodes.launcher",
+    "steps: {rl: {nodes: {count: 2, launcher: mpi}}}": "knows no mpirun; name a runtime that does",
+    "steps: {rl: {image: two words}}": "at steps.rl.image",
+    "steps: {evaluate: {nodes: {count: 2}}}": "evaluate has several nodes, which only cpt, sft, rl",
+    "default: {nodes: {count: 2}}": "default has several nodes, which only cpt, sft, rl can",
+    "default: {environment: {PET_NNODES: 2}}\nsteps: {rl: {nodes: {count: 2}}}": "rl gives PET_",
     "default: {node_selektor: {a: b}}": "at default.node_selektor",
     "imagge: x": "at imagge",
     "image: two words": "at image",

@@ -39,6 +39,7 @@ TOLERATIONS = st.one_of(
 PLACES = st.fixed_dictionaries(
     {},
     optional={
+        "image": st.none() | st.just("mine:2"),
         "node_selector": LABELS,
         "tolerations": st.lists(TOLERATIONS, max_size=3),
         "accelerator": st.none()
@@ -77,7 +78,21 @@ def placed() -> Compiled:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_runs_where_the_placement_says(placed, step):
-    assert placed.place(step) == PLACEMENT.of(step)
+    assert placed.place(step) == PLACEMENT.of(step).own_pod
+
+
+def test_a_stage_of_several_nodes_takes_its_place_along_and_the_others_take_none(placed):
+    told = {step: placed.nodes(step) for step in STEPS}
+    assert {step for step, nodes in told.items() if nodes} == {"cpt"}
+    assert told["cpt"] == PLACEMENT.of("cpt")
+    assert told["cpt"].image == PLACEMENT.image
+
+
+def test_what_only_follows_several_nodes_takes_none_of_their_room(placed):
+    place, nodes = placed.place("cpt"), PLACEMENT.of("cpt")
+    assert (place.accelerator, place.queue, place.node_selector) == (None, None, {})
+    assert place.requests.memory == "512Mi"
+    assert (place.volumes, place.secrets) == (nodes.volumes, nodes.secrets)
 
 
 @given(PLACEMENTS)
@@ -90,16 +105,18 @@ def test_any_placement_compiles_and_every_step_runs_where_it_says(told: dict[str
     compiled = make_pipelines.compiled("agent", placement)
     for step in compiled.containers:
         assert compiled.place(step) == placement.of(step)
+        handed_on = placement.of(step).model_dump_json(exclude_defaults=True)
+        assert Place.model_validate_json(handed_on) == placement.of(step)
 
 
 def test_the_placement_of_the_guide_says_everything_and_lands():
     guide = (ROOT / "docs/guides/pipelines.md").read_text()
     blocks = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
-    deploy, _, where = map(yaml.safe_load, blocks)
+    deploy, _, where, _ = map(yaml.safe_load, blocks)
     placement = Placement.model_validate(where | deploy)
     compiled = make_pipelines.compiled("world_model", placement)
     for step in STEPS:
-        assert compiled.place(step) == placement.of(step)
+        assert compiled.place(step) == placement.of(step).own_pod
     said = [placement.default, *placement.steps.values()]
     assert {name for place in said for name in place.model_fields_set} == set(Place.model_fields)
     assert placement.deploy

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypedDict
 
 from agentworld.audit.receipts import RECEIPT, read_receipt
 from agentworld.records.base import Digest, Record, digest_json
@@ -31,10 +32,9 @@ def run_step(
     store: Path, step: str, recipe: Sequence[Record], inputs: dict[str, Digest], work: Work
 ) -> Path:
     """The folder of the finished step, made now or before."""
-    recipe_digest = digest_json([part.model_dump(mode="json") for part in recipe])
-    covered = {"step": step, "recipe": recipe_digest, "inputs": inputs, "code": code_digest(step)}
+    covered = _covered(step, recipe, inputs)
     key = digest_json(covered)
-    folder = store / "steps" / step / key.removeprefix("sha256:")[:_FOLDER_DIGITS]
+    folder = _folder(store, step, key)
     progress = ProgressFile(store, step)
     with _failure_told(progress, store):
         progress.begin()
@@ -56,9 +56,30 @@ def run_step(
     return folder
 
 
+def folder_of(store: Path, step: str, recipe: Sequence[Record], inputs: dict[str, Digest]) -> Path:
+    """The folder that `run_step` fills, finished or not."""
+    return _folder(store, step, digest_json(_covered(step, recipe, inputs)))
+
+
 def output_of(folder: str) -> Digest:
     """What a finished step made; raises InputError where it is not finished."""
     return read_receipt(Path(folder)).output
+
+
+class _Covered(TypedDict):
+    step: str
+    recipe: Digest
+    inputs: dict[str, Digest]
+    code: Digest
+
+
+def _covered(step: str, recipe: Sequence[Record], inputs: dict[str, Digest]) -> _Covered:
+    parts = digest_json([part.model_dump(mode="json") for part in recipe])
+    return {"step": step, "recipe": parts, "inputs": inputs, "code": code_digest(step)}
+
+
+def _folder(store: Path, step: str, key: Digest) -> Path:
+    return store / "steps" / step / key.removeprefix("sha256:")[:_FOLDER_DIGITS]
 
 
 @contextmanager

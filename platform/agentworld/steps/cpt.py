@@ -5,8 +5,9 @@ from pathlib import Path
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
-from agentworld.steps.base import output_of, run_step
+from agentworld.steps.base import run_step
 from agentworld.steps.heavy import lasting
+from agentworld.steps.stage import inputs_of, parts_of
 
 
 def cpt(recipe: str, store: str, data: str) -> str:
@@ -18,5 +19,5 @@ def cpt(recipe: str, store: str, data: str) -> str:
             from agentworld.train import next_token
         return next_token.run(chosen.cpt, chosen.model, Path(data), None, out, tick).artifact
 
-    inputs = {"data": output_of(data)}
-    return str(run_step(Path(store), "cpt", [chosen.model, chosen.cpt], inputs, work))
+    parts = parts_of("cpt", chosen)
+    return str(run_step(Path(store), "cpt", parts, inputs_of(data), work))

@@ -5,19 +5,20 @@ from pathlib import Path
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
-from agentworld.steps.base import output_of, run_step
+from agentworld.steps.base import run_step
 from agentworld.steps.folders import model_of
 from agentworld.steps.heavy import lasting
+from agentworld.steps.stage import inputs_of, parts_of
 
 
 def rl(recipe: str, store: str, data: str, parent: str) -> str:
     """The folder of the checkpoint."""
-    part = load_recipe(recipe_path(recipe)).rl
+    chosen = load_recipe(recipe_path(recipe))
 
     def work(out: Path, tick: Tick) -> Digest:
         with lasting():
             from agentworld.train import world_rl
-        return world_rl.run(part, Path(data), model_of(Path(parent)), out, tick).artifact
+        return world_rl.run(chosen.rl, Path(data), model_of(Path(parent)), out, tick).artifact
 
-    inputs = {"data": output_of(data), "parent": output_of(parent)}
-    return str(run_step(Path(store), "rl", [part], inputs, work))
+    parts = parts_of("rl", chosen)
+    return str(run_step(Path(store), "rl", parts, inputs_of(data, parent), work))

@@ -5,9 +5,10 @@ from pathlib import Path
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
-from agentworld.steps.base import output_of, run_step
+from agentworld.steps.base import run_step
 from agentworld.steps.folders import model_of
 from agentworld.steps.heavy import lasting
+from agentworld.steps.stage import inputs_of, parts_of
 
 
 def sft(recipe: str, store: str, data: str, parent: str) -> str:
@@ -20,5 +21,5 @@ def sft(recipe: str, store: str, data: str, parent: str) -> str:
         first = model_of(Path(parent))
         return next_token.run(chosen.sft, chosen.model, Path(data), first, out, tick).artifact
 
-    inputs = {"data": output_of(data), "parent": output_of(parent)}
-    return str(run_step(Path(store), "sft", [chosen.model, chosen.sft], inputs, work))
+    parts = parts_of("sft", chosen)
+    return str(run_step(Path(store), "sft", parts, inputs_of(data, parent), work))

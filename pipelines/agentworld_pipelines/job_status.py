@@ -1,0 +1,87 @@
+"""What a TrainJob and its pods say of themselves, read and nothing else."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from agentworld_pipelines.api_server import Object
+
+State = Literal["running", "waiting", "complete", "failed"]
+_STATES: tuple[tuple[str, State], ...] = (
+    ("Complete", "complete"),
+    ("Failed", "failed"),
+    ("Suspended", "waiting"),
+)
+_ORDINARY = ("ContainerCreating", "PodInitializing")
+
+
+class JobStatus(NamedTuple):
+    """Where a TrainJob is, and why if it says so."""
+
+    state: State
+    why: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        """It stays as it is for good."""
+        return self.state in ("complete", "failed")
+
+
+def job_status(job: Object) -> JobStatus:
+    """By its conditions; a TrainJob that nobody has looked at yet has none, and is running."""
+    conditions = {each["type"]: each for each in job.get("status", {}).get("conditions", ())}
+    for kind, state in _STATES:
+        told = conditions.get(kind, {})
+        if told.get("status") == "True":
+            words = [told.get("reason", ""), told.get("message", "")]
+            return JobStatus(state, ": ".join(word for word in words if word))
+    return JobStatus("running")
+
+
+def progress_of(job: Object) -> str:
+    """What a Trainer observed of the training; empty where it does not look."""
+    told = job.get("status", {}).get("trainerStatus", {})
+    done, left = told.get("progressPercentage"), told.get("estimatedRemainingSeconds")
+    words = [f"{done} %"] if done is not None else []
+    if left is not None:
+        words.append(f"{in_words(left)} left")
+    return ", ".join(words)
+
+
+def in_words(seconds: float) -> str:
+    """About how long."""
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return f"{round(seconds)} s"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if hours else f"{minutes} min"
+
+
+def first_trouble(pods: Sequence[Object]) -> str:
+    """What keeps pods from running or ended them, of the first that it met; empty for nothing.
+
+    Where one process of many fails, all others are ended soon after it, each with a reason.
+    """
+    found = sorted(trouble for pod in pods for trouble in _troubles(pod))
+    return found[0][1] if found else ""
+
+
+def _troubles(pod: Object) -> Iterator[tuple[str, str]]:
+    """When, and what."""
+    name, status = pod["metadata"]["name"], pod.get("status", {})
+    if status.get("reason"):  # as Evicted
+        yield "", f"{name}: {status['reason']}{_more(status)}"
+    for container in status.get("containerStatuses", ()):
+        for told in (container.get("state", {}), container.get("lastState", {})):
+            ended, waiting = told.get("terminated", {}), told.get("waiting", {})
+            if ended.get("exitCode"):
+                words = f"{ended.get('reason', 'Error')}, exit code {ended['exitCode']}"
+                yield ended.get("finishedAt") or "~", f"{name}: {words}{_more(ended)}"
+            if waiting.get("reason", _ORDINARY[0]) not in _ORDINARY:
+                yield "~", f"{name}: {waiting['reason']}{_more(waiting)}"
+    for condition in status.get("conditions", ()):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            yield "~", f"{name}: {condition.get('reason', 'not scheduled')}{_more(condition)}"
+
+
+def _more(told: Object) -> str:
+    return f" ({told['message'].strip()})" if told.get("message") else ""

@@ -1,0 +1,123 @@
+"""Tells on the step's own output what becomes of its TrainJob: what it waits for, what its first
+process says, how far it is. What cannot be had is told once, and ends nothing.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentworld.errors import ClusterError
+from agentworld.steps.progress import read_progress
+from agentworld_pipelines.api_server import ApiServer, Object
+from agentworld_pipelines.job_status import first_trouble, in_words, job_status, progress_of
+from agentworld_pipelines.log_tail import LogTail
+from agentworld_pipelines.train_job import NODE
+
+_JOB = "jobset.sigs.k8s.io/jobset-name"
+_REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+_INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+def say(line: str) -> None:
+    """On the step's output, at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+class Teller:
+    """What was told already, of one TrainJob."""
+
+    def __init__(self, server: ApiServer, namespace: str, name: str, rank_0: str) -> None:
+        self.trouble = ""
+        """Of the pods, as they were seen last."""
+        self._server = server
+        self._pods_path = f"/api/v1/namespaces/{namespace}/pods"
+        self._name = name
+        self._rank_0 = rank_0
+        self._tails: dict[str, LogTail] = {}
+        self._said: dict[str, str] = {}
+
+    def tell(self, job: Object) -> None:
+        """What is new since it was called last."""
+        status = job_status(job)
+        self._once("state", f"{self._name} is {status.state}{status.why and f' ({status.why})'}")
+        try:
+            pods = self._pods()
+        except ClusterError as error:
+            self._once("pods", f"the pods of {self._name} cannot be seen: {error}")
+            return
+        if pods:  # a TrainJob that failed may have lost them by now
+            self.trouble = first_trouble(pods)
+        if self.trouble:
+            self._once("trouble", self.trouble)
+        self._tell_log(pods)
+
+    def _once(self, about: str, line: str) -> None:
+        if self._said.get(about) != line:
+            self._said[about] = line
+            say(line)
+
+    def _pods(self) -> list[Object]:
+        query = [("labelSelector", f"{_JOB}={self._name}")]
+        return list(self._server.call("GET", self._pods_path, query=query)["items"])
+
+    def _tell_log(self, pods: Sequence[Object]) -> None:
+        pod = _first(pods, self._rank_0)
+        if pod is None or pod.get("status", {}).get("phase", "Pending") == "Pending":
+            return
+        tail = self._tails.setdefault(pod["metadata"]["uid"], LogTail())
+        name = pod["metadata"]["name"]
+        try:
+            path = f"{self._pods_path}/{name}/log"
+            text = self._server.text(path, [("container", NODE), *tail.query])
+        except ClusterError as error:
+            self._once("log", f"the log of {name} cannot be read: {error}")
+            return
+        for line in tail.unseen(text):
+            say(line)
+
+
+class Meter:
+    """How far a stage is by the file that it writes into the store, told now and then."""
+
+    def __init__(self, store: Path, stage: str, seconds: float) -> None:
+        self._store = store
+        self._stage = stage
+        self._seconds = seconds
+        self._began: tuple[float, int] | None = None
+        self._told = (0.0, "")
+
+    def tell(self, job: Object) -> None:
+        """At most as often as it was told to be, and nothing twice."""
+        now = time.monotonic()
+        line = self._progress(now) or progress_of(job)
+        last, before = self._told
+        if line and line != before and (not before or now - last >= self._seconds):
+            self._told = (now, line)
+            say(f"{self._stage}: {line}")
+
+    def _progress(self, now: float) -> str:
+        told = read_progress(self._store, self._stage)
+        if told is None or not told.total:
+            return ""
+        # From where it was seen first: a stage that resumes has not done all of it just now.
+        if self._began is None or told.done < self._began[1]:
+            self._began = (now, told.done)
+        began, first = self._began
+        words = f"{told.done} of {told.total}"
+        if told.done == first:
+            return words
+        left = (now - began) / (told.done - first) * (told.total - told.done)
+        return f"{words}, {in_words(left)} left"
+
+
+def _first(pods: Sequence[Object], replicated_job: str) -> Object | None:
+    """The newest pod of rank 0; of a TrainJob that began anew there may be more."""
+    found = [pod for pod in pods if _place(pod) == (replicated_job, "0")]
+    return max(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
+
+
+def _place(pod: Object) -> tuple[str, str]:
+    labels = pod["metadata"].get("labels", {})
+    return labels.get(_REPLICATED_JOB, ""), labels.get(_INDEX, "")

@@ -1,0 +1,323 @@
+"""Stages that are trained by TrainJobs of a real API server; a test plays what a Trainer does."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+import make
+import trainer as trainers
+from agentworld.steps.progress import ProgressFile
+from agentworld.steps.stage import stage_folder
+from agentworld_pipelines.placement import Nodes, Place
+from agentworld_pipelines.train_job import train_job
+from control_plane import ControlPlane, is_ready
+from make_places import MPI, PLACE
+from trainer import Kubelet, Trainer
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+NODES = Place(image="mirror.example/agentworld:7", nodes=Nodes(count=2))
+_TRAIN = """
+import sys
+from agentworld_pipelines.stages import train
+*arguments, nodes = sys.argv[1:]
+print("made", train("cpt", *arguments, nodes=nodes))
+"""
+
+
+class Step:
+    """A stage's step as its pod runs it."""
+
+    def __init__(self, store: Path, environment: dict[str, str], place: Place = NODES) -> None:
+        self.store = store
+        self.data = store / "steps/prepare/data"
+        self._log = store / "step.log"
+        arguments = ["demo", store, self.data, place.model_dump_json(exclude_defaults=True)]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _TRAIN, *map(str, arguments)],
+                env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+                stdout=log,
+                stderr=log,
+            )
+
+    @property
+    def folder(self) -> Path:
+        return stage_folder("cpt", "demo", str(self.store), str(self.data))
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
+
+    def says(self, words: str) -> None:
+        """Waits until it does."""
+
+        def has_said() -> bool:
+            assert self._process.poll() is None or words in self.said, self.said
+            return words in self.said
+
+        wait_for(has_said)
+
+    def finish(self) -> None:
+        """As the nodes do it."""
+        make.receipt("cpt", make.digest("made")).write(self.folder / "receipt.json")
+
+    def ends(self) -> int:
+        return self._process.wait(30)
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def kubelet(control_plane: ControlPlane) -> Iterator[Kubelet]:
+    trainers.define(control_plane)
+    with trainers.node(control_plane) as kubelet:
+        yield kubelet
+
+
+@pytest.fixture
+def account(control_plane: ControlPlane) -> tuple[str, Path]:
+    return trainers.new_namespace(control_plane)
+
+
+@pytest.fixture
+def trainer(control_plane: ControlPlane, kubelet: Kubelet, account: tuple[str, Path]) -> Trainer:
+    return Trainer(control_plane, kubelet, account[0])
+
+
+@pytest.fixture
+def start(tmp_path: Path, account: tuple[str, Path]) -> Iterator[Callable[..., Step]]:
+    """Begins the step, with the rights that the guide gives its account."""
+    made = make.finished_step(tmp_path, "prepare", make.digest("data"))
+    made.rename(made.with_name("data"))
+    namespace, kubeconfig = account
+    known = {"namespace": namespace, "kubeconfig": kubeconfig, "look_seconds": 0.1}
+    known |= {"tell_seconds": 0.1, "settle_seconds": 1}
+    with ExitStack() as ending:
+
+        def started(place: Place = NODES, **told: object) -> Step:
+            names = {**known, **told}.items()
+            environment = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in names}
+            step = Step(tmp_path, environment, place)
+            ending.callback(step.kill)
+            return step
+
+        yield started
+
+
+@pytest.mark.parametrize("place", [PLACE, MPI], ids=["torch", "mpi"])
+def test_a_train_job_is_made_and_nothing_of_it_is_unknown_to_the_api_server(trainer, start, place):
+    step = start(place)
+    job = trainer.job()
+    arguments = ["demo", str(step.store), str(step.data)]
+    built = train_job("cpt", arguments, step.folder, place)
+    assert job["spec"] == built["spec"]
+    assert job["metadata"]["labels"] == built["metadata"]["labels"]
+    assert job["metadata"]["annotations"] == built["metadata"]["annotations"]
+    assert "ownerReferences" not in job["metadata"]
+
+
+def test_a_stage_is_followed_from_its_queue_to_its_end(trainer, start):
+    step = start()
+    trainer.condition("Suspended", "Suspended", "TrainJob is suspended")
+    step.says("is waiting (Suspended: TrainJob is suspended)")
+    trainer.condition("Suspended", "Resumed", status="False")
+    trainer.pod(1)
+    pod = trainer.pod(0)
+    trainer.kubelet.say(pod, "the first words")
+    step.says("the first words")
+    progress = ProgressFile(step.store, "cpt")
+    progress.tick(10, 100)
+    step.says("cpt: 10 of 100\n")
+    ProgressFile(step.store, "cpt").tick(60, 100)
+    step.says("cpt: 60 of 100, ")
+    for word in ("second", "third"):
+        trainer.kubelet.say(pod, f"the {word} words")
+    step.finish()
+    trainer.condition("Complete", "AllJobsCompleted")
+    assert step.ends() == 0
+    lines = step.said.splitlines()
+    said = [line for line in lines if line.startswith("the ")]
+    assert said == ["the first words", "the second words", "the third words"]
+    assert lines[-1] == f"made {step.folder}"
+    assert trainer.jobs() != []  # its pods hold the logs
+
+
+def test_the_first_process_of_mpirun_is_heard_on_the_launcher(trainer, start):
+    step = start(MPI)
+    trainer.kubelet.say(trainer.pod(0), "a node")
+    trainer.kubelet.say(trainer.pod(0, replicated_job="launcher"), "the launcher")
+    step.says("the launcher")
+    assert "a node" not in step.said
+
+
+def test_a_log_that_cannot_be_read_ends_nothing(trainer, start):
+    step = start()
+    trainer.pod(0, node="of-nobody")
+    step.says("cannot be read: ")
+    step.finish()
+    trainer.condition("Complete", "AllJobsCompleted")
+    assert step.ends() == 0
+    assert step.said.count("cannot be read") == 1
+
+
+def test_a_training_that_failed_says_why_in_every_words_that_there_are(trainer, start):
+    step = start()
+    pod = trainer.pod(0)
+    trainer.end_container(pod, reason="OOMKilled", exitCode=137)
+    step.says(f"{pod}: OOMKilled, exit code 137")
+    trainer.condition("Failed", "JobsFailed", "jobset failed")
+    assert step.ends() == 1
+    (error,) = [line for line in step.said.splitlines() if "PipelineError" in line]
+    assert "failed (JobsFailed: jobset failed)" in error
+    assert f"{pod}: OOMKilled, exit code 137" in error
+    assert "begin the step again, and it resumes" in error
+
+
+def test_where_the_stage_was_given_something_wrong_no_retry_is_advised(trainer, start):
+    step = start()
+    trainer.job()
+    ProgressFile(step.store, "cpt").fail("NotFound", "there is no parent; train it first")
+    trainer.condition("Failed", "JobsFailed")
+    assert step.ends() == 1
+    assert "cpt says: there is no parent; train it first" in step.said
+    assert "no retry helps before that is put right" in step.said
+    assert "begin the step again" not in step.said
+
+
+@pytest.mark.parametrize("how", [Step.kill, Step.terminate], ids=["killed", "preempted"])
+def test_a_follower_that_is_ended_leaves_its_train_job_to_the_next(trainer, start, how):
+    first = start()
+    first.says("is made")
+    uid = trainer.job()["metadata"]["uid"]
+    how(first)
+    assert first.ends() < 0
+    again = start()
+    again.says("is there already")
+    assert trainer.job()["metadata"]["uid"] == uid
+    again.finish()
+    trainer.condition("Complete", "AllJobsCompleted")
+    assert again.ends() == 0
+
+
+def test_of_two_followers_only_one_makes_a_train_job(trainer, start):
+    first, second = start(), start()
+    wait_for(trainer.jobs)
+    first.finish()
+    trainer.condition("Complete", "AllJobsCompleted")
+    assert (first.ends(), second.ends()) == (0, 0)
+    assert len(trainer.jobs()) == 1
+
+
+def test_one_that_failed_is_replaced_when_the_step_is_begun_again(trainer, start):
+    step = start()
+    failed = trainer.job()["metadata"]["uid"]
+    trainer.condition("Failed", "JobsFailed")
+    assert step.ends() == 1
+    again = start()
+    again.says("is made")
+    assert trainer.job()["metadata"]["uid"] != failed
+    again.finish()
+    trainer.condition("Complete", "AllJobsCompleted")
+    assert again.ends() == 0
+
+
+def test_one_that_another_placement_built_is_replaced_and_its_follower_told(trainer, start):
+    old = start()
+    old.says("is made")
+    new = start(NODES.model_copy(update={"nodes": Nodes(count=3)}))
+    wait_for(lambda: trainer.job()["spec"]["trainer"]["numNodes"] == 3)
+    assert old.ends() == 1
+    new.finish()
+    trainer.condition("Complete", "AllJobsCompleted")
+    assert new.ends() == 0
+
+
+def test_one_that_goes_is_waited_for_until_it_is_gone(trainer, start):
+    first = start()
+    first.says("is made")
+    path = f"{trainer.path}/{trainer.job()['metadata']['name']}"
+    change = {"content_type": "application/merge-patch+json"}
+    held = {"metadata": {"finalizers": ["tests.example/held"]}}
+    trainer.server.call("PATCH", path, body=held, **change)
+    first.kill()
+    trainer.server.call("DELETE", path)
+    again = start()
+    again.says("waiting until it is gone")
+    assert "is made" not in again.said
+    trainer.server.call("PATCH", path, body={"metadata": {"finalizers": []}}, **change)
+    again.says("is made")
+
+
+def test_one_that_is_taken_away_ends_its_follower(trainer, start):
+    step = start()
+    step.says("is made")
+    trainer.server.call("DELETE", f"{trainer.path}/{trainer.job()['metadata']['name']}")
+    assert step.ends() == 1
+    assert "was taken away before it was complete; begin the step again" in step.said
+
+
+def test_one_that_completes_without_a_receipt_is_no_success(trainer, start):
+    step = start()
+    trainer.condition("Complete", "AllJobsCompleted")
+    assert step.ends() == 1
+    assert f"{step.folder} has no receipt.json; see that its nodes mount" in step.said
+
+
+def test_a_finished_stage_asks_no_cluster(start, tmp_path):
+    folder = stage_folder("cpt", "demo", str(tmp_path), str(tmp_path / "steps/prepare/data"))
+    make.receipt("cpt", make.digest("made")).write(folder / "receipt.json")
+    step = start(kubeconfig=tmp_path / "none")
+    assert step.ends() == 0
+    assert step.said == f"made {folder}\n"
+
+
+def test_an_api_server_that_is_gone_is_waited_for(trainer, start, control_plane):
+    step = start()
+    step.says("is made")
+    control_plane.api_server.kill()
+    step.says("does not answer")
+    control_plane.api_server.start()
+    wait_for(lambda: is_ready(control_plane), 60)
+    pod = trainer.pod(0)
+    trainer.kubelet.say(pod, "still here")
+    step.says("still here")
+    step.finish()
+    trainer.condition("Complete", "AllJobsCompleted")
+    assert step.ends() == 0
+    assert step.said.count("waiting for it") == 1
+
+
+def test_an_api_server_that_stays_away_ends_the_follower_and_not_the_training(
+    trainer, start, control_plane
+):
+    step = start(patience_seconds=1)
+    step.says("is made")
+    control_plane.api_server.kill()
+    try:
+        assert step.ends() == 1
+        assert "ClusterError" in step.said
+    finally:
+        control_plane.api_server.start()
+        wait_for(lambda: is_ready(control_plane), 60)
+    assert "deletionTimestamp" not in trainer.job()["metadata"]
+
+
+def test_an_account_without_the_role_is_told_what_it_may_not(trainer, start):
+    path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{trainer.namespace}/rolebindings"
+    trainer.server.call("DELETE", f"{path}/{trainers.ACCOUNT}")
+    step = start()
+    assert step.ends() == 1
+    assert 'cannot get resource "trainjobs"' in step.said
+    assert trainer.jobs() == []

@@ -1,0 +1,95 @@
+import pytest
+
+from agentworld_pipelines.job_status import first_trouble, in_words, job_status, progress_of
+
+
+def job(*conditions: tuple[str, str], **status: object) -> dict:
+    told = [{"type": kind, "status": value, "reason": "Why"} for kind, value in conditions]
+    return {"status": {"conditions": told, **status}}
+
+
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [
+        ({}, "running"),
+        (job(), "running"),
+        (job(("Suspended", "True")), "waiting"),
+        (job(("Suspended", "False")), "running"),
+        (job(("Suspended", "False"), ("Complete", "True")), "complete"),
+        (job(("Suspended", "False"), ("Failed", "True")), "failed"),
+        (job(("Complete", "False"), ("Failed", "Unknown")), "running"),
+    ],
+)
+def test_a_train_job_is_where_its_conditions_say(told, state):
+    assert job_status(told).state == state
+    assert job_status(told).has_ended == (state in ("complete", "failed"))
+
+
+def test_a_reason_and_a_message_are_told_as_far_as_there_are_any():
+    told = job(("Failed", "True"))
+    assert job_status(told).why == "Why"
+    told["status"]["conditions"][0]["message"] = "because"
+    assert job_status(told).why == "Why: because"
+
+
+def test_what_a_trainer_observes_is_told():
+    assert progress_of({}) == ""
+    told = job(trainerStatus={"progressPercentage": 40, "estimatedRemainingSeconds": 3900})
+    assert progress_of(told) == "40 %, 1 h 5 min left"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(8.2, "8 s"), (89, "89 s"), (600, "10 min"), (7_260, "2 h 1 min")]
+)
+def test_a_time_is_told_about(seconds, words):
+    assert in_words(seconds) == words
+
+
+def pod(name: str, state: dict, last: dict | None = None, **status: object) -> dict:
+    container = {"state": state, "lastState": last or {}}
+    return {"metadata": {"name": name}, "status": {"containerStatuses": [container], **status}}
+
+
+def ended(reason: str, code: int, at: str = "") -> dict:
+    return {"terminated": {"reason": reason, "exitCode": code, "finishedAt": at}}
+
+
+def waiting(reason: str) -> dict:
+    return {"waiting": {"reason": reason, "message": "said so"}}
+
+
+UNSCHEDULABLE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/2 nodes are available",
+}
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (pod("a", {"running": {}}), ""),
+        (pod("a", ended("Completed", 0)), ""),
+        (pod("a", waiting("ContainerCreating")), ""),
+        (pod("a", {"waiting": {}}), ""),
+        (pod("a", ended("OOMKilled", 137)), "a: OOMKilled, exit code 137"),
+        (pod("a", {"running": {}}, ended("Error", 2)), "a: Error, exit code 2"),
+        (pod("a", waiting("ImagePullBackOff")), "a: ImagePullBackOff (said so)"),
+        (pod("a", {}, reason="Evicted", message="disk"), "a: Evicted (disk)"),
+        (
+            pod("a", {}, conditions=[UNSCHEDULABLE]),
+            "a: Unschedulable (0/2 nodes are available)",
+        ),
+        ({"metadata": {"name": "a"}}, ""),
+    ],
+)
+def test_what_keeps_a_pod_from_running_or_ended_it_is_told(found, words):
+    assert first_trouble([found]) == words
+
+
+def test_of_many_that_ended_the_first_is_told():
+    later = pod("a", ended("Error", 143, "2026-01-01T00:00:09Z"))
+    first = pod("b", ended("OOMKilled", 137, "2026-01-01T00:00:01Z"))
+    stuck = pod("c", waiting("ImagePullBackOff"))
+    assert first_trouble([later, first, stuck]).startswith("b: OOMKilled")

@@ -1,0 +1,50 @@
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld_pipelines.log_tail import LogTail
+
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+GAPS = st.sampled_from([0, 1, 999_999, 1_000_000, 2_500_000])
+WORDS = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=5)
+
+
+def asked(lines: list[tuple[datetime, str]], tail: LogTail) -> str:
+    """What an API server answers to the tail's question."""
+    since = dict(tail.query).get("sinceTime", "1970-01-01T00:00:00Z")
+    told = [(at, words) for at, words in lines if at >= datetime.fromisoformat(since)]
+    return "".join(f"{at.isoformat().replace('+00:00', 'Z')} {words}\n" for at, words in told)
+
+
+@given(st.lists(st.tuples(GAPS, WORDS)), st.lists(st.integers(0, 9)))
+def test_a_log_that_is_asked_for_piece_by_piece_is_told_once(written, pieces):
+    at, lines = BEGAN, []
+    for gap, words in written:
+        at += timedelta(microseconds=gap)
+        lines.append((at, words))
+    tail, seen, there = LogTail(), [], 0
+    for piece in [*pieces, len(lines)]:
+        there += piece
+        seen += tail.unseen(asked(lines[:there], tail))
+    assert seen == [words for _, words in lines]
+
+
+def test_it_is_asked_for_with_times_and_from_the_last_second_on():
+    tail = LogTail()
+    assert tail.query == [("timestamps", "true")]
+    assert tail.unseen("2026-01-01T02:00:01.123456789+01:00 a\n") == ["a"]
+    assert dict(tail.query)["sinceTime"] == "2026-01-01T01:00:01Z"
+
+
+def test_a_line_that_is_not_finished_is_told_when_it_is():
+    tail = LogTail()
+    assert tail.unseen("2026-01-01T00:00:01.1Z a\n2026-01-01T00:00:01.2Z b") == ["a"]
+    assert tail.unseen("2026-01-01T00:00:01.1Z a\n2026-01-01T00:00:01.2Z bc\n") == ["bc"]
+
+
+def test_the_rest_of_a_long_line_is_told_with_it():
+    tail = LogTail()
+    text = "2026-01-01T00:00:01.1Z a\nrest of a\n"
+    assert tail.unseen(text) == ["a", "rest of a"]
+    assert tail.unseen(text) == []

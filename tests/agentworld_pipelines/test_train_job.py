@@ -1,0 +1,141 @@
+"""The TrainJob of a stage: everything that its place says, by the types of Kubeflow's Trainer."""
+
+from pathlib import Path
+
+import pytest
+from kubeflow_trainer_api.models.trainer_v1alpha1_train_job import TrainerV1alpha1TrainJob
+
+from agentworld_pipelines.placement import Nodes, Place, Toleration
+from agentworld_pipelines.train_job import BUILT, name_of, train_job
+from make_places import MPI, PLACE
+
+FOLDER = Path("/stores/demo/steps/sft/0123456789abcdef")
+ARGUMENTS = ["demo", "/stores/demo", "/stores/demo/data", "/stores/demo/cpt"]
+
+
+def built(place: Place = PLACE, folder: Path = FOLDER) -> dict:
+    return train_job("sft", ARGUMENTS, folder, place)
+
+
+def patches(job: dict) -> dict[str, dict]:
+    """The pod of each replicated job."""
+    (patch,) = job["spec"]["runtimePatches"]
+    assert patch["manager"] == "agentworld.dev/pipelines"
+    jobs = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    return {each["name"]: each["template"]["spec"]["template"]["spec"] for each in jobs}
+
+
+@pytest.mark.parametrize(
+    "place", [PLACE, MPI, Place(image="x", nodes=Nodes(count=2))], ids=["torch", "mpi", "bare"]
+)
+def test_it_is_of_the_trainers_own_types_and_nothing_of_it_is_unknown_to_them(place):
+    assert TrainerV1alpha1TrainJob.from_dict(built(place)).to_dict() == built(place)
+
+
+def test_it_is_queued_and_tells_what_it_trains():
+    metadata = built()["metadata"]
+    assert metadata["labels"]["kueue.x-k8s.io/queue-name"] == "h100"
+    assert metadata["labels"]["kueue.x-k8s.io/priority-class"] == "nightly"
+    assert metadata["labels"]["app.kubernetes.io/part-of"] == "agentworld"
+    told = {key: value for key, value in metadata["annotations"].items() if key != BUILT}
+    assert told == {
+        "agentworld.dev/step": "sft",
+        "agentworld.dev/recipe": "demo",
+        "agentworld.dev/store": "/stores/demo",
+    }
+    assert "ownerReferences" not in metadata
+
+
+def test_every_node_starts_a_process_for_each_device():
+    assert built()["spec"]["runtimeRef"]["name"] == "torch-distributed"
+    assert built()["spec"]["activeDeadlineSeconds"] == 1_209_600
+    assert built()["spec"]["trainer"] == {
+        "image": "mirror.example/agentworld:7",
+        "command": ["torchrun", "--nproc-per-node=8"],
+        "args": ["-m", "agentworld.steps.member", "sft", *ARGUMENTS],
+        "numNodes": 2,
+        "numProcPerNode": 8,
+        "resourcesPerNode": {
+            "requests": {"cpu": "32", "memory": "256Gi", "nvidia.com/gpu": "8"},
+            "limits": {"memory": "512Gi", "nvidia.com/gpu": "8"},
+        },
+        "env": [
+            {"name": "OMP_NUM_THREADS", "value": "4"},
+            {
+                "name": "AWS_ACCESS_KEY_ID",
+                "valueFrom": {"secretKeyRef": {"name": "bucket", "key": "access_key"}},
+            },
+        ],
+    }
+
+
+def test_the_nodes_are_where_the_place_says_and_mount_what_it_says():
+    assert patches(built()) == {
+        "node": {
+            "nodeSelector": {"pool": "h100"},
+            "tolerations": [
+                {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+                {
+                    "key": "spot",
+                    "operator": "Equal",
+                    "value": "true",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": 0,
+                },
+            ],
+            "imagePullSecrets": [{"name": "mirror"}],
+            "volumes": [
+                {
+                    "name": "volume-0",
+                    "persistentVolumeClaim": {"claimName": "agentworld-stores"},
+                },
+                {"name": "volume-1", "persistentVolumeClaim": {"claimName": "models"}},
+                {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}},
+            ],
+            "containers": [
+                {
+                    "name": "node",
+                    "volumeMounts": [
+                        {"name": "volume-0", "mountPath": "/stores"},
+                        {"name": "volume-1", "mountPath": "/models"},
+                        {"name": "shared-memory", "mountPath": "/dev/shm"},
+                    ],
+                }
+            ],
+        }
+    }
+
+
+def test_a_taint_of_any_key_is_tolerated_without_one():
+    place = PLACE.model_copy(update={"tolerations": (Toleration(operator="Exists"),)})
+    assert patches(built(place))["node"]["tolerations"] == [{"operator": "Exists"}]
+
+
+def test_mpirun_begins_on_one_node_and_takes_the_variables_along():
+    trainer = built(MPI)["spec"]["trainer"]
+    name = built(MPI)["metadata"]["name"]
+    assert trainer["command"][:3] == ["mpirun", "--hostfile", "/etc/mpi/hostfile"]
+    exported = trainer["command"][4::2]
+    assert trainer["command"][3::2] == ["-x"] * len(exported)
+    assert exported == [
+        f"MASTER_ADDR={name}-node-0-0.{name}",
+        "MASTER_PORT=29400",
+        "PATH",
+        "OMP_NUM_THREADS",
+        "AWS_ACCESS_KEY_ID",
+    ]
+    assert trainer["args"][:3] == ["python", "-m", "agentworld.steps.member"]
+    assert patches(built(MPI))["launcher"] == patches(built(MPI))["node"]
+
+
+def test_a_folder_has_one_name_and_another_store_has_another():
+    assert built()["metadata"]["name"] == name_of("sft", FOLDER)
+    assert len(name_of("sft", FOLDER)) == len("agentworld-sft-") + 16
+    assert name_of("sft", Path("/other") / FOLDER.name) != name_of("sft", FOLDER)
+
+
+def test_whatever_is_built_otherwise_says_so_under_the_same_name():
+    more = built(PLACE.model_copy(update={"nodes": Nodes(count=3)}))
+    assert more["metadata"]["name"] == built()["metadata"]["name"]
+    assert more["metadata"]["annotations"][BUILT] != built()["metadata"]["annotations"][BUILT]
+    assert built()["metadata"]["annotations"][BUILT] == built()["metadata"]["annotations"][BUILT]
