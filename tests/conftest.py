@@ -16,7 +16,8 @@ settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 # A test's store is its own, also where the shell names a service's ledger, or a key to one.
-for name in ("LEDGER_URL", "OBJECTS_URL", "CHECKPOINTS_URL", "KEYS", "CREDENTIAL", "SERVICE_URL"):
+_OF_A_STORE = ("LEDGER_URL", "OBJECTS_URL", "CHECKPOINTS_URL", "KEYS")
+for name in (*_OF_A_STORE, "SERVICE_URL", "CREDENTIAL", "CREDENTIAL_FILE"):
     os.environ.pop(f"AGENTWORLD_{name}", None)
 # So are its prices, and no run of a test is one on a server that the shell names.
 for name in [name for name in os.environ if name.startswith(_OF_THE_SHELL)]:

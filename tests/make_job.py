@@ -8,7 +8,7 @@ from agentworld.lineage.base import VersionRef
 from agentworld.records.gate import GateVerdict
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.steps import AFTER_GATE, STEPS
-from agentworld.steps.folders import CHAIN, REPORT, RUN, VERDICT, TrainedAgent
+from agentworld.steps.folders import AGENT, CHAIN, REPORT, VERDICT, TrainedAgent
 
 
 def agent_run() -> AgentRun:
@@ -67,7 +67,7 @@ def finished_job(store: Path, *, agent_chain: AgentChain | None = None) -> dict[
     make.world_report().write(folders["evaluate"] / REPORT)
     verdict().write(folders["gate"] / VERDICT)
     make.agent_report().write(folders["validate"] / REPORT)
-    made.write(folders["agent"] / RUN)
+    made.write(folders["register_agent"] / AGENT)
     (agent_chain or chain()).write(folders["audit"] / CHAIN)
     return folders
 

@@ -34,18 +34,19 @@ class Compiled(NamedTuple):
         """Every task by its name, whichever condition it is under."""
         inner = (each.get("dag", {"tasks": {}}) for each in self.spec["components"].values())
         dags = [self.spec["root"]["dag"], *inner]
-        return {name: task for dag in dags for name, task in dag["tasks"].items()}
+        return {_step(name): task for dag in dags for name, task in dag["tasks"].items()}
 
     @property
     def containers(self) -> dict[str, Tree]:
         """Each step's."""
         executors = self.spec["deploymentSpec"]["executors"]
-        return {name.removeprefix("exec-"): each["container"] for name, each in executors.items()}
+        named = {name.removeprefix("exec-"): each["container"] for name, each in executors.items()}
+        return {_step(name): each for name, each in named.items()}
 
     def pod(self, step: str) -> Tree:
         """What only Kubernetes is told of a step."""
         executors = self.platform.get("deploymentSpec", {}).get("executors", {})
-        return dict(executors.get(f"exec-{step}", {}))
+        return dict(executors.get(f"exec-{step.replace('_', '-')}", {}))
 
     def place(self, step: str) -> Place:
         """Where the step's own pod runs, as the compiled pipeline has it."""
@@ -71,6 +72,11 @@ class Compiled(NamedTuple):
         """The place of the several nodes that the step follows."""
         told = self.tasks[step]["inputs"]["parameters"].get("nodes")
         return told and Place.model_validate_json(told["runtimeValue"]["constant"])
+
+
+def _step(name: str) -> str:
+    """Kubeflow has dashes in its names."""
+    return name.replace("-", "_")
 
 
 def _toleration(told: Tree) -> Tree:

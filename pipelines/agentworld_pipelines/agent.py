@@ -2,14 +2,13 @@
 
 # mypy: disable-error-code="untyped-decorator"
 
-from collections.abc import Mapping
-
 from kfp import dsl
 from kfp.dsl.base_component import BaseComponent
 
 from agentworld_pipelines import components
+from agentworld_pipelines.concluding import concluded
 from agentworld_pipelines.placement import Placement
-from agentworld_pipelines.placing import Step, placed
+from agentworld_pipelines.placing import placed
 
 
 def agent(placement: Placement | None = None) -> BaseComponent:
@@ -19,17 +18,19 @@ def agent(placement: Placement | None = None) -> BaseComponent:
     @dsl.pipeline(
         name="agent", description="An agent whose training in a simulator can be audited."
     )
-    def pipeline(recipe: str, store: str, collected: str, simulator: str) -> None:
-        """As for the world model, with the folders of collected episodes and of a simulator."""
-        train_agent(step, {"recipe": recipe, "store": store}, collected, simulator)
+    def pipeline(recipe: str, store: str, simulator: str = "") -> None:
+        """As for the world model; the simulator by its alias or its digest, or the recipe's."""
+        job = {"recipe": recipe, "store": store}
+        with concluded(step, "agent", **job):
+            collected = step(components.collect, **job).output
+            chosen = {"collected": collected, "simulator": simulator}
+            imitated = step(components.imitate, **job, **chosen).output
+            run = step(components.open_run, **job, imitated=imitated).output
+            agent = step(components.agent, **job, imitated=imitated, run=run).output
+            closed = step(components.close_run, store=store, agent=agent).output
+            validation = step(components.validate, **job, imitated=imitated, agent=agent).output
+            proof = {"closed": closed, "validation": validation}
+            registered = step(components.register_agent, **job, agent=agent, **proof).output
+            step(components.audit, store=store, registered=registered, validation=validation)
 
     return pipeline
-
-
-def train_agent(
-    step: Step, job: Mapping[str, object], collected: object, simulator: object
-) -> None:
-    """Adds an agent's training, its validation and its audit."""
-    agent = step(components.agent, **job, collected=collected, simulator=simulator).output
-    validation = step(components.validate, **job, simulator=simulator, agent=agent).output
-    step(components.audit, store=job["store"], agent=agent, validation=validation)

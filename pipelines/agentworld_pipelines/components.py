@@ -101,27 +101,59 @@ def deploy(recipe: str, store: str, simulator: str, target: str) -> str:
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
-def agent(recipe: str, store: str, collected: str, simulator: str) -> str:
-    """An agent, trained in the simulator alone."""
-    from agentworld.steps.agent import agent
+def imitate(recipe: str, store: str, collected: str, simulator: str) -> str:
+    """An untrained agent, for one simulator."""
+    from agentworld.steps.imitate import imitate
 
-    return agent(recipe, store, collected, simulator)
+    return imitate(recipe, store, collected, simulator)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
-def validate(recipe: str, store: str, simulator: str, agent: str) -> str:
+def open_run(recipe: str, store: str, imitated: str) -> str:
+    """A run of the agent in that simulator."""
+    from agentworld.steps.open_run import open_run
+
+    return open_run(recipe, store, imitated)
+
+
+@dsl.component(base_image=IMAGE, install_kfp_package=False)
+def agent(recipe: str, store: str, imitated: str, run: str) -> str:
+    """The agent, trained in the simulator alone."""
+    from agentworld.steps.agent import agent
+
+    return agent(recipe, store, imitated, run)
+
+
+@dsl.component(base_image=IMAGE, install_kfp_package=False)
+def close_run(store: str, agent: str) -> str:
+    """The run with the weights that it made."""
+    from agentworld.steps.close_run import close_run
+
+    return close_run(store, agent)
+
+
+@dsl.component(base_image=IMAGE, install_kfp_package=False)
+def validate(recipe: str, store: str, imitated: str, agent: str) -> str:
     """The agent before and after, simulated and live."""
     from agentworld.steps.validate import validate
 
-    return validate(recipe, store, simulator, agent)
+    return validate(recipe, store, imitated, agent)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
-def audit(store: str, agent: str, validation: str) -> str:
+def register_agent(recipe: str, store: str, agent: str, closed: str, validation: str) -> str:
+    """A version of the agent."""
+    from agentworld.steps.register_agent import register_agent
+
+    return register_agent(recipe, store, agent, closed, validation)
+
+
+@dsl.component(base_image=IMAGE, install_kfp_package=False)
+def audit(store: str, registered: str, validation: str) -> str:
     """The chain from the agent back to its data."""
     from agentworld.steps.audit import audit
 
-    return audit(store, agent, validation)
+    return audit(store, registered, validation)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
@@ -130,3 +162,13 @@ def measure(recipe: str, store: str, simulator: str, job: str) -> str:
     from agentworld.steps.measure import measure
 
     return measure(recipe, store, simulator, job)
+
+
+@dsl.component(base_image=IMAGE, install_kfp_package=False)
+def conclude(
+    pipeline: str, recipe: str, store: str, job: str, status: dsl.PipelineTaskFinalStatus
+) -> str:
+    """How the run ended, whatever happened."""
+    from agentworld.steps.conclude import conclude
+
+    return conclude(pipeline, recipe, store, job, status)

@@ -9,6 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from agentworld.steps.base import output_of
+from agentworld.steps.folders import verdict_of
+from agentworld.steps.progress import read_progress
+
 LOG = "pipeline.log"
 
 
@@ -24,14 +28,28 @@ def start(recipe: str, store: Path) -> subprocess.Popen[bytes]:
 
 
 def run(recipe: str, store: str) -> None:
-    """Runs every step in a process of this interpreter; raises when one fails."""
+    """Runs every step in a process of this interpreter; raises when one fails.
+
+    A world model comes first, and where its gate let it pass, an agent in its simulator.
+    """
     from kfp import local
 
+    from agentworld_pipelines.agent import agent
     from agentworld_pipelines.world_model import world_model
 
     root = os.path.join(store, "kfp")
     local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=root)
     world_model()(recipe=recipe, store=store)
+    if verdict_of(_folder(store, "gate")).verdict == "passed":
+        simulator = output_of(str(_folder(store, "simulate")))
+        agent()(recipe=recipe, store=store, simulator=simulator)
+
+
+def _folder(store: str, step: str) -> Path:
+    """Of a step that this job has finished."""
+    progress = read_progress(Path(store), step)
+    assert progress is not None
+    return Path(progress.folder)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from kfp import dsl
 from kfp.dsl.base_component import BaseComponent
 
 from agentworld_pipelines import components
+from agentworld_pipelines.concluding import concluded
 from agentworld_pipelines.placement import Placement
 from agentworld_pipelines.placing import placed
 
@@ -17,7 +18,9 @@ def nightly(placement: Placement | None = None) -> BaseComponent:
     @dsl.pipeline(name="nightly", description="What is served, held against fresh live episodes.")
     def pipeline(recipe: str, store: str, simulator: str = "") -> None:
         """As for the world model, and an alias, a digest or a folder in place of the recipe's."""
-        job = dsl.PIPELINE_JOB_ID_PLACEHOLDER
-        step(components.measure, recipe=recipe, store=store, simulator=simulator, job=job)
+        job = {"recipe": recipe, "store": store}
+        with concluded(step, "nightly", **job):
+            run = dsl.PIPELINE_JOB_ID_PLACEHOLDER
+            step(components.measure, **job, simulator=simulator, job=run)
 
     return pipeline

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from agentworld.recipes.load import load_yaml
 from agentworld.records.base import Label, Record
-from agentworld.steps import STEPS
+from agentworld.steps import ALL_STEPS
 from agentworld.steps.stage import STAGES
 from agentworld_pipelines.deployment import Deployment
 from agentworld_pipelines.terms import (
@@ -46,12 +46,9 @@ _RESERVED = (
 """Kubeflow's Trainer tells these itself, and takes no TrainJob that does."""
 
 
-_STEPS = (*STEPS, "measure")
-
-
 def _known(step: str) -> str:
-    if step not in _STEPS:
-        raise ValueError(f"there is no such step; steps are {', '.join(_STEPS)}")
+    if step not in ALL_STEPS:
+        raise ValueError(f"there is no such step; steps are {', '.join(ALL_STEPS)}")
     return step
 
 

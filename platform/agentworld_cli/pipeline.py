@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentworld_cli.demo import run_job
+from agentworld_cli.history import history
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_json
 
@@ -177,6 +178,9 @@ def stop(
     at = _connection(server)
     gone = unschedule(at, what)
     _show_all(gone, [] if gone else [stop_run(at, what)], as_json=as_json)
+
+
+app.command()(history)
 
 
 def _run_here(recipe: str, store: str, *, as_json: bool) -> None:

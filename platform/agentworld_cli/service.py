@@ -20,10 +20,10 @@ def ask(url: str, question: "Callable[[SimulatorClient], Awaitable[_Answer]]") -
     from agentworld.client.simulator import SimulatorClient
 
     # From the environment: everybody on this machine can read the words of a command.
-    credential = ClientSettings().credential.get_secret_value().strip()
+    credential = ClientSettings().shown()
 
     async def work() -> _Answer:
-        client = SimulatorClient(url, credential=credential or None)
+        client = SimulatorClient(url, credential=credential)
         try:
             return await question(client)
         finally:

@@ -10,7 +10,7 @@ from agentworld.records.base import Digest
 from agentworld.records.gate import Outcome
 from agentworld.records.report import AgentReport, Estimate, WorldModelReport, WorldModelScore
 from agentworld.steps import AFTER_GATE
-from agentworld.steps.folders import REPORT, RUN, TrainedAgent
+from agentworld.steps.folders import AGENT, REPORT, TrainedAgent
 from agentworld.steps.summary import Summary
 from agentworld.steps.targets import Figure, figures_of
 from agentworld_cli.show import console
@@ -24,7 +24,8 @@ def show_summary(folders: Mapping[str, Path], summary: Summary) -> None:
     console.print(_figures(figures_of(summary)), "")
     show_refusal(summary.gate)
     if summary.simulator:
-        _show_made(summary.simulator["digest"], TrainedAgent.read(folders["agent"] / RUN))
+        made = TrainedAgent.read(folders["register_agent"] / AGENT)
+        _show_made(summary.simulator["digest"], made)
 
 
 def show_refusal(outcome: Outcome) -> None:

@@ -54,14 +54,39 @@ def rl(
 
 
 @app.command()
-def agent(
+def imitate(
     collected: Annotated[str, typer.Option(help="The folder of a finished `data collect`.")],
-    simulator: Annotated[str, typer.Option(help="The folder of a finished `simulator pin`.")],
+    simulator: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="An alias, a digest or a folder; the recipe's alias if not given."
+        ),
+    ] = "",
     recipe: RecipeName = DEFAULT_RECIPE,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Imitation, then RL in the simulator alone."""
-    from agentworld.steps.agent import agent
+    """An agent for a simulator, as yet untrained: it imitates explorers."""
+    from agentworld.steps.imitate import imitate
 
-    show_step(agent, recipe, store, collected, simulator, as_json=as_json)
+    show_step(imitate, recipe, store, collected, simulator, as_json=as_json)
+
+
+@app.command()
+def agent(
+    imitated: Annotated[str, typer.Option(help="The folder of a finished `train imitate`.")],
+    recipe: RecipeName = DEFAULT_RECIPE,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """RL in the simulator alone, in a run that is opened before and closed after."""
+    from agentworld.steps.agent import agent
+    from agentworld.steps.close_run import close_run
+    from agentworld.steps.open_run import open_run
+
+    def trained() -> str:
+        folder = agent(recipe, store, imitated, open_run(recipe, store, imitated))
+        close_run(store, folder)
+        return folder
+
+    show_step(trained, as_json=as_json)

@@ -76,7 +76,7 @@ class BarView:
 
     def __init__(self, steps: Sequence[str]) -> None:
         self._progress = Progress(
-            TextColumn("{task.description:<9}"),
+            TextColumn("{task.description:<14}"),
             BarColumn(bar_width=30),
             TaskProgressColumn(),
             TimeElapsedColumn(),
@@ -152,7 +152,7 @@ class LineView:
         self._last_line = time.monotonic()
         ended = step.state in _ENDINGS
         said = _ending(step) if ended else _middle(step, self._paces[step.step].seconds_left)
-        sys.stderr.write(f"{step.step:<9} {said}\n")
+        sys.stderr.write(f"{step.step:<14} {said}\n")
 
 
 class _Pace:

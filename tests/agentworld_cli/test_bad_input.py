@@ -44,9 +44,11 @@ FOLDERS = {
     "train sft --parent {there}": "--data",
     "train sft --data {there}": "--parent",
     "train rl --parent {there}": "--data",
-    "train agent --simulator {there}": "--collected",
+    "train imitate": "--collected",
+    "train agent": "--imitated",
     "evaluate stages --cpt {there} --sft {there} --rl {there}": "--data",
-    "agent validate --simulator {there}": "--agent",
+    "agent validate --imitated {there}": "--agent",
+    "agent register --validation {there}": "--agent",
 }
 
 
@@ -77,10 +79,11 @@ WITH_FOLDERS = [
     "train cpt --data x",
     "train sft --data x --parent x",
     "train rl --data x --parent x",
-    "train agent --collected x --simulator x",
+    "train imitate --collected x --simulator x",
+    "train agent --imitated x",
     "evaluate stages --data x --cpt x --sft x --rl x",
     "evaluate served x",
-    "agent validate --agent x --simulator x",
+    "agent validate --agent x --imitated x",
 ]
 
 

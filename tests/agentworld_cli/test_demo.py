@@ -113,7 +113,7 @@ def test_what_was_finished_before_the_kill_is_used_again(told):
     steps = {path.split("/")[1] for path in told.finished_before_kill}
     assert steps == {"collect", "prepare", "cpt"}
     for step in steps:
-        assert f"{step:<9} reused" in told.finished.stderr
+        assert f"{step:<14} reused" in told.finished.stderr
     assert told.finished_before_kill.items() <= told.receipts.items()
 
 
@@ -147,7 +147,7 @@ def test_a_gate_that_refuses_ends_the_job_well_and_trains_nothing_again(told, tm
     assert done.returncode == 0, done.stderr
     before = STEPS[: STEPS.index("gate")]
     assert states(store) == dict.fromkeys(before, "reused") | {"gate": "finished"}
-    assert "register  skipped" in done.stderr
+    assert f"{'register':<14} skipped" in done.stderr
     summary = json.loads(done.stdout)
     assert summary["gate"]["verdict"] == "refused"
     assert "which is under 1.1" in summary["gate"]["reason"]

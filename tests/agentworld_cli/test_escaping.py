@@ -47,7 +47,15 @@ SHOWING = [
     "alias list --store {store}",
     "simulator list --store {store}",
 ]
-NAMED = ["run open", "run close", "episode close", "episode erase", "audit agent", "agent validate"]
+NAMED = [
+    "run open",
+    "run close",
+    "episode close",
+    "episode erase",
+    "audit agent",
+    "agent validate",
+    "agent register",
+]
 """Their results are names of ours, or what these tests would have to train."""
 
 

@@ -26,7 +26,7 @@ def test_a_job_that_its_gate_ended_ended_well_and_shows_what_was_skipped(tmp_pat
     folders = make_job.refused_job(tmp_path)
     assert follow(ended(tmp_path, folders), tmp_path).folders == folders
     lines = capsys.readouterr().err.splitlines()
-    assert lines[-len(AFTER_GATE) :] == [f"{step:<9} skipped" for step in AFTER_GATE]
+    assert lines[-len(AFTER_GATE) :] == [f"{step:<14} skipped" for step in AFTER_GATE]
 
 
 @pytest.mark.parametrize("status", [0, 1])

@@ -29,7 +29,8 @@ COMMANDS = {
     "train cpt": "as_json data recipe store",
     "train sft": "as_json data parent recipe store",
     "train rl": "as_json data parent recipe store",
-    "train agent": "as_json collected recipe simulator store",
+    "train imitate": "as_json collected recipe simulator store",
+    "train agent": "as_json imitated recipe store",
     "simulator pin": "as_json recipe store version",
     "simulator import": "as_json domains model recipe store text",
     "simulator prompt": "as_json domains model recipe store text url",
@@ -52,7 +53,8 @@ COMMANDS = {
     "episode replay": "as_json episode url",
     "episode close": "episode url",
     "episode erase": "as_json episode store yes",
-    "agent validate": "agent as_json recipe simulator store",
+    "agent validate": "agent as_json imitated recipe store",
+    "agent register": "agent as_json recipe store validation",
     "alias set": "alias as_json gates override report simulator store",
     "alias show": "alias as_json store",
     "alias list": "as_json store",
@@ -67,6 +69,7 @@ COMMANDS = {
     "pipeline schedule": "as_json cron image name pipeline placement recipe server simulator store",
     "pipeline list": "as_json server",
     "pipeline stop": "as_json server what",
+    "pipeline history": "as_json store",
 }
 
 

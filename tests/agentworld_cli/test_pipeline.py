@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
 import kfp_server
+from agentworld.records.conclusion import Conclusion
 
 pytestmark = pytest.mark.slow
 
@@ -164,6 +166,29 @@ def test_what_goes_wrong_is_one_sentence(call, server, words, code, sentence):
     assert sentence in found.error
     assert found.error.count("\n") == 1
     assert server.schedules == server.runs == {}
+
+
+def test_a_store_tells_how_its_runs_ended_the_newest_first(call, tmp_path):
+    assert done(call(f"pipeline history --store {tmp_path}")) == ""
+    well = Conclusion(
+        job="a",
+        pipeline="world_model",
+        recipe="demo",
+        state="succeeded",
+        began=None,
+        ended=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    failure = {"state": "failed", "step": "rl", "kind": "EngineError", "sentence": "gone\x1b[2J"}
+    later = {"job": "b", "pipeline": "agent", "ended": datetime(2026, 1, 2, tzinfo=UTC)}
+    badly = well.model_copy(update={**failure, **later})
+    for each in (well, badly):
+        each.write(tmp_path / f"jobs/{each.job}.json")
+    assert done(call(f"pipeline history --store {tmp_path}")).splitlines() == [
+        r"2026-01-02 00:00:00+00:00  b  agent of demo  failed at rl: gone\x1b[2J",
+        "2026-01-01 00:00:00+00:00  a  world_model of demo  succeeded",
+    ]
+    told = json.loads(done(call(f"pipeline history --store {tmp_path} --json")))
+    assert told == [each.model_dump(mode="json") for each in (badly, well)]
 
 
 def test_without_a_server_it_is_said_how_to_name_one(call):

@@ -1,5 +1,6 @@
 """The pipelines by Kubeflow's own runner, over steps that only say that they were called."""
 
+import os
 import re
 import subprocess
 import sys
@@ -7,51 +8,76 @@ from pathlib import Path
 
 import pytest
 
-import agentworld_pipelines
 from agentworld.steps import STEPS
+from agentworld.steps.conclude import conclusions
 
 pytestmark = pytest.mark.slow
 
 _STEP = """
 from collections import namedtuple
+from pathlib import Path
+from agentworld.errors import EngineError
+from agentworld.steps.base import run_step
+from agentworld.records.base import digest_bytes
 
 Verdict = namedtuple("Verdict", "folder verdict reason")
+
+def work(out, tick):
+    raise EngineError("the engine is gone; start it again")
 
 def {step}(*arguments):
     with open({log!r}, "a") as log:
         print("{step}", *arguments, file=log)
+    if {fails}:
+        run_step(Path(arguments[1]), "{step}", [], {{}}, work)
     return {made}
 """
+# In front of ours, whose other modules are found behind them.
+_IN_FRONT = "from pkgutil import extend_path\n__path__ = extend_path(__path__, __name__)\n"
 _RUN = """
-import os, sys
+import sys
 from kfp import local
 from agentworld_pipelines.compile import PIPELINES
-stand_ins, root, name, *arguments = sys.argv[1:]
-os.environ["PYTHONPATH"] = os.pathsep.join([stand_ins, *sys.path[1:]])
+root, name, *arguments = sys.argv[1:]
 local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=root)
 PIPELINES[name](None)(**dict(each.split("=") for each in arguments))
 """
 
 
-def run(folder: Path, verdict: str, *arguments: str) -> list[str]:
-    """Runs a pipeline where each step makes its own name, and tells the calls in their order."""
-    log = folder / "log"
+def stand_ins(folder: Path, verdict: str, failing: str) -> Path:
+    """A folder of steps, each of which makes its own name."""
     steps = folder / "stand-ins/agentworld/steps"
     steps.mkdir(parents=True)
-    for package in (steps.parent, steps):
-        (package / "__init__.py").touch()
-    deploying = folder / "stand-ins/agentworld_pipelines"
-    deploying.mkdir()
-    ours = Path(agentworld_pipelines.__file__).parent
-    (deploying / "__init__.py").write_text(f"__path__.append({str(ours)!r})")
-    (deploying / "deploying.py").write_text(_STEP.format(step="deploy", log=str(log), made="''"))
-    for step in (*STEPS, "measure"):
+    (steps.parent / "__init__.py").write_text(_IN_FRONT)
+    real = Path(__file__).parents[2] / "platform/agentworld/steps/__init__.py"
+    (steps / "__init__.py").write_text(_IN_FRONT + real.read_text())
+    pipelines = folder / "stand-ins/agentworld_pipelines"
+    pipelines.mkdir()
+    (pipelines / "__init__.py").write_text(_IN_FRONT)
+    places = {step: steps / f"{step}.py" for step in (*STEPS, "measure")}
+    places["deploy"] = pipelines / "deploying.py"
+    for step, place in places.items():
         made = f"Verdict('gate', {verdict!r}, 'why')" if step == "gate" else repr(step)
-        (steps / f"{step}.py").write_text(_STEP.format(step=step, log=str(log), made=made))
-    command = [sys.executable, "-c", _RUN, folder / "stand-ins", folder / "kfp", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return log.read_text().splitlines()
+        text = _STEP.format(step=step, log=str(folder / "log"), made=made, fails=step == failing)
+        place.write_text(text)
+    return folder / "stand-ins"
+
+
+def run(folder: Path, name: str, *arguments: str, verdict: str = "passed", failing: str = ""):
+    """Runs a pipeline in a store, and tells the calls in their order."""
+    path = f"{stand_ins(folder, verdict, failing)}:{os.environ.get('PYTHONPATH', '')}"
+    words = [folder / "kfp", name, "recipe=demo", f"store={folder / 'store'}", *arguments]
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert (done.returncode == 0) == (not failing), done.stderr
+    log = (folder / "log").read_text()
+    return log.replace(str(folder / "store"), "here").splitlines()
 
 
 BEFORE = [
@@ -67,27 +93,45 @@ AFTER = [
     "register here cpt sft rl evaluate",
     "simulate demo here register",
     "deploy demo here simulate ",
-    "agent demo here collect simulate",
-    "validate demo here simulate agent",
-    "audit here agent validate",
 ]
-JOB = ("recipe=demo", "store=here")
+OF_AN_AGENT = [
+    "collect demo here",
+    "imitate demo here collect terminal",
+    "open_run demo here imitate",
+    "agent demo here imitate open_run",
+    "close_run here agent",
+    "validate demo here imitate agent",
+    "register_agent demo here agent close_run validate",
+    "audit here register_agent validate",
+]
 
 
 @pytest.mark.parametrize(("verdict", "ran"), [("passed", BEFORE + AFTER), ("refused", BEFORE)])
 def test_a_refusing_gate_ends_a_run_well_and_what_comes_after_is_skipped(tmp_path, verdict, ran):
-    # What nothing waits for, as a deployment, comes whenever there is room for it.
-    assert sorted(run(tmp_path, verdict, "world_model", *JOB)) == sorted(ran)
+    assert run(tmp_path, "world_model", verdict=verdict) == ran
+    (told,) = conclusions(tmp_path / "store")
+    assert (told.pipeline, told.recipe, told.state) == ("world_model", "demo", "succeeded")
 
 
 def test_an_agent_is_trained_in_a_simulator_that_is_there(tmp_path):
-    there = ("collected=collect", "simulator=simulate")
-    assert run(tmp_path, "", "agent", *JOB, *there) == AFTER[3:]
+    assert sorted(run(tmp_path, "agent", "simulator=terminal")) == sorted(OF_AN_AGENT)
+    (told,) = conclusions(tmp_path / "store")
+    assert (told.pipeline, told.state) == ("agent", "succeeded")
+
+
+def test_a_step_that_fails_ends_the_run_which_says_so_for_good(tmp_path):
+    assert run(tmp_path, "world_model", failing="sft") == BEFORE[:4]
+    (told,) = conclusions(tmp_path / "store")
+    assert (told.state, told.step, told.kind) == ("failed", "sft", "EngineError")
+    assert told.sentence == "the engine is gone; start it again"
+    assert told.began is None  # the stand-in of `collect` says nothing
 
 
 @pytest.mark.parametrize("simulator", ["production", ""])
 def test_what_is_served_is_measured_for_the_pipelines_own_run(tmp_path, simulator):
-    (told,) = run(tmp_path, "", "nightly", *JOB, f"simulator={simulator}")
+    (told,) = run(tmp_path, "nightly", f"simulator={simulator}")
     before, _, job = told.rpartition(" ")
     assert before == f"measure demo here {simulator}"
     assert re.fullmatch(r"[\w-]+", job)
+    (ended,) = conclusions(tmp_path / "store")
+    assert (ended.pipeline, ended.state) == ("nightly", "succeeded")

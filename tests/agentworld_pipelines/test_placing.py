@@ -9,9 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import make_pipelines
-from agentworld.steps import STEPS
+from agentworld.steps import ALL_STEPS
+from agentworld_pipelines.compile import PIPELINES
 from agentworld_pipelines.placement import Place, Placement
-from make_pipelines import PLACEMENT, ROOT, Compiled
+from make_pipelines import PLACEMENT, ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -67,28 +68,27 @@ PLACES = st.fixed_dictionaries(
     },
 )
 PLACEMENTS = st.fixed_dictionaries(
-    {"default": PLACES}, optional={"steps": st.dictionaries(st.sampled_from(STEPS), PLACES)}
+    {"default": PLACES}, optional={"steps": st.dictionaries(st.sampled_from(ALL_STEPS), PLACES)}
 )
 
 
-@pytest.fixture(scope="module")
-def placed() -> Compiled:
-    return make_pipelines.compiled("world_model", PLACEMENT)
+@pytest.mark.parametrize("name", PIPELINES)
+def test_every_step_runs_where_the_placement_says(name):
+    placed = make_pipelines.compiled(name, PLACEMENT)
+    for step in placed.containers:
+        assert placed.place(step) == PLACEMENT.of(step).own_pod
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_every_step_runs_where_the_placement_says(placed, step):
-    assert placed.place(step) == PLACEMENT.of(step).own_pod
-
-
-def test_a_stage_of_several_nodes_takes_its_place_along_and_the_others_take_none(placed):
-    told = {step: placed.nodes(step) for step in STEPS}
+def test_a_stage_of_several_nodes_takes_its_place_along_and_the_others_take_none():
+    placed = make_pipelines.compiled("world_model", PLACEMENT)
+    told = {step: placed.nodes(step) for step in placed.containers}
     assert {step for step, nodes in told.items() if nodes} == {"cpt"}
     assert told["cpt"] == PLACEMENT.of("cpt")
     assert told["cpt"].image == PLACEMENT.image
 
 
-def test_what_only_follows_several_nodes_takes_none_of_their_room(placed):
+def test_what_only_follows_several_nodes_takes_none_of_their_room():
+    placed = make_pipelines.compiled("world_model", PLACEMENT)
     place, nodes = placed.place("cpt"), PLACEMENT.of("cpt")
     assert (place.accelerator, place.queue, place.node_selector) == (None, None, {})
     assert place.requests.memory == "512Mi"
@@ -115,7 +115,7 @@ def test_the_placement_of_the_guide_says_everything_and_lands():
     deploy, _, where, _ = map(yaml.safe_load, blocks)
     placement = Placement.model_validate(where | deploy)
     compiled = make_pipelines.compiled("world_model", placement)
-    for step in STEPS:
+    for step in compiled.containers:
         assert compiled.place(step) == placement.of(step).own_pod
     said = [placement.default, *placement.steps.values()]
     assert {name for place in said for name in place.model_fields_set} == set(Place.model_fields)

@@ -20,11 +20,18 @@ READS = {
     "register": {"cpt", "sft", "rl", "evaluate"},
     "simulate": {"register"},
     "deploy": {"simulate"},
-    "agent": {"collect", "simulate"},
-    "validate": {"simulate", "agent"},
-    "audit": {"agent", "validate"},
 }
-GATED = {"register", "simulate", "deploy", "agent", "validate", "audit"}
+OF_AN_AGENT = {
+    "collect": set(),
+    "imitate": {"collect"},
+    "open_run": {"imitate"},
+    "agent": {"imitate", "open_run"},
+    "close_run": {"agent"},
+    "validate": {"imitate", "agent"},
+    "register_agent": {"agent", "close_run", "validate"},
+    "audit": {"register_agent", "validate"},
+}
+GATED = {"register", "simulate", "deploy"}
 
 
 @pytest.fixture(scope="module")
@@ -32,34 +39,53 @@ def pipeline() -> Compiled:
     return make_pipelines.compiled("world_model")
 
 
+@pytest.fixture(scope="module")
+def agent() -> Compiled:
+    return make_pipelines.compiled("agent")
+
+
 def read_by(task: dict) -> Iterator[str]:
     """The steps whose results a task takes, also from outside of its condition."""
     for told in task.get("inputs", {}).get("parameters", {}).values():
         if "taskOutputParameter" in told:
-            yield told["taskOutputParameter"]["producerTask"]
-        elif found := re.fullmatch(
-            r"pipelinechannel--(\w+)-\w+", told.get("componentInputParameter", "")
-        ):
+            yield told["taskOutputParameter"]["producerTask"].replace("-", "_")
+        found = re.fullmatch(r"pipelinechannel--(\w+)-\w+", told.get("componentInputParameter", ""))
+        if found:
             yield found[1]
 
 
-def test_the_pipeline_has_the_steps_and_no_others(pipeline):
-    assert set(pipeline.containers) == set(STEPS)
+def test_the_pipelines_have_the_steps_and_no_others(pipeline, agent):
+    assert set(pipeline.containers) == {*READS, "conclude"}
+    assert set(agent.containers) == {*OF_AN_AGENT, "conclude"}
+    assert set(READS | OF_AN_AGENT) == set(STEPS)
 
 
-def test_a_step_reads_what_its_predecessors_made(pipeline):
-    assert {step: set(read_by(pipeline.tasks[step])) for step in STEPS} == READS
+def test_a_step_reads_what_its_predecessors_made(pipeline, agent):
+    for compiled, reads in ((pipeline, READS), (agent, OF_AN_AGENT)):
+        assert {step: set(read_by(compiled.tasks[step])) for step in reads} == reads
 
 
 def test_every_step_comes_after_what_it_waits_for():
     order = {step: place for place, step in enumerate(STEPS)}
-    for step, before in READS.items():
-        assert all(order[each] < order[step] for each in before)
+    for reads in (READS, OF_AN_AGENT):
+        for step, before in reads.items():
+            assert all(order[each] < order[step] for each in before)
+
+
+def test_whatever_happens_a_run_is_concluded(pipeline, agent):
+    for compiled, name in ((pipeline, "world_model"), (agent, "agent")):
+        tasks = compiled.spec["root"]["dag"]["tasks"]
+        assert set(tasks) == {"exit-handler-1", "conclude"}
+        last = tasks["conclude"]
+        assert last["triggerPolicy"] == {"strategy": "ALL_UPSTREAM_TASKS_COMPLETED"}
+        told = last["inputs"]["parameters"]
+        assert told["pipeline"]["runtimeValue"]["constant"] == name
+        assert told["status"] == {"taskFinalStatus": {"producerTask": "exit-handler-1"}}
 
 
 def test_a_world_model_that_the_gate_refuses_goes_no_further(pipeline):
-    assert set(pipeline.spec["components"]["comp-condition-1"]["dag"]["tasks"]) == GATED
-    task = pipeline.spec["root"]["dag"]["tasks"]["condition-1"]
+    assert set(pipeline.spec["components"]["comp-condition-2"]["dag"]["tasks"]) == GATED
+    task = pipeline.tasks["condition_2"]
     assert "gate" in task["dependentTasks"]
     verdict = "inputs.parameter_values['pipelinechannel--gate-Output']"
     assert task["triggerPolicy"] == {"condition": f"{verdict} == 'passed'"}

@@ -1,6 +1,6 @@
 """The receipts of finished steps in a store, found by what they made or read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,14 +30,14 @@ def read_receipt(folder: Path) -> StepReceipt:
 def step_that_made(store: Path, step: str, output: Digest) -> FinishedStep | None:
     """The newest finished step of a kind with this output."""
     found = (each for each in finished_steps(store, step) if each.receipt.output == output)
-    return max(found, key=_age, default=None)
+    return newest(found)
 
 
 def step_that_read(store: Path, step: str, **inputs: Digest) -> FinishedStep | None:
     """The newest finished step of a kind with these inputs among its own."""
     wanted = inputs.items()
     found = (each for each in finished_steps(store, step) if wanted <= each.receipt.inputs.items())
-    return max(found, key=_age, default=None)
+    return newest(found)
 
 
 def finished_steps(store: Path, step: str) -> Iterator[FinishedStep]:
@@ -46,5 +46,6 @@ def finished_steps(store: Path, step: str) -> Iterator[FinishedStep]:
         yield FinishedStep(path.parent, StepReceipt.read(path))
 
 
-def _age(step: FinishedStep) -> float:
-    return (step.folder / RECEIPT).stat().st_mtime
+def newest(found: Iterable[FinishedStep]) -> FinishedStep | None:
+    """The one that was finished last."""
+    return max(found, key=lambda step: (step.folder / RECEIPT).stat().st_mtime, default=None)

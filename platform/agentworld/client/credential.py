@@ -1,15 +1,57 @@
 """Which simulator service is asked, and what it is shown."""
 
+import re
+from collections.abc import Callable
+from pathlib import Path
+
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from agentworld.errors import InputError
+
+Credential = str | Callable[[], str | None]
+"""It, or what tells it: a token that is replaced while it is used is asked for each time."""
 
 
 class ClientSettings(BaseSettings):
     """From the environment, and written nowhere."""
 
-    model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
 
+    service_url: str = ""
+    """A service that is deployed; steps ask it, and serve nothing by themselves."""
     credential: SecretStr = SecretStr("")
     """An API key, a run's token or a service account's; it goes before the address's own."""
-    service_url: str = ""
-    """Where what is measured is served; empty serves it for as long as that takes."""
+    credential_file: Path | None = None
+    """Where it stands, if not there: a projected token is replaced while it is used."""
+
+    def shown(self) -> str | None:
+        """The credential as it is now; raises InputError for a file that cannot be read."""
+        if self.credential.get_secret_value() or self.credential_file is None:
+            return self.credential.get_secret_value().strip() or None
+        try:
+            return self.credential_file.read_text(encoding="utf-8").strip() or None
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"the credential cannot be read from {self.credential_file}"
+                f" ({type(error).__name__}); name the token's file in AGENTWORLD_CREDENTIAL_FILE"
+            ) from error
+
+
+def authorisation(credential: Credential | None) -> Callable[[], dict[str, str]]:
+    """Makes the header; raises InputError for what none can hold, and does not tell it."""
+    if callable(credential):
+        return lambda: _header(credential())
+    header = _header(credential)
+    return lambda: header
+
+
+def _header(credential: str | None) -> dict[str, str]:
+    if not credential:
+        return {}
+    if not re.fullmatch("[!-~]+", credential):
+        raise InputError(
+            "the credential holds a blank, a line's end or a letter beyond ASCII; give it as it was"
+            " printed"
+        )
+    return {"authorization": f"Bearer {credential}"}

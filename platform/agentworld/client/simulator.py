@@ -3,7 +3,6 @@
 import asyncio
 import json
 import random
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -13,6 +12,7 @@ import httpx
 from pydantic import ValidationError
 
 from agentworld.client.answers import read_episode, read_failure, read_step, simulator_of
+from agentworld.client.credential import Credential, authorisation
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.connections import Connections
 from agentworld.errors import InputError, SimulatorError
@@ -64,7 +64,8 @@ class SimulatorClient:
     that is being restarted) is asked again after the time that it names, at most `attempts` times.
 
     `credential` is an API key, or a run's token, which may also stand in the address, as in
-    http://run:TOKEN@host; it goes into a header and nowhere else.
+    http://run:TOKEN@host, or a function that tells it anew for each request; it goes into a header
+    and nowhere else.
 
     What an agent did and saw goes into `trajectory`, where one is given: a step is written there
     before the agent sees its answer.
@@ -75,7 +76,7 @@ class SimulatorClient:
         url: str,
         *,
         simulator: Digest | None = None,
-        credential: str | None = None,
+        credential: Credential | None = None,
         trajectory: TrajectoryLog | None = None,
         attempts: int = 5,
         concurrency: int = 64,
@@ -87,7 +88,7 @@ class SimulatorClient:
         """Opens the run that was opened here and nothing else: what another process needs."""
         self.simulator = simulator
         address, told = _address(url)
-        self._authorisation = _authorisation(credential or told)
+        self._authorisation = authorisation(credential or told)
         self._trajectory = trajectory
         self._attempts = attempts
         self._episodes: dict[str, _Progress] = {}
@@ -107,9 +108,9 @@ class SimulatorClient:
         path = f"/simulators/{_quoted(self.simulator)}/manifest" if self.simulator else "/manifest"
         return await self._ask(read, "GET", path, again=True)
 
-    async def open_run(self, opening: RunOpening) -> AgentRun:
-        """Begins a run, and from now on takes no answer from another simulator."""
-        once = {"idempotency-key": new_name()}
+    async def open_run(self, opening: RunOpening, name: str | None = None) -> AgentRun:
+        """Begins a run, once under a name; from now on takes no answer from another simulator."""
+        once = {"idempotency-key": name or new_name()}
         opened = await self._ask(_OPENED, "POST", "/runs", opening, again=True, headers=once)
         self.run_token = opened.token
         return self._enter(opened.run)
@@ -196,7 +197,7 @@ class SimulatorClient:
             method,
             path,
             body,
-            {**_JSON, **self._authorisation, **(headers or {})},
+            {**_JSON, **self._authorisation(), **(headers or {})},
             lost,
         )
         response = await self._answered(send)
@@ -281,15 +282,3 @@ def _address(url: str) -> tuple[str, str | None]:
         raise InputError(f"{shown(url)!r} is no address of a simulator; give http://host:port")
     bare = parsed.copy_with(username=None, password=None) if parsed.userinfo else parsed
     return str(bare), parsed.password or None
-
-
-def _authorisation(credential: str | None) -> dict[str, str]:
-    """The header; raises InputError for what no header can hold, and does not tell it."""
-    if not credential:
-        return {}
-    if not re.fullmatch("[!-~]+", credential):
-        raise InputError(
-            "the credential holds a blank, a line's end or a letter beyond ASCII; give it as it was"
-            " printed"
-        )
-    return {"authorization": f"Bearer {credential}"}

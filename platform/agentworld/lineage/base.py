@@ -49,10 +49,12 @@ class WorldModel(Record):
 
 
 class Agent(Record):
-    """An agent to be registered: its weights, and the run that made them."""
+    """An agent to be registered: its weights, the run that made them, and how it was validated."""
 
     checkpoint: Checkpoint
     run: str
+    report: Digest | None = None
+    """The live validation; null for one that was registered before there was any."""
 
     @property
     def artifact(self) -> Digest:

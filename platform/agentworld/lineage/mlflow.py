@@ -52,6 +52,7 @@ class MlflowRegistry:
         made = what.checkpoint
         tags = {"kind": "agent", "artifact": what.artifact, "run": what.run}
         tags["simulator"] = made.simulator or ""
+        tags["report"] = what.report or ""
         tags["parents"] = " ".join(made.parents)
         tags["recipe"] = digest_json(made.recipe)
         return self._register(name, what, model, _spelled(tags), made.metrics)

@@ -11,10 +11,17 @@ STEPS = (
     "register",
     "simulate",
     "deploy",
+    "imitate",
+    "open_run",
     "agent",
+    "close_run",
     "validate",
+    "register_agent",
     "audit",
 )
 
 AFTER_GATE = STEPS[STEPS.index("gate") + 1 :]
 """What a gate that refuses leaves undone."""
+
+ALL_STEPS = (*STEPS, "measure", "conclude")
+"""With those of the pipelines that are not of the main job."""

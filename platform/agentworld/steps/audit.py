@@ -1,4 +1,4 @@
-"""Step 12: the chain from the agent back to its data, whole or the job stops."""
+"""Step 17: the chain from the agent back to its data, whole or the job stops."""
 
 from pathlib import Path
 
@@ -7,13 +7,14 @@ from agentworld.errors import StoreError
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.steps.base import output_of, run_step
-from agentworld.steps.folders import CHAIN, RUN, TrainedAgent
+from agentworld.steps.folders import AGENT, CHAIN, TrainedAgent
 from agentworld.steps.sources import open_sources
 
 
-def audit(store: str, agent: str, validation: str) -> str:
+def audit(store: str, registered: str, validation: str) -> str:
     """The folder of the chain."""
-    version = TrainedAgent.read(Path(agent) / RUN).version
+    parents = {"registered": output_of(registered), "validation": output_of(validation)}
+    version = TrainedAgent.read(Path(registered) / AGENT).version
 
     def work(out: Path, _: Tick) -> Digest:
         chain = audit_agent(version, open_sources(Path(store)))
@@ -22,5 +23,4 @@ def audit(store: str, agent: str, validation: str) -> str:
         chain.write(out / CHAIN)
         return chain.digest
 
-    inputs = {"agent": output_of(agent), "validation": output_of(validation)}
-    return str(run_step(Path(store), "audit", [version], inputs, work))
+    return str(run_step(Path(store), "audit", [version], parents, work))

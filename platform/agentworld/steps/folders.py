@@ -1,9 +1,10 @@
 """What lies where in a step's folder."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from agentworld.lineage.base import VersionRef
-from agentworld.records.base import Record
+from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.gate import GateVerdict
 from agentworld.records.run import AgentRun
@@ -18,18 +19,32 @@ MANIFEST = "manifest.json"
 DEPLOYED = "deployed.json"
 RUN = "run.json"
 CHAIN = "chain.json"
-UNTRAINED = "untrained"
-TRAINED = "trained"
+CHOSEN = "simulator.json"
+PRACTICE = "practice.json"
+AGENT = "agent.json"
+ALIAS = "alias.json"
 TRAJECTORY = "trajectory"
 
 
-class TrainedAgent(Record):
-    """What the step `agent` made: a version, its run, and the proof that no shell was near."""
+class Chosen(Record):
+    """Which simulator an agent is made for, from its first weights on."""
 
-    version: VersionRef
+    simulator: Digest
+
+
+class Practice(Record):
+    """What the step `agent` did: it trained in a run, and the proof that no shell was near."""
+
     run: AgentRun
+    """As it was opened."""
     live_steps: int
     """Commands that ran in a live shell while the agent was trained."""
+
+
+class TrainedAgent(Practice):
+    """What the steps of an agent made: a version, and its run as it was closed."""
+
+    version: VersionRef
 
 
 def model_of(folder: Path) -> Path:
@@ -40,6 +55,11 @@ def model_of(folder: Path) -> Path:
 def checkpoint_of(folder: Path) -> Checkpoint:
     """The record of a training stage."""
     return Checkpoint.read(folder / CHECKPOINT)
+
+
+def once(folder: Path, train: Callable[[], Checkpoint]) -> Checkpoint:
+    """A training's result; a killed step does not repeat a training that was finished."""
+    return checkpoint_of(folder) if (folder / CHECKPOINT).is_file() else train()
 
 
 def verdict_of(folder: Path) -> GateVerdict:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from agentworld.audit.evidence import Evidence
+from agentworld.client.credential import ClientSettings
 from agentworld.errors import NotFound
 from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, load_trusted
 from agentworld.ledger import Ledger
@@ -34,7 +35,8 @@ def existing_ledger(store: Path) -> Ledger:
 
 def ledger_digest() -> Digest:
     """Names the ledger: what is written in one is not in another."""
-    return digest_json(shown(Stores.named().get("ledger_url", "the store's own")))
+    service = ClientSettings().service_url
+    return digest_json(shown(Stores.named().get("ledger_url") or service or "the store's own"))
 
 
 def has_keys(store: Path) -> bool:

@@ -4,8 +4,7 @@ It is asked as an agent asks: at its service's own door, where AGENTWORLD_SERVIC
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +28,7 @@ from agentworld.records.sample import Sample
 from agentworld.steps.base import run_step
 from agentworld.steps.folders import REPORT
 from agentworld.steps.ledger import ledger_digest
-from agentworld.steps.serving import pinned_engine, served
+from agentworld.steps.serving import pinned_engine, reached
 from agentworld.steps.simulators import attach, find
 from agentworld.storage.address import shown
 from agentworld.storage.disk import Disk
@@ -73,7 +72,7 @@ def measure(recipe: str, store: str, simulator: str, job: str) -> str:
     live shell can be had, and SimulatorError where nothing was answered.
     """
     chosen, home = load_recipe(recipe_path(recipe)), Path(store)
-    settings = from_environment(ClientSettings)
+    service = from_environment(ClientSettings).service_url
     pinned = find(simulator or chosen.nightly.simulator, home)
     if DOMAIN not in pinned.manifest.domains:
         raise InputError(
@@ -85,7 +84,7 @@ def measure(recipe: str, store: str, simulator: str, job: str) -> str:
         if not (out / REPORT).is_file():
             night = _Night(job, pinned, chosen, home, out)
             samples = _live(night)
-            replayed = _replayed(night, samples, settings, tick)
+            replayed = _replayed(night, samples, tick)
             _report(night, samples, replayed).write(out / REPORT)
         report = ServedReport.read(out / REPORT)
         attach(pinned, report, home)
@@ -94,7 +93,7 @@ def measure(recipe: str, store: str, simulator: str, job: str) -> str:
     inputs = {
         "simulator": pinned.digest,
         "job": digest_json(job),
-        "service": digest_json(shown(settings.service_url) or "the step's own"),
+        "service": digest_json(shown(service) or "the step's own"),
         "ledger": ledger_digest(),
     }
     parts = [chosen.nightly, chosen.collect, chosen.prepare]
@@ -118,32 +117,18 @@ def _live(night: _Night) -> list[Sample]:
     return [cut(recipe.prepare, each.trajectory, each.digest, "held_out") for each in kept]
 
 
-def _replayed(
-    night: _Night, samples: Sequence[Sample], settings: ClientSettings, tick: Tick
-) -> list[Replayed]:
+def _replayed(night: _Night, samples: Sequence[Sample], tick: Tick) -> list[Replayed]:
     """Every episode; those that a killed step had replayed are read."""
     folder = night.out / _REPLAYED
     known = {int(path.stem): Replayed.read(path) for path in folder.glob("[0-9]*.json")}
     missing = {number: each for number, each in enumerate(samples) if number not in known}
     if missing or (night.out / _OPENED).is_file():
         told = share_of(tick, len(known) / len(samples), 1)
-        with _served(night, settings) as client:
+        engine = pinned_engine(night.pinned.manifest)
+        where = night.store, night.out / "logs"
+        with reached(night.pinned.digest, engine, *where) as client:
             known |= asyncio.run(_replay(night, client, missing, told))
     return [known[number] for number in range(len(samples))]
-
-
-@contextmanager
-def _served(night: _Night, settings: ClientSettings) -> Iterator[SimulatorClient]:
-    pinned = night.pinned
-    if settings.service_url:
-        credential = settings.credential.get_secret_value().strip()
-        yield SimulatorClient(
-            settings.service_url, simulator=pinned.digest, credential=credential or None
-        )
-    else:
-        engine = pinned_engine(pinned.manifest)
-        with served(pinned.folder, engine, night.store, night.out / "logs") as client:
-            yield client
 
 
 async def _replay(

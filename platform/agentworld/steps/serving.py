@@ -1,19 +1,21 @@
-"""A pinned simulator, served while a step needs it."""
+"""A pinned simulator, served while a step needs it, or reached where a service is deployed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from agentworld.client.credential import ClientSettings
 from agentworld.client.simulator import SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.programs import recipe_of
 from agentworld.recipes.serve import EngineRecipe
+from agentworld.records.base import Digest
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.simulate.local import LOCAL, Listening, serve_simulator
 from agentworld.simulate.stores import Stores
 from agentworld.steps.folders import MANIFEST
 from agentworld.steps.installed import check_installed
-from agentworld.storage.simulators import PinnedSimulator
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
 def pinned_engine(manifest: SimulatorManifest) -> EngineRecipe:
@@ -55,3 +57,34 @@ def served(
     digest = PinnedSimulator.read(simulator).digest
     with served_at(simulator, engine, store, logs) as url:
         yield SimulatorClient(url, simulator=digest, trajectory=trajectory)
+
+
+@contextmanager
+def reached(
+    simulator: Digest,
+    engine: EngineRecipe,
+    store: Path,
+    logs: Path,
+    trajectory: TrajectoryLog | None = None,
+) -> Iterator[SimulatorClient]:
+    """The same of a simulator of this store; where a service is deployed, it is asked instead."""
+    client = deployed_service(simulator, trajectory)
+    if client:
+        yield client
+        return
+    pinned = SimulatorStore(store).find(simulator)
+    with served(pinned.folder, engine, store, logs, trajectory) as client:
+        yield client
+
+
+def deployed_service(
+    simulator: Digest, trajectory: TrajectoryLog | None = None
+) -> SimulatorClient | None:
+    """A client of the service that AGENTWORLD_SERVICE_URL names; null where it names none."""
+    settings = ClientSettings()
+    if not settings.service_url:
+        return None
+    credential = settings.shown if settings.credential_file else settings.shown()
+    return SimulatorClient(
+        settings.service_url, simulator=simulator, credential=credential, trajectory=trajectory
+    )

@@ -75,6 +75,13 @@ def find(name: str, store: Path) -> PinnedSimulator:
     return SimulatorStore(store).find(_meanings(store).get(name, name))
 
 
+def chosen_simulator(name: str, store: Path) -> PinnedSimulator:
+    """The same, or by the folder that a person was shown; of this store in any case."""
+    if "/" in name:
+        name = PinnedSimulator.read(Path(name)).digest
+    return find(name, store)
+
+
 def summaries(store: Path) -> list[SimulatorSummary]:
     """All simulators of a store."""
     meanings, registry = _meanings(store), _registry(store)
@@ -139,6 +146,12 @@ def alias_history(store: Path, alias: str | None = None) -> list[AliasChange]:
     if alias is not None and not changes:
         raise NotFound(f"there is no alias {alias!r} in {store}; set it, or name another store")
     return changes
+
+
+def meaning(alias: str, store: Path) -> AliasChange | None:
+    """Since when, and by whose word, an alias means what it means; null where it means nothing."""
+    changes = [change for change in alias_history(store) if change.alias == alias]
+    return changes[-1] if changes and not changes[-1].ended else None
 
 
 def _meanings(store: Path) -> dict[str, Digest]:

@@ -8,7 +8,7 @@ from agentworld.records.base import Record
 from agentworld.records.gate import Outcome
 from agentworld.records.report import AgentReport, AgentScore, WorldModelReport, WorldModelScore
 from agentworld.steps.code import commit
-from agentworld.steps.folders import REPORT, RUN, TrainedAgent, verdict_of
+from agentworld.steps.folders import AGENT, REPORT, TrainedAgent, verdict_of
 
 
 class ExactMatch(Record):
@@ -101,7 +101,7 @@ def _world_model(report: WorldModelReport) -> WorldModelFigures:
 
 def _agent(folders: Mapping[str, Path]) -> AgentFigures:
     report = AgentReport.read(folders["validate"] / REPORT)
-    made = TrainedAgent.read(folders["agent"] / RUN)
+    made = TrainedAgent.read(folders["register_agent"] / AGENT)
     return AgentFigures(
         untrained=Success.of(report.untrained),
         trained=Success.of(report.trained),

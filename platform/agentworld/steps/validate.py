@@ -1,7 +1,7 @@
-"""Step 11: the agent before and after its training, in the simulator and in the live shell."""
+"""Step 15: the agent before and after its training, in the simulator and in the live shell."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -30,18 +30,19 @@ from agentworld.records.simulator import Sampling
 from agentworld.records.trajectory import Trajectory
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import (
+    PRACTICE,
     REPORT,
-    TRAINED,
     TRAJECTORY,
-    UNTRAINED,
+    Practice,
     checkpoint_of,
     context_tokens_of,
     model_of,
 )
 from agentworld.steps.ledger import ledger_digest
-from agentworld.steps.serving import served
-from agentworld.storage.simulators import PinnedSimulator
+from agentworld.steps.serving import reached
 from agentworld.storage.trajectories import write_trajectories
+
+_UNTRAINED, _TRAINED = "untrained", "trained"
 
 
 class _Episodes(NamedTuple):
@@ -54,7 +55,7 @@ class _Episodes(NamedTuple):
 class _Agent(NamedTuple):
     """An agent whose engine runs."""
 
-    folder: Path
+    name: str
     weights: Digest
     policy: Policy
 
@@ -67,21 +68,27 @@ class _Served(NamedTuple):
     trained: _Agent
 
 
-def validate(recipe: str, store: str, simulator: str, agent: str) -> str:
-    """The folder of the report, of the live episodes and of the agents' log of the simulated."""
+def validate(recipe: str, store: str, imitated: str, agent: str) -> str:
+    """The folder of the report, of the live episodes and of the agents' log of the simulated.
+
+    The simulator is that of the agent's run.
+    """
     chosen = load_recipe(recipe_path(recipe))
+    parents = {"imitated": output_of(imitated), "agent": output_of(agent)}
+    simulator = Practice.read(Path(agent) / PRACTICE).run.simulator
+    agents = {_UNTRAINED: Path(imitated), _TRAINED: Path(agent)}
 
     def work(out: Path, tick: Tick) -> Digest:
         live = LiveWorld()
         with _closed_after(live), TrajectoryLog(out / TRAJECTORY) as acted:
-            world = served(Path(simulator), chosen.engine, Path(store), out / "logs", acted)
-            with _all_served(world, Path(agent), chosen, out / "logs") as asked:
+            world = reached(simulator, chosen.engine, Path(store), out / "logs", acted)
+            with _all_served(world, agents, chosen, out / "logs") as asked:
                 worlds = _Worlds(asked.simulator, live)
                 before = _try(asked.untrained, worlds, chosen, out, share_of(tick, 0, 0.5))
                 after = _try(asked.trained, worlds, chosen, out, share_of(tick, 0.5, 1))
         part = chosen.validation
         report = AgentReport(
-            simulator=PinnedSimulator.read(Path(simulator)).digest,
+            simulator=simulator,
             untrained=agent_score(before.simulated, before.live, part),
             trained=agent_score(after.simulated, after.live, part),
             live_gain=gain(after.live, before.live, part),
@@ -90,11 +97,7 @@ def validate(recipe: str, store: str, simulator: str, agent: str) -> str:
         report.write(out / REPORT)
         return report.digest
 
-    inputs = {
-        "agent": output_of(agent),
-        "simulator": PinnedSimulator.read(Path(simulator)).digest,
-        "ledger": ledger_digest(),
-    }
+    inputs = {**parents, "simulator": simulator, "ledger": ledger_digest()}
     parts = [chosen.validation, chosen.engine, chosen.agent]
     return str(run_step(Path(store), "validate", parts, inputs, work))
 
@@ -109,15 +112,18 @@ def _closed_after(live: LiveWorld) -> Iterator[None]:
 
 @contextmanager
 def _all_served(
-    world: AbstractContextManager[SimulatorClient], agent: Path, chosen: Recipe, logs: Path
+    world: AbstractContextManager[SimulatorClient],
+    folders: Mapping[str, Path],
+    chosen: Recipe,
+    logs: Path,
 ) -> Iterator[_Served]:
     """Starts the simulator and both agents' engines side by side."""
     # A server ends with the thread that started it, so that the threads outlive all of them.
     with ThreadPoolExecutor() as threads, ExitStack() as started:
         simulator = threads.submit(started.enter_context, world)
         agents = [
-            threads.submit(started.enter_context, _served_agent(agent / name, chosen, logs))
-            for name in (UNTRAINED, TRAINED)
+            threads.submit(started.enter_context, _served_agent(name, folder, chosen, logs))
+            for name, folder in folders.items()
         ]
         # None is still starting when the failure of one ends them all.
         wait(agents)
@@ -127,7 +133,7 @@ def _all_served(
 
 
 @contextmanager
-def _served_agent(folder: Path, chosen: Recipe, logs: Path) -> Iterator[_Agent]:
+def _served_agent(name: str, folder: Path, chosen: Recipe, logs: Path) -> Iterator[_Agent]:
     """Drawn from as in training: the policy that is judged is the one that learned."""
     practice = chosen.agent.rl
     sampling = Sampling(temperature=practice.temperature, max_tokens=practice.max_tokens)
@@ -137,9 +143,9 @@ def _served_agent(folder: Path, chosen: Recipe, logs: Path) -> Iterator[_Agent]:
         chosen.engine,
         sampling=sampling,
         context_tokens=context_tokens_of(folder),
-        log=logs / f"{folder.name}.log",
+        log=logs / f"{name}.log",
     ) as engine:
-        yield _Agent(folder, weights, Policy(engine.connect(), sampling, weights))
+        yield _Agent(name, weights, Policy(engine.connect(), sampling, weights))
 
 
 class _Worlds(NamedTuple):
@@ -169,7 +175,7 @@ def _try(agent: _Agent, worlds: _Worlds, chosen: Recipe, out: Path, tick: Tick) 
 
     episodes = asyncio.run(play_in_both())
     write_trajectories(
-        out / f"{agent.folder.name}-live.jsonl", _trajectories(episodes.live, agent.weights)
+        out / f"{agent.name}-live.jsonl", _trajectories(episodes.live, agent.weights)
     )
     return episodes
 

@@ -1,49 +1,20 @@
 """Steps of several parts: what a killed step had finished is not done again."""
 
-import asyncio
 import itertools
 
 import pytest
 
 import make
 from agentworld.errors import EngineError
-from agentworld.records.run import AgentRun, RunOpening
+from agentworld.steps.folders import once
 
 pytestmark = pytest.mark.slow  # torch and MLflow stand behind these steps
 
 
-class Service:
-    """A simulator's runs, as a client meets them."""
-
-    def __init__(self) -> None:
-        self.runs: dict[str, AgentRun] = {}
-
-    async def open_run(self, opening: RunOpening) -> AgentRun:
-        run = AgentRun(id=f"run-{len(self.runs)}", opening=opening, simulator=make.digest("s"))
-        self.runs[run.id] = run
-        return run
-
-    async def resume_run(self, run: str) -> AgentRun:
-        return self.runs[run]
-
-
-def test_a_killed_agent_step_continues_its_run(tmp_path):
-    from agentworld.steps.agent import _open_run
-
-    service, untrained = Service(), make.checkpoint("imitation")
-    first = asyncio.run(_open_run(service, "terminal-agent", untrained, tmp_path))
-    again = asyncio.run(_open_run(service, "terminal-agent", untrained, tmp_path))
-    assert again == first
-    assert len(service.runs) == 1
-    assert first.opening.starting_weights == untrained.artifact
-
-
 def test_a_training_that_was_finished_is_not_repeated(tmp_path):
-    from agentworld.steps.agent import _once
-
     made = make.checkpoint("imitation")
     made.write(tmp_path / "checkpoint.json")
-    assert _once(tmp_path, lambda: pytest.fail("trained again")) == made
+    assert once(tmp_path, lambda: pytest.fail("trained again")) == made
 
 
 @pytest.mark.parametrize("at_once", [1, 2])

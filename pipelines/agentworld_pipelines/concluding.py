@@ -1,0 +1,18 @@
+"""How every pipeline ends: with a record of it, whatever happened."""
+
+from kfp import dsl
+
+from agentworld_pipelines import components
+from agentworld_pipelines.placing import Step
+
+
+def concluded(step: Step, pipeline: str, recipe: object, store: object) -> dsl.ExitHandler:
+    """What stands around all other steps of a pipeline."""
+    ending = step(
+        components.conclude,
+        pipeline=pipeline,
+        recipe=recipe,
+        store=store,
+        job=dsl.PIPELINE_JOB_ID_PLACEHOLDER,
+    )
+    return dsl.ExitHandler(ending)

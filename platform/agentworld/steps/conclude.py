@@ -1,0 +1,110 @@
+"""The last step of every pipeline, whatever happened before: how the run ended, for good.
+
+Steps say how they fare in files of the store, which an earlier run may have left. Of this run is
+what was said since the last one ended, and since its own first step began; Kubeflow does not tell
+every program when a run began. Two runs that share a store at the same time are not told apart.
+"""
+
+import re
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
+
+from agentworld.errors import InputError
+from agentworld.records.conclusion import Conclusion
+from agentworld.steps import ALL_STEPS
+from agentworld.steps.folders import verdict_of
+from agentworld.steps.progress import StepProgress, read_progress
+
+_JOBS = "jobs"
+_FIRST = ("collect", "measure")
+"""With one of them every pipeline begins."""
+_DONE = ("finished", "reused")
+
+
+class Status(Protocol):
+    """What Kubeflow says of all steps together."""
+
+    @property
+    def state(self) -> str:
+        """SUCCEEDED, or how else they ended."""
+        ...
+
+    @property
+    def error_message(self) -> str | None:
+        """What it knows of a failure."""
+        ...
+
+
+class _End(NamedTuple):
+    """How a run ended, and by which step."""
+
+    state: Literal["succeeded", "refused", "failed"]
+    step: str = ""
+    kind: str = ""
+    sentence: str = ""
+
+
+def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -> str:
+    """The file of the record, which is written once for a job; says it in a line, too."""
+    if not re.fullmatch("[A-Za-z0-9-]+", job):
+        raise InputError(f"{job!r} is no id of a job; give letters, digits and - alone")
+    path = Path(store) / _JOBS / f"{job}.json"
+    if not path.is_file():
+        said = _said(Path(store))
+        began = _began(said)
+        Conclusion(
+            job=job,
+            pipeline=pipeline,
+            recipe=recipe,
+            began=None if began is None else datetime.fromtimestamp(began, UTC),
+            ended=datetime.now(UTC),
+            **_end(said, status)._asdict(),
+        ).write(path)
+    found = Conclusion.read(path)
+    why = f" at {found.step or 'some step'}: {found.sentence}" if found.sentence else ""
+    sys.stdout.write(f"{found.pipeline} {found.state}{why}\n")
+    return str(path)
+
+
+def conclusions(store: Path) -> list[Conclusion]:
+    """How the runs of a store ended, the newest first."""
+    found = (Conclusion.read(path) for path in (store / _JOBS).glob("*.json"))
+    return sorted(found, key=lambda each: each.ended, reverse=True)
+
+
+def _said(store: Path) -> list[StepProgress]:
+    """What the steps of this run said last, in their order."""
+    last = conclusions(store)[:1]
+    told = [each for step in ALL_STEPS if (each := read_progress(store, step))]
+    said = [each for each in told if not last or each.started >= last[0].ended.timestamp()]
+    began = _began(said)
+    return [each for each in said if began is None or each.started >= began]
+
+
+def _began(said: Sequence[StepProgress]) -> float | None:
+    return max((each.started for each in said if each.step in _FIRST), default=None)
+
+
+def _end(said: Sequence[StepProgress], status: Status) -> _End:
+    if status.state == "SUCCEEDED":
+        return _refused(said) or _End("succeeded")
+    known = status.error_message or f"Kubeflow says {status.state}, and no more"
+    for each in said:
+        if each.state == "failed":
+            return _End("failed", each.step, each.failure, each.sentence)
+    for each in said:
+        if each.state == "running":
+            return _End("failed", each.step, "", f"its process ended without a word; {known}")
+    return _End("failed", sentence=known)
+
+
+def _refused(said: Sequence[StepProgress]) -> _End | None:
+    for each in said:
+        if each.step == "gate" and each.state in _DONE:
+            decided = verdict_of(Path(each.folder))
+            if decided.verdict == "refused":
+                return _End("refused", each.step, "", decided.reason)
+    return None

@@ -1,0 +1,82 @@
+"""Where runs are opened and closed: at the service that is deployed, or by its own code here.
+
+Here no engine is started and nothing listens, for neither asks anything of a model.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import NamedTuple, NoReturn, Protocol
+
+from agentworld.client.simulator import SimulatorClient
+from agentworld.errors import EngineError
+from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.simulate.keeper import Keeper
+from agentworld.simulate.one_simulator import OneSimulator
+from agentworld.simulate.runs import Runs
+from agentworld.simulate.service import SimulatorService
+from agentworld.simulate.setting_up import sealer_of
+from agentworld.simulate.stores import Stores
+from agentworld.steps.ledger import open_ledger
+from agentworld.steps.serving import deployed_service
+from agentworld.storage.simulators import PinnedSimulator
+
+
+class Desk(Protocol):
+    """Raises a typed error for what a service refuses."""
+
+    async def open(self, opening: RunOpening, name: str) -> AgentRun:
+        """Begins a run, once under a name."""
+        ...
+
+    async def get(self, run: str) -> AgentRun:
+        """A run as it is now."""
+        ...
+
+    async def close(self, run: str, closing: RunClosing) -> AgentRun:
+        """Ends a run and signs its log."""
+        ...
+
+
+@asynccontextmanager
+async def desk(simulator: PinnedSimulator, store: Path) -> AsyncIterator[Desk]:
+    """The desk for runs in a simulator of this store."""
+    client = deployed_service(simulator.digest)
+    if client:
+        try:
+            yield _AtService(client)
+        finally:
+            await client.close()
+        return
+    with closing(open_ledger(store)) as ledger:
+        keeper = Keeper(ledger, only=simulator.digest)
+        service = SimulatorService(simulator.manifest, _NotStarted(), keeper)
+        sealer = sealer_of(Stores.of(store), ledger, simulator.digest)
+        yield Runs(keeper, OneSimulator(service, ledger.aliases), sealer)
+        await keeper.close()
+
+
+class _AtService(NamedTuple):
+    """A service, as whoever comes by its door."""
+
+    client: SimulatorClient
+
+    async def open(self, opening: RunOpening, name: str) -> AgentRun:
+        return await self.client.open_run(opening, name)
+
+    async def get(self, run: str) -> AgentRun:
+        return await self.client.resume_run(run)
+
+    async def close(self, run: str, closing: RunClosing) -> AgentRun:
+        await self.client.resume_run(run)
+        return await self.client.close_run(closing.final_weights, closing.signature)
+
+
+class _NotStarted:
+    """The engine of a desk, which nothing asks."""
+
+    async def complete(self, *_asked: object, **_how: object) -> NoReturn:
+        raise EngineError("no engine was started where runs are opened", retryable=False)
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""

@@ -1,0 +1,52 @@
+"""Step 16: an agent that was tried in the live shell becomes a version."""
+
+from pathlib import Path
+
+from agentworld.audit.receipts import read_receipt
+from agentworld.errors import InputError
+from agentworld.lineage.base import Agent
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.records.base import Digest
+from agentworld.records.progress import Tick
+from agentworld.records.report import AgentReport
+from agentworld.records.run import AgentRun
+from agentworld.steps.addresses import open_registry, registry_digest
+from agentworld.steps.base import output_of, run_step
+from agentworld.steps.folders import (
+    AGENT,
+    PRACTICE,
+    REPORT,
+    RUN,
+    Practice,
+    TrainedAgent,
+    checkpoint_of,
+    model_of,
+)
+
+
+def register_agent(recipe: str, store: str, agent: str, closed: str, validation: str) -> str:
+    """The folder that says which version it is, and of which run.
+
+    Raises InputError where the run made, or the validation tried, another agent.
+    """
+    chosen = load_recipe(recipe_path(recipe))
+    weights = output_of(agent)
+    proof = {"closed": output_of(closed), "validation": output_of(validation)}
+    run = AgentRun.read(Path(closed) / RUN)
+    if run.final_weights != weights:
+        raise InputError(f"{closed} is of a run that made {run.final_weights}, not {weights}")
+    if read_receipt(Path(validation)).inputs.get("agent") != weights:
+        raise InputError(f"{validation} validated another agent than {agent}; validate this one")
+
+    def work(out: Path, _: Tick) -> Digest:
+        report = AgentReport.read(Path(validation) / REPORT).digest
+        made = Agent(checkpoint=checkpoint_of(Path(agent)), run=run.id, report=report)
+        registry, model = open_registry(Path(store)), model_of(Path(agent))
+        version = registry.register_agent(chosen.agent.name, made, model)
+        practice = Practice.read(Path(agent) / PRACTICE)
+        result = TrainedAgent(version=version, run=run, live_steps=practice.live_steps)
+        result.write(out / AGENT)
+        return weights
+
+    inputs = {"agent": weights, **proof, "registry": registry_digest()}
+    return str(run_step(Path(store), "register_agent", [chosen.agent], inputs, work))

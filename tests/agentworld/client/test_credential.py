@@ -1,0 +1,53 @@
+import asyncio
+
+import httpx
+import pytest
+
+from agentworld.client.credential import ClientSettings, authorisation
+from agentworld.client.simulator import SimulatorClient
+from agentworld.errors import InputError, SimulatorError
+
+
+def test_a_credential_goes_before_the_file_of_one(tmp_path, monkeypatch):
+    (tmp_path / "token").write_text("of-the-file\n")
+    assert ClientSettings().shown() is None
+    monkeypatch.setenv("AGENTWORLD_CREDENTIAL_FILE", str(tmp_path / "token"))
+    assert ClientSettings().shown() == "of-the-file"
+    monkeypatch.setenv("AGENTWORLD_CREDENTIAL", "its-own")
+    assert ClientSettings().shown() == "its-own"
+
+
+def test_a_token_that_is_replaced_is_read_for_each_request(tmp_path, monkeypatch):
+    heard = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        heard.append(request.headers.get("authorization"))
+        return httpx.Response(404, json={"error": "not-found", "message": "no"})
+
+    async def ask() -> None:
+        token = tmp_path / "token"
+        monkeypatch.setenv("AGENTWORLD_CREDENTIAL_FILE", str(token))
+        transport = httpx.MockTransport(answer)
+        told = ClientSettings().shown
+        client = SimulatorClient("http://there", credential=told, transport=transport)
+        for text in ("first", "second"):
+            token.write_text(text)
+            with pytest.raises(SimulatorError):
+                await client.resume_run("r")
+        await client.close()
+
+    asyncio.run(ask())
+    assert heard == ["Bearer first", "Bearer second"]
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_CREDENTIAL_FILE", str(tmp_path / "gone"))
+    with pytest.raises(InputError, match="cannot be read from .*gone .FileNotFoundError."):
+        ClientSettings().shown()
+
+
+def test_what_no_header_can_hold_is_refused_and_not_told():
+    assert authorisation(None)() == {}
+    with pytest.raises(InputError, match="holds a blank") as refused:
+        authorisation("a secret")
+    assert "a secret" not in str(refused.value)

@@ -1,0 +1,243 @@
+"""An agent's run from its opening to its version; what trains and what plays is left out."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import make
+import make_ledger
+import make_service
+from agentworld.audit.evidence import Evidence
+from agentworld.audit.verify import verify_run
+from agentworld.errors import Conflict, InputError, NotFound, SimulatorError
+from agentworld.evidence.keys import STEP_KEYS
+from agentworld.recipes.serve import EngineRecipe
+from agentworld.records.base import Digest
+from agentworld.records.run import AgentRun
+from agentworld.simulate.stores import Stores
+from agentworld.steps.close_run import close_run
+from agentworld.steps.folders import (
+    AGENT,
+    CHOSEN,
+    PRACTICE,
+    REPORT,
+    RUN,
+    Chosen,
+    Practice,
+    TrainedAgent,
+)
+from agentworld.steps.imitate import imitate
+from agentworld.steps.keys import rotate_key
+from agentworld.steps.ledger import open_evidence, open_ledger
+from agentworld.steps.open_run import open_run
+from agentworld.steps.register_agent import register_agent
+from agentworld.steps.serving import reached
+from agentworld.steps.simulators import set_alias
+from agentworld.storage.simulators import PinnedSimulator
+
+RECIPE = "smoke"
+UNTRAINED, TRAINED = make.digest("untrained"), make.digest("trained")
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch) -> Path:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    make_ledger.laid(Stores.of(tmp_path).ledger_url)
+    return tmp_path
+
+
+@pytest.fixture
+def simulator(store) -> PinnedSimulator:
+    return make.pinned(store)
+
+
+def imitated(store: Path, simulator: Digest) -> str:
+    """What the step `imitate` leaves."""
+    folder = make.finished_step(store, "imitate", UNTRAINED, simulator=simulator)
+    Chosen(simulator=simulator).write(folder / CHOSEN)
+    return str(folder)
+
+
+def practised(store: Path, run: AgentRun, weights: Digest = TRAINED) -> str:
+    """What the step `agent` leaves."""
+    folder = make.finished_step(store, "agent", weights, run=run.digest)
+    parents = (UNTRAINED,)
+    made = make.checkpoint("agent", artifact=weights, parents=parents, simulator=run.simulator)
+    made.write(folder / "checkpoint.json")
+    (folder / "model").mkdir(exist_ok=True)
+    (folder / "model/model.safetensors").write_bytes(b"trained")
+    Practice(run=run, live_steps=0).write(folder / PRACTICE)
+    return str(folder)
+
+
+def validated(store: Path, simulator: Digest, weights: Digest = TRAINED) -> str:
+    report = make.agent_report(simulator=simulator)
+    folder = make.finished_step(
+        store, "validate", report.digest, agent=weights, simulator=simulator
+    )
+    report.write(folder / REPORT)
+    return str(folder)
+
+
+def opened(store: Path, simulator: PinnedSimulator) -> AgentRun:
+    folder = open_run(RECIPE, str(store), imitated(store, simulator.digest))
+    return AgentRun.read(Path(folder) / RUN)
+
+
+def forget(folder: str) -> None:
+    """As if the step had been killed just before it was finished."""
+    (Path(folder) / "receipt.json").unlink()
+
+
+def test_a_run_is_opened_with_its_weights_and_its_simulator_for_good(store, simulator):
+    run = opened(store, simulator)
+    assert run == open_ledger(store).run(run.id)
+    assert run.simulator == run.opening.simulator == simulator.digest
+    assert (run.opening.starting_weights, run.closing) == (UNTRAINED, None)
+
+
+@pytest.mark.parametrize("lost", [(), (RUN,)], ids=["told", "not even told"])
+def test_a_killed_opening_opens_no_second_run(store, simulator, lost):
+    first = open_run(RECIPE, str(store), imitated(store, simulator.digest))
+    run = AgentRun.read(Path(first) / RUN)
+    forget(first)
+    for name in lost:
+        (Path(first) / name).unlink()
+    assert open_run(RECIPE, str(store), imitated(store, simulator.digest)) == first
+    assert AgentRun.read(Path(first) / RUN) == run
+    assert open_ledger(store).runs() == [run]
+
+
+def test_a_run_keeps_the_simulator_of_its_first_weights_wherever_the_alias_moves(store, simulator):
+    set_alias("terminal", simulator.digest, store, "me")
+    folder = imitated(store, simulator.digest)
+    other = make.pinned(store, context_tokens=512)
+    set_alias("terminal", other.digest, store, "me")
+    run = AgentRun.read(Path(open_run(RECIPE, str(store), folder)) / RUN)
+    assert run.simulator == simulator.digest
+
+
+def test_a_run_is_closed_with_signed_weights_and_its_record_verifies(store, simulator):
+    run = opened(store, simulator)
+    closed = AgentRun.read(Path(close_run(str(store), practised(store, run))) / RUN)
+    assert closed.final_weights == TRAINED
+    evidence = open_evidence(store)
+    assert isinstance(evidence, Evidence)
+    found = verify_run(run.id, open_ledger(store), evidence)
+    assert (found.problems, found.weights) == ((), "signed")
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_a_killed_closing_closes_once_whoever_signs_by_then(store, simulator, rotated):
+    agent_folder = practised(store, opened(store, simulator))
+    first = close_run(str(store), agent_folder)
+    closed = AgentRun.read(Path(first) / RUN)
+    forget(first)
+    if rotated:
+        rotate_key(store, STEP_KEYS)
+    again = close_run(str(store), agent_folder)
+    assert AgentRun.read(Path(again) / RUN) == closed
+
+
+def test_a_run_that_was_closed_with_other_weights_stays_so(store, simulator):
+    run = opened(store, simulator)
+    close_run(str(store), practised(store, run))
+    with pytest.raises(Conflict, match="was closed with other weights"):
+        close_run(str(store), practised(store, run, make.digest("others")))
+
+
+@pytest.mark.slow
+def test_an_agent_is_registered_once_with_its_run_and_its_validation(store, simulator):
+    from agentworld.steps.addresses import open_registry
+
+    run = opened(store, simulator)
+    trained, validation = practised(store, run), validated(store, simulator.digest)
+    arguments = (RECIPE, str(store), trained, close_run(str(store), trained), validation)
+    first = register_agent(*arguments)
+    made = TrainedAgent.read(Path(first) / AGENT)
+    forget(first)
+    assert TrainedAgent.read(Path(register_agent(*arguments)) / AGENT) == made
+    assert (str(made.version), made.live_steps) == ("terminal-agent@1", 0)
+    assert made.run.final_weights == TRAINED
+    registry = open_registry(store)
+    assert registry.agents_of(run.id) == [made.version]
+    report = make.agent_report(simulator=simulator.digest).digest
+    assert registry.agent(made.version).report == report
+
+
+def test_what_another_agent_showed_registers_nothing(store, simulator):
+    run = opened(store, simulator)
+    trained = practised(store, run)
+    closed = close_run(str(store), trained)
+    other = validated(store, simulator.digest, make.digest("others"))
+    with pytest.raises(InputError, match="validated another agent than"):
+        register_agent(RECIPE, str(store), trained, closed, other)
+    others = practised(store, run, make.digest("others"))
+    with pytest.raises(InputError, match=f"is of a run that made {TRAINED}, not"):
+        register_agent(RECIPE, str(store), others, closed, other)
+
+
+def test_a_world_without_weights_starts_no_agent(store):
+    there = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
+    prompted = make.pinned(store, artifact=None, files={}, engine=there)
+    set_alias("terminal", prompted.digest, store, "me")
+    collected = str(make.finished_step(store, "collect", make.digest("collected")))
+    for name in ("", "terminal", prompted.digest[:20], str(prompted.folder)):
+        with pytest.raises(InputError, match="has no weights that an agent could start from"):
+            imitate(RECIPE, str(store), collected, name)
+
+
+@pytest.mark.usefixtures("simulator")
+@pytest.mark.parametrize("name", ["", "gone", "sha256:00"])
+def test_a_simulator_that_is_not_there_is_told_as_such(store, name):
+    collected = str(make.finished_step(store, "collect", make.digest("collected")))
+    with pytest.raises(NotFound, match="there is no simulator"):
+        imitate(RECIPE, str(store), collected, name)
+
+
+@pytest.fixture
+def elsewhere(tmp_path_factory, monkeypatch, simulator):
+    """A service with that simulator, which is deployed and has a ledger of its own."""
+    place = tmp_path_factory.mktemp("elsewhere")
+    service = make_service.service(place, pinned=simulator.manifest)
+    with make_service.listening(service.app) as url:
+        monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
+        yield place
+
+
+def test_a_service_that_is_deployed_has_the_run_and_the_store_has_none(
+    store, simulator, elsewhere, monkeypatch
+):
+    run = opened(store, simulator)
+    assert open_ledger(elsewhere).run(run.id) == run
+    assert open_ledger(store).runs() == []
+    # Its keys are the steps' too, as a chart's ConfigMap makes them.
+    monkeypatch.setenv("AGENTWORLD_KEYS", str(Stores.of(elsewhere).keys))
+    folder = close_run(str(store), practised(store, run))
+    closed = AgentRun.read(Path(folder) / RUN)
+    assert closed == open_ledger(elsewhere).run(run.id)
+    assert closed.closing.signature
+
+
+def test_where_a_service_is_deployed_a_step_asks_it_and_serves_nothing(store, simulator, elsewhere):
+    logs = store / "logs"
+
+    async def play(client) -> str:
+        episode = await make_service.play(client, "echo kolu")
+        await client.close()
+        return episode
+
+    with reached(simulator.digest, EngineRecipe(), store, logs) as client:
+        episode = asyncio.run(play(client))
+    assert [step.action for step in open_ledger(elsewhere).episode(episode).steps] == ["echo kolu"]
+    assert not logs.exists()
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_deployed_service_with_another_simulator_is_refused(store):
+    other = make.pinned(store, context_tokens=512)
+    with pytest.raises(SimulatorError, match="a run never moves to another one") as refused:
+        opened(store, other)
+    assert refused.value.kind == "swapped"
+    assert open_ledger(store).runs() == []

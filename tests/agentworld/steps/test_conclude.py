@@ -1,0 +1,117 @@
+"""How a run ended, from what Kubeflow and the steps say of it."""
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import make_job
+from agentworld.errors import InputError
+from agentworld.records.conclusion import Conclusion
+from agentworld.steps.conclude import conclude, conclusions
+from agentworld.steps.folders import VERDICT
+from agentworld.steps.progress import ProgressFile
+
+
+class Status(NamedTuple):
+    state: str
+    error_message: str | None = None
+
+
+SUCCEEDED, FAILED = Status("SUCCEEDED"), Status("FAILED", "Task exit-handler-1 failed.")
+
+
+def ended(store: Path, status: Status = FAILED, job: str = "job-1") -> Conclusion:
+    return Conclusion.read(Path(conclude("world_model", "demo", str(store), job, status)))
+
+
+def begun(store: Path, step: str) -> ProgressFile:
+    told = ProgressFile(store, step)
+    told.begin()
+    return told
+
+
+def finished(store: Path, step: str, folder: Path | None = None) -> None:
+    begun(store, step).finish("finished", folder or store, 1.0)
+
+
+def test_a_run_that_went_through_succeeded(tmp_path, capsys):
+    before = time.time()
+    finished(tmp_path, "collect")
+    told = ended(tmp_path, SUCCEEDED)
+    assert (told.job, told.pipeline, told.recipe) == ("job-1", "world_model", "demo")
+    assert (told.state, told.step, told.sentence) == ("succeeded", "", "")
+    rounding = 1e-3
+    assert before - rounding < told.began.timestamp() <= told.ended.timestamp() + rounding
+    assert capsys.readouterr().out == "world_model succeeded\n"
+
+
+def test_a_run_that_its_gate_ended_was_refused_and_says_why(tmp_path, capsys):
+    make_job.verdict("rl.rule is 0.3").write(tmp_path / "gate" / VERDICT)
+    finished(tmp_path, "collect")
+    finished(tmp_path, "gate", tmp_path / "gate")
+    told = ended(tmp_path, SUCCEEDED)
+    assert (told.state, told.step, told.sentence) == ("refused", "gate", "rl.rule is 0.3")
+    assert capsys.readouterr().out == "world_model refused at gate: rl.rule is 0.3\n"
+
+
+def test_a_run_that_failed_says_at_which_step_and_in_its_words(tmp_path):
+    finished(tmp_path, "collect")
+    begun(tmp_path, "sft").fail("StoreError", "the disk is full; free space")
+    told = ended(tmp_path)
+    assert (told.state, told.step, told.kind) == ("failed", "sft", "StoreError")
+    assert told.sentence == "the disk is full; free space"
+
+
+def test_a_step_that_was_killed_is_named_with_what_kubeflow_says(tmp_path):
+    finished(tmp_path, "collect")
+    begun(tmp_path, "rl")
+    told = ended(tmp_path, Status("FAILED", "OOMKilled"))
+    assert (told.step, told.kind) == ("rl", "")
+    assert told.sentence == "its process ended without a word; OOMKilled"
+
+
+@pytest.mark.parametrize(
+    ("status", "sentence"),
+    [(FAILED, FAILED.error_message), (Status("CANCELLED"), "Kubeflow says CANCELLED, and no more")],
+)
+def test_where_no_step_says_anything_kubeflow_is_quoted(tmp_path, status, sentence):
+    finished(tmp_path, "collect")
+    told = ended(tmp_path, status)
+    assert (told.state, told.step, told.sentence) == ("failed", "", sentence)
+
+
+def test_an_earlier_runs_failure_is_not_taken_for_this_ones(tmp_path):
+    finished(tmp_path, "collect")
+    begun(tmp_path, "sft").fail("StoreError", "the disk is full")
+    assert ended(tmp_path).step == "sft"
+    later = ended(tmp_path, job="job-2")  # nothing of it began
+    assert (later.step, later.began, later.sentence) == ("", None, FAILED.error_message)
+
+
+def test_nor_is_that_of_a_run_that_came_to_no_end(tmp_path):
+    finished(tmp_path, "collect")
+    begun(tmp_path, "sft").fail("StoreError", "the disk is full")
+    finished(tmp_path, "collect")
+    assert ended(tmp_path).step == ""
+
+
+def test_a_record_is_written_once(tmp_path):
+    finished(tmp_path, "collect")
+    first = ended(tmp_path, SUCCEEDED)
+    assert ended(tmp_path, FAILED) == first
+
+
+def test_records_are_told_the_newest_first(tmp_path):
+    for job in ("b", "c", "a"):
+        ended(tmp_path, SUCCEEDED, job)
+    assert [each.job for each in conclusions(tmp_path)] == ["a", "c", "b"]
+    assert conclusions(tmp_path / "nothing") == []
+
+
+@pytest.mark.parametrize("job", ["../a", "", "{{job}}", "a/b"])
+def test_a_job_without_a_proper_id_is_refused(tmp_path, job):
+    with pytest.raises(InputError, match="is no id of a job"):
+        conclude("agent", "demo", str(tmp_path), job, SUCCEEDED)
+    assert list(tmp_path.iterdir()) == []
