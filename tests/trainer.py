@@ -88,8 +88,9 @@ class Trainer:
 
     def job(self) -> Object:
         """The only one, as soon as it is there."""
-        wait_for(self.jobs)
-        (job,) = self.jobs()
+        found: list[Object] = []
+        wait_for(lambda: found.extend(self.jobs()) or found)
+        (job,) = found
         return job
 
     def condition(self, kind: str, reason: str, message: str = "", status: str = "True") -> None:
@@ -168,17 +169,26 @@ def new_namespace(cluster: ControlPlane) -> tuple[str, Path]:
     path = f"/api/v1/namespaces/{name}/serviceaccounts"
     server.call("POST", path, body={"metadata": {"name": ACCOUNT}})
     wait_for(lambda: server.find(f"{path}/default"))  # of the pods; the controllers make it
-    role = guide_role()
-    server.call("POST", f"{_RBAC}/namespaces/{name}/roles", body=role)
+    server.call("POST", f"{_RBAC}/namespaces/{name}/roles", body=guide_role())
+    bind(server, name)
+    told = server.call("POST", f"{path}/{ACCOUNT}/token", body={"spec": {"audiences": []}})
+    return name, cluster.kubeconfig_of(told["status"]["token"])
+
+
+def bind(server: ApiServer, namespace: str) -> None:
+    """Gives the account of the pipelines its Role."""
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role"}
     binding = {
         "metadata": {"name": ACCOUNT},
-        "roleRef": {**reference, "name": role["metadata"]["name"]},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": name}],
+        "roleRef": {**reference, "name": guide_role()["metadata"]["name"]},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
     }
-    server.call("POST", f"{_RBAC}/namespaces/{name}/rolebindings", body=binding)
-    told = server.call("POST", f"{path}/{ACCOUNT}/token", body={"spec": {"audiences": []}})
-    return name, cluster.kubeconfig_of(told["status"]["token"])
+    server.call("POST", f"{_RBAC}/namespaces/{namespace}/rolebindings", body=binding)
+
+
+def unbind(server: ApiServer, namespace: str) -> None:
+    """Takes it away."""
+    server.call("DELETE", f"{_RBAC}/namespaces/{namespace}/rolebindings/{ACCOUNT}")
 
 
 def guide_role() -> Object:

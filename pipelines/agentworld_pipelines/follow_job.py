@@ -25,6 +25,8 @@ from agentworld_pipelines.train_job import BUILT, GROUP, rank_0_in, train_job
 
 _Answer = TypeVar("_Answer")
 
+_NOT_ALLOWED = (401, 403)
+
 
 def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> str:
     """The folder of a stage that several nodes trained, now or before.
@@ -99,7 +101,7 @@ class Follower:
     def follow(self, uid: str, tell: Callable[[Object], None]) -> JobStatus | None:
         """How it ended; null where it was taken away before that was seen."""
         while True:
-            job = self._ask(lambda: self._server.find(self._path))
+            job = self._ask(lambda: self._server.find(self._path), granted=True)
             if job is None or job["metadata"]["uid"] != uid:
                 return None
             tell(job)
@@ -137,18 +139,23 @@ class Follower:
             if error.status not in (NOT_FOUND, EXISTS):
                 raise
 
-    def _ask(self, ask: Callable[[], _Answer]) -> _Answer:
-        """Again and again while the API server is gone; raises ClusterError after a while."""
-        began = time.monotonic()
+    def _ask(self, ask: Callable[[], _Answer], *, granted: bool = False) -> _Answer:
+        """Again and again while the API server is gone; raises ClusterError after a while.
+
+        One that begins again answers before it knows accounts and Roles. So where it was asked
+        the same before, and answered, a refusal is waited for too.
+        """
+        began, told = time.monotonic(), False
         while True:
             try:
                 return ask()
             except ClusterError as error:
-                waited = time.monotonic() - began
-                if not error.retryable or waited > self._settings.patience_seconds:
+                may_pass = error.retryable or (granted and error.status in _NOT_ALLOWED)
+                if not may_pass or time.monotonic() - began > self._settings.patience_seconds:
                     raise
-                if not waited > self._settings.look_seconds:
+                if not told:
                     say(f"{error}; waiting for it")
+                    told = True
             time.sleep(self._settings.look_seconds)
 
 
