@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TypedDict
 
 from agentworld.audit.receipts import RECEIPT, read_receipt
+from agentworld.recipes.environment import from_environment
+from agentworld.recipes.ranks import Ranks
 from agentworld.records.base import Digest, Record, digest_json
-from agentworld.records.progress import Tick
+from agentworld.records.progress import Tick, no_tick
 from agentworld.records.step import StepReceipt
 from agentworld.steps.code import code_digest
 from agentworld.steps.failure import sentence_of, translated
@@ -35,6 +37,8 @@ def run_step(
     covered = _covered(step, recipe, inputs)
     key = digest_json(covered)
     folder = _folder(store, step, key)
+    if not from_environment(Ranks).is_first:
+        return _work_along(folder, work)
     progress = ProgressFile(store, step)
     with _failure_told(progress, store):
         progress.begin()
@@ -59,6 +63,14 @@ def run_step(
 def folder_of(store: Path, step: str, recipe: Sequence[Record], inputs: dict[str, Digest]) -> Path:
     """The folder that `run_step` fills, finished or not."""
     return _folder(store, step, digest_json(_covered(step, recipe, inputs)))
+
+
+def _work_along(folder: Path, work: Work) -> Path:
+    """What each process but the first does of a step that several do together."""
+    if not (folder / RECEIPT).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        work(folder, no_tick)
+    return folder
 
 
 def output_of(folder: str) -> Digest:

@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
 from torch.utils.data import Dataset, Sampler
 
@@ -11,6 +12,7 @@ from agentworld.train.encode import Row
 
 _SORTED_TOGETHER = 512
 _ROUND_TO = 8  # whole vectors of a processor; a tenth of a batch is padding with 32
+_NO_ROW = Row(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.bool_))
 
 
 class Rows(Dataset[Row]):
@@ -75,8 +77,25 @@ class TokenBatches(Sampler[list[int]]):
         return batches
 
 
+class ShareOfBatches(Sampler[list[int]]):
+    """Of each batch the rows that one of several processes takes, which may be none."""
+
+    def __init__(self, batches: TokenBatches, rank: int, num_ranks: int) -> None:
+        self._batches = batches
+        self._rank = rank
+        self._num_ranks = num_ranks
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        # A batch ascends by length: in turn, each process gets some of the short and of the long.
+        return (batch[self._rank :: self._num_ranks] for batch in self._batches)
+
+
 def collate(rows: list[Row]) -> dict[str, torch.Tensor]:
-    """Right-padded `input_ids` (B, T) and `is_target` (B, T)."""
+    """Right-padded `input_ids` (B, T) and `is_target` (B, T); of no rows, one without targets."""
+    rows = rows or [_NO_ROW]
     shape = len(rows), width(max(len(row.input_ids) for row in rows))
     input_ids = torch.zeros(shape, dtype=torch.long)
     is_target = torch.zeros(shape, dtype=torch.bool)

@@ -5,7 +5,9 @@ from pathlib import Path
 import torch
 from trl import GRPOConfig, GRPOTrainer
 
+from agentworld.errors import InputError
 from agentworld.recipes.train import GroupRlRecipe
+from agentworld.train.together import num_ranks
 from agentworld.train.trainer import CHECKPOINTS
 
 # GSPO clips the ratio of whole sequences, which is near 1; GRPO that of tokens.
@@ -22,7 +24,7 @@ def group_config(recipe: GroupRlRecipe, out: Path, *, max_completion_tokens: int
         learning_rate=recipe.learning_rate,
         lr_scheduler_type="constant_with_warmup",
         warmup_steps=2,
-        per_device_train_batch_size=recipe.prompts_per_step * recipe.group_size,
+        per_device_train_batch_size=_attempts_of_each(recipe, num_ranks()),
         num_generations=recipe.group_size,
         max_completion_length=max_completion_tokens,
         temperature=recipe.temperature,
@@ -40,7 +42,18 @@ def group_config(recipe: GroupRlRecipe, out: Path, *, max_completion_tokens: int
         report_to=[],
         disable_tqdm=True,
         gradient_checkpointing=False,
+        ddp_find_unused_parameters=False,  # each weight has a part in each loss
     )
+
+
+def _attempts_of_each(recipe: GroupRlRecipe, processes: int) -> int:
+    attempts = recipe.prompts_per_step * recipe.group_size
+    if attempts % processes:
+        raise InputError(
+            f"{processes} processes cannot share the {attempts} attempts of a step alike; choose"
+            " prompts_per_step and group_size so that they can, or another number of processes"
+        )
+    return attempts // processes
 
 
 def mean_reward(trainer: GRPOTrainer) -> dict[str, float]:

@@ -25,6 +25,7 @@ from agentworld.train.model import LanguageModel, load_model, new_model
 from agentworld.train.reasoner import REASONERS
 from agentworld.train.resume import newest_checkpoint
 from agentworld.train.save import save_checkpoint
+from agentworld.train.together import from_first, joined
 from agentworld.train.tokenizer import train_tokenizer
 from agentworld.train.trainer import CHECKPOINTS, train_rows
 
@@ -32,6 +33,7 @@ _TOKENIZER_SAMPLES = 3_000
 _DRILLS = "drills"
 
 
+@joined()
 def run(
     recipe: NextTokenRecipe,
     model: ModelRecipe,
@@ -46,9 +48,10 @@ def run(
     start = parent or (Path(model.base) if model.base else None)
     language_model = load_model(start) if start else model_of_texts(model, _texts(samples))
     conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
-    rows = list(encode(language_model.tokenizer, conversations))
+    # The first process asks for thoughts: another answer would be another row.
+    rows = from_first(lambda: list(encode(language_model.tokenizer, conversations)))
     # A killed run that has a checkpoint of the episodes has learned to copy before.
-    is_taught = start or newest_checkpoint(out / CHECKPOINTS)
+    is_taught = start or from_first(lambda: newest_checkpoint(out / CHECKPOINTS))
     lists = [] if is_taught else lists_to_copy(language_model, model)
     share = 0.0
     if lists:
@@ -56,7 +59,7 @@ def run(
         share = _num_tokens(lists) / (_num_tokens(lists) + recipe.epochs * _num_tokens(rows))
         train_rows(language_model, once, lists, out / _DRILLS, share_of(tick, 0, share))
     metrics = train_rows(language_model, recipe, rows, out, share_of(tick, share, 1))
-    shutil.rmtree(out / _DRILLS, ignore_errors=True)
+    from_first(lambda: shutil.rmtree(out / _DRILLS, ignore_errors=True))
     return save_checkpoint(
         language_model,
         out,

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint, Stage
 from agentworld.train.model import LanguageModel
+from agentworld.train.together import from_first
 from agentworld.train.trainer import CHECKPOINTS
 
 MODEL = "model"
@@ -26,17 +27,21 @@ def save_checkpoint(
     metrics: dict[str, float],
 ) -> Checkpoint:
     """Writes `out/model` and then `out/checkpoint.json`; what a killed run needed is removed."""
-    language_model.save(out / MODEL)
-    checkpoint = Checkpoint(
-        stage=stage,
-        artifact=ArtifactManifest.of(out / MODEL).digest,
-        num_parameters=language_model.num_parameters,
-        recipe=json.loads(recipe.model_dump_json()),
-        parents=(ArtifactManifest.of(parent).digest,) if parent else (),
-        data=data,
-        simulator=simulator,
-        metrics=metrics,
-    )
-    checkpoint.write(out / RECORD)
-    shutil.rmtree(out / CHECKPOINTS, ignore_errors=True)
-    return checkpoint
+
+    def save() -> Checkpoint:
+        language_model.save(out / MODEL)
+        checkpoint = Checkpoint(
+            stage=stage,
+            artifact=ArtifactManifest.of(out / MODEL).digest,
+            num_parameters=language_model.num_parameters,
+            recipe=json.loads(recipe.model_dump_json()),
+            parents=(ArtifactManifest.of(parent).digest,) if parent else (),
+            data=data,
+            simulator=simulator,
+            metrics=metrics,
+        )
+        checkpoint.write(out / RECORD)
+        shutil.rmtree(out / CHECKPOINTS, ignore_errors=True)
+        return checkpoint
+
+    return from_first(save)

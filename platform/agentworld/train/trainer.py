@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
 from transformers import (
@@ -17,12 +18,13 @@ from transformers import (
 
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.progress import Tick
-from agentworld.train.batches import Rows, TokenBatches, collate
+from agentworld.train.batches import Rows, ShareOfBatches, TokenBatches, collate
 from agentworld.train.compiling import compile_layers
 from agentworld.train.encode import Row
 from agentworld.train.model import LanguageModel
 from agentworld.train.optimizer import make_optimizer
 from agentworld.train.resume import newest_checkpoint
+from agentworld.train.together import from_first, num_ranks, rank
 
 CHECKPOINTS = "checkpoints"
 
@@ -52,11 +54,12 @@ class NextTokenTrainer(Trainer):
         tick: Tick,
     ) -> None:
         lengths = [len(row.input_ids) for row in rows]
-        self._batches = TokenBatches(lengths, recipe.tokens_per_batch, recipe.epochs, recipe.seed)
+        batches = TokenBatches(lengths, recipe.tokens_per_batch, recipe.epochs, recipe.seed)
+        self._batches = ShareOfBatches(batches, rank(), num_ranks())
         self._rates = (recipe.learning_rate, recipe.muon_learning_rate)
         super().__init__(
             model=language_model.model,
-            args=_arguments(recipe, len(self._batches), out / CHECKPOINTS),
+            args=_arguments(recipe, len(batches), out / CHECKPOINTS),
             train_dataset=Rows(rows),
             callbacks=[Ticking(tick)],
         )
@@ -75,11 +78,28 @@ class NextTokenTrainer(Trainer):
     ) -> torch.Tensor:
         """Mean cross-entropy over target tokens; only these pass the output layer."""
         wanted = inputs["is_target"][:, 1:]  # (B, T-1)
+        if model is not self.model:
+            return self._part_of_loss(model, inputs["input_ids"], wanted)
         # The Trainer's own mixed precision is around `model.forward`, which is not called here.
         with self.accelerator.autocast():
             hidden = model.model(input_ids=inputs["input_ids"]).last_hidden_state[:, :-1][wanted]
             logits = model.lm_head(hidden)  # (targets, V)
         return cross_entropy(logits.float(), inputs["input_ids"][:, 1:][wanted])
+
+    def _part_of_loss(
+        self, wrapped: torch.nn.Module, input_ids: torch.Tensor, wanted: torch.Tensor
+    ) -> torch.Tensor:
+        """This process's part of a loss whose mean over the processes is that of the whole batch.
+
+        Gradients are synchronised by the wrapped model's own forward, which keeps whole columns.
+        """
+        columns = wanted.any(dim=0).nonzero().squeeze(1)
+        logits = wrapped(input_ids=input_ids, logits_to_keep=columns).logits  # (B, columns, V)
+        truth = input_ids[:, 1:][wanted]
+        summed = cross_entropy(logits[wanted[:, columns]].float(), truth, reduction="sum")
+        num_targets = wanted.sum()
+        dist.all_reduce(num_targets)
+        return summed * num_ranks() / num_targets
 
 
 def train_rows(
@@ -93,9 +113,13 @@ def train_rows(
     if recipe.compile_layers:
         compile_layers(language_model.model)
     trainer = NextTokenTrainer(language_model, recipe, rows, out, tick)
-    trainer.train(resume_from_checkpoint=newest_checkpoint(out / CHECKPOINTS))
+    trainer.train(resume_from_checkpoint=_newest(out))
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     return {"steps": float(trainer.state.global_step), "loss": losses[-1] if losses else 0.0}
+
+
+def _newest(out: Path) -> str | None:
+    return from_first(lambda: newest_checkpoint(out / CHECKPOINTS))
 
 
 def _arguments(recipe: NextTokenRecipe, steps: int, out: Path) -> TrainingArguments:
@@ -119,4 +143,5 @@ def _arguments(recipe: NextTokenRecipe, steps: int, out: Path) -> TrainingArgume
         disable_tqdm=True,
         remove_unused_columns=False,
         label_names=[],
+        ddp_find_unused_parameters=False,  # each weight has a part in each loss
     )

@@ -23,9 +23,11 @@ from agentworld.train.group_rl import group_config, mean_reward
 from agentworld.train.model import load_model
 from agentworld.train.resume import newest_checkpoint
 from agentworld.train.save import save_checkpoint
+from agentworld.train.together import from_first, joined
 from agentworld.train.trainer import CHECKPOINTS, Ticking
 
 
+@joined()
 def run(recipe: WorldRlRecipe, data: Path, parent: Path, out: Path, tick: Tick) -> Checkpoint:
     """Trains from `parent`; writes `out/model`. A missing verdict is a hole in its group."""
     dataset = read_dataset(data)
@@ -40,7 +42,8 @@ def run(recipe: WorldRlRecipe, data: Path, parent: Path, out: Path, tick: Tick) 
         train_dataset=Dataset.from_list([_question(sample) for sample in samples]),
         callbacks=[Ticking(tick)],
     )
-    trainer.train(resume_from_checkpoint=newest_checkpoint(out / CHECKPOINTS))
+    newest = from_first(lambda: newest_checkpoint(out / CHECKPOINTS))
+    trainer.train(resume_from_checkpoint=newest)
     return save_checkpoint(
         language_model,
         out,

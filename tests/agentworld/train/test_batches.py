@@ -20,6 +20,15 @@ def batched(*settings: object, **more: object) -> list[list[int]]:
     return list(TokenBatches(*settings, **more))
 
 
+def shares(batches: list[list[int]], num_ranks: int) -> list[tuple[list[int], ...]]:
+    """What each process takes of each batch."""
+    from agentworld.train.batches import ShareOfBatches
+
+    return list(
+        zip(*(ShareOfBatches(batches, rank, num_ranks) for rank in range(num_ranks)), strict=True)
+    )
+
+
 def collated(sizes: list[int]) -> dict[str, torch.Tensor]:
     """Rows of these sizes, all of whose tokens are targets."""
     from agentworld.train.batches import collate
@@ -48,6 +57,24 @@ def test_no_row_is_alone_where_another_fits_beside_it(lengths: list[int], tokens
     batches = sorted(batched(lengths, tokens, 1, seed=0), key=lambda batch: lengths[batch[0]])
     *_, before, last = [[], *batches]
     assert len(last) > 1 or len(before) < 3 or 2 * width(lengths[last[0]]) > tokens
+
+
+@given(lengths, st.integers(1, 2_000), st.integers(1, 5))
+def test_processes_share_each_batch_and_nothing_is_taken_twice(
+    lengths: list[int], tokens: int, num_ranks: int
+) -> None:
+    batches = batched(lengths, tokens, 1, seed=0)
+    shared = shares(batches, num_ranks)
+    assert len(shared) == len(batches)
+    for batch, parts in zip(batches, shared, strict=True):
+        assert sorted(index for part in parts for index in part) == sorted(batch)
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_a_share_of_no_rows_is_a_batch_without_targets() -> None:
+    batch = collated([])
+    assert batch["input_ids"].shape == batch["is_target"].shape == (1, 8)
+    assert not batch["is_target"].any()
 
 
 def test_the_next_epoch_has_another_order() -> None:

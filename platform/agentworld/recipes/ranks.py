@@ -1,0 +1,29 @@
+"""Which of the processes that do one step together this is, as whoever launched them says."""
+
+from pydantic import AliasChoices, Field
+from pydantic_settings import BaseSettings
+
+
+class Ranks(BaseSettings):
+    """By torchrun's variables or Open MPI's; one process alone where there are none."""
+
+    rank: int = Field(0, ge=0, validation_alias=AliasChoices("RANK", "OMPI_COMM_WORLD_RANK"))
+    """From 0. The first one locks, tells and writes; the others compute."""
+    world_size: int = Field(
+        1, gt=0, validation_alias=AliasChoices("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
+    )
+    local_rank: int = Field(
+        0, ge=0, validation_alias=AliasChoices("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
+    )
+    """Among those of its machine: which GPU is its own."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is this one that locks, tells and writes."""
+        return self.rank == 0
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables of torchrun, which are all that transformers and accelerate know."""
+        told = {"RANK": self.rank, "WORLD_SIZE": self.world_size, "LOCAL_RANK": self.local_rank}
+        return {name: str(value) for name, value in told.items()}

@@ -1,0 +1,126 @@
+"""Training steps that two processes of this machine do together."""
+
+import re
+from pathlib import Path
+
+import psutil
+import pytest
+
+from agentworld.audit.receipts import RECEIPT, read_receipt
+from agentworld.errors import InputError
+from agentworld.steps.cpt import cpt
+from agentworld.steps.folders import CHECKPOINT, checkpoint_of
+from agentworld.steps.member import main
+from agentworld.steps.progress import read_progress
+from launched import launch, run_together
+from make_training import Training, training
+from waiting import wait_for
+
+MEMBER = ("-m", "agentworld.steps.member")
+
+
+def folder_of(step: str, given: Training) -> Path:
+    (folder,) = (path for path in (Path(given.store) / "steps" / step).iterdir() if path.is_dir())
+    return folder
+
+
+def process_of(rank: int, launcher: int) -> psutil.Process:
+    members = psutil.Process(launcher).children(recursive=True)
+    return next(each for each in members if each.environ().get("RANK") == str(rank))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Training:
+    """A store whose step `cpt` two processes did."""
+    given = training(tmp_path_factory.mktemp("together") / "store")
+    run_together(*MEMBER, "cpt", *given)
+    return given
+
+
+@pytest.mark.parametrize("words", [(), ("evaluate", "demo", "store"), ("no step",)])
+def test_a_step_that_several_processes_cannot_do_is_refused(words: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match="give one of: cpt, sft, rl"):
+        main(words)
+
+
+def test_a_step_without_its_arguments_is_refused() -> None:
+    with pytest.raises(InputError, match="rl takes RECIPE STORE DATA PARENT, not 3 arguments"):
+        main(("rl", "demo", "store", "data"))
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_two_processes_make_the_record_that_one_makes(trained: Training, tmp_path: Path) -> None:
+    alone = checkpoint_of(Path(cpt(*training(tmp_path / "store"))))
+    folder = folder_of("cpt", trained)
+    together = checkpoint_of(folder)
+    assert together.metrics == pytest.approx(alone.metrics, rel=0.01)
+    noise = {"artifact": alone.artifact, "metrics": alone.metrics}
+    assert together.model_copy(update=noise) == alone
+    assert read_receipt(folder).output == together.artifact
+    assert sorted(path.name for path in folder.iterdir()) == sorted([CHECKPOINT, "model", RECEIPT])
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_a_step_that_several_processes_finished_is_used_again(trained: Training) -> None:
+    folder = folder_of("cpt", trained)
+    before = {path: path.stat().st_mtime_ns for path in [folder, *folder.rglob("*")]}
+    said = run_together(*MEMBER, "cpt", *trained)
+    assert {path: path.stat().st_mtime_ns for path in [folder, *folder.rglob("*")]} == before
+    assert "error" not in said
+    progress = read_progress(Path(trained.store), "cpt")
+    assert progress
+    assert progress.state == "reused"
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.parametrize("killed", [(1,), (0, 1)])
+def test_a_step_one_of_whose_processes_was_killed_ends_as_one_that_was_not(
+    trained: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: tuple[int, ...]
+) -> None:
+    given = training(tmp_path / "store")
+    launched = launch(*MEMBER, "cpt", *given)
+    checkpoints = Path(given.store) / "steps" / "cpt"
+    wait_for(lambda: list(checkpoints.glob("*/checkpoints/*/trainer_state.json")), seconds=120)
+    members = psutil.Process(launched.pid).children(recursive=True)
+    for member in [process_of(rank, launched.pid) for rank in killed]:
+        member.kill()
+    launched.communicate(timeout=60)
+    assert launched.returncode != 0
+    assert not any(each.is_running() for each in members)
+    monkeypatch.setenv("TRANSFORMERS_VERBOSITY", "info")
+    said = run_together(*MEMBER, "cpt", *given)
+    resumed = re.search(r"Resuming training from checkpoint .* global step (\d+)", said)
+    assert resumed
+    assert int(resumed[1]) >= 5
+    again, whole = (checkpoint_of(folder_of("cpt", each)) for each in (given, trained))
+    assert again == whole
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_a_world_is_rewarded_by_several_processes(trained: Training) -> None:
+    run_together(*MEMBER, "rl", *trained, folder_of("cpt", trained))
+    made = checkpoint_of(folder_of("rl", trained))
+    parent = checkpoint_of(folder_of("cpt", trained))
+    assert made.parents == (parent.artifact,)
+    assert made.artifact != parent.artifact
+    assert 0 <= made.metrics["last_reward"] <= 25
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_attempts_that_cannot_be_shared_alike_are_refused(
+    trained: Training, tmp_path: Path
+) -> None:
+    given = training(tmp_path / "store", rl={"prompts_per_step": 1})
+    launched = launch(*MEMBER, "rl", *given, folder_of("cpt", trained))
+    _, said = launched.communicate(timeout=120)
+    sentence = "2 processes cannot share the 3 attempts of a step alike"
+    assert launched.returncode != 0
+    assert f"error: {sentence}" in said
+    progress = read_progress(Path(given.store), "rl")
+    assert progress
+    assert progress.sentence.startswith(sentence)

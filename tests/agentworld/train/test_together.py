@@ -1,0 +1,37 @@
+"""Two processes of this machine train one model, on their CPUs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from launched import run_together
+
+pytestmark = [pytest.mark.slow, pytest.mark.torch]
+
+PROGRAM = Path(__file__).parents[2] / "train_in_float32.py"
+
+
+def test_several_processes_train_as_one_does(tmp_path: Path) -> None:
+    import torch
+
+    from train_in_float32 import train
+
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    alone.mkdir()
+    together.mkdir()
+    train(alone)
+    run_together(PROGRAM, together)
+    losses, same = (json.loads((out / "losses.json").read_text()) for out in (alone, together))
+    assert len(losses) == 24
+    assert same == pytest.approx(losses, rel=1e-4)
+    weights, same = (torch.load(out / "weights.pt") for out in (alone, together))
+    for name, weight in weights.items():
+        torch.testing.assert_close(same[name], weight, rtol=0, atol=1e-3, msg=name)
+
+
+def test_one_process_makes_for_itself() -> None:
+    from agentworld.train.together import from_first, joined, num_ranks, rank
+
+    with joined():
+        assert (rank(), num_ranks(), from_first(lambda: "made")) == (0, 1, "made")

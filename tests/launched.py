@@ -1,0 +1,21 @@
+"""Programs that several processes of this machine run together, as torchrun starts them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+_TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
+
+
+def launch(*program: str | Path, num: int = 2) -> subprocess.Popen[str]:
+    """Starts them; the words are a file with its arguments, or -m and a module with its own."""
+    command = [*_TORCHRUN, str(num), *map(str, program)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def run_together(*program: str | Path, num: int = 2) -> str:
+    """Waits for their end, which has to be a good one; what they said on stderr."""
+    started = launch(*program, num=num)
+    _, said = started.communicate(timeout=300)
+    assert started.returncode == 0, said
+    return said
