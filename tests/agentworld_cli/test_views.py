@@ -18,7 +18,7 @@ def test_lines_tell_beginning_and_end_of_a_step_once(capsys):
             view.show([progress("cpt", "running")])
         for _ in range(3):
             view.show([progress("cpt", "finished", seconds=12.4)])
-    assert capsys.readouterr().err == "cpt       running\ncpt       finished in 12 s\n"
+    assert capsys.readouterr().err == "cpt            running\ncpt            finished in 12 s\n"
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_line_between_tells_the_time_to_go_at_the_pace_of_late(capsys, monkeyp
         for share in shares:
             now += 20.0
             view.show([progress("cpt", "running", done=share)])
-    assert capsys.readouterr().err.splitlines()[-1] == f"cpt       {line}"
+    assert capsys.readouterr().err.splitlines()[-1] == f"cpt            {line}"
 
 
 def test_work_of_this_process_is_told_from_its_beginning_to_its_end(capsys, monkeypatch):
@@ -46,20 +46,20 @@ def test_work_of_this_process_is_told_from_its_beginning_to_its_end(capsys, monk
     with shown_as("import") as tick:
         tick(50, 100)
     assert capsys.readouterr().err == (
-        "import    running\nimport    50%, 0 s to go\nimport    finished in 0 s\n"
+        "import         running\nimport         50%, 0 s to go\nimport         finished in 0 s\n"
     )
 
 
 def test_a_step_that_is_used_again_is_said(capsys):
     with LineView() as view:
         view.show([progress("cpt", "reused")])
-    assert "cpt       reused" in capsys.readouterr().err
+    assert "cpt            reused" in capsys.readouterr().err
 
 
 def test_a_step_that_is_skipped_is_said(capsys):
     with LineView() as view:
         view.show([progress("register", "skipped")])
-    assert capsys.readouterr().err == "register  skipped\n"
+    assert capsys.readouterr().err == "register       skipped\n"
 
 
 @pytest.mark.parametrize("state", ["running", "reused", "finished", "failed", "skipped"])
