@@ -14,6 +14,7 @@
     |-- EvidenceError       a record that does not verify
     |-- ClusterError        the Kubernetes API refused or is gone
     |-- PipelineError       the Kubeflow Pipelines server failed or is gone, or a run of it failed
+    |-- Preempted           this process was told to end; begun again, it goes on from there
     `-- StoreError          a disk, a database, a registry
 
 A message is one sentence: what, which value, what to do.
@@ -161,6 +162,12 @@ class PipelineError(AgentworldError):
     def __init__(self, message: str, *, retryable: bool = False) -> None:
         super().__init__(message)
         self.retryable = retryable
+
+
+class Preempted(AgentworldError):
+    """This process was told to end, and what it had done is kept."""
+
+    retryable = True
 
 
 class StoreError(AgentworldError):

@@ -19,6 +19,7 @@ _EXIT_CODES: tuple[tuple[type[AgentworldError], int], ...] = (
     (errors.AccessError, 9),
     (errors.ClusterError, 10),
     (errors.PipelineError, 11),
+    (errors.Preempted, 12),
     (AgentworldError, 1),
 )
 _DEFECT = 1

@@ -20,6 +20,7 @@ from agentworld_cli.errors import StepFailed, one_line, told
         (errors.EvidenceError("no"), 8),
         (errors.AccessError("no"), 9),
         (errors.PipelineError("no"), 11),
+        (errors.Preempted("no"), 12),
         (errors.AgentworldError("no"), 1),
         (StepFailed("cpt", "EngineError", "no"), 4),
         (StepFailed("cpt", "ZeroDivisionError", "no"), 1),
@@ -44,7 +45,7 @@ def test_every_kind_of_error_has_a_code_of_its_own_room():
         with pytest.raises(SystemExit) as ended, told():
             raise room("no")
         codes.add(ended.value.code)
-    assert len(codes) == len(rooms) == 10
+    assert len(codes) == len(rooms) == 11
 
 
 def test_a_step_that_failed_is_named(capsys):

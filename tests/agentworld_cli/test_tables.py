@@ -48,12 +48,7 @@ def test_tables_fit_into_eighty_columns(printed):
 def test_a_refusal_is_said_with_its_reason_in_place_of_what_was_not_made(tmp_path):
     told = shown(make_job.refused_job(tmp_path))
     assert told.splitlines()[-1] == (
-<<<<<<< ours
-        "gate: refused, rl.rule is 0.3, which is under 0.5;"
-        " register, simulate, deploy, agent, validate, audit were skipped"
-=======
         f"gate: refused, rl.rule is 0.3, which is under 0.5; {', '.join(AFTER_GATE)} were skipped"
->>>>>>> theirs
     )
     assert "simulator:" not in told
     assert "untrained" not in told

@@ -17,19 +17,35 @@ class Settings(BaseSettings):
 
     mlflow_tracking_uri: str = ""
     """Empty for a database in the store."""
+    mlflow_workspace: str = ""
+    """The part of the registry that is asked, where it has such parts."""
+    mlflow_run_id: str = ""
+    """The run that Kubeflow's MLflow plugin opened for this task."""
+    mlflow_experiment_id: str = ""
+    """That run's experiment."""
+    agentworld_mlflow_patience_seconds: float = 120.0
+    """How long a registry may be down before a step fails."""
 
 
 def open_registry(store: Path) -> "MlflowRegistry":
     """The registry that a store's versions are in."""
-    from agentworld.lineage.mlflow import MlflowRegistry
+    from agentworld.lineage.mlflow import MlflowRegistry, TaskRun
 
-    uri = Settings().mlflow_tracking_uri or f"sqlite:///{_registry_file(store)}"
-    return MlflowRegistry(uri, store / "mlflow-artifacts")
+    told = Settings()
+    is_task = bool(told.mlflow_tracking_uri and told.mlflow_run_id and told.mlflow_experiment_id)
+    return MlflowRegistry(
+        told.mlflow_tracking_uri or f"sqlite:///{_registry_file(store)}",
+        store / "mlflow-artifacts",
+        task=TaskRun(told.mlflow_run_id, told.mlflow_experiment_id) if is_task else None,
+        patience_seconds=told.agentworld_mlflow_patience_seconds,
+    )
 
 
 def registry_digest() -> Digest:
     """Names the registry: what is registered in one is not registered in another."""
-    return digest_json(Settings().mlflow_tracking_uri or "the store's own")
+    told = Settings()
+    address = told.mlflow_tracking_uri or "the store's own"
+    return digest_json([address, told.mlflow_workspace] if told.mlflow_workspace else address)
 
 
 def check_store(store: Path) -> None:

@@ -17,10 +17,10 @@ from agentworld.records.progress import Tick
 from agentworld.records.task import Task
 from agentworld.train.group_rl import group_config, mean_reward
 from agentworld.train.model import load_model
-from agentworld.train.resume import newest_checkpoint
+from agentworld.train.preemption import train_to_end
 from agentworld.train.rollout import Attempt, Policy, roll_out
 from agentworld.train.save import save_checkpoint
-from agentworld.train.trainer import CHECKPOINTS, Ticking
+from agentworld.train.trainer import Ticking
 
 _MASKED = "masked_steps"
 _MAX_OBSERVATION_TOKENS = 64
@@ -51,7 +51,7 @@ def run(
             train_dataset=Dataset.from_list([{"prompt": _prompt(words)} for words in tasks]),
             callbacks=[Ticking(tick)],
         )
-        trainer.train(resume_from_checkpoint=newest_checkpoint(out / CHECKPOINTS))
+        train_to_end(trainer)
     return save_checkpoint(
         language_model,
         out,

@@ -1,21 +1,63 @@
-"""Finding the newest checkpoint that was written to its end."""
+"""Which checkpoint a training goes on from: the newest whose files are all as they were written.
 
-import json
+A manifest of every file is written last, and durably; a checkpoint without one is what a killed
+process was writing.
+"""
+
+import logging
+import os
 from pathlib import Path
 
-_WRITTEN_LAST = "trainer_state.json"
+from agentworld.errors import InputError
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.storage.disk import Disk, sync_folder
+
+_MANIFEST = "manifest.json"
+_log = logging.getLogger(__name__)
+
+
+def seal(checkpoint: Path) -> None:
+    """Says for good what a checkpoint's files are, once a power cut can take none of them away."""
+    for path in (checkpoint, *checkpoint.rglob("*")):
+        _sync(path)
+    Disk(checkpoint).write(_MANIFEST, _manifest(checkpoint).canonical)
+    sync_folder(checkpoint.parent)
 
 
 def newest_checkpoint(folder: Path) -> str | None:
-    """The folder that a killed run resumes from; what it was writing when killed is passed over."""
-    whole = [path for path in folder.glob("checkpoint-*") if _is_whole(path)]
-    newest = max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
-    return str(newest) if newest else None
+    """The newest that agrees with its manifest; null where there is none."""
+    for checkpoint in sorted(folder.glob("checkpoint-*"), key=_step, reverse=True):
+        if _is_whole(checkpoint):
+            return str(checkpoint)
+        _log.warning("%s is not as it was written; the one before it is taken", checkpoint)
+    return None
+
+
+def newer_checkpoints(folder: Path, step: int) -> list[Path]:
+    """Those of later steps than the one that a training goes on from."""
+    return [checkpoint for checkpoint in folder.glob("checkpoint-*") if _step(checkpoint) > step]
+
+
+def _step(checkpoint: Path) -> int:
+    return int(checkpoint.name.rpartition("-")[2])
 
 
 def _is_whole(checkpoint: Path) -> bool:
     try:
-        json.loads((checkpoint / _WRITTEN_LAST).read_text())
-    except (OSError, ValueError):
+        return (checkpoint / _MANIFEST).read_bytes() == _manifest(checkpoint).canonical
+    except (OSError, InputError):
         return False
-    return True
+
+
+def _manifest(checkpoint: Path) -> ArtifactManifest:
+    """Of what is there now, but for the manifest itself."""
+    files = ArtifactManifest.of(checkpoint).files
+    return ArtifactManifest(files={name: files[name] for name in files if name != _MANIFEST})
+
+
+def _sync(path: Path) -> None:
+    if path.is_dir():
+        sync_folder(path)
+    else:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())

@@ -46,6 +46,15 @@ def num_ranks() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
+def any_of(holds: bool) -> bool:
+    """Whether it holds for any of those who train together."""
+    if num_ranks() == 1:
+        return holds
+    told = torch.tensor(int(holds), device="cuda" if torch.cuda.is_available() else "cpu")
+    dist.all_reduce(told, dist.ReduceOp.MAX)
+    return bool(told.item())
+
+
 def from_first(make: Callable[[], _Made]) -> _Made:
     """What the first process makes once all have come here; all return it."""
     if num_ranks() == 1:

@@ -23,8 +23,8 @@ from agentworld.train.compiling import compile_layers
 from agentworld.train.encode import Row
 from agentworld.train.model import LanguageModel
 from agentworld.train.optimizer import make_optimizer
-from agentworld.train.resume import newest_checkpoint
-from agentworld.train.together import from_first, num_ranks, rank
+from agentworld.train.preemption import train_to_end
+from agentworld.train.together import num_ranks, rank
 
 CHECKPOINTS = "checkpoints"
 
@@ -113,13 +113,9 @@ def train_rows(
     if recipe.compile_layers:
         compile_layers(language_model.model)
     trainer = NextTokenTrainer(language_model, recipe, rows, out, tick)
-    trainer.train(resume_from_checkpoint=_newest(out))
+    train_to_end(trainer)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     return {"steps": float(trainer.state.global_step), "loss": losses[-1] if losses else 0.0}
-
-
-def _newest(out: Path) -> str | None:
-    return from_first(lambda: newest_checkpoint(out / CHECKPOINTS))
 
 
 def _arguments(recipe: NextTokenRecipe, steps: int, out: Path) -> TrainingArguments:

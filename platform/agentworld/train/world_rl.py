@@ -21,10 +21,10 @@ from agentworld.scoring.reward import Rewarder
 from agentworld.storage.pools import read_dataset, read_pool
 from agentworld.train.group_rl import group_config, mean_reward
 from agentworld.train.model import load_model
-from agentworld.train.resume import newest_checkpoint
+from agentworld.train.preemption import train_to_end
 from agentworld.train.save import save_checkpoint
-from agentworld.train.together import from_first, joined
-from agentworld.train.trainer import CHECKPOINTS, Ticking
+from agentworld.train.together import joined
+from agentworld.train.trainer import Ticking
 
 
 @joined()
@@ -42,8 +42,7 @@ def run(recipe: WorldRlRecipe, data: Path, parent: Path, out: Path, tick: Tick) 
         train_dataset=Dataset.from_list([_question(sample) for sample in samples]),
         callbacks=[Ticking(tick)],
     )
-    newest = from_first(lambda: newest_checkpoint(out / CHECKPOINTS))
-    trainer.train(resume_from_checkpoint=newest)
+    train_to_end(trainer)
     return save_checkpoint(
         language_model,
         out,

@@ -8,7 +8,6 @@ import pytest
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.progress import no_tick
 from agentworld.records.sample import Sample
-from agentworld.train.resume import newest_checkpoint
 
 if TYPE_CHECKING:
     from agentworld.train.encode import Row
@@ -85,13 +84,3 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(
     train_rows(resumed, RECIPE, rows, tmp_path / "b", no_tick)
     for name, weight in whole.model.state_dict().items():
         assert torch.equal(weight, resumed.model.state_dict()[name]), name
-
-
-def test_a_checkpoint_that_was_not_written_to_its_end_is_passed_over(tmp_path: Path) -> None:
-    from agentworld.train.trainer import CHECKPOINTS
-
-    for step, state in ((2, "{}"), (10, '{"global_'), (4, "{}")):
-        folder = tmp_path / CHECKPOINTS / f"checkpoint-{step}"
-        folder.mkdir(parents=True)
-        (folder / "trainer_state.json").write_text(state)
-    assert newest_checkpoint(tmp_path / CHECKPOINTS) == str(tmp_path / CHECKPOINTS / "checkpoint-4")

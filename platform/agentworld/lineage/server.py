@@ -1,0 +1,100 @@
+"""An MLflow at an address: asked with patience, and its errors in our words.
+
+MLflow's client repeats requests by itself, also one that made something and whose answer was
+lost: then there are two of it. It is told not to. What is asked here is repeated as a whole, and
+finds what it made before.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import mlflow
+from mlflow.exceptions import MlflowException
+from requests import exceptions
+from sqlalchemy.exc import SQLAlchemyError
+
+from agentworld.errors import StoreError
+
+PATIENCE_SECONDS = 120.0
+_FIRST_WAIT_SECONDS = 0.5
+_MOST_WAIT_SECONDS = 8.0
+_VARIABLES = (
+    "MLFLOW_TRACKING_URI",
+    "MLFLOW_REGISTRY_URI",
+    "MLFLOW_WORKSPACE",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES",
+)
+# The last stands for an answer 408, 429 or 5xx.
+_OUTAGES = (exceptions.ConnectionError, exceptions.Timeout, exceptions.RetryError)
+_OUTAGE = "Max retries exceeded with url"
+"""What urllib3 says of all of these; of files that could not be fetched MLflow keeps the words."""
+
+_Answer = TypeVar("_Answer")
+_log = logging.getLogger(__name__)
+
+
+class Server:
+    """Waits up to `patience_seconds` for an MLflow that is down or overloaded."""
+
+    def __init__(self, uri: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self._uri = uri
+        self._patience_seconds = patience_seconds
+
+    def ask(self, work: Callable[[], _Answer]) -> _Answer:
+        """What `work` answers; it may be done again after it was done. Raises StoreError."""
+        began, wait = None, _FIRST_WAIT_SECONDS
+        while True:
+            try:
+                with _current(self._uri):
+                    return work()
+            # The second while it opens a file, the third from the store of its files.
+            except (MlflowException, SQLAlchemyError, exceptions.RequestException) as error:
+                if not _is_outage(error):
+                    raise self._failure("failed", error) from error
+                began = began or self._told(error)
+                waited = time.monotonic() - began
+                if waited + wait > self._patience_seconds:
+                    raise self._failure(f"gave no answer in {waited:.0f} s", error) from error
+            time.sleep(wait)
+            wait = min(2 * wait, _MOST_WAIT_SECONDS)
+
+    def _told(self, error: Exception) -> float:
+        """When an outage began, which is told once."""
+        most = f"{self._patience_seconds:.0f} s"
+        _log.warning("the registry %s gives no answer; waiting %s: %s", self._uri, most, error)
+        return time.monotonic()
+
+    def _failure(self, how: str, error: Exception) -> StoreError:
+        why = " ".join(str(error).split())[:200]
+        return StoreError(f"the registry {self._uri} {how}: {why}; check that it runs")
+
+
+def _is_outage(error: BaseException | None) -> bool:
+    """The error that MLflow met is behind its own, or told in it."""
+    while error is not None:
+        if isinstance(error, _OUTAGES) or _OUTAGE in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+@contextmanager
+def _current(uri: str) -> Iterator[None]:
+    """MLflow resolves `models:/` by a setting of the process, whatever a client was given.
+
+    It also puts that setting into the environment, where it would pass for the user's own.
+    """
+    before = {name: os.environ.get(name) for name in _VARIABLES}
+    mlflow.set_tracking_uri(uri)
+    mlflow.set_registry_uri(uri)
+    os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "0"
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            os.environ.update({name: value} if value is not None else {})

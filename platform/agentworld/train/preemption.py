@@ -1,0 +1,84 @@
+"""A training on a machine that may be taken away.
+
+SIGTERM is the notice: the optimizer step that runs is ended, its checkpoint written, and the
+process fails so that whoever started it begins it again. A second SIGTERM, or a kill, ends it at
+once, and the newest whole checkpoint is what is left.
+"""
+
+import shutil
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+from agentworld.errors import Preempted
+from agentworld.train.resume import newer_checkpoints, newest_checkpoint, seal
+from agentworld.train.together import any_of, from_first
+
+
+def train_to_end(trainer: Trainer) -> None:
+    """Trains from the newest whole checkpoint in its folder, if there is one; raises Preempted."""
+    notice, folder = _Notice(), Path(trainer.args.output_dir)
+    trainer.add_callback(_Sealing())
+    trainer.add_callback(notice)
+    newest = from_first(lambda: newest_checkpoint(folder))
+    with notice.heard():
+        trainer.train(resume_from_checkpoint=newest)
+    if notice.is_given:
+        step = trainer.state.global_step
+        raise Preempted(f"preempted; run it again: it resumes from step {step}")
+
+
+class _Sealing(TrainerCallback):
+    """Gives every checkpoint its manifest."""
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """Takes away what is not whole: it would be kept in the place of one that is."""
+        if state.is_world_process_zero:
+            for broken in newer_checkpoints(Path(args.output_dir), state.global_step):
+                shutil.rmtree(broken)
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """Waits for what other processes write into it."""
+        args.distributed_state.wait_for_everyone()
+        if state.is_world_process_zero:
+            seal(Path(args.output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}")
+
+
+class _Notice(TrainerCallback):
+    """Whether the process was told to end."""
+
+    def __init__(self) -> None:
+        self.is_given = False
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Listens while the block runs; signals come to the main thread alone."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGTERM, self._hear)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    def _hear(self, *_: object) -> None:
+        self.is_given = True
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """After each optimizer step; whichever process was told, all of them end after the same."""
+        self.is_given = any_of(self.is_given)
+        if self.is_given:
+            control.should_save = control.should_training_stop = True

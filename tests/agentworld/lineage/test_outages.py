@@ -1,0 +1,166 @@
+"""A registry behind an MLflow server that is real, and does not always answer."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import make
+from agentworld.engine.process import LOOPBACK, free_port
+from agentworld.errors import StoreError
+from agentworld.lineage.base import WorldModel
+from agentworld.records.base import digest_bytes
+from mlflow_server import Door, MlflowServer, door, serving
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+    with serving(tmp_path_factory.mktemp("mlflow")) as server:
+        yield server
+
+
+@pytest.fixture
+def before(server: MlflowServer) -> Iterator[Door]:
+    with door(server.port) as state:
+        yield state
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = tmp_path / "model"
+    (folder / "nested").mkdir(parents=True)
+    (folder / "weights").write_bytes(b"weights")
+    (folder / "nested/config").write_text("{}")
+    return folder
+
+
+def world_model(seed: str) -> WorldModel:
+    stage = make.checkpoint("rl", artifact=digest_bytes(seed.encode()))
+    return WorldModel(stages=(stage,), report=make.digest("report"), metrics={"exact_match": 0.5})
+
+
+def counted(url: str, artifact: str) -> dict[str, int]:
+    """What there is of an artifact: versions, runs, logged models, values of its metric."""
+    from mlflow import MlflowClient
+
+    client, same = MlflowClient(url, url), f"tags.`agentworld.artifact` = '{artifact}'"
+    experiment = client.get_experiment_by_name("agentworld").experiment_id
+    runs = client.search_runs([experiment], same)
+    values = client.get_metric_history(runs[0].info.run_id, "exact_match")
+    return {
+        "versions": len(client.search_model_versions(same)),
+        "runs": len(runs),
+        "models": len(client.search_logged_models([experiment], same)),
+        "values": len(values),
+    }
+
+
+def test_whichever_answer_is_lost_nothing_is_registered_twice(before: Door, model: Path) -> None:
+    from agentworld.lineage.mlflow import MlflowRegistry
+
+    registry = MlflowRegistry(before.url)
+    registry.register_world_model("counted", world_model("counted"), model)
+    num_requests = len(before.asked)
+    assert num_requests > 10
+    before.asked.clear()
+    for wanted in range(num_requests):
+        what, first = world_model(f"counted {wanted}"), len(before.asked)
+        before.loses = (first + wanted).__eq__
+        ref = registry.register_world_model("counted", what, model)
+        assert registry.world_model(ref) == what
+        found = counted(before.url, what.artifact)
+        assert found == {"versions": 1, "runs": 1, "models": 1, "values": 1}, before.asked[first:]
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 504])
+def test_a_server_that_has_too_much_to_do_is_waited_for(
+    before: Door, model: Path, status: int
+) -> None:
+    from agentworld.lineage.mlflow import MlflowRegistry
+
+    before.status = lambda number: status * (number < 2)
+    what = world_model(f"waited {status}")
+    ref = MlflowRegistry(before.url).register_world_model(f"waited-{status}", what, model)
+    assert ref.version == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 413])
+def test_a_refusal_is_told_at_once(before: Door, model: Path, status: int) -> None:
+    from agentworld.lineage.mlflow import MlflowRegistry
+
+    before.status = lambda _number: status
+    started = time.monotonic()
+    with pytest.raises(StoreError, match=f"the registry {before.url} failed: .*{status}"):
+        MlflowRegistry(before.url).register_world_model("refused", world_model("refused"), model)
+    assert time.monotonic() - started < 5
+    assert len(before.asked) == 1
+
+
+def test_files_that_are_refused_are_a_failure_of_the_registry(before: Door, model: Path) -> None:
+    from agentworld.lineage.mlflow import MlflowRegistry
+
+    before.status = lambda number: 403 * ("mlflow-artifacts" in before.asked[number])
+    with pytest.raises(StoreError, match=f"the registry {before.url} failed: 403"):
+        MlflowRegistry(before.url).register_world_model("refused", world_model("files"), model)
+
+
+def test_files_that_cannot_be_had_for_a_moment_are_waited_for(
+    before: Door, model: Path, tmp_path: Path
+) -> None:
+    from agentworld.lineage.mlflow import MlflowRegistry
+
+    registry = MlflowRegistry(before.url)
+    ref = registry.register_world_model("fetched", world_model("fetched"), model)
+    registry.fetch(ref, tmp_path / "first")
+    before.asked.clear()
+    registry.fetch(ref, tmp_path / "whole")
+    for wanted in range(len(before.asked)):
+        first = len(before.asked)
+        before.status = lambda number, at=first + wanted: 503 * (number == at)
+        registry.fetch(ref, tmp_path / str(wanted))
+        assert (tmp_path / str(wanted) / "nested/config").read_text() == "{}"
+        assert len(before.asked) > first + wanted + 1
+
+
+def test_a_server_that_is_gone_is_waited_for_as_long_as_was_said(caplog) -> None:
+    from agentworld.lineage.mlflow import MlflowRegistry
+
+    url, started = f"http://{LOOPBACK}:{free_port()}", time.monotonic()
+    with pytest.raises(StoreError, match=f"the registry {url} gave no answer in 2 s: .*; check"):
+        MlflowRegistry(url, patience_seconds=3).agents_of("run")
+    assert 1.4 < time.monotonic() - started < 5
+    (line,) = (line for line in caplog.messages if line.startswith("the registry"))
+    assert line.startswith(f"the registry {url} gives no answer; waiting 3 s: ")
+
+
+def test_a_server_that_dies_while_a_version_is_made_and_comes_back_has_one(
+    tmp_path: Path, model: Path
+) -> None:
+    from agentworld.lineage.mlflow import MlflowRegistry
+
+    (tmp_path / "mlflow").mkdir()
+    with serving(tmp_path / "mlflow") as server, door(server.port) as state:
+
+        def die(number: int) -> int:
+            if not died and "model-versions/create" in state.asked[number]:
+                died.append(number)
+                server.kill()
+                threading.Timer(3, server.start).start()
+            return 0
+
+        died: list[int] = []
+        state.status = die
+        what = world_model("died")
+        registry = MlflowRegistry(state.url)
+        ref = registry.register_world_model("died", what, model)
+        assert died
+        assert registry.world_model(ref) == what
+        assert counted(state.url, what.artifact) == dict.fromkeys(
+            ("versions", "runs", "models", "values"), 1
+        )
+        registry.fetch(ref, tmp_path / "copy")
+        assert (tmp_path / "copy/nested/config").read_text() == "{}"

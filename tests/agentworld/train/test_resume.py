@@ -1,0 +1,102 @@
+"""Which checkpoint is taken, whatever a kill or a disk made of the others."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.train.resume import newer_checkpoints, newest_checkpoint, seal
+
+FILES = {"model.safetensors": b"weights", "trainer_state.json": b"{}", "nested/part": b"p"}
+NAMES = (*FILES, "manifest.json")
+
+
+def checkpoint(folder: Path, step: int) -> Path:
+    made = folder / f"checkpoint-{step}"
+    for name, data in FILES.items():
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        (made / name).write_bytes(data + str(step).encode())
+    return made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """With two whole checkpoints, of steps 4 and 10."""
+    for step in (4, 10):
+        seal(checkpoint(tmp_path, step))
+    return tmp_path
+
+
+def test_the_newest_is_taken(folder: Path) -> None:
+    assert newest_checkpoint(folder) == str(folder / "checkpoint-10")
+
+
+def test_where_there_is_none_none_is_taken(tmp_path: Path) -> None:
+    assert newest_checkpoint(tmp_path / "none") is None
+
+
+def test_one_that_has_no_manifest_yet_is_passed_over_and_told(folder: Path, caplog) -> None:
+    checkpoint(folder, 12)
+    assert newest_checkpoint(folder) == str(folder / "checkpoint-10")
+    assert f"{folder}/checkpoint-12 is not as it was written; the one before" in caplog.text
+
+
+def test_a_manifest_does_not_stand_for_files_that_were_written_anew(folder: Path) -> None:
+    (checkpoint(folder, 10) / "trainer_state.json").write_bytes(b"another")
+    assert newest_checkpoint(folder) == str(folder / "checkpoint-4")
+    seal(folder / "checkpoint-10")
+    assert newest_checkpoint(folder) == str(folder / "checkpoint-10")
+
+
+def test_those_of_later_steps_are_found(folder: Path) -> None:
+    assert newer_checkpoints(folder, 4) == [folder / "checkpoint-10"]
+
+
+def flip(path: Path, where: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[where // 8 % len(data)] ^= 1 << where % 8
+    path.write_bytes(data)
+
+
+def truncate(path: Path, where: int) -> None:
+    path.write_bytes(path.read_bytes()[: where % path.stat().st_size])
+
+
+def lengthen(path: Path, where: int) -> None:
+    path.write_bytes(path.read_bytes() + bytes([where % 256]))
+
+
+def remove(path: Path, _where: int) -> None:
+    path.unlink()
+
+
+def rename(path: Path, where: int) -> None:
+    path.rename(path.with_name(f"another-{where}"))
+
+
+def copy(path: Path, where: int) -> None:
+    shutil.copy(path, path.with_name(f"another-{where}"))
+
+
+def replace_by_a_folder(path: Path, _where: int) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+MUTATIONS = (flip, truncate, lengthen, remove, rename, copy, replace_by_a_folder)
+
+
+@given(st.sampled_from(NAMES), st.sampled_from(MUTATIONS), st.integers(0, 10_000))
+def test_any_change_of_a_file_leaves_the_one_before(
+    name: str, mutate: Callable[[Path, int], None], where: int
+) -> None:
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for step in (4, 10):
+            seal(checkpoint(folder, step))
+        mutate(folder / "checkpoint-10" / name, where)
+        assert newest_checkpoint(folder) == str(folder / "checkpoint-4")
