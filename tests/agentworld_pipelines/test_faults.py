@@ -1,7 +1,7 @@
 """The main job with real steps, whose processes are killed at chosen instants.
 
-The steps that train, the gate and the one that registers are the real ones, on a model of one
-layer; the others make in a moment what these need, and keep receipts as all steps do.
+CPT, RL, the gate and the step that registers are the real ones, on a model of one layer; the
+others make in a moment what these need, and keep receipts as all steps do.
 """
 
 import os
@@ -21,18 +21,18 @@ from agentworld_pipelines.local import LOG, start
 
 pytestmark = [pytest.mark.slow, pytest.mark.torch]
 
-REAL = ("cpt", "sft", "rl", "gate", "register")
+REAL = ("cpt", "rl", "gate", "register")
 RECIPE = """
 name: tiny
 model: {hidden_size: 32, intermediate_size: 64, num_layers: 1, head_size: 8, num_drills: 50}
 cpt: {stage: cpt, tokens_per_batch: 256, epochs: 20, checkpoint_every: 2}
-sft: {stage: sft, tokens_per_batch: 256}
 rl: {num_steps: 8, prompts_per_step: 2, group_size: 2, max_tokens: 4, checkpoint_every: 1}
 """
 STAND_IN = """
+import shutil
 from pathlib import Path
 import make
-from agentworld.steps.base import run_step
+from agentworld.steps.base import output_of, run_step
 from agentworld.storage.pools import write_pool
 
 def made(out, samples):
@@ -45,7 +45,10 @@ def made(out, samples):
     pools = {{"cpt": samples, "sft": samples, "rl": targets}}
     return {{name: write_pool(out / f"{{name}}.parquet", pool) for name, pool in pools.items()}}
 
-def work(out, tick):
+def work(out, tick, parent):
+    if "{step}" == "sft":
+        shutil.copytree(parent, out, dirs_exist_ok=True, ignore=lambda *_: ["receipt.json"])
+        return output_of(parent)
     if "{step}" == "prepare":
         pools = made(out, [make.sample(seed, num_turns=3 + seed % 3) for seed in range(12)])
         make.dataset(**pools).write(out / "dataset.json")
@@ -53,8 +56,9 @@ def work(out, tick):
         make.world_report().write(out / "report.json")
     return make.digest("{step}")
 
-def {step}(*_, **__):
-    return str(run_step(Path({store!r}), "{step}", [], {{}}, work))
+def {step}(*arguments):
+    done = run_step(Path({store!r}), "{step}", [], {{}}, lambda *at: work(*at, arguments[-1]))
+    return str(done)
 """
 FINDER = """
 import sys
