@@ -46,6 +46,8 @@ class Job(NamedTuple):
     id: str
     outputs: Path
     """A folder of this machine that every node mounts; it takes what Kubeflow's launcher reads."""
+    account: str = "default"
+    """The service account of the pods."""
     image_pull_policy: str = "Never"
 
 
@@ -193,6 +195,7 @@ class PodPipeline:
             "metadata": {"name": name, "labels": {"pipeline/runid": self._job.id}},
             "spec": {
                 "restartPolicy": "Never",
+                "serviceAccountName": self._job.account,
                 "terminationGracePeriodSeconds": 30,
                 "nodeSelector": told.get("nodeSelector", {}).get("labels", {}),
                 "securityContext": {"runAsUser": 65532, "fsGroup": 65532},

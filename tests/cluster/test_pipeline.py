@@ -1,67 +1,182 @@
-"""A whole pipeline on real nodes: each component is a pod of our image, by what was compiled."""
+"""A whole pipeline on real nodes: each component is a pod of our image, by what was compiled.
+
+On the way a stage is trained by two nodes, and another one's pod is taken away in the middle.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from kubernetes import client
 
 import images
 import make_pipelines
-from agentworld_pipelines.placement import Place, Placement, Retries
+import trainer
+from agentworld.audit.receipts import read_receipt
+from agentworld.records.conclusion import Conclusion
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.steps import STEPS
+from agentworld.steps.progress import read_progress
+from agentworld_pipelines.api_server import ApiServer, configuration
+from agentworld_pipelines.placement import Nodes, Place, Placement, Retries
+from node_trainer import training
 from pod_pipeline import Job, PodPipeline, Ran
 from waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
-NAMESPACE = "training"
-CLAIM = "stores"
-STORE = "/stores/smoke"
+CLAIM, STORE = "stores", "/stores/smoke"
+STEPS_HERE = STEPS[: STEPS.index("deploy") + 1]
+TAKEN = "cpt"
+GRACE_SECONDS = 1
+
+
+class Training(NamedTuple):
+    """Where the runs are."""
+
+    job: Job
+    store: Path
+    """The store, as this machine sees it."""
+    server: ApiServer
 
 
 @pytest.fixture(scope="module")
-def job(cluster, tmp_path_factory) -> Job:
+def place(cluster, tmp_path_factory) -> Training:
     folder = tmp_path_factory.mktemp("pipeline")
     for each in ("stores", "outputs"):
         (folder / each).mkdir()
         (folder / each).chmod(0o777)
     for node in cluster.nodes:
         node.load(images.built("train"))
+    trainer.define(cluster.control)
+    namespace, _ = trainer.new_namespace(cluster.control)
     core = client.CoreV1Api(cluster.client)
-    core.create_namespace({"metadata": {"name": NAMESPACE}})
-    wait_for(lambda: core.list_namespaced_service_account(NAMESPACE).items)
-    claim(core, folder / "stores")
-    return Job(core, NAMESPACE, "job-1", folder / "outputs")
+    claim(core, namespace, folder / "stores")
+    job = Job(core, namespace, "job-1", folder / "outputs", account=trainer.ACCOUNT)
+    server = ApiServer(configuration(cluster.control.kubeconfig))
+    return Training(job, folder / "stores/smoke", server)
 
 
-def claim(core: client.CoreV1Api, folder) -> None:
+def claim(core: client.CoreV1Api, namespace: str, folder: Path) -> None:
     """A folder that all nodes mount."""
+    kept = {"accessModes": ["ReadWriteMany"], "storageClassName": "of-the-tests"}
     spec = {
+        **kept,
         "capacity": {"storage": "10Gi"},
-        "accessModes": ["ReadWriteMany"],
-        "storageClassName": "of-the-tests",
-        "claimRef": {"name": CLAIM, "namespace": NAMESPACE},
+        "claimRef": {"name": CLAIM, "namespace": namespace},
         "hostPath": {"path": str(folder)},
     }
-    core.create_persistent_volume({"metadata": {"name": f"{NAMESPACE}-{CLAIM}"}, "spec": spec})
-    wanted = {
-        "accessModes": ["ReadWriteMany"],
-        "storageClassName": "of-the-tests",
-        "resources": {"requests": {"storage": "10Gi"}},
-    }
+    core.create_persistent_volume({"metadata": {"name": f"{namespace}-{CLAIM}"}, "spec": spec})
+    wanted = {**kept, "resources": {"requests": {"storage": "10Gi"}}}
     core.create_namespaced_persistent_volume_claim(
-        NAMESPACE, {"metadata": {"name": CLAIM}, "spec": wanted}
+        namespace, {"metadata": {"name": CLAIM}, "spec": wanted}
     )
+
+
+class Preemption:
+    """Takes a step's first pod away once it has a checkpoint, as a spot node's end does."""
+
+    def __init__(self, place: Training) -> None:
+        self._place = place
+        self.done_before = 0
+        self.done_after: list[int] = []
+
+    def see(self, task: str, pod: str) -> None:
+        """Told of each pod that is started."""
+        if task == TAKEN:
+            act = self._take if pod.endswith("-0") else self._follow
+            threading.Thread(target=act, args=(pod,), daemon=True).start()
+
+    def _take(self, pod: str) -> None:
+        folder = self._place.store / "steps" / TAKEN
+        wait_for(lambda: list(folder.glob("*/checkpoints/checkpoint-*/manifest.json")), 300)
+        self.done_before = self._done()
+        self._place.job.core.delete_namespaced_pod(
+            pod, self._place.job.namespace, grace_period_seconds=GRACE_SECONDS
+        )
+
+    def _follow(self, _: str) -> None:
+        while not self.done_after or self.done_after[-1] < self.done_before:
+            if done := self._done():
+                self.done_after.append(done)
+            time.sleep(0.1)
+
+    def _done(self) -> int:
+        told = read_progress(self._place.store, TAKEN)
+        return told.done if told and told.state == "running" else 0
+
+
+class Whole(NamedTuple):
+    """A run, and what happened on its way."""
+
+    ran: Ran
+    preemption: Preemption
 
 
 @pytest.fixture(scope="module")
-def ran(job) -> Ran:
-    image = images.built("train").name
+def whole(place) -> Iterator[Whole]:
     default = Place(
         volumes={CLAIM: "/stores"},
         environment={"OMP_NUM_THREADS": "1"},
-        retries=Retries(times=1),
+        retries=Retries(times=1, wait_seconds=0),
     )
-    compiled = make_pipelines.compiled("world_model", Placement(image=image, default=default))
-    return PodPipeline(job, compiled).run(recipe="smoke", store=STORE)
+    steps = {"sft": Place(nodes=Nodes(count=2))}
+    placement = Placement(image=images.built("train").name, default=default, steps=steps)
+    compiled = make_pipelines.compiled("world_model", placement)
+    preemption = Preemption(place)
+    with training(place.server, place.job.core, place.job.namespace):
+        ran = PodPipeline(place.job, compiled, preemption.see).run(recipe="smoke", store=STORE)
+    yield Whole(ran, preemption)
 
 
-def test_every_component_runs_as_a_pod_and_succeeds(ran):
-    assert set(ran.states.values()) == {"SUCCEEDED"}, ran
+def test_every_component_runs_as_a_pod_and_succeeds(place, whole):
+    said = {step: log_of(place, pods[-1])[-2000:] for step, pods in whole.ran.pods.items()}
+    assert set(whole.ran.states.values()) == {"SUCCEEDED"}, said
+    assert {step.replace("-", "_") for step in whole.ran.pods} == {*STEPS_HERE, "conclude"}
+
+
+def log_of(place: Training, pod: str) -> str:
+    """What its container printed."""
+    return str(place.job.core.read_namespaced_pod_log(pod, place.job.namespace))
+
+
+def test_a_step_whose_pod_is_taken_away_goes_on_from_its_checkpoint(whole):
+    assert len(whole.ran.pods[TAKEN]) == 2
+    assert whole.preemption.done_before > 0
+    assert min(whole.preemption.done_after) > whole.preemption.done_before / 2
+
+
+def test_a_stage_of_several_nodes_is_trained_by_pods_of_both_and_followed(place, whole):
+    core, namespace = place.job.core, place.job.namespace
+    pods = core.list_namespaced_pod(namespace, label_selector="jobset.sigs.k8s.io/jobset-name")
+    assert sorted(each.spec.node_name for each in pods.items) == ["node-1", "node-2"]
+    assert {each.status.phase for each in pods.items} == {"Succeeded"}
+    told = log_of(place, whole.ran.pods["sft"][-1])
+    assert "complete" in told.lower(), told
+
+
+def test_what_is_handed_on_is_a_folder_of_the_store_and_no_bytes(place, whole):
+    handed = {step: made["Output"] for step, made in whole.ran.outputs.items() if "Output" in made}
+    assert handed.pop("gate") == "passed"
+    for step, folder in handed.items():
+        assert folder.startswith(f"{STORE}/"), step
+    sizes = [path.stat().st_size for path in place.job.outputs.rglob("*") if path.is_file()]
+    assert max(sizes) < 1000
+
+
+def test_the_run_says_how_it_ended_and_every_step_has_its_receipt(place, whole):
+    told = Conclusion.read(place.store / f"jobs/{place.job.id}.json")
+    assert (told.pipeline, told.state) == ("world_model", "succeeded")
+    for step in STEPS_HERE:
+        (folder,) = [each for each in (place.store / "steps" / step).iterdir() if each.is_dir()]
+        read_receipt(folder)
+
+
+def test_the_simulator_that_was_deployed_is_the_stage_that_passed(place, whole):
+    (folder,) = [each for each in (place.store / "simulators").iterdir() if each.is_dir()]
+    manifest = SimulatorManifest.read(folder / "manifest.json")
+    (rl,) = [each for each in (place.store / "steps/rl").iterdir() if each.is_dir()]
+    assert manifest.artifact == read_receipt(rl).output
