@@ -194,5 +194,5 @@ def unbind(server: ApiServer, namespace: str) -> None:
 def guide_role() -> Object:
     """As the guide shows it."""
     blocks = _GUIDE.read_text().split("```")
-    (role,) = [block for block in blocks if "kind: Role\n" in block]
+    (role,) = [block for block in blocks if "name: agentworld-stages" in block]
     return dict(yaml.safe_load(role.removeprefix("yaml\n")))

@@ -55,7 +55,8 @@ def allow(namespace) -> None:
     """The rights that the guide names, for who runs the steps."""
     about = {"metadata": {"name": ACCOUNT}}
     blocks = re.findall(r"^```yaml\n(.*?)^```", GUIDE.read_text(), re.M | re.S)
-    (rules,) = [told["rules"] for told in map(yaml.safe_load, blocks) if told.get("kind") == "Role"]
+    told = [each for each in map(yaml.safe_load, blocks) if each.get("kind") == "Role"]
+    (rules,) = [each["rules"] for each in told if each["metadata"]["name"] == "agentworld-deployer"]
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT}
     who = [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace.namespace}]
     for kind, told in (

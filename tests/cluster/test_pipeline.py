@@ -5,7 +5,6 @@ On the way a stage is trained by two nodes, and another one's pod is taken away 
 
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,8 +48,7 @@ def place(cluster, tmp_path_factory) -> Training:
     for each in ("stores", "outputs"):
         (folder / each).mkdir()
         (folder / each).chmod(0o777)
-    for node in cluster.nodes:
-        node.load(images.built("train"))
+    cluster.load(images.built("train"))
     trainer.define(cluster.control)
     namespace, _ = trainer.new_namespace(cluster.control)
     core = client.CoreV1Api(cluster.client)
@@ -117,7 +115,7 @@ class Whole(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def whole(place) -> Iterator[Whole]:
+def whole(place) -> Whole:
     default = Place(
         volumes={CLAIM: "/stores"},
         environment={"OMP_NUM_THREADS": "1"},
@@ -129,7 +127,7 @@ def whole(place) -> Iterator[Whole]:
     preemption = Preemption(place)
     with training(place.server, place.job.core, place.job.namespace):
         ran = PodPipeline(place.job, compiled, preemption.see).run(recipe="smoke", store=STORE)
-    yield Whole(ran, preemption)
+    return Whole(ran, preemption)
 
 
 def test_every_component_runs_as_a_pod_and_succeeds(place, whole):
@@ -167,7 +165,8 @@ def test_what_is_handed_on_is_a_folder_of_the_store_and_no_bytes(place, whole):
     assert max(sizes) < 1000
 
 
-def test_the_run_says_how_it_ended_and_every_step_has_its_receipt(place, whole):
+@pytest.mark.usefixtures("whole")
+def test_the_run_says_how_it_ended_and_every_step_has_its_receipt(place):
     told = Conclusion.read(place.store / f"jobs/{place.job.id}.json")
     assert (told.pipeline, told.state) == ("world_model", "succeeded")
     for step in STEPS_HERE:
@@ -175,7 +174,8 @@ def test_the_run_says_how_it_ended_and_every_step_has_its_receipt(place, whole):
         read_receipt(folder)
 
 
-def test_the_simulator_that_was_deployed_is_the_stage_that_passed(place, whole):
+@pytest.mark.usefixtures("whole")
+def test_the_simulator_that_was_deployed_is_the_stage_that_passed(place):
     (folder,) = [each for each in (place.store / "simulators").iterdir() if each.is_dir()]
     manifest = SimulatorManifest.read(folder / "manifest.json")
     (rl,) = [each for each in (place.store / "steps/rl").iterdir() if each.is_dir()]
