@@ -1,7 +1,7 @@
 """Kubeflow's Trainer on the tests' nodes, as far as a torch runtime goes: pods for each TrainJob.
 
-No released Trainer is here. It gives every pod what `torch-distributed` does: its command, its
-patches, its place among the others (PET_*), and the labels of a JobSet by which pods are found.
+No released Trainer or JobSet is here. A pod is one of the JobSet that Trainer's types make of the
+TrainJob, with its place among the others (PET_*) and the labels by which pods are found.
 """
 
 import threading
@@ -12,12 +12,12 @@ from typing import Any
 from kubernetes import client
 
 from agentworld_pipelines.api_server import ApiServer
+from job_set import job_set
 
 Object = dict[str, Any]
 
 MERGE = "application/merge-patch+json"
 _SECONDS = 0.3
-_PORT = "29400"
 _RESTRICTED = {
     "runAsNonRoot": True,
     "readOnlyRootFilesystem": True,
@@ -73,49 +73,28 @@ def _end(server: ApiServer, path: str, kind: str, reason: str) -> None:
 
 
 def _pod(job: Object, index: int, master: str | None) -> Object:
-    """One for each node of the cluster, so that what they share goes over the wire."""
-    name, trainer = job["metadata"]["name"], job["spec"]["trainer"]
-    (patch,) = job["spec"]["runtimePatches"]
-    (replicated,) = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
-    patched = replicated["template"]["spec"]["template"]["spec"]
-    (container,) = patched.get("containers", [{}])
-    own = {"fieldRef": {"fieldPath": "status.podIP"}}
-    told = {
-        "PET_NNODES": str(trainer["numNodes"]),
-        "PET_NODE_RANK": str(index),
-        "PET_MASTER_PORT": _PORT,
+    """One of the JobSet's, on a node of its own, so that what pods share goes over the wire."""
+    name = job["metadata"]["name"]
+    (replicated,) = job_set(job)["spec"]["replicatedJobs"]
+    spec = replicated["template"]["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    own = {"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    told = [
+        {"name": "PET_NODE_RANK", "value": str(index)},
+        {"name": "PET_MASTER_ADDR", **({"value": master} if master else own)},
+    ]
+    container |= {
+        "imagePullPolicy": "Never",
+        "env": [*container["env"], *told],
+        "securityContext": _RESTRICTED,
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, *container.get("volumeMounts", [])],
     }
-    environment = [{"name": key, "value": value} for key, value in told.items()]
-    address = {"value": master} if master else {"valueFrom": own}
-    environment.append({"name": "PET_MASTER_ADDR", **address})
-    return {
-        "metadata": {
-            "name": f"{name}-node-0-{index}",
-            "labels": {
-                "jobset.sigs.k8s.io/jobset-name": name,
-                "jobset.sigs.k8s.io/replicatedjob-name": "node",
-                "batch.kubernetes.io/job-completion-index": str(index),
-            },
-        },
-        "spec": {
-            "restartPolicy": "Never",
-            "nodeSelector": {"kubernetes.io/hostname": f"node-{index + 1}"},
-            "securityContext": {"runAsUser": 65532},
-            "containers": [
-                {
-                    "name": "node",
-                    "image": trainer["image"],
-                    "imagePullPolicy": "Never",
-                    "command": trainer["command"],
-                    "args": trainer["args"],
-                    "env": [*trainer.get("env", []), *environment],
-                    "securityContext": _RESTRICTED,
-                    "volumeMounts": [
-                        {"name": "tmp", "mountPath": "/tmp"},
-                        *container.get("volumeMounts", []),
-                    ],
-                }
-            ],
-            "volumes": [{"name": "tmp", "emptyDir": {}}, *patched.get("volumes", [])],
-        },
+    spec["volumes"] = [{"name": "tmp", "emptyDir": {}}, *spec.get("volumes", [])]
+    spec["nodeSelector"] = {"kubernetes.io/hostname": f"node-{index + 1}"}
+    spec["securityContext"] = {"runAsUser": 65532}
+    labels = {
+        "jobset.sigs.k8s.io/jobset-name": name,
+        "jobset.sigs.k8s.io/replicatedjob-name": replicated["name"],
+        "batch.kubernetes.io/job-completion-index": str(index),
     }
+    return {"metadata": {"name": f"{name}-node-0-{index}", "labels": labels}, "spec": spec}

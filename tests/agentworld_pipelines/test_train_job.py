@@ -7,6 +7,7 @@ from kubeflow_trainer_api.models.trainer_v1alpha1_train_job import TrainerV1alph
 
 from agentworld_pipelines.placement import Nodes, Place, Toleration
 from agentworld_pipelines.train_job import BUILT, name_of, train_job
+from job_set import job_set
 from make_places import MPI, PLACE
 
 FOLDER = Path("/stores/demo/steps/sft/0123456789abcdef")
@@ -30,6 +31,25 @@ def patches(job: dict) -> dict[str, dict]:
 )
 def test_it_is_of_the_trainers_own_types_and_nothing_of_it_is_unknown_to_them(place):
     assert TrainerV1alpha1TrainJob.from_dict(built(place)).to_dict() == built(place)
+
+
+def test_its_job_set_has_a_pod_for_each_node_with_all_that_the_place_says():
+    (replicated,) = job_set(built())["spec"]["replicatedJobs"]
+    job = replicated["template"]["spec"]
+    assert (replicated["name"], job["completions"], job["parallelism"]) == ("node", 2, 2)
+    pod = job["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["name"] == "node"
+    assert container["command"] == ["torchrun", "--nproc-per-node=8"]
+    assert {"name": "PET_NNODES", "value": "2"} in container["env"]
+    assert {each["mountPath"] for each in container["volumeMounts"]} == {
+        *PLACE.volumes.values(),
+        "/dev/shm",
+    }
+    assert {each["name"] for each in container["volumeMounts"]} == {
+        each["name"] for each in pod["volumes"]
+    }
+    assert pod["nodeSelector"] == PLACE.node_selector
 
 
 def test_it_is_queued_and_tells_what_it_trains():

@@ -176,7 +176,7 @@ def test_the_run_says_how_it_ended_and_every_step_has_its_receipt(place):
 
 @pytest.mark.usefixtures("whole")
 def test_the_simulator_that_was_deployed_is_the_stage_that_passed(place):
-    (folder,) = [each for each in (place.store / "simulators").iterdir() if each.is_dir()]
-    manifest = SimulatorManifest.read(folder / "manifest.json")
+    (path,) = (place.store / "simulators").glob("*/manifest.json")
+    manifest = SimulatorManifest.read(path)
     (rl,) = [each for each in (place.store / "steps/rl").iterdir() if each.is_dir()]
     assert manifest.artifact == read_receipt(rl).output

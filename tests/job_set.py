@@ -1,0 +1,99 @@
+"""The JobSet that Kubeflow's Trainer makes of a TrainJob with a torch runtime, by its own types.
+
+Its container is the TrainJob's, its pods are patched as the TrainJob asks, and Trainer tells each
+process its place among the others. What the types have no field for fails here.
+"""
+
+from typing import Any
+
+from kubeflow_trainer_api.models.jobset_v1alpha2_job_set import JobsetV1alpha2JobSet
+from kubeflow_trainer_api.models.trainer_v1alpha1_cluster_training_runtime import (
+    TrainerV1alpha1ClusterTrainingRuntime,
+)
+from kubeflow_trainer_api.models.trainer_v1alpha1_train_job import TrainerV1alpha1TrainJob
+
+Object = dict[str, Any]
+
+PORT = "29400"
+_RUNTIME = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "ClusterTrainingRuntime",
+    "metadata": {"name": "torch-distributed"},
+    "spec": {
+        "mlPolicy": {"numNodes": 1, "torch": {}},
+        "template": {
+            "spec": {
+                "replicatedJobs": [
+                    {
+                        "name": "node",
+                        "template": {
+                            "metadata": {
+                                "labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+                            },
+                            "spec": {
+                                "template": {
+                                    "spec": {"containers": [{"name": "node", "image": "pytorch"}]}
+                                }
+                            },
+                        },
+                    }
+                ]
+            }
+        },
+    },
+}
+
+
+def typed(model: type[Any], told: Object) -> Object:
+    """The same, where a type has a field for all of it."""
+    made: Object = model.from_dict(told).to_dict()
+    assert made == told, f"{model.__name__} has no field for a part of it"
+    return made
+
+
+def job_set(job: Object) -> Object:
+    """With as many pods as the TrainJob has nodes, and `PET_MASTER_ADDR` left to who runs them."""
+    asked = {name: job[name] for name in ("apiVersion", "kind", "metadata", "spec")}
+    asked["metadata"] = {"name": job["metadata"]["name"]}
+    spec = typed(TrainerV1alpha1TrainJob, asked)["spec"]
+    runtime = typed(TrainerV1alpha1ClusterTrainingRuntime, _RUNTIME)["spec"]
+    (replicated,) = runtime["template"]["spec"]["replicatedJobs"]
+    (container,) = replicated["template"]["spec"]["template"]["spec"]["containers"]
+    (patch,) = spec["runtimePatches"]
+    (patched,) = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    assert patched["name"] == replicated["name"]
+    pod = dict(patched["template"]["spec"]["template"]["spec"])
+    (mounts,) = pod.pop("containers", [{"name": container["name"]}])
+    trainer = spec["trainer"]
+    nodes = {"PET_NNODES": str(trainer["numNodes"]), "PET_MASTER_PORT": PORT}
+    told = [{"name": name, "value": value} for name, value in nodes.items()]
+    own = {
+        **container,
+        **mounts,
+        "image": trainer["image"],
+        "command": trainer["command"],
+        "args": trainer["args"],
+        "env": [*trainer.get("env", []), *told],
+    }
+    if "resourcesPerNode" in trainer:
+        own["resources"] = trainer["resourcesPerNode"]
+    template = {"spec": {**pod, "containers": [own], "restartPolicy": "Never"}}
+    counts = {"completions": trainer["numNodes"], "parallelism": trainer["numNodes"]}
+    made = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": asked["metadata"],
+        "spec": {
+            "replicatedJobs": [
+                {
+                    "name": replicated["name"],
+                    "replicas": 1,
+                    "template": {
+                        "metadata": replicated["template"]["metadata"],
+                        "spec": {**counts, "completionMode": "Indexed", "template": template},
+                    },
+                }
+            ]
+        },
+    }
+    return typed(JobsetV1alpha2JobSet, made)
