@@ -86,10 +86,11 @@ def run(
     wait: Annotated[bool, typer.Option("--wait", help="Follow a server's run to its end.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run every step; what is finished is used again.
+    """Run a pipeline; what is finished is used again.
 
-    The steps run here, or on a Kubeflow Pipelines server where one is named. There, a run of the
-    same pipeline, recipe and store that has not ended is told of, and no second one is started.
+    It runs on the Kubeflow Pipelines server that is named. A run of the same pipeline, recipe and
+    store that has not ended is told of there, and no second one is started. Without a server the
+    main job runs here: world_model, and agent where the gate let it pass.
     """
     from agentworld.errors import InputError, PipelineError
     from agentworld_pipelines.settings import ServerSettings
@@ -97,8 +98,8 @@ def run(
     if not (server or ServerSettings().url):
         if pipeline != _MAIN_JOB or simulator:
             raise InputError(
-                f"without a server {_MAIN_JOB} alone is run; name one with --server, or call the"
-                " pipeline's steps as commands"
+                f"without a server the main job is run: {_MAIN_JOB}, and agent where the gate let"
+                " it pass; name one with --server, or call the pipeline's steps as commands"
             )
         _run_here(recipe, store, as_json=as_json)
         return
@@ -222,7 +223,22 @@ def _arguments(pipeline: str, recipe: str, store: str, simulator: str) -> dict[s
             f"the store {store} is a folder of this machine; name the one that every pod of the"
             " cluster reaches, as /store"
         )
+    _check_recipe(recipe)
     return arguments_for(pipeline, {"recipe": recipe, "store": store, "simulator": simulator})
+
+
+def _check_recipe(recipe: str) -> None:
+    from agentworld.errors import InputError
+    from agentworld.recipes import recipe_path
+
+    if recipe.startswith("/"):
+        return
+    if recipe.endswith((".yaml", ".yml")):
+        raise InputError(
+            f"the recipe {recipe} is a file of this machine; name a shipped one, or the whole path"
+            " of a file that every pod of the cluster reaches, as /stores/recipes/my.yaml"
+        )
+    recipe_path(recipe)
 
 
 def _followed(at: "Connection", started: "PipelineRun") -> "PipelineRun":

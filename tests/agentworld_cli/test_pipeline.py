@@ -85,7 +85,8 @@ def test_a_pipeline_that_is_not_there_or_takes_no_simulator_is_refused(
 def test_without_a_server_the_main_job_alone_is_run(call, words):
     found = call(f"pipeline run {words}")
     assert (found.code, found.out) == (2, "")
-    assert "without a server world_model alone is run; name one with --server" in found.error
+    told = "without a server the main job is run: world_model, and agent where the gate let it pass"
+    assert f"{told}; name one with --server" in found.error
 
 
 def test_a_run_is_followed_to_its_end(call, server):
@@ -112,6 +113,32 @@ def test_a_store_of_this_machine_is_refused_before_anything_is_asked(call, serve
         assert (found.code, found.out) == (2, "")
         assert "the store demo-output/demo is a folder of this machine" in found.error
     assert server.asked == []
+
+
+@pytest.mark.parametrize("words", ["run", "schedule nightly --cron '0 3 * * *'"])
+@pytest.mark.parametrize(
+    ("recipe", "sentence"),
+    [
+        ("my.yaml", "the recipe my.yaml is a file of this machine; name a shipped one, or the"),
+        ("./a/my.yml", "the recipe ./a/my.yml is a file of this machine"),
+        ("dmeo", "there is no recipe 'dmeo'; give a YAML file or one of: demo, long"),
+    ],
+)
+def test_a_recipe_that_no_pod_has_is_refused_before_anything_is_asked(
+    call, server, tmp_path, monkeypatch, words, recipe, sentence
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.yaml").write_text("name: mine\n")
+    found = call(f"pipeline {words} --store /store --recipe {recipe}")
+    assert (found.code, found.out) == (2, "")
+    assert sentence in found.error
+    assert server.asked == []
+
+
+def test_a_recipe_by_its_whole_path_is_handed_on_as_it_is(call, server):
+    done(call("pipeline run --store /store --recipe /stores/recipes/my.yaml"))
+    (run,) = server.runs.values()
+    assert run.runtime_config.parameters["recipe"] == "/stores/recipes/my.yaml"
 
 
 def test_a_schedule_is_made_once_listed_and_stopped(call, server):
