@@ -6,6 +6,7 @@ others make in a moment what these need, and keep receipts as all steps do.
 
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -82,12 +83,14 @@ class Job:
         self.store = store
         stand_ins = store / "stand-ins"
         stand_ins.mkdir(parents=True)
-        for step in set(STEPS) - set(REAL):
+        modules = {step: f"agentworld.steps.{step}" for step in STEPS if step not in REAL}
+        modules["deploy"] = "agentworld_pipelines.deploying"
+        for step, module in modules.items():
             text = STAND_IN.format(step=step, store=str(store))
-            (stand_ins / f"agentworld.steps.{step}.py").write_text(text)
+            (stand_ins / f"{module}.py").write_text(text)
         (stand_ins / "sitecustomize.py").write_text(FINDER)
         (store / "recipe.yaml").write_text(RECIPE)
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(stand_ins), *_path()]))
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(stand_ins), *sys.path]))
 
     def run(self) -> None:
         """To its end."""
@@ -127,10 +130,6 @@ class Job:
 
     def _log(self) -> str:
         return (self.store / LOG).read_text()[-5_000:]
-
-
-def _path() -> list[str]:
-    return [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
 
 
 def test_a_job_that_was_killed_at_its_worst_instants_ends_as_one_that_was_not(

@@ -65,7 +65,7 @@ def stand_ins(folder: Path, verdict: str, failing: str) -> Path:
 
 def run(folder: Path, name: str, *arguments: str, verdict: str = "passed", failing: str = ""):
     """Runs a pipeline in a store, and tells the calls in their order."""
-    path = f"{stand_ins(folder, verdict, failing)}:{os.environ.get('PYTHONPATH', '')}"
+    path = os.pathsep.join([str(stand_ins(folder, verdict, failing)), *sys.path])
     words = [folder / "kfp", name, "recipe=demo", f"store={folder / 'store'}", *arguments]
     done = subprocess.run(
         [sys.executable, "-c", _RUN, *words],
