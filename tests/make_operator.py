@@ -105,7 +105,7 @@ class Namespace(Cluster):
         self,
         method: str,
         path: str,
-        body: Object,
+        body: Object | None = None,
         content_type: str = MERGE,
         query: Query | None = None,
     ) -> Object:

@@ -4,10 +4,11 @@ Calls block. What the API server refuses, or an API server that is gone, is a Cl
 """
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from kubernetes import config
 from kubernetes.client import ApiClient, Configuration
@@ -19,10 +20,15 @@ from agentworld.errors import ClusterError, InputError
 Object = dict[str, Any]
 Query = list[tuple[str, str]]
 
+MANAGER = "agentworld.dev/pipelines"
+"""Who writes what a pipeline writes, as its objects tell."""
 NOT_FOUND, EXISTS = 404, 409
+_NOT_ALLOWED = (401, 403)
 _SECONDS = (3.0, 10.0)
 """To connect, and to hear an answer."""
 _APPLY = "application/apply-patch+yaml"
+
+_Answer = TypeVar("_Answer")
 
 
 def configuration(kubeconfig: Path | None) -> Configuration:
@@ -105,6 +111,38 @@ class ApiServer:
                 _request_timeout=_SECONDS,
             )
             return cast("bytes", response.data)
+
+
+def patiently(
+    ask: Callable[[], _Answer],
+    *,
+    until: float,
+    every_seconds: float,
+    tell: Callable[[str], None],
+    granted: bool = False,
+) -> _Answer:
+    """Asks again while the API server is gone, which is told once; raises ClusterError.
+
+    One that begins again answers before it knows accounts and Roles. So where the same was asked
+    before, and answered (`granted`), a refusal is waited for too. `until` is a monotonic time.
+    """
+    is_told = False
+    while True:
+        try:
+            return ask()
+        except ClusterError as error:
+            may_pass = is_gone(error) or (granted and error.status in _NOT_ALLOWED)
+            if not may_pass or time.monotonic() >= until:
+                raise
+            if not is_told:
+                tell(f"{error}; waiting for it")
+                is_told = True
+        time.sleep(every_seconds)
+
+
+def is_gone(error: ClusterError) -> bool:
+    """Whether nobody answered; a conflict is an answer, by which a webhook refuses as well."""
+    return error.retryable and error.status != EXISTS
 
 
 @contextmanager

@@ -19,8 +19,17 @@ from agentworld.simulate.cluster_objects import of_digest
 from agentworld.steps import deploy as step
 from agentworld.steps.deploy import Naming
 from agentworld.steps.probing import probe
+from agentworld.steps.serving import deployed_service
 from agentworld_pipelines import objects
-from agentworld_pipelines.api_server import EXISTS, ApiServer, configuration
+from agentworld_pipelines.api_server import (
+    EXISTS,
+    MANAGER,
+    ApiServer,
+    Object,
+    configuration,
+    is_gone,
+    patiently,
+)
 from agentworld_pipelines.deployment import Target
 from agentworld_pipelines.settings import ClusterSettings, namespace_of
 
@@ -28,7 +37,6 @@ _log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 1.0
 _MERGE = "application/merge-patch+json"
-_TOO_MANY = 429
 _ANY_NUMBER = 1_000_000
 
 _Answer = TypeVar("_Answer")
@@ -56,8 +64,7 @@ def _serve(target: Target, settings: ClusterSettings, namespace: str, naming: Na
     if rollout.is_over():
         return
     rollout.serve()
-    if settings.service_url:
-        rollout.ask_once(settings)
+    rollout.ask_once()
     rollout.move()
 
 
@@ -72,10 +79,11 @@ class _Rollout:
         self._digest = naming.simulator.digest
         self._until = time.monotonic() + target.deployment.ready_seconds
         self._name = objects.simulator_name(naming)
+        self._allowed: set[str] = set()
 
     def is_over(self) -> bool:
         """Whether this very step moved the alias before it was killed; others may have since."""
-        found = self._patiently(lambda: self._server.find(self._alias))
+        found = self._find(self._alias)
         return objects.moved_by(found) == self._naming.key
 
     def serve(self) -> None:
@@ -89,14 +97,18 @@ class _Rollout:
             self._name = there.metadata.name
         else:
             made = objects.simulator(self._naming, self._target, self._name)
-            apply = partial(self._server.apply, self._simulator, made, objects.MANAGER)
+            apply = partial(self._server.apply, self._simulator, made, MANAGER)
             self._patiently(apply)
         self._wait()
 
-    def ask_once(self, settings: ClusterSettings) -> None:
-        """One step by the service; it starts an engine that was scaled to zero."""
+    def ask_once(self) -> None:
+        """One step by the service, if one is named; it starts an engine that was scaled to zero."""
+        # The time is bounded and not the attempts, for an engine may take minutes to start.
+        client = deployed_service(self._digest, attempts=_ANY_NUMBER)
+        if client is None:
+            return
         try:
-            asyncio.run(self._ask_once(settings))
+            asyncio.run(self._probe(client))
         except TimeoutError as error:
             raise PipelineError(
                 f"the simulator service gave no first answer of {self._name}{self._too_late}"
@@ -125,7 +137,7 @@ class _Rollout:
     def _wait(self) -> None:
         told: dict[str, objects.Said] = {}
         while True:
-            found = self._patiently(lambda: self._server.find(self._simulator))
+            found = self._find(self._simulator)
             if found is None:
                 raise PipelineError(f"Simulator {self._name} was deleted; run the step again")
             now = objects.conditions(found)
@@ -140,45 +152,48 @@ class _Rollout:
                 raise PipelineError(f"Simulator {self._name} is not ready: {ready}{self._too_late}")
             time.sleep(_EVERY_SECONDS)
 
-    async def _ask_once(self, settings: ClusterSettings) -> None:
-        client = SimulatorClient(
-            settings.service_url,
-            simulator=self._digest,
-            credential=settings.credential.get_secret_value() or None,
-            attempts=_ANY_NUMBER,  # the time is bounded, and an engine may take minutes to start
-        )
+    async def _probe(self, client: SimulatorClient) -> None:
         async with asyncio.timeout(max(_EVERY_SECONDS, self._until - time.monotonic())):
             await probe(client, self._naming.simulator.manifest.artifact or self._digest)
 
-    def _put(self, wanted: objects.Object) -> None:
+    def _put(self, wanted: Object) -> None:
         """Makes the alias, or changes it: an apply would leave somebody's override as it is."""
-        if self._server.find(self._alias) is None:
+        if self._find(self._alias) is None:
             try:
                 self._server.call("POST", self._path("simulatoraliases"), body=wanted)
                 return
             except ClusterError as error:
-                if error.status != EXISTS or self._server.find(self._alias) is None:
+                if error.status != EXISTS or self._find(self._alias) is None:
                     raise
         self._server.call(
             "PATCH",
             self._alias,
             body=wanted,
-            query=[("fieldManager", objects.MANAGER)],
+            query=[("fieldManager", MANAGER)],
             content_type=_MERGE,
         )
 
-    def _patiently(self, ask: Callable[[], _Answer]) -> _Answer:
+    def _find(self, path: str) -> Object | None:
+        """An object; null where it is not there."""
+        find = partial(self._server.find, path)
+        found = self._patiently(find, granted=path in self._allowed)
+        self._allowed.add(path)
+        return found
+
+    def _patiently(self, ask: Callable[[], _Answer], *, granted: bool = False) -> _Answer:
         """Asks again while nobody can be asked; raises PipelineError for a refusal."""
-        while True:
-            try:
-                return ask()
-            except ClusterError as error:
-                if 0 < error.status < 500 and error.status != _TOO_MANY:
-                    raise PipelineError(_refusal(error)) from error
-                if time.monotonic() >= self._until:
-                    raise
-                _log.info("%s; it is asked again", error)
-            time.sleep(_EVERY_SECONDS)
+        try:
+            return patiently(
+                ask,
+                until=self._until,
+                every_seconds=_EVERY_SECONDS,
+                tell=_log.info,
+                granted=granted,
+            )
+        except ClusterError as error:
+            if is_gone(error):
+                raise
+            raise PipelineError(_refusal(error)) from error
 
 
 def _refusal(error: ClusterError) -> str:

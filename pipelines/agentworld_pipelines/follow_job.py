@@ -16,7 +16,14 @@ from agentworld.errors import ClusterError, InputError, PipelineError
 from agentworld.recipes.environment import from_environment
 from agentworld.steps.progress import ProgressFile, read_progress
 from agentworld.steps.stage import stage_folder
-from agentworld_pipelines.api_server import EXISTS, NOT_FOUND, ApiServer, Object, configuration
+from agentworld_pipelines.api_server import (
+    EXISTS,
+    NOT_FOUND,
+    ApiServer,
+    Object,
+    configuration,
+    patiently,
+)
 from agentworld_pipelines.job_status import JobStatus, job_status
 from agentworld_pipelines.placement import Place
 from agentworld_pipelines.settings import ClusterSettings, namespace_of
@@ -24,8 +31,6 @@ from agentworld_pipelines.tell_job import Meter, Teller, say
 from agentworld_pipelines.train_job import BUILT, GROUP, rank_0_in, train_job
 
 _Answer = TypeVar("_Answer")
-
-_NOT_ALLOWED = (401, 403)
 
 
 def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> str:
@@ -140,23 +145,13 @@ class Follower:
                 raise
 
     def _ask(self, ask: Callable[[], _Answer], *, granted: bool = False) -> _Answer:
-        """Again and again while the API server is gone; raises ClusterError after a while.
-
-        One that begins again answers before it knows accounts and Roles. So where it was asked
-        the same before, and answered, a refusal is waited for too.
-        """
-        began, told = time.monotonic(), False
-        while True:
-            try:
-                return ask()
-            except ClusterError as error:
-                may_pass = error.retryable or (granted and error.status in _NOT_ALLOWED)
-                if not may_pass or time.monotonic() - began > self._settings.patience_seconds:
-                    raise
-                if not told:
-                    say(f"{error}; waiting for it")
-                    told = True
-            time.sleep(self._settings.look_seconds)
+        return patiently(
+            ask,
+            until=time.monotonic() + self._settings.patience_seconds,
+            every_seconds=self._settings.look_seconds,
+            tell=say,
+            granted=granted,
+        )
 
 
 def _failure(name: str, status: JobStatus, trouble: str, store: Path, stage: str) -> PipelineError:

@@ -5,20 +5,18 @@ The operator owns their form (`agentworld_operator.resources`), and comes above 
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentworld.errors import InputError, PipelineError
 from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin, SimulatorManifest
 from agentworld.steps.deploy import Naming
+from agentworld_pipelines.api_server import Object
 from agentworld_pipelines.deployment import Deployment, Target
 from agentworld_pipelines.terms import Resources
 
-Object = dict[str, Any]
-
 GROUP = "agentworld.dev"
 _API_VERSION = f"{GROUP}/v1alpha1"
-MANAGER = "agentworld-pipeline"
 MOVED_BY = f"{GROUP}/moved-by"
 """The annotation of an alias that names the step that moved it last."""
 _DIGITS = 12
@@ -57,7 +55,7 @@ def simulator(naming: Naming, target: Target, name: str) -> Object:
         "app.kubernetes.io/name": "agentworld-simulator",
         "app.kubernetes.io/instance": naming.alias,
         "app.kubernetes.io/part-of": "agentworld",
-        "app.kubernetes.io/managed-by": MANAGER,
+        "app.kubernetes.io/managed-by": "agentworld-pipelines",
     }
     weights = {"claim": target.deployment.claim, "path": _within(target, naming.simulator.model)}
     return {

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field, SecretStr
+from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import InputError
@@ -41,10 +41,6 @@ class ClusterSettings(BaseSettings):
     """How long an API server that is gone is waited for."""
     settle_seconds: float = Field(60.0, ge=0)
     """How long a file that was written on another node may not be seen."""
-    service_url: str = ""
-    """Of the simulator service, which is then asked for one step of what was deployed."""
-    credential: SecretStr = SecretStr("")
-    """What the service is shown, of the role `agent`."""
 
 
 def namespace_of(settings: ClusterSettings) -> str:

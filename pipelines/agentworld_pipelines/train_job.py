@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentworld.records.base import digest_json
-from agentworld_pipelines.api_server import Object
+from agentworld_pipelines.api_server import MANAGER, Object
 from agentworld_pipelines.placement import (
     PRIORITY_CLASS,
     QUEUE,
@@ -22,7 +22,6 @@ from agentworld_pipelines.terms import Resources, Toleration
 GROUP = "trainer.kubeflow.org"
 BUILT = "agentworld.dev/built"
 """The annotation with the digest of all that a TrainJob was built with."""
-MANAGER = "agentworld.dev/pipelines"
 
 NODE = "node"
 """A runtime's replicated job, and the container in it."""

@@ -297,9 +297,15 @@ def test_what_no_cluster_can_serve_is_refused_before_anything_is_written(step):
     assert versions(step.namespace) == []
 
 
-def test_one_that_is_scaled_to_zero_is_asked_once_by_the_service(step, monkeypatch, world):
-    monkeypatch.setenv("AGENTWORLD_SERVICE_URL", step.url)
+def test_one_that_is_scaled_to_zero_is_asked_once_by_the_service(
+    step, monkeypatch, world, tmp_path
+):
     step.deployment["bounds"] = {"min": 0, "max": 2}
+    monkeypatch.setenv("AGENTWORLD_SERVICE_URL", step.url)
+    monkeypatch.setenv("AGENTWORLD_CREDENTIAL_FILE", str(tmp_path / "token"))
+    with pytest.raises(InputError, match="the credential cannot be read from"):
+        step.run(step.pinned())
+    (tmp_path / "token").write_text("a-token\n")
     step.run(step.pinned())
     assert step.namespace.conditions(named(ONE))["Ready"] == ("True", "Idle")
     (run,) = make_service.ledger(world.store).runs()
@@ -315,6 +321,21 @@ def test_somebodys_simulator_of_the_same_digest_is_used_and_left_as_it_is(step, 
     assert step.alias()["simulator"] == "one"
     assert step.namespace.names("Simulator") == ["one"]
     assert step.namespace.get("Simulator", "one")["spec"] == before
+
+
+def test_an_api_server_that_knows_no_roles_yet_is_waited_for(step, caplog):
+    caplog.set_level("INFO")
+    path = RIGHTS["Role"].path(step.namespace.namespace, ACCOUNT)
+    rules = step.namespace.call("GET", path)["rules"]
+    with ThreadPoolExecutor() as pool:
+        under_way = pool.submit(step.run, step.pinned())
+        wait_for(lambda: f"{named(ONE)}: Ready is False" in caplog.text)
+        step.namespace.call("PATCH", path, {"rules": []})
+        wait_for(lambda: "is forbidden" in caplog.text or under_way.done())
+        step.namespace.call("PATCH", path, {"rules": rules})
+        with kubelet(step.namespace):
+            under_way.result(timeout=60)
+    assert step.alias()["simulator"] == named(ONE)
 
 
 def test_whoever_may_not_write_is_told_so(step):

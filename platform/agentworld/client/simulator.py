@@ -40,7 +40,9 @@ SIMULATOR_HEADER = "x-agentworld-simulator"
 many, on those about a run or an episode.
 """
 
-_PAUSE_SECONDS = 0.05
+_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 8.0
+"""Before a request that got no answer is sent again; the first doubles up to the second."""
 
 _LONGEST_WAIT_SECONDS = 60.0
 
@@ -237,7 +239,7 @@ class SimulatorClient:
         value = body.model_dump(mode="json") if isinstance(body, Record) else body
         # In ASCII, for an action may be no Unicode.
         content = None if value is None else json.dumps(value, separators=(",", ":")).encode()
-        attempt = 1
+        attempt, pause = 1, _PAUSE_SECONDS
         while True:
             try:
                 return await self._connections.request(method, path, content, headers)
@@ -248,8 +250,8 @@ class SimulatorClient:
                         f" ({type(error).__name__}); is it running?",
                         retryable=True,
                     ) from error
-            await asyncio.sleep(_PAUSE_SECONDS * 2**attempt)
-            attempt += 1
+            await asyncio.sleep(pause)
+            attempt, pause = attempt + 1, min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     def _check_digest(self, found: str | None) -> None:
         self.simulator = self.simulator or found

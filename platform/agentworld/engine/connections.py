@@ -34,6 +34,8 @@ class Connections:
         self._timeout_seconds = timeout_seconds
         self._transport = transport
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._clients: list[httpx.AsyncClient] = []
+        self._idle: list[httpx.AsyncClient] = []
 
     async def request(
         self,
@@ -63,10 +65,11 @@ class Connections:
                 idle.append(client)
 
     async def close(self) -> None:
-        """Lets go of the running loop's connections."""
-        if self._loop is asyncio.get_running_loop():
-            self._loop = None
-            for client in self._clients:
+        """Lets go of all connections; those of a loop that has ended cannot say goodbye."""
+        loop, clients = self._loop, self._clients
+        self._loop, self._clients, self._idle = None, [], []
+        if loop is asyncio.get_running_loop():
+            for client in clients:
                 await client.aclose()
 
     def _settle(self) -> None:
@@ -74,8 +77,7 @@ class Connections:
         if loop is not self._loop:
             self._loop = loop
             self._turns = asyncio.Semaphore(self._concurrency)
-            self._clients: list[httpx.AsyncClient] = []
-            self._idle: list[httpx.AsyncClient] = []
+            self._clients, self._idle = [], []
 
     def _open(self) -> httpx.AsyncClient:
         client = httpx.AsyncClient(

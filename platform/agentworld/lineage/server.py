@@ -18,16 +18,16 @@ from requests import exceptions
 from sqlalchemy.exc import SQLAlchemyError
 
 from agentworld.errors import StoreError
+from agentworld.storage.address import shown
 
 PATIENCE_SECONDS = 120.0
 _FIRST_WAIT_SECONDS = 0.5
 _MOST_WAIT_SECONDS = 8.0
-_VARIABLES = (
-    "MLFLOW_TRACKING_URI",
-    "MLFLOW_REGISTRY_URI",
-    "MLFLOW_WORKSPACE",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES",
-)
+_TOLD = {
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # with the password in it
+}
+_VARIABLES = ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI", "MLFLOW_WORKSPACE", *_TOLD)
 # The last stands for an answer 408, 429 or 5xx.
 _OUTAGES = (exceptions.ConnectionError, exceptions.Timeout, exceptions.RetryError)
 _OUTAGE = "Max retries exceeded with url"
@@ -42,6 +42,7 @@ class Server:
 
     def __init__(self, uri: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._uri = uri
+        self._shown = shown(uri)
         self._patience_seconds = patience_seconds
 
     def ask(self, work: Callable[[], _Answer]) -> _Answer:
@@ -53,24 +54,27 @@ class Server:
                     return work()
             # The second while it opens a file, the third from the store of its files.
             except (MlflowException, SQLAlchemyError, exceptions.RequestException) as error:
+                # MLflow's own words quote its address, so that one with a password takes no cause.
+                cause = error if self._shown == self._uri else None
                 if not _is_outage(error):
-                    raise self._failure("failed", error) from error
+                    raise self._failure("failed", error) from cause
                 began = began or self._told(error)
                 waited = time.monotonic() - began
                 if waited + wait > self._patience_seconds:
-                    raise self._failure(f"gave no answer in {waited:.0f} s", error) from error
+                    raise self._failure(f"gave no answer in {waited:.0f} s", error) from cause
             time.sleep(wait)
             wait = min(2 * wait, _MOST_WAIT_SECONDS)
 
     def _told(self, error: Exception) -> float:
         """When an outage began, which is told once."""
         most = f"{self._patience_seconds:.0f} s"
-        _log.warning("the registry %s gives no answer; waiting %s: %s", self._uri, most, error)
+        why = shown(str(error))
+        _log.warning("the registry %s gives no answer; waiting %s: %s", self._shown, most, why)
         return time.monotonic()
 
     def _failure(self, how: str, error: Exception) -> StoreError:
-        why = " ".join(str(error).split())[:200]
-        return StoreError(f"the registry {self._uri} {how}: {why}; check that it runs")
+        why = " ".join(shown(str(error)).split())[:200]
+        return StoreError(f"the registry {self._shown} {how}: {why}; check that it runs")
 
 
 def _is_outage(error: BaseException | None) -> bool:
@@ -91,7 +95,7 @@ def _current(uri: str) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in _VARIABLES}
     mlflow.set_tracking_uri(uri)
     mlflow.set_registry_uri(uri)
-    os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "0"
+    os.environ.update(_TOLD)
     try:
         yield
     finally:

@@ -1,6 +1,8 @@
 """Which of the processes that do one step together this is, as whoever launched them says."""
 
-from pydantic import AliasChoices, Field
+from typing import Self
+
+from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import BaseSettings
 
 
@@ -16,6 +18,15 @@ class Ranks(BaseSettings):
         0, ge=0, validation_alias=AliasChoices("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
     )
     """Among those of its machine: which GPU is its own."""
+
+    @model_validator(mode="after")
+    def _is_one_of_them(self) -> Self:
+        if self.rank >= self.world_size:
+            raise ValueError(
+                f"rank {self.rank} is none of {self.world_size} processes, which count from 0;"
+                " set RANK and WORLD_SIZE both, or neither"
+            )
+        return self
 
     @property
     def is_first(self) -> bool:

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic_settings import BaseSettings
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import NotFound
+from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_json
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 class Settings(BaseSettings):
     """Addresses, from environment variables of these names."""
 
+    model_config = SettingsConfigDict(env_ignore_empty=True, frozen=True)
+
     mlflow_tracking_uri: str = ""
     """Empty for a database in the store."""
     mlflow_workspace: str = ""
@@ -23,15 +27,15 @@ class Settings(BaseSettings):
     """The run that Kubeflow's MLflow plugin opened for this task."""
     mlflow_experiment_id: str = ""
     """That run's experiment."""
-    agentworld_mlflow_patience_seconds: float = 120.0
+    agentworld_mlflow_patience_seconds: float = Field(120.0, ge=0)
     """How long a registry may be down before a step fails."""
 
 
 def open_registry(store: Path) -> "MlflowRegistry":
-    """The registry that a store's versions are in."""
+    """The registry that a store's versions are in; raises InputError and StoreError."""
     from agentworld.lineage.mlflow import MlflowRegistry, TaskRun
 
-    told = Settings()
+    told = from_environment(Settings)
     is_task = bool(told.mlflow_tracking_uri and told.mlflow_run_id and told.mlflow_experiment_id)
     return MlflowRegistry(
         told.mlflow_tracking_uri or f"sqlite:///{_registry_file(store)}",
@@ -43,14 +47,14 @@ def open_registry(store: Path) -> "MlflowRegistry":
 
 def registry_digest() -> Digest:
     """Names the registry: what is registered in one is not registered in another."""
-    told = Settings()
+    told = from_environment(Settings)
     address = told.mlflow_tracking_uri or "the store's own"
     return digest_json([address, told.mlflow_workspace] if told.mlflow_workspace else address)
 
 
 def check_store(store: Path) -> None:
     """Raises NotFound where nothing was ever registered, before an empty database is made."""
-    if not Settings().mlflow_tracking_uri and not _registry_file(store).is_file():
+    if not from_environment(Settings).mlflow_tracking_uri and not _registry_file(store).is_file():
         raise NotFound(f"{store} holds no registry; run `agentworld demo` or name another store")
 
 

@@ -52,8 +52,10 @@ async def desk(simulator: PinnedSimulator, store: Path) -> AsyncIterator[Desk]:
         keeper = Keeper(ledger, only=simulator.digest)
         service = SimulatorService(simulator.manifest, _NotStarted(), keeper)
         sealer = sealer_of(Stores.of(store), ledger, simulator.digest)
-        yield Runs(keeper, OneSimulator(service, ledger.aliases), sealer)
-        await keeper.close()
+        try:
+            yield Runs(keeper, OneSimulator(service, ledger.aliases), sealer)
+        finally:
+            await keeper.close()
 
 
 class _AtService(NamedTuple):

@@ -1,5 +1,7 @@
 """One question to a simulator: whether it answers, and with its digest."""
 
+import asyncio
+from collections.abc import Awaitable
 from contextlib import suppress
 
 from agentworld.client.simulator import SimulatorClient
@@ -9,6 +11,7 @@ from agentworld.records.episode import EpisodeOpening
 from agentworld.records.run import RunOpening
 
 _NO_OBSERVATION = ("cut-off", "unparsable")
+_CLOSING_SECONDS = 10.0
 
 
 async def probe(client: SimulatorClient, weights: Digest) -> None:
@@ -22,8 +25,8 @@ async def probe(client: SimulatorClient, weights: Digest) -> None:
             episode = (await client.begin(EpisodeOpening(run=run.id))).episode
             await _ask(client, episode)
         finally:
-            with suppress(SimulatorError):  # an open run would keep a Simulator from being deleted
-                await client.close_run(weights)
+            # An open run would keep a Simulator from being deleted.
+            await _tried(client.close_run(weights))
     finally:
         await client.close()
 
@@ -36,5 +39,11 @@ async def _ask(client: SimulatorClient, episode: str) -> None:
         if error.kind not in _NO_OBSERVATION:
             raise
     finally:
-        with suppress(SimulatorError):
-            await client.end(episode)
+        await _tried(client.end(episode))
+
+
+async def _tried(ending: Awaitable[object]) -> None:
+    """For some seconds: whoever bounds a probe has cancelled it by then, and does so once."""
+    with suppress(SimulatorError, TimeoutError):
+        async with asyncio.timeout(_CLOSING_SECONDS):
+            await ending

@@ -1,5 +1,6 @@
 """A pinned simulator, served while a step needs it, or reached where a service is deployed."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,8 +56,11 @@ def served(
     `trajectory` takes down what is done with it, in the agent's own words.
     """
     digest = PinnedSimulator.read(simulator).digest
-    with served_at(simulator, engine, store, logs) as url:
-        yield SimulatorClient(url, simulator=digest, trajectory=trajectory)
+    with (
+        served_at(simulator, engine, store, logs) as url,
+        _let_go(SimulatorClient(url, simulator=digest, trajectory=trajectory)) as client,
+    ):
+        yield client
 
 
 @contextmanager
@@ -70,7 +74,8 @@ def reached(
     """The same of a simulator of this store; where a service is deployed, it is asked instead."""
     client = deployed_service(simulator, trajectory)
     if client:
-        yield client
+        with _let_go(client):
+            yield client
         return
     pinned = SimulatorStore(store).find(simulator)
     with served(pinned.folder, engine, store, logs, trajectory) as client:
@@ -78,7 +83,7 @@ def reached(
 
 
 def deployed_service(
-    simulator: Digest, trajectory: TrajectoryLog | None = None
+    simulator: Digest, trajectory: TrajectoryLog | None = None, attempts: int = 5
 ) -> SimulatorClient | None:
     """A client of the service that AGENTWORLD_SERVICE_URL names; null where it names none."""
     settings = ClientSettings()
@@ -86,5 +91,18 @@ def deployed_service(
         return None
     credential = settings.shown if settings.credential_file else settings.shown()
     return SimulatorClient(
-        settings.service_url, simulator=simulator, credential=credential, trajectory=trajectory
+        settings.service_url,
+        simulator=simulator,
+        credential=credential,
+        trajectory=trajectory,
+        attempts=attempts,
     )
+
+
+@contextmanager
+def _let_go(client: SimulatorClient) -> Iterator[SimulatorClient]:
+    """The client's connections end with the block, in which no event loop runs."""
+    try:
+        yield client
+    finally:
+        asyncio.run(client.close())

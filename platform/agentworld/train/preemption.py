@@ -1,8 +1,9 @@
 """A training on a machine that may be taken away.
 
 SIGTERM is the notice: the optimizer step that runs is ended, its checkpoint written, and the
-process fails so that whoever started it begins it again. A second SIGTERM, or a kill, ends it at
-once, and the newest whole checkpoint is what is left.
+process fails so that whoever started it begins it again. One that comes after the last step is let
+pass: all that is left is to save. A second SIGTERM, or a kill, ends it at once, and the newest
+whole checkpoint is what is left.
 """
 
 import shutil
@@ -54,10 +55,12 @@ class _Sealing(TrainerCallback):
 
 
 class _Notice(TrainerCallback):
-    """Whether the process was told to end."""
+    """Whether the processes of a training end after the step that was last, as all agreed."""
 
     def __init__(self) -> None:
         self.is_given = False
+        self._is_heard = False
+        """By this process; a signal may come while the others are asked."""
 
     @contextmanager
     def heard(self) -> Iterator[None]:
@@ -72,13 +75,13 @@ class _Notice(TrainerCallback):
             signal.signal(signal.SIGTERM, before)
 
     def _hear(self, *_: object) -> None:
-        self.is_given = True
+        self._is_heard = True
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
         """After each optimizer step; whichever process was told, all of them end after the same."""
-        self.is_given = any_of(self.is_given)
+        self.is_given = any_of(self._is_heard)
         if self.is_given:
             control.should_save = control.should_training_stop = True

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,3 +165,21 @@ def test_a_server_that_dies_while_a_version_is_made_and_comes_back_has_one(
         )
         registry.fetch(ref, tmp_path / "copy")
         assert (tmp_path / "copy/nested/config").read_text() == "{}"
+
+
+def test_a_password_in_the_address_is_told_nowhere(
+    before: Door, model: Path, caplog, capfd
+) -> None:
+    from agentworld.lineage.mlflow import MlflowRegistry
+
+    url = before.url.replace("//", "//anna:hidden@")
+    registry = MlflowRegistry(url, patience_seconds=2)
+    ref = registry.register_world_model("secret", world_model("secret"), model)
+    told = [ref.canonical, *vars(registry.world_model(ref)).values()]
+    for status in (403, 503):
+        before.status = lambda _number, status=status: status
+        with pytest.raises(StoreError, match=r"the registry http://anna:\*\*\*@") as failed:
+            registry.world_model(ref)
+        told.append("".join(traceback.format_exception(failed.value)))
+    assert any("gives no answer" in line for line in caplog.messages)
+    assert "hidden" not in "".join(map(str, [*told, caplog.text, *capfd.readouterr()]))

@@ -29,3 +29,9 @@ def test_a_place_that_is_none_is_refused(monkeypatch):
     monkeypatch.setenv("RANK", "first")
     with pytest.raises(InputError, match="the environment is wrong at RANK"):
         from_environment(Ranks)
+
+
+def test_a_rank_beyond_all_processes_is_refused(monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    with pytest.raises(InputError, match="rank 1 is none of 1 processes, .*; set RANK and WORLD"):
+        from_environment(Ranks)

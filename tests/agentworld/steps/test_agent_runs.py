@@ -1,6 +1,8 @@
 """An agent's run from its opening to its version; what trains and what plays is left out."""
 
 import asyncio
+import gc
+import os
 from pathlib import Path
 
 import pytest
@@ -232,6 +234,23 @@ def test_where_a_service_is_deployed_a_step_asks_it_and_serves_nothing(store, si
         episode = asyncio.run(play(client))
     assert [step.action for step in open_ledger(elsewhere).episode(episode).steps] == ["echo kolu"]
     assert not logs.exists()
+
+
+def num_connections(url: str) -> int:
+    """That this process has to the port of an address."""
+    port = f"{int(url.rpartition(':')[2]):04X}"
+    rows = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
+    return sum(there.endswith(f":{port}") and state == "01" for _, _, there, state, *_ in rows)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_the_connections_to_a_deployed_service_end_with_the_block(store, simulator):
+    url = os.environ["AGENTWORLD_SERVICE_URL"]
+    with reached(simulator.digest, EngineRecipe(), store, store / "logs") as client:
+        asyncio.run(client.manifest())
+        assert num_connections(url) == 1
+    gc.collect()
+    assert num_connections(url) == 0
 
 
 @pytest.mark.usefixtures("elsewhere")

@@ -1,10 +1,13 @@
 import asyncio
 
+import httpx
 import pytest
 
 import make
 import make_service
+from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import EngineError, SimulatorError
+from agentworld.steps import probing
 from agentworld.steps.probing import probe
 
 WEIGHTS = make.digest("weights")
@@ -42,3 +45,29 @@ def test_an_answer_of_another_simulator_is_refused(tmp_path):
     service = make_service.service(tmp_path)
     with pytest.raises(SimulatorError, match="answers where"):
         asyncio.run(probe(service.client(simulator=make.digest("another")), WEIGHTS))
+
+
+def test_a_service_that_is_gone_is_not_told_of_the_end_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(probing, "_CLOSING_SECONDS", 0.05)
+    service = make_service.service(tmp_path)
+    within = httpx.ASGITransport(service.app, raise_app_exceptions=False)
+
+    async def goes(request):
+        if request.url.path == "/runs":
+            return await within.handle_async_request(request)
+        raise httpx.ConnectError("gone", request=request)
+
+    async def ask():
+        transport = httpx.MockTransport(goes)
+        client = SimulatorClient("http://simulator", transport=transport, attempts=1_000_000)
+        async with asyncio.timeout(0.1):
+            await probe(client, WEIGHTS)
+
+    async def has_ended():
+        asked = asyncio.ensure_future(ask())
+        ended, _ = await asyncio.wait({asked}, timeout=5)
+        asked.cancel()
+        return ended
+
+    (asked,) = asyncio.run(has_ended())
+    assert isinstance(asked.exception(), TimeoutError)

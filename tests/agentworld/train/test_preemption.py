@@ -22,6 +22,7 @@ from agentworld.records.progress import Tick, no_tick
 from agentworld.records.sample import Sample
 from agentworld.storage.pools import write_pool
 from agentworld.train.resume import newest_checkpoint
+from launched import run_together
 from worlds import ScriptedWorld
 
 if TYPE_CHECKING:
@@ -133,6 +134,63 @@ def test_a_thread_that_hears_no_signals_trains_as_well(
 ) -> None:
     with ThreadPoolExecutor(1) as threads:
         threads.submit(next_tokens, parent, samples, tmp_path / "out", no_tick).result()
+
+
+def test_a_notice_after_the_last_step_is_let_pass(
+    parent: Path, samples: list[Sample], tmp_path: Path
+) -> None:
+    from transformers import TrainerCallback
+
+    from agentworld.train.encode import encode, whole_episode
+    from agentworld.train.model import load_model
+    from agentworld.train.preemption import train_to_end
+    from agentworld.train.trainer import NextTokenTrainer
+
+    class Late(TrainerCallback):
+        def on_train_end(self, *_: object, **__: object) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    trained = load_model(parent)
+    rows = list(encode(trained.tokenizer, map(whole_episode, samples)))
+    trainer = NextTokenTrainer(trained, TOKENS, rows, tmp_path / "out", no_tick)
+    trainer.add_callback(Late())
+    train_to_end(trainer)
+    assert trainer.state.global_step == trainer.state.max_steps
+
+
+WAITING = """
+import os, signal, sys, threading, time
+from pathlib import Path
+import make
+from agentworld.errors import Preempted
+from agentworld.train.together import joined, rank
+from test_preemption import next_tokens
+
+def tick(done, total):
+    if done == 1 and rank() == 0:
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    elif done == 1:
+        time.sleep(2)
+
+samples = [make.sample(seed, num_turns=3 + seed % 3) for seed in range(12)]
+out = Path(sys.argv[2])
+with joined():
+    try:
+        next_tokens(Path(sys.argv[1]), samples, out, tick)
+    except Preempted as preempted:
+        (out / f"said-{rank()}").write_text(str(preempted))
+"""
+
+
+def test_a_notice_while_the_others_are_asked_counts_after_the_next_step(
+    parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
+    program, out = tmp_path / "waiting.py", tmp_path / "out"
+    program.write_text(WAITING)
+    run_together(program, parent, out)
+    said = [(out / f"said-{rank}").read_text() for rank in (0, 1)]
+    assert said == ["preempted; run it again: it resumes from step 2"] * 2
 
 
 PROGRAM = """
