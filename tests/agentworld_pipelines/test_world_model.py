@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import pytest
 
 import make_pipelines
-from agentworld.steps import STEPS
+from agentworld.steps import STEPS, STEPS_OF
 from make_pipelines import PLACEMENT, Compiled
 
 pytestmark = pytest.mark.slow
@@ -37,6 +37,11 @@ GATED = {"register", "simulate", "deploy"}
 @pytest.fixture(scope="module")
 def pipeline() -> Compiled:
     return make_pipelines.compiled("world_model")
+
+
+@pytest.mark.parametrize("name", STEPS_OF)
+def test_the_end_of_a_pipeline_is_told_by_its_own_steps(name):
+    assert set(make_pipelines.compiled(name).containers) == {*STEPS_OF[name], "conclude"}
 
 
 @pytest.fixture(scope="module")

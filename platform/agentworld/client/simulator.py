@@ -5,17 +5,18 @@ import json
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import httpx
-from pydantic import ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from agentworld.client.answers import read_episode, read_failure, read_step, simulator_of
 from agentworld.client.credential import Credential, authorisation
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.connections import Connections
 from agentworld.errors import InputError, SimulatorError
+from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.episode import (
     Episode,
@@ -128,6 +129,14 @@ class SimulatorClient:
         self.run = await self._ask(_RUN, "POST", path, closing, again=True)
         return self.run
 
+    async def alias(self, name: str) -> list[AliasChange]:
+        """What a name meant over time, the last now; for the credential of an auditor.
+
+        Raises SimulatorError, of the kind `not-found` for a name that nobody gave.
+        """
+        path = f"/aliases/{_quoted(name)}"
+        return await self._ask(_CHANGES, "GET", path, again=True, of_one=False)
+
     async def reset(self, task: Task) -> str:
         """Begins an episode with a task; returns its id."""
         return (await self.begin(EpisodeOpening(run=self._entered().id, task=task))).episode
@@ -190,9 +199,12 @@ class SimulatorClient:
         body: object = None,
         *,
         again: bool = False,
+        of_one: bool = True,
         headers: Mapping[str, str] | None = None,
     ) -> _Answer:
-        """`again` says that the service may get the request twice."""
+        """`again` says that the service may get the request twice, `of_one` that it is about one
+        simulator, which the answer has to name.
+        """
         lost = httpx.TransportError if again else httpx.ConnectError
         send = partial(
             self._send,
@@ -210,7 +222,8 @@ class SimulatorClient:
             raise SimulatorError(
                 f"the simulator's answer to {path} is none: {problem}", kind="protocol"
             ) from error
-        self._check_digest(simulator_of(answer) or response.headers.get(SIMULATOR_HEADER))
+        if of_one:
+            self._check_digest(simulator_of(answer) or response.headers.get(SIMULATOR_HEADER))
         return answer
 
     async def _answered(self, send: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
@@ -268,6 +281,7 @@ _quoted = partial(quote, safe="")
 _RUN = AgentRun.model_validate_json
 _OPENED = OpenedRun.model_validate_json
 _RESET = ResetResult.model_validate_json
+_CHANGES = TypeAdapter(Annotated[list[AliasChange], Field(min_length=1)]).validate_json
 
 
 def _address(url: str) -> tuple[str, str | None]:

@@ -80,8 +80,10 @@ class ValidateRecipe(Record):
 class NightlyRecipe(Record):
     """Fresh live episodes for what is served."""
 
-    simulator: str = "terminal"
-    """An alias, a digest or its start, or a folder, where nobody names another."""
+    simulator: str = ""
+    """An alias, a digest or its start, or a folder, where nobody names another; empty means
+    `deploy.alias`.
+    """
     num_episodes: int = Field(64, gt=0)
     concurrency: int = Field(8, gt=0)
     """Episodes that are replayed at once."""

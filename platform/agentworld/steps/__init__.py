@@ -23,5 +23,12 @@ STEPS = (
 AFTER_GATE = STEPS[STEPS.index("gate") + 1 :]
 """What a gate that refuses leaves undone."""
 
+STEPS_OF = {
+    "world_model": STEPS[: STEPS.index("imitate")],
+    "agent": ("collect", *STEPS[STEPS.index("imitate") :]),
+    "nightly": ("measure",),
+}
+"""Those of each pipeline, in its order; all of them end with `conclude`."""
+
 ALL_STEPS = (*STEPS, "measure", "conclude")
 """With those of the pipelines that are not of the main job."""

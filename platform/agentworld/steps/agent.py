@@ -31,7 +31,7 @@ def agent(recipe: str, store: str, imitated: str, run: str) -> str:
         return made.artifact
 
     inputs = {**parents, "simulator": opened.simulator, "ledger": ledger_digest()}
-    return str(run_step(Path(store), "agent", [chosen.agent, chosen.engine], inputs, work))
+    return str(run_step(Path(store), "agent", [chosen.agent], inputs, work))
 
 
 def _practise(
@@ -41,7 +41,7 @@ def _practise(
         from agentworld.train import agent_rl
     with (
         TrajectoryLog(out / TRAJECTORY) as acted,
-        reached(run.simulator, chosen.engine, store, out / "logs", acted) as client,
+        reached(run.simulator, chosen.engine.concurrency, store, out / "logs", acted) as client,
     ):
         asyncio.run(client.resume_run(run.id))
         return agent_rl.run(chosen.agent, parent, client, run.simulator, out, tick)

@@ -1,8 +1,9 @@
 """The last step of every pipeline, whatever happened before: how the run ended, for good.
 
 Steps say how they fare in files of the store, which an earlier run may have left. Of this run is
-what was said since the last one ended, and since its own first step began; Kubeflow does not tell
-every program when a run began. Two runs that share a store at the same time are not told apart.
+what its pipeline's steps said since the last run of the same pipeline ended, and since its own
+first step began; Kubeflow does not tell every program when a run began. Two runs of one pipeline
+that share a store at the same time are not told apart, nor are the `collect` of two pipelines.
 """
 
 import re
@@ -14,13 +15,12 @@ from typing import Literal, NamedTuple, Protocol
 
 from agentworld.errors import InputError
 from agentworld.records.conclusion import Conclusion
-from agentworld.steps import ALL_STEPS
+from agentworld.steps import STEPS_OF
 from agentworld.steps.folders import verdict_of
 from agentworld.steps.progress import StepProgress, read_progress
 
 _JOBS = "jobs"
-_FIRST = ("collect", "measure")
-"""With one of them every pipeline begins."""
+_SUCCEEDED = "SUCCEEDED"
 _DONE = ("finished", "reused")
 
 
@@ -53,8 +53,8 @@ def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -
         raise InputError(f"{job!r} is no id of a job; give letters, digits and - alone")
     path = Path(store) / _JOBS / f"{job}.json"
     if not path.is_file():
-        said = _said(Path(store))
-        began = _began(said)
+        said = _said(Path(store), pipeline, status)
+        began = _began(said, pipeline)
         Conclusion(
             job=job,
             pipeline=pipeline,
@@ -75,21 +75,26 @@ def conclusions(store: Path) -> list[Conclusion]:
     return sorted(found, key=lambda each: each.ended, reverse=True)
 
 
-def _said(store: Path) -> list[StepProgress]:
+def _said(store: Path, pipeline: str, status: Status) -> list[StepProgress]:
     """What the steps of this run said last, in their order."""
-    last = conclusions(store)[:1]
-    told = [each for step in ALL_STEPS if (each := read_progress(store, step))]
-    said = [each for each in told if not last or each.started >= last[0].ended.timestamp()]
-    began = _began(said)
-    return [each for each in said if began is None or each.started >= began]
+    last = next((each for each in conclusions(store) if each.pipeline == pipeline), None)
+    told = [each for step in STEPS_OF[pipeline] if (each := read_progress(store, step))]
+    said = [each for each in told if not last or each.started >= last.ended.timestamp()]
+    began = _began(said, pipeline)
+    if began is None:
+        return said
+    if status.state == _SUCCEEDED:
+        # Its second step began after its first; a first that began later is another pipeline's.
+        return said[1:] if said[1:] and said[1].started < began else said
+    return [each for each in said if each.started >= began]
 
 
-def _began(said: Sequence[StepProgress]) -> float | None:
-    return max((each.started for each in said if each.step in _FIRST), default=None)
+def _began(said: Sequence[StepProgress], pipeline: str) -> float | None:
+    return said[0].started if said and said[0].step == STEPS_OF[pipeline][0] else None
 
 
 def _end(said: Sequence[StepProgress], status: Status) -> _End:
-    if status.state == "SUCCEEDED":
+    if status.state == _SUCCEEDED:
         return _refused(said) or _End("succeeded")
     known = status.error_message or f"Kubeflow says {status.state}, and no more"
     for each in said:

@@ -10,14 +10,15 @@ from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import CHOSEN, Chosen, once
 from agentworld.steps.guard import no_live_shell
 from agentworld.steps.heavy import lasting
-from agentworld.steps.simulators import chosen_simulator
+from agentworld.steps.simulators import chosen_simulator, versions_of
 
 
 def imitate(recipe: str, store: str, collected: str, simulator: str) -> str:
     """The folder of the untrained agent, which also says for which simulator it is.
 
     That is found here and never again, by its folder, an alias or the start of its digest; empty
-    means the alias that the recipe deploys to. Raises InputError for one without weights.
+    means the alias that the recipe deploys to. Raises InputError for one without weights, or whose
+    weights were never registered.
     """
     chosen = load_recipe(recipe_path(recipe))
     episodes = output_of(collected)
@@ -25,7 +26,12 @@ def imitate(recipe: str, store: str, collected: str, simulator: str) -> str:
     if found.manifest.artifact is None:
         raise InputError(
             f"{found.digest} is the world of an endpoint, which has no weights that an agent could"
-            " start from; name a simulator that was pinned or imported"
+            " start from; name a simulator that was pinned"
+        )
+    if not versions_of(found, Path(store)):
+        raise InputError(
+            f"no registered version stands for the weights of {found.digest}, so that no agent of"
+            " it could be followed back to its data; name a simulator of a registered world model"
         )
 
     def work(out: Path, tick: Tick) -> Digest:

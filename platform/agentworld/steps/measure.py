@@ -20,33 +20,26 @@ from agentworld.evaluate.bootstrap import estimate_change
 from agentworld.evaluate.served import Replayed, free_running_score, latency, replay
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.recipes.environment import from_environment
-from agentworld.records.base import Digest, Record, digest_file, digest_json
+from agentworld.records.base import Digest, digest_file, digest_json
 from agentworld.records.progress import Tick, share_of
 from agentworld.records.report import ServedReport
-from agentworld.records.run import RunOpening
+from agentworld.records.run import AgentRun, RunOpening
 from agentworld.records.sample import Sample
 from agentworld.steps.base import run_step
-from agentworld.steps.folders import REPORT
+from agentworld.steps.folders import NAME, REPORT, run_name
 from agentworld.steps.ledger import ledger_digest
-from agentworld.steps.serving import pinned_engine, reached
-from agentworld.steps.simulators import attach, find
+from agentworld.steps.serving import reached
+from agentworld.steps.simulators import attach, chosen_simulator
 from agentworld.storage.address import shown
 from agentworld.storage.disk import Disk
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.trajectories import read_trajectories, write_trajectories
 
 LIVE = "live.jsonl"
-_OPENED = "opened.json"
 _REPLAYED = "replayed"
 
 # An episode's seed is ten million times a recipe's, and the largest number in JSON is 2**53.
 _NUM_SEEDS = 2**29
-
-
-class _Opened(Record):
-    """The run that a killed step continues; it is there while the run is open."""
-
-    run: str
 
 
 class _Night(NamedTuple):
@@ -67,13 +60,15 @@ class _Night(NamedTuple):
 def measure(recipe: str, store: str, simulator: str, job: str) -> str:
     """The folder of the report, which is attached to the simulator.
 
-    An empty `simulator` is the recipe's, and a name is resolved here. Each `job` has live episodes
-    of its own; the same one again keeps what it had replayed. Raises SandboxUnavailable where no
-    live shell can be had, and SimulatorError where nothing was answered.
+    An empty `simulator` is the recipe's: `nightly.simulator`, or else what it deploys to. A name is
+    resolved here. Each `job` has live episodes of its own; the same one again keeps what it had
+    replayed. Raises SandboxUnavailable where no live shell can be had, and SimulatorError where
+    nothing was answered.
     """
     chosen, home = load_recipe(recipe_path(recipe)), Path(store)
     service = from_environment(ClientSettings).service_url
-    pinned = find(simulator or chosen.nightly.simulator, home)
+    name = simulator or chosen.nightly.simulator or chosen.deploy.alias
+    pinned = chosen_simulator(name, home)
     if DOMAIN not in pinned.manifest.domains:
         raise InputError(
             f"{pinned.digest} is no world of a {DOMAIN}, and live episodes are had of that alone;"
@@ -122,11 +117,10 @@ def _replayed(night: _Night, samples: Sequence[Sample], tick: Tick) -> list[Repl
     folder = night.out / _REPLAYED
     known = {int(path.stem): Replayed.read(path) for path in folder.glob("[0-9]*.json")}
     missing = {number: each for number, each in enumerate(samples) if number not in known}
-    if missing or (night.out / _OPENED).is_file():
+    if missing or (night.out / NAME).is_file():
         told = share_of(tick, len(known) / len(samples), 1)
-        engine = pinned_engine(night.pinned.manifest)
-        where = night.store, night.out / "logs"
-        with reached(night.pinned.digest, engine, *where) as client:
+        at_once = night.chosen.engine.concurrency
+        with reached(night.pinned.digest, at_once, night.store, night.out / "logs") as client:
             known |= asyncio.run(_replay(night, client, missing, told))
     return [known[number] for number in range(len(samples))]
 
@@ -134,7 +128,10 @@ def _replayed(night: _Night, samples: Sequence[Sample], tick: Tick) -> list[Repl
 async def _replay(
     night: _Night, client: SimulatorClient, samples: Mapping[int, Sample], tick: Tick
 ) -> dict[int, Replayed]:
-    """One run of these episodes; an episode without any verdict is not kept for a later try."""
+    """One run of these episodes; an episode without any verdict is not kept for a later try.
+
+    The run's name is kept while the run is open.
+    """
     kept = Disk(night.out / _REPLAYED)
     turnstile = asyncio.Semaphore(night.chosen.nightly.concurrency)
     done = 0
@@ -150,31 +147,28 @@ async def _replay(
         return told
 
     try:
-        run = await _open_run(night, client)
-        told = await asyncio.gather(*(one(run, *each) for each in samples.items()))
-        await client.close_run(night.acted)
-        (night.out / _OPENED).unlink()
+        run = await _opened(night, client)
+        if run.closing and samples:  # killed right after it was closed: the others have a new one
+            (night.out / NAME).unlink()
+            run = await _opened(night, client)
+        told = await asyncio.gather(*(one(run.id, *each) for each in samples.items()))
+        if not run.closing:
+            await client.close_run(night.acted)
+        (night.out / NAME).unlink()
     finally:
         await client.close()
     return dict(zip(samples, told, strict=True))
 
 
-async def _open_run(night: _Night, client: SimulatorClient) -> str:
-    """A new run, or the one that a killed step left open."""
-    path = night.out / _OPENED
-    if path.is_file():
-        known = await client.resume_run(_Opened.read(path).run)
-        if known.closing is None:
-            return known.id
+async def _opened(night: _Night, client: SimulatorClient) -> AgentRun:
+    """A new run, or the one that a killed step had opened."""
     opening = RunOpening(
         agent="nightly",
         starting_weights=night.acted,
         purpose="evaluation",
         simulator=night.pinned.digest,
     )
-    run = await client.open_run(opening)
-    _Opened(run=run.id).write(path)
-    return run.id
+    return await client.open_run(opening, run_name(night.out))
 
 
 def _report(night: _Night, samples: Sequence[Sample], replayed: Sequence[Replayed]) -> ServedReport:

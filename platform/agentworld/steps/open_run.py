@@ -4,24 +4,15 @@ import asyncio
 from pathlib import Path
 
 from agentworld.recipes import load_recipe, recipe_path
-from agentworld.records.base import Digest, Record
-from agentworld.records.episode import new_name
+from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.records.run import AgentRun, RunOpening
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.code import code_digest
 from agentworld.steps.desk import desk
-from agentworld.steps.folders import CHOSEN, RUN, Chosen
+from agentworld.steps.folders import CHOSEN, RUN, Chosen, run_name
 from agentworld.steps.ledger import ledger_digest
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
-
-_NAMED = "name.json"
-
-
-class _Named(Record):
-    """What the run is called, before anybody is asked to open it."""
-
-    run: str
 
 
 def open_run(recipe: str, store: str, imitated: str) -> str:
@@ -33,10 +24,7 @@ def open_run(recipe: str, store: str, imitated: str) -> str:
     opening = RunOpening(agent=chosen.agent.name, starting_weights=weights, simulator=digest)
 
     def work(out: Path, _: Tick) -> Digest:
-        if not (out / _NAMED).is_file():
-            _Named(run=new_name()).write(out / _NAMED)
-        name = _Named.read(out / _NAMED).run
-        run = asyncio.run(_opened(simulator, Path(store), opening, name))
+        run = asyncio.run(_opened(simulator, Path(store), opening, run_name(out)))
         run.write(out / RUN)
         return run.digest
 
@@ -47,7 +35,7 @@ def open_run(recipe: str, store: str, imitated: str) -> str:
         # Whatever trains the agent anew needs a run anew, for the last one is closed.
         "training": code_digest("agent"),
     }
-    return str(run_step(Path(store), "open_run", [chosen.agent, chosen.engine], inputs, work))
+    return str(run_step(Path(store), "open_run", [chosen.agent], inputs, work))
 
 
 async def _opened(

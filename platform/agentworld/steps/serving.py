@@ -66,24 +66,31 @@ def served(
 @contextmanager
 def reached(
     simulator: Digest,
-    engine: EngineRecipe,
+    at_once: int,
     store: Path,
     logs: Path,
     trajectory: TrajectoryLog | None = None,
 ) -> Iterator[SimulatorClient]:
-    """The same of a simulator of this store; where a service is deployed, it is asked instead."""
+    """The same of a simulator of this store; where a service is deployed, it is asked instead.
+
+    What is served here is served by the engine that it was pinned with, which takes `at_once`
+    requests.
+    """
     client = deployed_service(simulator, trajectory)
     if client:
         with _let_go(client):
             yield client
         return
     pinned = SimulatorStore(store).find(simulator)
+    engine = pinned_engine(pinned.manifest).model_copy(update={"concurrency": at_once})
     with served(pinned.folder, engine, store, logs, trajectory) as client:
         yield client
 
 
 def deployed_service(
-    simulator: Digest, trajectory: TrajectoryLog | None = None, attempts: int = 5
+    simulator: Digest | None = None,
+    trajectory: TrajectoryLog | None = None,
+    attempts: int = 5,
 ) -> SimulatorClient | None:
     """A client of the service that AGENTWORLD_SERVICE_URL names; null where it names none."""
     settings = ClientSettings()

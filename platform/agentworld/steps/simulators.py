@@ -1,5 +1,6 @@
 """A store's simulators as people ask for them: by an alias, a digest or its start, or a folder."""
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -8,10 +9,11 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from agentworld.audit.sources import world_models_of
-from agentworld.errors import InputError, NotFound
+from agentworld.client.simulator import SimulatorClient
+from agentworld.errors import InputError, NotFound, SimulatorError
 from agentworld.evidence.model_signing import model_statement
 from agentworld.evidence.statement import Statement
-from agentworld.lineage.base import Registry
+from agentworld.lineage.base import Registry, VersionRef
 from agentworld.records.alias import AliasChange, AliasMove
 from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.checkpoint import ArtifactManifest
@@ -23,6 +25,7 @@ from agentworld.simulate.alias_book import AliasBook
 from agentworld.simulate.stores import Stores
 from agentworld.steps.addresses import check_store, open_registry
 from agentworld.steps.ledger import existing_ledger, open_ledger
+from agentworld.steps.serving import deployed_service
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
@@ -61,6 +64,9 @@ class Shown(NamedTuple):
     """Why it may move whatever the gate says."""
 
 
+_NO_ALIAS = ("not-found", "input")
+"""What a service says of a name that nobody gave, and of one that nobody can give."""
+
 NOTHING = Shown()
 """No gate is asked."""
 
@@ -76,10 +82,29 @@ def find(name: str, store: Path) -> PinnedSimulator:
 
 
 def chosen_simulator(name: str, store: Path) -> PinnedSimulator:
-    """The same, or by the folder that a person was shown; of this store in any case."""
+    """The simulator of this store that a job is given, in any of these ways.
+
+    Where a service is deployed, it says what an alias means; raises SimulatorError where it does
+    not answer, or not this credential.
+    """
     if "/" in name:
         name = PinnedSimulator.read(Path(name)).digest
-    return find(name, store)
+    if name.startswith("sha256:"):  # an alias holds no colon
+        return SimulatorStore(store).find(name)
+    client = deployed_service()
+    there = "at AGENTWORLD_SERVICE_URL" if client else f"in {store}"
+    meant = asyncio.run(_meaning_at(client, name)) if client else _meanings(store).get(name)
+    try:
+        return SimulatorStore(store).find(meant or name)
+    except NotFound as error:
+        told = f"{name!r} means {meant}" if meant else f"there is no alias {name!r}"
+        raise NotFound(f"{told} {there}, and {error}") from error
+
+
+def versions_of(simulator: PinnedSimulator, store: Path) -> list[VersionRef]:
+    """The registered versions that stand for its weights; raises StoreError."""
+    registry = _registry(store)
+    return world_models_of(simulator.manifest, registry) if registry else []
 
 
 def summaries(store: Path) -> list[SimulatorSummary]:
@@ -157,6 +182,18 @@ def meaning(alias: str, store: Path) -> AliasChange | None:
 def _meanings(store: Path) -> dict[str, Digest]:
     newest = {change.alias: change for change in alias_history(store)}
     return {alias: each.simulator for alias, each in newest.items() if not each.ended}
+
+
+async def _meaning_at(client: SimulatorClient, alias: str) -> Digest | None:
+    try:
+        newest = (await client.alias(alias))[-1]
+    except SimulatorError as error:
+        if error.kind not in _NO_ALIAS:
+            raise
+        return None
+    finally:
+        await client.close()
+    return None if newest.ended else newest.simulator
 
 
 def _registry(store: Path) -> Registry | None:

@@ -81,7 +81,8 @@ def validate(recipe: str, store: str, imitated: str, agent: str) -> str:
     def work(out: Path, tick: Tick) -> Digest:
         live = LiveWorld()
         with _closed_after(live), TrajectoryLog(out / TRAJECTORY) as acted:
-            world = reached(simulator, chosen.engine, Path(store), out / "logs", acted)
+            at_once = chosen.engine.concurrency
+            world = reached(simulator, at_once, Path(store), out / "logs", acted)
             with _all_served(world, agents, chosen, out / "logs") as asked:
                 worlds = _Worlds(asked.simulator, live)
                 before = _try(asked.untrained, worlds, chosen, out, share_of(tick, 0, 0.5))
@@ -159,7 +160,10 @@ def _try(agent: _Agent, worlds: _Worlds, chosen: Recipe, out: Path, tick: Tick) 
     """Lets an agent do the same tasks in both worlds."""
     tasks = held_out_tasks(chosen.validation)
     opening = RunOpening(
-        agent=chosen.agent.name, starting_weights=agent.weights, purpose="evaluation"
+        agent=chosen.agent.name,
+        starting_weights=agent.weights,
+        purpose="evaluation",
+        simulator=worlds.simulated.simulator,
     )
 
     async def play(world: World, part: Tick) -> list[Played]:

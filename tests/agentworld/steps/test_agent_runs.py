@@ -14,7 +14,6 @@ from agentworld.audit.evidence import Evidence
 from agentworld.audit.verify import verify_run
 from agentworld.errors import Conflict, InputError, NotFound, SimulatorError
 from agentworld.evidence.keys import STEP_KEYS
-from agentworld.recipes.serve import EngineRecipe
 from agentworld.records.base import Digest
 from agentworld.records.run import AgentRun
 from agentworld.simulate.stores import Stores
@@ -198,6 +197,21 @@ def test_a_simulator_that_is_not_there_is_told_as_such(store, name):
         imitate(RECIPE, str(store), collected, name)
 
 
+@pytest.mark.usefixtures("simulator")
+def test_a_name_for_nothing_is_told_as_neither_an_alias_nor_a_digest(store):
+    collected = str(make.finished_step(store, "collect", make.digest("collected")))
+    told = f"^there is no alias 'gone' in {store}, and there is no simulator sha256:gone in"
+    with pytest.raises(NotFound, match=told):
+        imitate(RECIPE, str(store), collected, "gone")
+
+
+def test_weights_that_were_never_registered_start_no_agent(store, simulator):
+    collected = str(make.finished_step(store, "collect", make.digest("collected")))
+    with pytest.raises(InputError, match="no registered version stands for the weights of sha256"):
+        imitate(RECIPE, str(store), collected, simulator.digest)
+    assert not (store / "mlflow.db").exists()
+
+
 @pytest.fixture
 def elsewhere(tmp_path_factory, monkeypatch, simulator):
     """A service with that simulator, which is deployed and has a ledger of its own."""
@@ -230,7 +244,7 @@ def test_where_a_service_is_deployed_a_step_asks_it_and_serves_nothing(store, si
         await client.close()
         return episode
 
-    with reached(simulator.digest, EngineRecipe(), store, logs) as client:
+    with reached(simulator.digest, 2, store, logs) as client:
         episode = asyncio.run(play(client))
     assert [step.action for step in open_ledger(elsewhere).episode(episode).steps] == ["echo kolu"]
     assert not logs.exists()

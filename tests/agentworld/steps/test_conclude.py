@@ -22,8 +22,10 @@ class Status(NamedTuple):
 SUCCEEDED, FAILED = Status("SUCCEEDED"), Status("FAILED", "Task exit-handler-1 failed.")
 
 
-def ended(store: Path, status: Status = FAILED, job: str = "job-1") -> Conclusion:
-    return Conclusion.read(Path(conclude("world_model", "demo", str(store), job, status)))
+def ended(
+    store: Path, status: Status = FAILED, job: str = "job-1", pipeline: str = "world_model"
+) -> Conclusion:
+    return Conclusion.read(Path(conclude(pipeline, "demo", str(store), job, status)))
 
 
 def begun(store: Path, step: str) -> ProgressFile:
@@ -95,6 +97,59 @@ def test_nor_is_that_of_a_run_that_came_to_no_end(tmp_path):
     begun(tmp_path, "sft").fail("StoreError", "the disk is full")
     finished(tmp_path, "collect")
     assert ended(tmp_path).step == ""
+
+
+def refused(store: Path) -> None:
+    """Says what the steps of a world model say that its gate refused."""
+    make_job.verdict("rl.rule is 0.3").write(store / "gate" / VERDICT)
+    for step in ("collect", "prepare", "gate"):
+        finished(store, step, store / "gate")
+
+
+def measured(store: Path) -> None:
+    """A night from its beginning to its end."""
+    finished(store, "measure")
+    assert ended(store, SUCCEEDED, "night", "nightly").state == "succeeded"
+
+
+def test_a_night_during_a_training_that_is_refused_is_neithers_end(tmp_path):
+    finished(tmp_path, "measure")
+    refused(tmp_path)
+    assert ended(tmp_path, SUCCEEDED, "night", "nightly").state == "succeeded"
+    told = ended(tmp_path, SUCCEEDED)
+    assert (told.state, told.step, told.sentence) == ("refused", "gate", "rl.rule is 0.3")
+
+
+@pytest.mark.parametrize("is_night_first", [True, False])
+def test_a_night_during_a_training_that_fails_takes_nothing_of_it(tmp_path, is_night_first):
+    finished(tmp_path, "collect")
+    began = time.time()
+    if is_night_first:
+        measured(tmp_path)
+    begun(tmp_path, "sft").fail("StoreError", "the disk is full; free space")
+    if not is_night_first:
+        measured(tmp_path)
+    told = ended(tmp_path)
+    assert (told.step, told.sentence) == ("sft", "the disk is full; free space")
+    assert told.began.timestamp() < began + 1e-3
+
+
+def test_a_training_that_failed_is_not_taken_for_a_nights_failure(tmp_path):
+    finished(tmp_path, "collect")
+    begun(tmp_path, "sft").fail("StoreError", "the disk is full; free space")
+    told = ended(tmp_path, FAILED, "night", "nightly")
+    assert (told.step, told.sentence) == ("", FAILED.error_message)
+
+
+def test_an_agent_beside_a_refused_world_model_has_an_end_of_its_own(tmp_path):
+    refused(tmp_path)
+    finished(tmp_path, "collect")
+    finished(tmp_path, "imitate")
+    agent = ended(tmp_path, SUCCEEDED, "agent", "agent")
+    assert (agent.state, agent.began is None) == ("succeeded", False)
+    told = ended(tmp_path, SUCCEEDED)
+    assert (told.state, told.sentence) == ("refused", "rl.rule is 0.3")
+    assert told.began is None  # an agent's collect said so since
 
 
 def test_a_record_is_written_once(tmp_path):

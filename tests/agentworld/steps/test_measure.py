@@ -1,5 +1,6 @@
 """What is served, held against live shells: through a service that listens, with no model in it."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -19,8 +20,11 @@ from agentworld.errors import EngineError, InputError, SandboxUnavailable, Simul
 from agentworld.evaluate.served import Replayed
 from agentworld.lineage.base import WorldModel
 from agentworld.recipes import Recipe
+from agentworld.records.episode import new_name
 from agentworld.records.report import ServedReport
+from agentworld.records.run import AgentRun
 from agentworld.records.trajectory import Trajectory
+from agentworld.steps.folders import NAME, Named
 from agentworld.steps.measure import measure
 from agentworld.steps.prompt_world import endpoint_at, prompt_world
 from agentworld.steps.simulators import set_alias, sheet
@@ -114,6 +118,15 @@ def test_what_is_served_is_scored_attached_and_its_run_is_closed(night, pinned, 
 def test_without_a_name_it_is_the_recipes_simulator(night, pinned, tmp_path):
     set_alias("terminal", pinned.digest, tmp_path, "me")
     recipe, store, _ = night.words
+    night.words = [recipe, store, ""]
+    assert night.measured().simulator == pinned.digest
+
+
+def test_a_recipe_that_names_none_means_the_name_that_it_deploys_to(night, pinned, tmp_path):
+    set_alias("mine", pinned.digest, tmp_path, "me")
+    recipe, store, _ = night.words
+    told = yaml.safe_load(Path(recipe).read_text())
+    Path(recipe).write_text(yaml.safe_dump(told | {"deploy": {"alias": "mine"}}))
     night.words = [recipe, store, ""]
     assert night.measured().simulator == pinned.digest
 
@@ -264,3 +277,49 @@ def test_a_step_that_was_killed_before_its_report_asks_nothing_again(night):
     again = night.measured()
     assert again.free_running == report.free_running
     assert len(night.service.engine.asked) == num_asked
+
+
+def killed(night: Night, run: str, *lost: str) -> None:
+    """As if the step had ended without a word while its run had this name, without these files."""
+    (receipt,) = night.store.glob("steps/measure/*/receipt.json")
+    for name in ("receipt.json", "report.json", *lost):
+        (receipt.parent / name).unlink()
+    Named(run=run).write(receipt.parent / NAME)
+
+
+def test_a_step_that_was_killed_when_its_run_was_closed_opens_no_second_one(night):
+    night.measured()
+    (run,) = night.service.ledger.runs()
+    num_asked = len(night.service.engine.asked)
+    killed(night, run.id)
+    night.measured()
+    assert night.service.ledger.runs() == [run]
+    assert len(night.service.engine.asked) == num_asked
+    assert not list(night.store.glob(f"steps/measure/*/{NAME}"))
+
+
+def test_episodes_without_a_verdict_of_a_run_that_was_closed_are_tried_in_another(night):
+    night.measured()
+    (run,) = night.service.ledger.runs()
+    killed(night, run.id, "replayed/00000.json")
+    night.measured()
+    assert {each.num_episodes for each in night.service.ledger.runs()} == {NUM_EPISODES, 1}
+    assert all(each.closing for each in night.service.ledger.runs())
+
+
+def test_a_step_that_was_killed_before_it_heard_that_its_run_is_open_opens_no_second_one(night):
+    night.measured()
+    (run,) = night.service.ledger.runs()
+    name = new_name()
+
+    async def opened() -> AgentRun:
+        client = night.service.client()
+        again = await client.open_run(run.opening, name)
+        await client.close()
+        return again
+
+    assert asyncio.run(opened()).id == name
+    killed(night, name, "replayed/00000.json")
+    night.measured()
+    assert {each.id for each in night.service.ledger.runs()} == {run.id, name}
+    assert all(each.closing for each in night.service.ledger.runs())
