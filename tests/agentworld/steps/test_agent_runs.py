@@ -260,7 +260,7 @@ def num_connections(url: str) -> int:
 @pytest.mark.usefixtures("elsewhere")
 def test_the_connections_to_a_deployed_service_end_with_the_block(store, simulator):
     url = os.environ["AGENTWORLD_SERVICE_URL"]
-    with reached(simulator.digest, EngineRecipe(), store, store / "logs") as client:
+    with reached(simulator.digest, 1, store, store / "logs") as client:
         asyncio.run(client.manifest())
         assert num_connections(url) == 1
     gc.collect()
