@@ -68,9 +68,10 @@ class Compiled(NamedTuple):
         }
         return Place.model_validate(told)
 
-    def nodes(self, step: str) -> Place | None:
-        """The place of the several nodes that the step follows."""
-        told = self.tasks[step]["inputs"]["parameters"].get("nodes")
+    def taken_along(self, step: str) -> Place | None:
+        """The place of the pods that do the step for its own."""
+        parameters = self.tasks[step]["inputs"]["parameters"]
+        told = parameters.get("nodes") or parameters.get("place")
         return told and Place.model_validate_json(told["runtimeValue"]["constant"])
 
 

@@ -2,7 +2,7 @@
 
 A component hands on the folder of its step by name. The receipt in that folder, and not
 Kubeflow's cache, says whether the step has to run. A stage of training may need several nodes,
-and then it is trained there: see `stages`.
+and a step of live shells another pod than its own, and then it is done there: see `stages`.
 """
 
 # mypy: disable-error-code="untyped-decorator, valid-type"
@@ -16,11 +16,11 @@ IMAGE = "agentworld:0.1.0"
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
-def collect(recipe: str, store: str) -> str:
+def collect(recipe: str, store: str, place: str = "") -> str:
     """Live episodes."""
-    from agentworld.steps.collect import collect
+    from agentworld_pipelines.stages import live
 
-    return collect(recipe, store)
+    return live("collect", recipe, store, place=place)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
@@ -133,11 +133,11 @@ def close_run(store: str, agent: str) -> str:
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
-def validate(recipe: str, store: str, imitated: str, agent: str) -> str:
+def validate(recipe: str, store: str, imitated: str, agent: str, place: str = "") -> str:
     """The agent before and after, simulated and live."""
-    from agentworld.steps.validate import validate
+    from agentworld_pipelines.stages import live
 
-    return validate(recipe, store, imitated, agent)
+    return live("validate", recipe, store, imitated, agent, place=place)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
@@ -157,11 +157,11 @@ def audit(store: str, registered: str, validation: str) -> str:
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
-def measure(recipe: str, store: str, simulator: str, job: str) -> str:
+def measure(recipe: str, store: str, simulator: str, job: str, place: str = "") -> str:
     """What is served, on fresh live episodes."""
-    from agentworld.steps.measure import measure
+    from agentworld_pipelines.stages import live
 
-    return measure(recipe, store, simulator, job)
+    return live("measure", recipe, store, simulator, job, place=place)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)

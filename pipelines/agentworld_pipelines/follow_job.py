@@ -1,19 +1,21 @@
-"""A stage of several nodes, from the step's own pod: its TrainJob is made or found, and followed.
+"""A step that other pods do, from its own pod: its TrainJob or Job is made or found, and followed.
 
-The follower may end at any time, and the TrainJob goes on without it; the same step begun again
-finds it by its name. So nothing here owns the TrainJob, and nobody but a person ends one that runs.
+The follower may end at any time, and the job goes on without it; the same step begun again finds
+it by its name. So nothing here owns the job, and nobody but a person ends one that runs.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from agentworld import errors
 from agentworld.audit.receipts import RECEIPT, read_receipt
-from agentworld.errors import ClusterError, InputError, PipelineError
+from agentworld.errors import ClusterError, InputError, PipelineError, SandboxUnavailable
+from agentworld.recipes import load_recipe, recipe_path
 from agentworld.recipes.environment import from_environment
+from agentworld.steps.code import code_digest
 from agentworld.steps.progress import ProgressFile, read_progress
 from agentworld.steps.stage import stage_folder
 from agentworld_pipelines.api_server import (
@@ -24,13 +26,20 @@ from agentworld_pipelines.api_server import (
     configuration,
     patiently,
 )
+from agentworld_pipelines.job_parts import BUILT, name_of
 from agentworld_pipelines.job_status import JobStatus, job_status
 from agentworld_pipelines.placement import Place
 from agentworld_pipelines.settings import ClusterSettings, namespace_of
-from agentworld_pipelines.tell_job import Meter, Teller, say
-from agentworld_pipelines.train_job import BUILT, GROUP, rank_0_in, train_job
+from agentworld_pipelines.step_job import pod_of_job, step_job
+from agentworld_pipelines.tell_job import Meter, Pods, Teller, say
+from agentworld_pipelines.train_job import pods_of, train_job
+
+Finished = Callable[[], str | None]
+"""The step's folder; null where the step is not finished, as far as can be seen."""
 
 _Answer = TypeVar("_Answer")
+
+_AGAIN = "begin the step again, and it resumes from what is kept"
 
 
 def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> str:
@@ -45,13 +54,58 @@ def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> s
         return str(folder)
     place = Place.model_validate_json(nodes)
     assert place.nodes is not None
-    settings = from_environment(ClusterSettings)
-    server, namespace = ApiServer(configuration(settings.kubeconfig)), namespace_of(settings)
     built = train_job(stage, [recipe, store, *inputs], folder, place)
-    teller = Teller(server, namespace, built["metadata"]["name"], rank_0_in(place.nodes))
-    meter = Meter(Path(store), stage, settings.tell_seconds)
-    follower = Follower(server, namespace, built, settings)
-    uid = follower.begin(progress.begin)
+    pods = pods_of(built["metadata"]["name"], place.nodes)
+    asked = _Asked(stage, Path(store), built, pods)
+    return _done(
+        asked,
+        from_environment(ClusterSettings),
+        lambda: str(folder) if (folder / RECEIPT).exists() else None,
+    )
+
+
+def followed_apart(step: str, arguments: Sequence[str], place: str, finished: Finished) -> str:
+    """The folder of a step that a Job does in another pod than this one.
+
+    The step itself tells here whether it is finished, for it then needs no live shell any more.
+    Raises InputError, PipelineError where the step failed, and ClusterError.
+    """
+    recipe, store, *_ = arguments
+    settings = from_environment(ClusterSettings)
+    name = name_of(step, [*arguments, load_recipe(recipe_path(recipe)).digest, code_digest(step)])
+    where, profile = Place.model_validate_json(place), settings.seccomp_profile
+    built = step_job(name, step, arguments, where, seccomp_profile=profile)
+    say(f"this pod can have no sandbox for {step}; a Job of its own does it")
+    # What was tried here said that it failed, and the Job may run already.
+    ProgressFile(Path(store), step).begin()
+    return _done(_Asked(step, Path(store), built, pod_of_job(name)), settings, finished)
+
+
+class _Asked(NamedTuple):
+    """What a job is to do."""
+
+    step: str
+    store: Path
+    built: Object
+    pods: Pods
+
+    @property
+    def name(self) -> str:
+        return str(self.built["metadata"]["name"])
+
+    @property
+    def words(self) -> str:
+        """The job, as a sentence has it."""
+        return f"the {self.built['kind']} {self.name}"
+
+
+def _done(asked: _Asked, settings: ClusterSettings, finished: Finished) -> str:
+    """The step's folder, once its job has ended well."""
+    server, namespace = ApiServer(configuration(settings.kubeconfig)), namespace_of(settings)
+    teller = Teller(server, namespace, asked.name, asked.pods)
+    meter = Meter(asked.store, asked.step, settings.tell_seconds)
+    follower = Follower(server, namespace, asked.built, settings)
+    uid = follower.begin(ProgressFile(asked.store, asked.step).begin)
 
     def tell(job: Object) -> None:
         teller.tell(job)
@@ -59,28 +113,28 @@ def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> s
 
     status = follower.follow(uid, tell)
     if status is not None and status.state == "failed":
-        raise _failure(built["metadata"]["name"], status, teller.trouble, Path(store), stage)
-    _wait_for_receipt(folder, built["metadata"]["name"], gone=status is None, settings=settings)
-    return str(folder)
+        raise _failure(asked, status, teller.trouble)
+    return _wait_until_seen(asked, finished, gone=status is None, settings=settings)
 
 
 class Follower:
-    """Makes one TrainJob be there, and sees it to its end."""
+    """Makes one job be there, and sees it to its end."""
 
     def __init__(
         self, server: ApiServer, namespace: str, built: Object, settings: ClusterSettings
     ) -> None:
         self._server = server
-        self._all = f"/apis/{GROUP}/v1alpha1/namespaces/{namespace}/trainjobs"
+        self._kind = built["kind"]
+        self._all = f"/apis/{built['apiVersion']}/namespaces/{namespace}/{self._kind.lower()}s"
         self._name = built["metadata"]["name"]
         self._path = f"{self._all}/{self._name}"
         self._built = built
         self._settings = settings
 
     def begin(self, beginning: Callable[[], None]) -> str:
-        """The uid of the TrainJob that trains the stage; told before a new one is made.
+        """The uid of the job that does the step; told before a new one is made.
 
-        One that ended without the stage's receipt, or that was built otherwise, is replaced.
+        One that ended without the step's receipt, or that was built otherwise, is replaced.
         """
         removing = ""
         while True:
@@ -122,7 +176,7 @@ class Follower:
         except ClusterError as error:
             if error.status == EXISTS:
                 return None
-            if error.status == NOT_FOUND:
+            if error.status == NOT_FOUND and self._kind == "TrainJob":
                 raise ClusterError(
                     f"this cluster or namespace knows no TrainJob ({error}); install Kubeflow's "
                     "Trainer, or take the stage's `nodes` out of the placement",
@@ -136,7 +190,7 @@ class Follower:
         return bool(told == self._built["metadata"]["annotations"][BUILT])
 
     def _remove(self, uid: str) -> None:
-        """With its pods first: two TrainJobs would train in one folder."""
+        """With its pods first: two jobs would write into one folder."""
         how = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
         try:
             self._server.call("DELETE", self._path, body=how)
@@ -154,34 +208,34 @@ class Follower:
         )
 
 
-def _failure(name: str, status: JobStatus, trouble: str, store: Path, stage: str) -> PipelineError:
-    told = read_progress(store, stage)
+def _failure(asked: _Asked, status: JobStatus, trouble: str) -> PipelineError:
+    told = read_progress(asked.store, asked.step)
     kind = getattr(errors, told.failure, Exception) if told else Exception
-    helps = not issubclass(kind, InputError)
+    helps = not issubclass(kind, (InputError, SandboxUnavailable))
     words = [
-        f"the TrainJob {name} failed ({status.why})",
+        f"{asked.words} failed ({status.why})",
         trouble,
-        f"{stage} says: {told.sentence}" if told and told.sentence else "",
-        "begin the step again, and it resumes from its newest checkpoint"
-        if helps
-        else "no retry helps before that is put right",
+        f"{asked.step} says: {told.sentence}" if told and told.sentence else "",
+        _AGAIN if helps else "no retry helps before that is put right",
     ]
     return PipelineError("; ".join(word for word in words if word), retryable=helps)
 
 
-def _wait_for_receipt(folder: Path, name: str, *, gone: bool, settings: ClusterSettings) -> None:
+def _wait_until_seen(
+    asked: _Asked, finished: Finished, *, gone: bool, settings: ClusterSettings
+) -> str:
     """A file that another node wrote is seen late on some file systems."""
     deadline = time.monotonic() + settings.settle_seconds
-    while not (folder / RECEIPT).exists():
+    while (folder := finished()) is None:
         if time.monotonic() > deadline:
             if gone:
                 raise PipelineError(
-                    f"the TrainJob {name} was taken away before it was complete; "
-                    "begin the step again, and it resumes from its newest checkpoint",
+                    f"{asked.words} was taken away before it was complete; {_AGAIN}",
                     retryable=True,
                 )
             raise PipelineError(
-                f"the TrainJob {name} is complete and {folder} has no {RECEIPT}; "
+                f"{asked.words} is complete and {asked.step} is not finished in {asked.store}; "
                 "see that its nodes mount the same store as the step"
             )
         time.sleep(min(1.0, settings.look_seconds))
+    return folder

@@ -1,4 +1,4 @@
-"""What a TrainJob and its pods say of themselves, read and nothing else."""
+"""What a TrainJob or a Job and its pods say of themselves, read and nothing else."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
@@ -15,7 +15,7 @@ _ORDINARY = ("ContainerCreating", "PodInitializing")
 
 
 class JobStatus(NamedTuple):
-    """Where a TrainJob is, and why if it says so."""
+    """Where it is, and why if it says so."""
 
     state: State
     why: str = ""
@@ -27,7 +27,7 @@ class JobStatus(NamedTuple):
 
 
 def job_status(job: Object) -> JobStatus:
-    """By its conditions; a TrainJob that nobody has looked at yet has none, and is running."""
+    """By its conditions; a job that nobody has looked at yet has none, and is running."""
     conditions = {each["type"]: each for each in job.get("status", {}).get("conditions", ())}
     for kind, state in _STATES:
         told = conditions.get(kind, {})

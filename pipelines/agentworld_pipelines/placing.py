@@ -13,6 +13,7 @@ from agentworld_pipelines.placement import (
     Place,
     Placement,
 )
+from agentworld_pipelines.stages import LIVE
 
 Step = Callable[..., dsl.PipelineTask]
 """Takes a component and its arguments."""
@@ -22,15 +23,19 @@ def placed(placement: Placement | None) -> Step:
     """Adds a step to the pipeline that is being written, where the placement wants it.
 
     It runs every time, and finds out by its receipt what is to do. A stage of several nodes takes
-    its place along, for what it follows has to run there.
+    its place along, for what it follows has to run there; so does a step of live shells, whose own
+    pod may be refused them. Without a volume no other pod would find its store.
     """
     where = placement or Placement()
 
     def step(component: BaseComponent, **arguments: object) -> dsl.PipelineTask:
         told = where.of(component.python_func.__name__)
         place = told.model_copy(update={"image": told.image or IMAGE})
+        taken_along = place.model_dump_json(exclude_defaults=True)
         if place.nodes:
-            arguments["nodes"] = place.model_dump_json(exclude_defaults=True)
+            arguments["nodes"] = taken_along
+        elif place.volumes and component.python_func.__name__ in LIVE:
+            arguments["place"] = taken_along
         task = component(**arguments).set_caching_options(False)
         task.set_container_image(place.image)
         _place(task, place.own_pod)

@@ -1,22 +1,27 @@
-"""Tells on the step's own output what becomes of its TrainJob: what it waits for, what its first
+"""Tells on the step's own output what becomes of its job: what it waits for, what its first
 process says, how far it is. What cannot be had is told once, and ends nothing.
 """
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from agentworld.errors import ClusterError
 from agentworld.steps.progress import read_progress
 from agentworld_pipelines.api_server import ApiServer, Object
 from agentworld_pipelines.job_status import first_trouble, in_words, job_status, progress_of
 from agentworld_pipelines.log_tail import LogTail
-from agentworld_pipelines.train_job import NODE
 
-_JOB = "jobset.sigs.k8s.io/jobset-name"
-_REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
-_INDEX = "batch.kubernetes.io/job-completion-index"
+
+class Pods(NamedTuple):
+    """Which pods are of a job, and which of their logs is told."""
+
+    selector: str
+    first: Mapping[str, str]
+    """The labels of the pod whose log has what the first process says."""
+    container: str
 
 
 def say(line: str) -> None:
@@ -26,15 +31,15 @@ def say(line: str) -> None:
 
 
 class Teller:
-    """What was told already, of one TrainJob."""
+    """What was told already, of one job."""
 
-    def __init__(self, server: ApiServer, namespace: str, name: str, rank_0: str) -> None:
+    def __init__(self, server: ApiServer, namespace: str, name: str, pods: Pods) -> None:
         self.trouble = ""
         """Of the pods, as they were seen last."""
         self._server = server
         self._pods_path = f"/api/v1/namespaces/{namespace}/pods"
         self._name = name
-        self._rank_0 = rank_0
+        self._of_job = pods
         self._tails: dict[str, LogTail] = {}
         self._said: dict[str, str] = {}
 
@@ -47,7 +52,7 @@ class Teller:
         except ClusterError as error:
             self._once("pods", f"the pods of {self._name} cannot be seen: {error}")
             return
-        if pods:  # a TrainJob that failed may have lost them by now
+        if pods:  # a job that failed may have lost them by now
             self.trouble = first_trouble(pods)
         if self.trouble:
             self._once("trouble", self.trouble)
@@ -59,18 +64,19 @@ class Teller:
             say(line)
 
     def _pods(self) -> list[Object]:
-        query = [("labelSelector", f"{_JOB}={self._name}")]
+        query = [("labelSelector", self._of_job.selector)]
         return list(self._server.call("GET", self._pods_path, query=query)["items"])
 
     def _tell_log(self, pods: Sequence[Object]) -> None:
-        pod = _first(pods, self._rank_0)
+        pod = _first(pods, self._of_job.first)
         if pod is None or pod.get("status", {}).get("phase", "Pending") == "Pending":
             return
         tail = self._tails.setdefault(pod["metadata"]["uid"], LogTail())
         name = pod["metadata"]["name"]
         try:
             path = f"{self._pods_path}/{name}/log"
-            text = self._server.text(path, [("container", NODE), *tail.query])
+            container = ("container", self._of_job.container)
+            text = self._server.text(path, [container, *tail.query])
         except ClusterError as error:
             self._once("log", f"the log of {name} cannot be read: {error}")
             return
@@ -112,12 +118,7 @@ class Meter:
         return f"{words}, {in_words(left)} left"
 
 
-def _first(pods: Sequence[Object], replicated_job: str) -> Object | None:
-    """The newest pod of rank 0; of a TrainJob that began anew there may be more."""
-    found = [pod for pod in pods if _place(pod) == (replicated_job, "0")]
+def _first(pods: Sequence[Object], labels: Mapping[str, str]) -> Object | None:
+    """The newest pod with these labels; of a job that began anew there may be more."""
+    found = [pod for pod in pods if labels.items() <= pod["metadata"].get("labels", {}).items()]
     return max(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
-
-
-def _place(pod: Object) -> tuple[str, str]:
-    labels = pod["metadata"].get("labels", {})
-    return labels.get(_REPLICATED_JOB, ""), labels.get(_INDEX, "")

@@ -7,81 +7,61 @@ the pods, and tells each process which of them it is.
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentworld.records.base import digest_json
 from agentworld_pipelines.api_server import MANAGER, Object
-from agentworld_pipelines.placement import (
-    PRIORITY_CLASS,
-    QUEUE,
-    SHARED_MEMORY,
-    WEEK_SECONDS,
-    Nodes,
-    Place,
+from agentworld_pipelines.job_parts import (
+    deadline_seconds,
+    environment_of,
+    metadata_of,
+    mounted,
+    name_of,
+    pod_of,
+    resources_of,
+    sealed,
 )
-from agentworld_pipelines.terms import Resources, Toleration
+from agentworld_pipelines.placement import Nodes, Place
+from agentworld_pipelines.tell_job import Pods
 
 GROUP = "trainer.kubeflow.org"
-BUILT = "agentworld.dev/built"
-"""The annotation with the digest of all that a TrainJob was built with."""
 
 NODE = "node"
 """A runtime's replicated job, and the container in it."""
 LAUNCHER = "launcher"
 """The replicated job in which `mpirun` runs."""
 _MASTER_PORT = "29400"
-_NAME_DIGITS = 16
 
-
-def name_of(stage: str, folder: Path) -> str:
-    """One name for one folder, so that whoever begins the stage again finds its TrainJob."""
-    digest = digest_json(str(folder)).removeprefix("sha256:")
-    return f"agentworld-{stage}-{digest[:_NAME_DIGITS]}"
+_JOB = "jobset.sigs.k8s.io/jobset-name"
+_REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+_INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def train_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) -> Object:
     """Trains a stage: its arguments are the recipe, the store and the inputs' folders."""
     assert place.nodes is not None
-    name = name_of(stage, folder)
-    queued = {QUEUE: place.queue, PRIORITY_CLASS: place.priority_class}
-    recipe, store, *_ = arguments
-    metadata: Object = {
-        "name": name,
-        "labels": {
-            "app.kubernetes.io/name": "agentworld-training",
-            "app.kubernetes.io/component": "training",
-            "app.kubernetes.io/part-of": "agentworld",
-            "app.kubernetes.io/managed-by": "agentworld-pipelines",
-            **{label: value for label, value in queued.items() if value},
-        },
-        "annotations": {
-            "agentworld.dev/step": stage,
-            "agentworld.dev/recipe": recipe,
-            "agentworld.dev/store": store,
-        },
-    }
-    retries = place.retries
-    spec = {
-        "runtimeRef": {
-            "apiGroup": GROUP,
-            "kind": "ClusterTrainingRuntime",
-            "name": place.nodes.runtime,
-        },
-        "trainer": _trainer(name, [stage, *arguments], place, place.nodes),
-        "runtimePatches": [{"manager": MANAGER, "trainingRuntimeSpec": _patched(place)}],
-        # Its follower may be ended by a person, and then nobody else ends it.
-        "activeDeadlineSeconds": retries.most_seconds if retries else WEEK_SECONDS,
-    }
-    metadata["annotations"][BUILT] = digest_json([metadata, spec])
-    return {
-        "apiVersion": f"{GROUP}/v1alpha1",
-        "kind": "TrainJob",
-        "metadata": metadata,
-        "spec": spec,
-    }
+    name = name_of(stage, str(folder))
+    words = [stage, *arguments]
+    return sealed(
+        {
+            "apiVersion": f"{GROUP}/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": metadata_of(name, "training", words, place),
+            "spec": {
+                "runtimeRef": {
+                    "apiGroup": GROUP,
+                    "kind": "ClusterTrainingRuntime",
+                    "name": place.nodes.runtime,
+                },
+                "trainer": _trainer(name, words, place, place.nodes),
+                "runtimePatches": [{"manager": MANAGER, "trainingRuntimeSpec": _patched(place)}],
+                "activeDeadlineSeconds": deadline_seconds(place),
+            },
+        }
+    )
 
 
-def rank_0_in(nodes: Nodes) -> str:
-    """The replicated job whose first pod's log has what rank 0 says."""
-    return LAUNCHER if nodes.launcher == "mpi" else NODE
+def pods_of(name: str, nodes: Nodes) -> Pods:
+    """Those that the runtime makes of a TrainJob; what rank 0 says is in the log of the first."""
+    told_by = LAUNCHER if nodes.launcher == "mpi" else NODE
+    return Pods(f"{_JOB}={name}", {_REPLICATED_JOB: told_by, _INDEX: "0"}, NODE)
 
 
 def _trainer(name: str, arguments: list[str], place: Place, nodes: Nodes) -> Object:
@@ -97,8 +77,8 @@ def _trainer(name: str, arguments: list[str], place: Place, nodes: Nodes) -> Obj
         "args": program,
         "numNodes": nodes.count,
         "numProcPerNode": place.processes_per_node,
-        "resourcesPerNode": _resources(place),
-        "env": _environment(place),
+        "resourcesPerNode": resources_of(place),
+        "env": environment_of(place),
     }
     return {field: value for field, value in told.items() if value}
 
@@ -110,63 +90,11 @@ def _mpirun(name: str, place: Place) -> list[str]:
     return ["mpirun", "--hostfile", "/etc/mpi/hostfile", *options]
 
 
-def _resources(place: Place) -> Object:
-    devices = {place.accelerator.type: str(place.accelerator.count)} if place.accelerator else {}
-    told = {
-        "requests": {**_amounts(place.requests), **devices},
-        "limits": {**_amounts(place.limits), **devices},
-    }
-    return {which: amounts for which, amounts in told.items() if amounts}
-
-
-def _amounts(resources: Resources) -> dict[str, str]:
-    return resources.model_dump(exclude_none=True)
-
-
-def _environment(place: Place) -> list[Object]:
-    plain = [{"name": name, "value": value} for name, value in place.environment.items()]
-    secret = [
-        {"name": variable, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
-        for secret, keys in place.secrets.items()
-        for key, variable in keys.items()
-    ]
-    return [*plain, *secret]
-
-
 def _patched(place: Place) -> Object:
     """The pods of every replicated job that trains: on these nodes, with these mounts."""
     assert place.nodes is not None
     names = [NODE, LAUNCHER] if place.nodes.launcher == "mpi" else [NODE]
-    template = {"spec": {"template": {"spec": _pod(place)}}}
+    pod = pod_of(place, mounted(place), {"name": NODE})
+    template = {"spec": {"template": {"spec": pod}}}
     jobs = [{"name": name, "template": template} for name in names]
     return {"template": {"spec": {"replicatedJobs": jobs}}}
-
-
-def _pod(place: Place) -> Object:
-    mounted = [
-        ({"name": f"volume-{number}", "persistentVolumeClaim": {"claimName": claim}}, path)
-        for number, (claim, path) in enumerate(place.volumes.items())
-    ]
-    if place.shared_memory:
-        memory = {"medium": "Memory", "sizeLimit": place.shared_memory}
-        mounted.append(({"name": "shared-memory", "emptyDir": memory}, SHARED_MEMORY))
-    mounts = [{"name": volume["name"], "mountPath": path} for volume, path in mounted]
-    told = {
-        "nodeSelector": place.node_selector,
-        "tolerations": [_toleration(each) for each in place.tolerations],
-        "imagePullSecrets": [{"name": name} for name in place.image_pull_secrets],
-        "volumes": [volume for volume, _ in mounted],
-        "containers": [{"name": NODE, "volumeMounts": mounts}] if mounts else [],
-    }
-    return {field: value for field, value in told.items() if value}
-
-
-def _toleration(toleration: Toleration) -> Object:
-    told = {
-        "key": toleration.key,
-        "operator": toleration.operator,
-        "value": toleration.value or None,
-        "effect": toleration.effect,
-        "tolerationSeconds": toleration.toleration_seconds,
-    }
-    return {field: value for field, value in told.items() if value is not None}

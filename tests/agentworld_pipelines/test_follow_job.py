@@ -1,8 +1,5 @@
 """Stages that are trained by TrainJobs of a real API server; a test plays what a Trainer does."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,6 +14,7 @@ from agentworld_pipelines.placement import Nodes, Place
 from agentworld_pipelines.train_job import train_job
 from control_plane import ControlPlane, is_ready
 from make_places import MPI, PLACE
+from step_process import StepProcess
 from trainer import Kubelet, Trainer
 from waiting import wait_for
 
@@ -31,52 +29,21 @@ print("made", train("cpt", *arguments, nodes=nodes))
 """
 
 
-class Step:
+class Step(StepProcess):
     """A stage's step as its pod runs it."""
 
     def __init__(self, store: Path, environment: dict[str, str], place: Place = NODES) -> None:
-        self.store = store
         self.data = store / "steps/prepare/data"
-        self._log = store / "step.log"
-        arguments = ["demo", store, self.data, place.model_dump_json(exclude_defaults=True)]
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _TRAIN, *map(str, arguments)],
-                env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(sys.path)},
-                stdout=log,
-                stderr=log,
-            )
+        place_told = place.model_dump_json(exclude_defaults=True)
+        super().__init__(store, environment, _TRAIN, "demo", store, self.data, place_told)
 
     @property
     def folder(self) -> Path:
         return stage_folder("cpt", "demo", str(self.store), str(self.data))
 
-    @property
-    def said(self) -> str:
-        return self._log.read_text()
-
-    def says(self, words: str) -> None:
-        """Waits until it does."""
-
-        def has_said() -> bool:
-            assert self._process.poll() is None or words in self.said, self.said
-            return words in self.said
-
-        wait_for(has_said)
-
     def finish(self) -> None:
         """As the nodes do it."""
         make.receipt("cpt", make.digest("made")).write(self.folder / "receipt.json")
-
-    def ends(self) -> int:
-        return self._process.wait(30)
-
-    def terminate(self) -> None:
-        self._process.terminate()
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +239,7 @@ def test_one_that_completes_without_a_receipt_is_no_success(trainer, start):
     step = start()
     trainer.condition("Complete", "AllJobsCompleted")
     assert step.ends() == 1
-    assert f"{step.folder} has no receipt.json; see that its nodes mount" in step.said
+    assert f"cpt is not finished in {step.store}; see that its nodes mount" in step.said
 
 
 def test_a_finished_stage_asks_no_cluster(start, tmp_path):

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 import make_pipelines
 from agentworld.steps import ALL_STEPS
 from agentworld_pipelines.compile import PIPELINES
+from agentworld_pipelines.components import IMAGE
 from agentworld_pipelines.placement import Place, Placement
+from agentworld_pipelines.step_job import step_job
+from kubernetes_types import check
 from make_pipelines import PLACEMENT, ROOT
 
 pytestmark = pytest.mark.slow
@@ -79,12 +82,27 @@ def test_every_step_runs_where_the_placement_says(name):
         assert placed.place(step) == PLACEMENT.of(step).own_pod
 
 
-def test_a_stage_of_several_nodes_takes_its_place_along_and_the_others_take_none():
-    placed = make_pipelines.compiled("world_model", PLACEMENT)
-    told = {step: placed.nodes(step) for step in placed.containers}
-    assert {step for step, nodes in told.items() if nodes} == {"cpt"}
-    assert told["cpt"] == PLACEMENT.of("cpt")
-    assert told["cpt"].image == PLACEMENT.image
+@pytest.mark.parametrize(
+    ("name", "which"),
+    [
+        ("world_model", {"collect", "cpt"}),
+        ("agent", {"collect", "validate"}),
+        ("nightly", {"measure"}),
+    ],
+)
+def test_what_other_pods_do_takes_its_place_along_and_the_others_take_none(name, which):
+    placed = make_pipelines.compiled(name, PLACEMENT)
+    told = {step: placed.taken_along(step) for step in placed.containers}
+    assert {step for step, place in told.items() if place} == which
+    for step in which:
+        assert told[step] == PLACEMENT.of(step)
+        assert told[step].image == PLACEMENT.image
+
+
+def test_a_step_that_shares_no_volume_takes_no_place_along():
+    bare = Placement(image="mirror.example/agentworld:7", default=Place(queue="training"))
+    placed = make_pipelines.compiled("agent", bare)
+    assert [step for step in placed.containers if placed.taken_along(step)] == []
 
 
 def test_what_only_follows_several_nodes_takes_none_of_their_room():
@@ -107,6 +125,10 @@ def test_any_placement_compiles_and_every_step_runs_where_it_says(told: dict[str
         assert compiled.place(step) == placement.of(step)
         handed_on = placement.of(step).model_dump_json(exclude_defaults=True)
         assert Place.model_validate_json(handed_on) == placement.of(step)
+        if taken := compiled.taken_along(step):
+            named = {"image": placement.of(step).image or IMAGE}
+            assert taken == placement.of(step).model_copy(update=named)
+            check(step_job("a-name", step, ["demo", "/stores"], taken))
 
 
 def test_the_placement_of_the_guide_says_everything_and_lands():

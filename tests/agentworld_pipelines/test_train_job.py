@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from kubeflow_trainer_api.models.trainer_v1alpha1_train_job import TrainerV1alpha1TrainJob
 
+from agentworld_pipelines.job_parts import BUILT, name_of
 from agentworld_pipelines.placement import Nodes, Place, Toleration
-from agentworld_pipelines.train_job import BUILT, name_of, train_job
+from agentworld_pipelines.train_job import train_job
 from job_set import job_set
 from make_places import MPI, PLACE
 
@@ -149,9 +150,9 @@ def test_mpirun_begins_on_one_node_and_takes_the_variables_along():
 
 
 def test_a_folder_has_one_name_and_another_store_has_another():
-    assert built()["metadata"]["name"] == name_of("sft", FOLDER)
-    assert len(name_of("sft", FOLDER)) == len("agentworld-sft-") + 16
-    assert name_of("sft", Path("/other") / FOLDER.name) != name_of("sft", FOLDER)
+    assert built()["metadata"]["name"] == name_of("sft", str(FOLDER))
+    assert len(name_of("sft", str(FOLDER))) == len("agentworld-sft-") + 16
+    assert name_of("sft", str(Path("/other") / FOLDER.name)) != name_of("sft", str(FOLDER))
 
 
 def test_whatever_is_built_otherwise_says_so_under_the_same_name():

@@ -31,9 +31,19 @@ Work = Callable[[Path, Tick], Digest]
 
 
 def run_step(
-    store: Path, step: str, recipe: Sequence[Record], inputs: dict[str, Digest], work: Work
+    store: Path,
+    step: str,
+    recipe: Sequence[Record],
+    inputs: dict[str, Digest],
+    work: Work,
+    *,
+    check: Callable[[], None] | None = None,
 ) -> Path:
-    """The folder of the finished step, made now or before."""
+    """The folder of the finished step, made now or before.
+
+    `check` raises where the work cannot be done here: then nothing of it is begun, and whoever
+    else works on it is left alone.
+    """
     covered = _covered(step, recipe, inputs)
     key = digest_json(covered)
     folder = _folder(store, step, key)
@@ -45,6 +55,8 @@ def run_step(
         if (folder / RECEIPT).exists():
             progress.finish("reused", folder, read_receipt(folder).seconds)
             return folder
+        if check:
+            check()
         started = time.monotonic()
         with _alone(folder, step), Watch(store / DRIVER_LOCK) as watch:
             output = work(folder, progress.tick)

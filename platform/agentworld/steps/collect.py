@@ -4,6 +4,7 @@ from pathlib import Path
 
 from agentworld.data.collect import collect as collect_live
 from agentworld.data.recorded import take_in
+from agentworld.domains.sandbox import check_sandbox
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
@@ -21,4 +22,5 @@ def collect(recipe: str, store: str) -> str:
 
     # A file that was changed is another step's.
     inputs = {"trajectories": recorded(source).digest} if source else {}
-    return str(run_step(Path(store), "collect", [part], inputs, work))
+    check = None if source else check_sandbox
+    return str(run_step(Path(store), "collect", [part], inputs, work, check=check))

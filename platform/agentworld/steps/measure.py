@@ -14,6 +14,7 @@ from agentworld.client.simulator import SimulatorClient
 from agentworld.data.cut import cut
 from agentworld.data.explore import explore
 from agentworld.data.filters import Sieve
+from agentworld.domains.sandbox import check_sandbox
 from agentworld.domains.terminal.prompts import DOMAIN
 from agentworld.errors import InputError
 from agentworld.evaluate.bootstrap import estimate_change
@@ -92,7 +93,7 @@ def measure(recipe: str, store: str, simulator: str, job: str) -> str:
         "ledger": ledger_digest(),
     }
     parts = [chosen.nightly, chosen.collect, chosen.prepare]
-    return str(run_step(home, "measure", parts, inputs, work))
+    return str(run_step(home, "measure", parts, inputs, work, check=check_sandbox))
 
 
 def _live(night: _Night) -> list[Sample]:

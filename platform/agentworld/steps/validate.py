@@ -10,6 +10,7 @@ from typing import NamedTuple
 from agentworld.client.base import World
 from agentworld.client.simulator import SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog
+from agentworld.domains.sandbox import check_sandbox
 from agentworld.domains.terminal.prompts import DOMAIN
 from agentworld.engine.server import serve
 from agentworld.evaluate.agent import (
@@ -100,7 +101,7 @@ def validate(recipe: str, store: str, imitated: str, agent: str) -> str:
 
     inputs = {**parents, "simulator": simulator, "ledger": ledger_digest()}
     parts = [chosen.validation, chosen.engine, chosen.agent]
-    return str(run_step(Path(store), "validate", parts, inputs, work))
+    return str(run_step(Path(store), "validate", parts, inputs, work, check=check_sandbox))
 
 
 @contextmanager

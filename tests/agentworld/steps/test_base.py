@@ -114,6 +114,23 @@ def test_a_step_that_another_process_works_on_is_left_to_it(tmp_path, monkeypatc
         run(tmp_path, Worker())
 
 
+def test_a_step_that_cannot_be_done_here_begins_nothing_and_says_why(tmp_path):
+    def check() -> None:
+        raise InputError("no shell can be had here")
+
+    work = Worker()
+    with pytest.raises(InputError, match="no shell"):
+        run_step(tmp_path, "collect", [Part(words="a part")], {}, work, check=check)
+    assert work.found == []
+    assert not (tmp_path / "steps").exists()
+    progress = read_progress(tmp_path, "collect")
+    assert progress
+    assert progress.sentence == "no shell can be had here"
+    folder = run(tmp_path, work, "a part")
+    again = run_step(tmp_path, "collect", [Part(words="a part")], {}, work, check=check)
+    assert again == folder  # what is finished needs nothing
+
+
 def test_a_full_disk_is_known_by_the_words_of_libraries_that_are_not_python(tmp_path):
     error = RuntimeError("I/O error: No space left on device (os error 28)")
     with pytest.raises(StoreError, match=f"the disk that holds {tmp_path} is full"):

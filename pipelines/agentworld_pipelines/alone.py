@@ -1,0 +1,22 @@
+"""A step of live shells as the one process of a pod: `python -m agentworld_pipelines.alone STEP
+ARGUMENT...`, in a pod that can have a sandbox.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from agentworld.errors import InputError
+from agentworld.recipes.environment import exit_status
+from agentworld_pipelines.stages import LIVE, live
+
+
+def main(words: Sequence[str]) -> None:
+    """Does the step that is named first, with the arguments that follow; tells its folder."""
+    step, *arguments = words or [""]
+    if step not in LIVE:
+        raise InputError(f"{step!r} is no step of live shells; give one of: {', '.join(LIVE)}")
+    sys.stdout.write(f"{live(step, *arguments)}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status(lambda: main(sys.argv[1:])))

@@ -1,0 +1,123 @@
+"""What a TrainJob and a Job have in common: whose it is, and what its place gives to its pods."""
+
+from collections.abc import Sequence
+
+from agentworld.records.base import digest_json
+from agentworld_pipelines.api_server import Object
+from agentworld_pipelines.placement import (
+    PRIORITY_CLASS,
+    QUEUE,
+    SHARED_MEMORY,
+    WEEK_SECONDS,
+    Place,
+)
+from agentworld_pipelines.terms import Resources, Toleration
+
+BUILT = "agentworld.dev/built"
+"""The annotation with the digest of all that a job was built with."""
+
+_NAME_DIGITS = 16
+
+
+def name_of(step: str, what: object) -> str:
+    """One name for what is done, so that whoever begins the step again finds its job."""
+    digest = digest_json(what).removeprefix("sha256:")
+    return f"agentworld-{step}-{digest[:_NAME_DIGITS]}"
+
+
+def metadata_of(name: str, component: str, words: Sequence[str], place: Place) -> Object:
+    """The words are the step, its recipe, its store and whatever else it is given."""
+    step, recipe, store, *_ = words
+    queued = {QUEUE: place.queue, PRIORITY_CLASS: place.priority_class}
+    return {
+        "name": name,
+        "labels": {
+            "app.kubernetes.io/name": f"agentworld-{component}",
+            "app.kubernetes.io/component": component,
+            "app.kubernetes.io/part-of": "agentworld",
+            "app.kubernetes.io/managed-by": "agentworld-pipelines",
+            **{label: value for label, value in queued.items() if value},
+        },
+        "annotations": {
+            "agentworld.dev/step": step,
+            "agentworld.dev/recipe": recipe,
+            "agentworld.dev/store": store,
+        },
+    }
+
+
+def sealed(job: Object) -> Object:
+    """With the digest of what it was built with, and that without the server's own fields."""
+    built = {BUILT: digest_json([job["metadata"], job["spec"]])}
+    annotations = {**job["metadata"]["annotations"], **built}
+    return {**job, "metadata": {**job["metadata"], "annotations": annotations}}
+
+
+def deadline_seconds(place: Place) -> int:
+    """A job's follower may be ended by a person, and then nobody else ends the job."""
+    return place.retries.most_seconds if place.retries else WEEK_SECONDS
+
+
+def resources_of(place: Place) -> Object:
+    """What a container is given."""
+    devices = {place.accelerator.type: str(place.accelerator.count)} if place.accelerator else {}
+    told = {
+        "requests": {**_amounts(place.requests), **devices},
+        "limits": {**_amounts(place.limits), **devices},
+    }
+    return {which: amounts for which, amounts in told.items() if amounts}
+
+
+def environment_of(place: Place) -> list[Object]:
+    """Its variables, those of secrets by reference."""
+    plain = [{"name": name, "value": value} for name, value in place.environment.items()]
+    secret = [
+        {"name": variable, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+        for secret, keys in place.secrets.items()
+        for key, variable in keys.items()
+    ]
+    return [*plain, *secret]
+
+
+def mounted(place: Place) -> list[tuple[Object, str]]:
+    """A pod's volumes, and where each is mounted."""
+    told: list[tuple[Object, str]] = [
+        ({"name": f"volume-{number}", "persistentVolumeClaim": {"claimName": claim}}, path)
+        for number, (claim, path) in enumerate(place.volumes.items())
+    ]
+    if place.shared_memory:
+        memory = {"medium": "Memory", "sizeLimit": place.shared_memory}
+        told.append(({"name": "shared-memory", "emptyDir": memory}, SHARED_MEMORY))
+    return told
+
+
+def pod_of(place: Place, volumes: Sequence[tuple[Object, str]], container: Object) -> Object:
+    """A pod on the nodes of a place, whose one container has these volumes mounted.
+
+    A container of which nothing but its name is told is left out.
+    """
+    mounts = [{"name": volume["name"], "mountPath": path} for volume, path in volumes]
+    whole = {**container, **({"volumeMounts": mounts} if mounts else {})}
+    told = {
+        "nodeSelector": place.node_selector,
+        "tolerations": [_toleration(each) for each in place.tolerations],
+        "imagePullSecrets": [{"name": name} for name in place.image_pull_secrets],
+        "volumes": [volume for volume, _ in volumes],
+        "containers": [whole] if len(whole) > 1 else [],
+    }
+    return {field: value for field, value in told.items() if value}
+
+
+def _amounts(resources: Resources) -> dict[str, str]:
+    return resources.model_dump(exclude_none=True)
+
+
+def _toleration(toleration: Toleration) -> Object:
+    told = {
+        "key": toleration.key,
+        "operator": toleration.operator,
+        "value": toleration.value or None,
+        "effect": toleration.effect,
+        "tolerationSeconds": toleration.toleration_seconds,
+    }
+    return {field: value for field, value in told.items() if value is not None}

@@ -1,0 +1,245 @@
+"""Steps of live shells in a pod that can have no sandbox: Jobs of a real API server do them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+import make
+import trainer as trainers
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.steps.base import folder_of
+from agentworld.steps.lock import hold
+from agentworld.steps.progress import ProgressFile, read_progress
+from agentworld_pipelines.placement import Place
+from batch_jobs import Jobs
+from control_plane import ControlPlane
+from make_places import PLACE
+from step_process import StepProcess
+from trainer import Kubelet
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+WHERE = Place(image="mirror.example/agentworld:7", volumes={"agentworld-stores": "/stores"})
+_LIVE = """
+import sys
+from agentworld_pipelines.stages import live
+recipe, store, place = sys.argv[1:]
+print("made", live("collect", recipe, store, place=place))
+"""
+
+
+class Step(StepProcess):
+    """The step `collect` in a pod without a sandbox."""
+
+    def __init__(self, store: Path, environment: dict[str, str], place: Place | None) -> None:
+        told = place.model_dump_json(exclude_defaults=True) if place else ""
+        environment = {**environment, "PATH": str(store / "no-programs")}
+        super().__init__(store, environment, _LIVE, "demo", store, told)
+
+    @property
+    def folder(self) -> Path:
+        part = load_recipe(recipe_path("demo")).collect
+        return folder_of(self.store, "collect", [part], {})
+
+    def finish(self) -> None:
+        """As the pod of the Job does it."""
+        make.receipt("collect", make.digest("made")).write(self.folder / "receipt.json")
+
+
+@pytest.fixture(scope="module")
+def kubelet(control_plane: ControlPlane) -> Iterator[Kubelet]:
+    with trainers.node(control_plane) as kubelet:
+        yield kubelet
+
+
+@pytest.fixture
+def account(control_plane: ControlPlane) -> tuple[str, Path]:
+    return trainers.new_namespace(control_plane)
+
+
+@pytest.fixture
+def jobs(control_plane: ControlPlane, kubelet: Kubelet, account: tuple[str, Path]) -> Jobs:
+    return Jobs(control_plane, kubelet, account[0])
+
+
+@pytest.fixture
+def start(tmp_path: Path, account: tuple[str, Path]) -> Iterator[Callable[..., Step]]:
+    """Begins the step, with the rights that the guide gives its account."""
+    namespace, kubeconfig = account
+    known = {"namespace": namespace, "kubeconfig": kubeconfig, "look_seconds": 0.1}
+    known |= {"tell_seconds": 0.1, "settle_seconds": 1}
+    with ExitStack() as ending:
+
+        def started(place: Place | None = WHERE, **told: object) -> Step:
+            names = {**known, **told}.items()
+            environment = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in names}
+            step = Step(tmp_path, environment, place)
+            ending.callback(step.kill)
+            return step
+
+        yield started
+
+
+def kept(built: object, found: object) -> bool:
+    """Whether all that was built is in what was found, to which a server adds."""
+    if isinstance(built, dict) and isinstance(found, dict):
+        return all(kept(value, found.get(name)) for name, value in built.items())
+    if isinstance(built, list) and isinstance(found, list):
+        return len(built) == len(found) and all(map(kept, built, found))
+    return built == found
+
+
+def test_a_job_is_made_that_is_the_step_at_its_place(jobs, start):
+    step = start(PLACE.model_copy(update={"nodes": None}))
+    step.says("this pod can have no sandbox for collect; a Job of its own does it")
+    job = jobs.one()
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "h100"
+    assert "ownerReferences" not in job["metadata"]
+    assert (job["spec"]["backoffLimit"], pod["restartPolicy"]) == (0, "Never")
+    assert container["args"] == ["collect", "demo", str(step.store)]
+    assert kept({"pool": "h100"}, pod["nodeSelector"])
+    assert pod["automountServiceAccountToken"] is False
+    assert {each["name"] for each in pod["volumes"]} == {
+        *("volume-0", "volume-1", "shared-memory", "tmp")
+    }
+
+
+def test_a_step_is_followed_from_its_job_to_its_folder(jobs, start):
+    step = start()
+    pod = jobs.run()
+    jobs.kubelet.say(pod, "the first words")
+    step.says("the first words")
+    ProgressFile(step.store, "collect").tick(3, 10)
+    step.says("collect: 3 of 10")
+    step.finish()
+    jobs.complete(pod)
+    assert step.ends() == 0
+    assert "is complete" in step.said
+    assert step.said.endswith(f"made {step.folder}\n")
+    assert len(jobs.all()) == 1
+    told = read_progress(step.store, "collect")
+    assert told
+    assert (told.state, told.folder) == ("reused", str(step.folder))
+
+
+def test_while_its_job_waits_the_step_is_under_way_and_has_not_failed(jobs, start):
+    step = start()
+    jobs.one()
+    step.says("is running")
+    told = read_progress(step.store, "collect")
+    assert told
+    assert (told.state, told.sentence) == ("running", "")
+
+
+@pytest.mark.parametrize("how", [Step.kill, Step.terminate], ids=["killed", "preempted"])
+def test_a_follower_that_is_ended_leaves_its_job_to_the_next(jobs, start, how):
+    first = start()
+    first.says("is made")
+    uid, pod = jobs.one()["metadata"]["uid"], jobs.run()
+    how(first)
+    assert first.ends() < 0
+    busy = first.folder.with_name(first.folder.name + ".lock")
+    with hold(busy, "held already"):  # by the Job's own process, which is at work
+        again = start()
+        again.says("is there already")
+        assert jobs.one()["metadata"]["uid"] == uid
+    again.finish()
+    jobs.complete(pod)
+    assert again.ends() == 0
+
+
+def test_a_step_that_failed_says_why_in_every_words_that_there_are(jobs, start):
+    step = start()
+    pod = jobs.run()
+    ProgressFile(step.store, "collect").fail("StoreError", "the disk is full; free space")
+    jobs.fail(pod, reason="Error", exitCode=2)
+    assert step.ends() == 1
+    (error,) = [line for line in step.said.splitlines() if "PipelineError" in line]
+    assert "the Job agentworld-collect-" in error
+    assert "failed (BackoffLimitExceeded: " in error
+    assert f"{pod}: Error, exit code 2" in error
+    assert "collect says: the disk is full; free space" in error
+    assert "begin the step again" in error
+
+
+def test_where_the_jobs_pod_can_have_no_sandbox_either_no_retry_is_advised(jobs, start):
+    step = start()
+    pod = jobs.run()
+    ProgressFile(step.store, "collect").fail("SandboxUnavailable", "no sandbox: it failed")
+    jobs.fail(pod, reason="Error", exitCode=2)
+    assert step.ends() == 1
+    assert "collect says: no sandbox: it failed; no retry helps before that is" in step.said
+
+
+def test_one_that_failed_is_replaced_when_the_step_is_begun_again(jobs, start):
+    step = start()
+    failed, pod = jobs.one()["metadata"]["uid"], jobs.run()
+    jobs.fail(pod, reason="OOMKilled", exitCode=137)
+    assert step.ends() == 1
+    again = start()
+    again.says("is made")
+    assert jobs.one()["metadata"]["uid"] != failed
+    again.finish()
+    jobs.complete(jobs.run())
+    assert again.ends() == 0
+
+
+def test_one_that_another_placement_built_is_replaced_and_its_follower_told(jobs, start):
+    old = start()
+    old.says("is made")
+    first = jobs.one()["metadata"]["uid"]
+    start(WHERE.model_copy(update={"image": "mirror.example/agentworld:8"}))
+    wait_for(lambda: [each["metadata"]["uid"] for each in jobs.all()] not in ([], [first]))
+    assert old.ends() == 1
+    assert "was taken away before it was complete; begin the step again" in old.said
+    (container,) = jobs.one()["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "mirror.example/agentworld:8"
+
+
+def test_one_that_completes_without_a_receipt_is_no_success(jobs, start):
+    step = start()
+    jobs.complete(jobs.run())
+    assert step.ends() == 1
+    assert f"collect is not finished in {step.store}; see that its nodes mount" in step.said
+
+
+def test_a_finished_step_asks_no_cluster(jobs, start, tmp_path):
+    step = start(kubeconfig=tmp_path / "none", namespace="")
+    assert step.ends() == 1
+    step.finish()
+    again = start(kubeconfig=tmp_path / "none", namespace="")
+    assert again.ends() == 0
+    assert again.said == f"made {again.folder}\n"
+    assert jobs.all() == []
+
+
+def test_without_a_place_the_sandboxs_own_sentence_is_told(jobs, start):
+    step = start(None)
+    assert step.ends() == 1
+    assert "SandboxUnavailable: no sandbox: bubblewrap (bwrap) is not installed" in step.said
+    assert jobs.all() == []
+    told = read_progress(step.store, "collect")
+    assert told
+    assert (told.state, told.failure) == ("failed", "SandboxUnavailable")
+
+
+def test_an_account_without_the_role_is_told_what_it_may_not(jobs, start):
+    trainers.unbind(jobs.server, jobs.namespace)
+    step = start()
+    assert step.ends() == 1
+    assert 'cannot get resource "jobs"' in step.said
+    assert jobs.all() == []
+
+
+def test_a_nodes_own_profile_is_told_where_the_step_is_told_of_it(jobs, start):
+    start(seccomp_profile="profiles/shells.json")
+    (container,) = jobs.one()["spec"]["template"]["spec"]["containers"]
+    assert container["securityContext"]["seccompProfile"] == {
+        "type": "Localhost",
+        "localhostProfile": "profiles/shells.json",
+    }

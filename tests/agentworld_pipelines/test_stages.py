@@ -1,0 +1,98 @@
+"""Where a step of live shells is done, and that it needs a sandbox for its work alone."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import make
+import make_ledger
+from agentworld.audit.receipts import read_receipt
+from agentworld.domains import sandbox
+from agentworld.errors import InputError, SandboxUnavailable
+from agentworld.recipes import load_recipe, recipe_path
+from agentworld.records.run import AgentRun
+from agentworld.steps.base import folder_of
+from agentworld.steps.folders import PRACTICE, Practice
+from agentworld.storage.trajectories import write_trajectories
+from agentworld_pipelines.alone import main
+from agentworld_pipelines.placement import Place
+from agentworld_pipelines.stages import LIVE, live
+
+PLACE = Place(image="x").model_dump_json(exclude_defaults=True)
+
+
+@pytest.fixture(autouse=True)
+def _no_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("PATH", str(tmp_path / "no-programs"))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    sandbox.check_sandbox.cache_clear()
+    yield
+    sandbox.check_sandbox.cache_clear()
+
+
+def arguments(step: str, store: Path) -> list[str]:
+    """Of a step whose inputs are all there."""
+    if step == "collect":
+        return ["smoke", str(store)]
+    simulator = make.pinned(store).digest
+    if step == "measure":
+        return ["smoke", str(store), simulator, "monday"]
+    imitated = make.finished_step(store, "imitate", make.digest("untrained"))
+    trained = make.finished_step(store, "agent", make.digest("trained"))
+    run = AgentRun(id="r", opening=make_ledger.OPENING, simulator=simulator)
+    Practice(run=run, live_steps=0).write(trained / PRACTICE)
+    return ["smoke", str(store), str(imitated), str(trained)]
+
+
+@pytest.mark.parametrize("step", LIVE)
+def test_without_a_sandbox_and_a_place_a_step_says_so_and_has_begun_nothing(step, tmp_path):
+    with pytest.raises(SandboxUnavailable, match="no sandbox: bubblewrap"):
+        live(step, *arguments(step, tmp_path))
+    assert not (tmp_path / "steps" / step).exists()
+
+
+def test_a_finished_step_needs_no_sandbox(tmp_path):
+    folder = folder_of(tmp_path, "collect", [load_recipe(recipe_path("smoke")).collect], {})
+    make.receipt("collect", make.digest("made")).write(folder / "receipt.json")
+    for place in ("", PLACE):
+        assert live("collect", "smoke", str(tmp_path), place=place) == str(folder)
+
+
+def test_what_was_recorded_elsewhere_is_taken_in_without_a_sandbox(tmp_path):
+    write_trajectories(tmp_path / "log.jsonl", [make.trajectory(seed=n) for n in range(9)])
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(f"name: mine\ncollect: {{trajectories: {tmp_path / 'log.jsonl'}}}\n")
+    folder = live("collect", str(recipe), str(tmp_path / "store"), place=PLACE)
+    assert read_receipt(Path(folder)).step == "collect"
+
+
+def test_alone_a_step_tells_its_folder(tmp_path, capsys):
+    folder = folder_of(tmp_path, "collect", [load_recipe(recipe_path("smoke")).collect], {})
+    make.receipt("collect", make.digest("made")).write(folder / "receipt.json")
+    main(["collect", "smoke", str(tmp_path)])
+    assert capsys.readouterr().out == f"{folder}\n"
+
+
+@pytest.mark.parametrize("words", [(), ("prepare", "demo", "store"), ("no step",)])
+def test_a_step_without_live_shells_is_not_done_alone(words):
+    with pytest.raises(InputError, match="give one of: collect, validate, measure"):
+        main(words)
+
+
+@pytest.mark.slow
+def test_a_process_that_fails_ends_with_one_sentence(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "agentworld_pipelines.alone", "collect", "smoke", tmp_path],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: no sandbox: bubblewrap (bwrap) is not installed")
+    assert len(done.stderr.splitlines()) == 1
