@@ -1,6 +1,7 @@
 """A whole pipeline on real nodes: each component is a pod of our image, by what was compiled.
 
-On the way a stage is trained by two nodes, and another one's pod is taken away in the middle.
+The pods are secured as Kubeflow secures them, so that live shells need a Job of their own. On the
+way a stage is trained by two nodes, and another one's pod is taken away in the middle.
 """
 
 import threading
@@ -154,6 +155,14 @@ def test_a_stage_of_several_nodes_is_trained_by_pods_of_both_and_followed(place,
     assert {each.status.phase for each in pods.items} == {"Succeeded"}
     told = log_of(place, whole.ran.pods["sft"][-1])
     assert "complete" in told.lower(), told
+
+
+def test_live_shells_are_opened_in_a_job_of_their_own_and_nowhere_else(place, whole):
+    listed = client.BatchV1Api(place.job.core.api_client).list_namespaced_job(place.job.namespace)
+    (job,) = listed.items
+    assert job.metadata.annotations["agentworld.dev/step"] == "collect"
+    assert job.status.succeeded == 1
+    assert job.metadata.name in log_of(place, whole.ran.pods["collect"][-1])
 
 
 def test_what_is_handed_on_is_a_folder_of_the_store_and_no_bytes(place, whole):

@@ -396,16 +396,3 @@ def test_a_step_that_the_log_could_not_take_is_asked_again_under_its_number(tmp_
     first, second = steps_sent(script)
     assert first == second
     assert [line.step for line in read_trajectory(tmp_path / "log")] == [1]
-
-
-def test_between_requests_that_get_no_answer_are_seconds_and_never_hours(monkeypatch):
-    pauses = []
-
-    async def pass_by(seconds):
-        pauses.append(seconds)
-
-    monkeypatch.setattr(asyncio, "sleep", pass_by)
-    script = Script(*[httpx.ConnectError] * 2_000)
-    assert failure(script, attempts=2_000).retryable
-    assert pauses[:3] == [0.1, 0.2, 0.4]
-    assert pauses[7:] == [8.0] * 1_992
