@@ -102,7 +102,7 @@ def copied_bytes(store: Path) -> int:
 
 
 def alike_bytes(store: Path) -> int:
-    """What several steps hold alike: a checkpoint is whole, with the tokenizer of the one before."""
+    """What several steps hold alike: a checkpoint is whole, with its own tokenizer."""
     steps: dict[str, set[str]] = {}
     sizes: dict[str, int] = {}
     for path in files_of(store / "steps"):
