@@ -232,10 +232,10 @@ def is_ready(cluster: ControlPlane) -> bool:
 
 
 def program(name: str) -> str:
-    """By the ecosystem's own convention, else as `make cluster` leaves them."""
+    """By the ecosystem's own convention, else as `make cluster` leaves or finds them."""
     kept = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld"
     own = os.environ.get("KUBEBUILDER_ASSETS", kept / "kubernetes")
-    folders = [own, kept / "kubernetes-cel", Path(sys.executable).parent]
+    folders = [own, kept / "kubernetes-cel", Path(sys.executable).parent, os.environ["PATH"]]
     found = shutil.which(name, path=os.pathsep.join(map(str, folders)))
     assert found, f"{name} is not there; `make` with the target of these tests puts it there"
     return found
