@@ -39,7 +39,8 @@ def open_registry(store: Path) -> "MlflowRegistry":
     is_task = bool(told.mlflow_tracking_uri and told.mlflow_run_id and told.mlflow_experiment_id)
     return MlflowRegistry(
         told.mlflow_tracking_uri or f"sqlite:///{_registry_file(store)}",
-        store / "mlflow-artifacts",
+        # A server keeps files where it was told to, and one with workspaces takes no other place.
+        None if told.mlflow_tracking_uri.startswith("http") else store / "mlflow-artifacts",
         task=TaskRun(told.mlflow_run_id, told.mlflow_experiment_id) if is_task else None,
         patience_seconds=told.agentworld_mlflow_patience_seconds,
     )

@@ -1,7 +1,11 @@
 import pytest
 
+import make
+from agentworld.engine.process import LOOPBACK
 from agentworld.errors import InputError, NotFound
+from agentworld.lineage.base import WorldModel
 from agentworld.steps.addresses import check_store, open_registry, registry_digest
+from mlflow_server import serving
 
 
 def test_a_variable_that_is_wrong_is_told_in_one_sentence(tmp_path, monkeypatch):
@@ -18,3 +22,17 @@ def test_variables_that_are_empty_name_the_stores_own_registry(tmp_path, monkeyp
     assert registry_digest() == own
     with pytest.raises(NotFound, match="holds no registry"):
         check_store(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_server_with_workspaces_keeps_files_where_it_was_told_to(tmp_path, monkeypatch):
+    store, model = tmp_path / "store", tmp_path / "model"
+    for folder in (store, model):
+        folder.mkdir()
+    (model / "weights").write_bytes(b"kolu")
+    what = WorldModel(stages=(make.checkpoint("rl"),), report=make.digest("report"))
+    with serving(tmp_path) as server:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://{LOOPBACK}:{server.port}")
+        registry = open_registry(store)
+        assert registry.world_model(registry.register_world_model("worlds", what, model)) == what
+    assert not list(store.iterdir())
