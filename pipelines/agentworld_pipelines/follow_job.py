@@ -105,7 +105,9 @@ def _done(asked: _Asked, settings: ClusterSettings, finished: Finished) -> str:
     teller = Teller(server, namespace, asked.name, asked.pods)
     meter = Meter(asked.store, asked.step, settings.tell_seconds)
     follower = Follower(server, namespace, asked.built, settings)
-    uid = follower.begin(ProgressFile(asked.store, asked.step).begin)
+    uid = follower.begin(ProgressFile(asked.store, asked.step).begin, finished)
+    if uid is None:
+        return _wait_until_seen(asked, finished, gone=False, settings=settings)
 
     def tell(job: Object) -> None:
         teller.tell(job)
@@ -131,8 +133,9 @@ class Follower:
         self._built = built
         self._settings = settings
 
-    def begin(self, beginning: Callable[[], None]) -> str:
-        """The uid of the job that does the step; told before a new one is made.
+    def begin(self, beginning: Callable[[], None], finished: Finished) -> str | None:
+        """The uid of the job that does the step, told before a new one is made; null where one
+        has just done it.
 
         One that ended without the step's receipt, or that was built otherwise, is replaced.
         """
@@ -147,9 +150,12 @@ class Follower:
                 continue  # somebody was faster
             uid = str(found["metadata"]["uid"])
             going = "deletionTimestamp" in found["metadata"]
-            if not going and self._is_as_built(found) and not job_status(found).has_ended:
+            status = job_status(found)
+            if not going and self._is_as_built(found) and not status.has_ended:
                 say(f"{self._name} is there already")
                 return uid
+            if status.state == "complete" and finished():
+                return None
             if removing != uid:
                 say(f"{self._name} is there and cannot be used again; waiting until it is gone")
                 removing = uid

@@ -10,7 +10,9 @@ import make
 import trainer as trainers
 from agentworld.steps.progress import ProgressFile
 from agentworld.steps.stage import stage_folder
+from agentworld_pipelines.follow_job import Follower
 from agentworld_pipelines.placement import Nodes, Place
+from agentworld_pipelines.settings import ClusterSettings
 from agentworld_pipelines.train_job import train_job
 from control_plane import ControlPlane, is_ready
 from make_places import MPI, PLACE
@@ -185,6 +187,17 @@ def test_of_two_followers_only_one_makes_a_train_job(trainer, start):
     trainer.condition("Complete", "AllJobsCompleted")
     assert (first.ends(), second.ends()) == (0, 0)
     assert len(trainer.jobs()) == 1
+
+
+def test_one_that_has_just_done_it_is_not_made_again(trainer, start, account):
+    step = start()
+    built = trainer.job()
+    trainer.condition("Complete", "AllJobsCompleted")
+    step.kill()
+    settings = ClusterSettings(look_seconds=0.1)
+    follower = Follower(trainer.server, account[0], built, settings)
+    assert follower.begin(lambda: None, lambda: "the folder") is None
+    assert trainer.job()["metadata"]["uid"] == built["metadata"]["uid"]
 
 
 def test_one_that_failed_is_replaced_when_the_step_is_begun_again(trainer, start):

@@ -6,6 +6,7 @@ digests on every machine and in every language.
 
 import hashlib
 import json
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Self
@@ -92,9 +93,13 @@ def digest_file(path: Path, told: Callable[[int], None] | None = None) -> str:
 def write_whole(path: Path, data: bytes) -> None:
     """Writes a file so that a reader, or a crash, sees the old content or the new, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".draft")
-    draft.write_bytes(data)
-    draft.replace(path)
+    # Of its own name, for two processes may write the same file at once.
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.draft")
+    try:
+        draft.write_bytes(data)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def first_problem(error: ValidationError) -> str:
