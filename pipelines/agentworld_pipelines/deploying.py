@@ -19,6 +19,7 @@ from agentworld.simulate.cluster_objects import of_digest
 from agentworld.steps import deploy as step
 from agentworld.steps.deploy import Naming
 from agentworld.steps.probing import probe
+from agentworld.steps.remote import anywhere
 from agentworld.steps.serving import deployed_service
 from agentworld_pipelines import objects
 from agentworld_pipelines.api_server import (
@@ -42,6 +43,7 @@ _ANY_NUMBER = 1_000_000
 _Answer = TypeVar("_Answer")
 
 
+@anywhere()
 def deploy(recipe: str, store: str, simulator: str, target: str) -> str:
     """The folder that says what serves a pinned simulator, which is given by its own folder.
 

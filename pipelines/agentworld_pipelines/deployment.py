@@ -42,8 +42,12 @@ class Deployment(Record):
     """Where an operator looks after Simulators; null is the step's own."""
     image: Annotated[str, StringConstraints(pattern=r"^([^\s@]+/)?[^\s@/:]+$")]
     """The engine's, without a tag; its digest is the manifest's."""
-    claim: ObjectName
-    """That holds the store. The step `deploy` has it mounted; engines mount it read-only."""
+    claim: ObjectName | None = None
+    """That holds the store. The step `deploy` has it mounted; engines mount it read-only. Null is
+    for a store in a bucket, from which each engine's pod fetches its weights."""
+    secret: ObjectName | None = None
+    """Whose entries are the environment variables that the bucket asks for, in the namespace of
+    the Simulators."""
     node_selector: dict[LabelKey, LabelValue] = {}
     tolerations: tuple[Toleration, ...] = ()
     accelerator: Accelerator | None = None
@@ -64,14 +68,18 @@ class Deployment(Record):
     """How long the step waits for all of it; a queue for devices counts."""
 
     @model_validator(mode="after")
-    def _names_each_once(self) -> Self:
+    def _is_clear(self) -> Self:
         if len(set(self.tenants)) < len(self.tenants):
             raise ValueError("tenants names one twice; leave one")
+        if self.claim and self.secret:
+            raise ValueError(
+                "claim and secret are both given; leave one, for a claim asks for none"
+            )
         return self
 
     def check_mounted(self, volumes: Mapping[str, str]) -> None:
         """Raises ValueError where the step has not mounted the claim of the weights."""
-        if self.claim not in volumes:
+        if self.claim and self.claim not in volumes:
             there = ", ".join(volumes) or "none"
             raise ValueError(
                 f"deploy.claim is {self.claim} and the step deploy has {there} among its volumes;"
@@ -80,14 +88,15 @@ class Deployment(Record):
 
     def told(self, volumes: Mapping[str, str]) -> str:
         """What the step is told, as JSON."""
-        return Target(deployment=self, mounted=volumes[self.claim]).model_dump_json()
+        mounted = volumes[self.claim] if self.claim else None
+        return Target(deployment=self, mounted=mounted).model_dump_json()
 
 
 class Target(Record):
     """A deployment, and where the step has mounted its claim."""
 
     deployment: Deployment
-    mounted: MountPath
+    mounted: MountPath | None = None
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -6,18 +6,27 @@ it by its name. So nothing here owns the job, and nobody but a person ends one t
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from agentworld import errors
 from agentworld.audit.receipts import RECEIPT, read_receipt
-from agentworld.errors import ClusterError, InputError, PipelineError, SandboxUnavailable
+from agentworld.errors import (
+    ClusterError,
+    InputError,
+    PipelineError,
+    SandboxUnavailable,
+    StoreError,
+)
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.recipes.environment import from_environment
 from agentworld.steps.code import code_digest
-from agentworld.steps.progress import ProgressFile, read_progress
+from agentworld.steps.progress import ProgressFile, progress_path, read_progress
+from agentworld.steps.remote import anywhere, fetch
 from agentworld.steps.stage import stage_folder
+from agentworld.storage.working_copy import there
 from agentworld_pipelines.api_server import (
     EXISTS,
     NOT_FOUND,
@@ -42,6 +51,7 @@ _Answer = TypeVar("_Answer")
 _AGAIN = "begin the step again, and it resumes from what is kept"
 
 
+@anywhere()
 def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> str:
     """The folder of a stage that several nodes trained, now or before.
 
@@ -54,13 +64,14 @@ def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> s
         return str(folder)
     place = Place.model_validate_json(nodes)
     assert place.nodes is not None
-    built = train_job(stage, [recipe, store, *inputs], folder, place)
+    told = [there(each) for each in (recipe, store, *inputs)]
+    built = train_job(stage, told, folder, place)
     pods = pods_of(built["metadata"]["name"], place.nodes)
     asked = _Asked(stage, Path(store), built, pods)
     return _done(
         asked,
         from_environment(ClusterSettings),
-        lambda: str(folder) if (folder / RECEIPT).exists() else None,
+        lambda: str(folder) if fetch(folder / RECEIPT).exists() else None,
     )
 
 
@@ -70,15 +81,16 @@ def followed_apart(step: str, arguments: Sequence[str], place: str, finished: Fi
     The step itself tells here whether it is finished, for it then needs no live shell any more.
     Raises InputError, PipelineError where the step failed, and ClusterError.
     """
-    recipe, store, *_ = arguments
+    recipe, home = arguments[0], Path(arguments[1])
     settings = from_environment(ClusterSettings)
-    name = name_of(step, [*arguments, load_recipe(recipe_path(recipe)).digest, code_digest(step)])
+    told = [there(each) for each in arguments]
+    name = name_of(step, [*told, load_recipe(recipe_path(recipe)).digest, code_digest(step)])
     where, profile = Place.model_validate_json(place), settings.seccomp_profile
-    built = step_job(name, step, arguments, where, seccomp_profile=profile)
+    built = step_job(name, step, told, where, seccomp_profile=profile)
     say(f"this pod can have no sandbox for {step}; a Job of its own does it")
     # What was tried here said that it failed, and the Job may run already.
-    ProgressFile(Path(store), step).begin()
-    return _done(_Asked(step, Path(store), built, pod_of_job(name)), settings, finished)
+    ProgressFile(home, step).begin()
+    return _done(_Asked(step, home, built, pod_of_job(name)), settings, finished)
 
 
 class _Asked(NamedTuple):
@@ -215,6 +227,8 @@ class Follower:
 
 
 def _failure(asked: _Asked, status: JobStatus, trouble: str) -> PipelineError:
+    with suppress(StoreError):
+        fetch(progress_path(asked.store, asked.step), anew=True)
     told = read_progress(asked.store, asked.step)
     kind = getattr(errors, told.failure, Exception) if told else Exception
     helps = not issubclass(kind, (InputError, SandboxUnavailable))

@@ -7,6 +7,7 @@ from agentworld_pipelines.api_server import Object
 from agentworld_pipelines.placement import (
     PRIORITY_CLASS,
     QUEUE,
+    SCRATCH,
     SHARED_MEMORY,
     WEEK_SECONDS,
     Place,
@@ -85,6 +86,12 @@ def mounted(place: Place) -> list[tuple[Object, str]]:
         ({"name": f"volume-{number}", "persistentVolumeClaim": {"claimName": claim}}, path)
         for number, (claim, path) in enumerate(place.volumes.items())
     ]
+    told += [
+        ({"name": f"secret-{number}", "secret": {"secretName": secret}}, path)
+        for number, (secret, path) in enumerate(place.secret_files.items())
+    ]
+    if place.scratch:
+        told.append(({"name": "scratch", "emptyDir": {"sizeLimit": place.scratch}}, SCRATCH))
     if place.shared_memory:
         memory = {"medium": "Memory", "sizeLimit": place.shared_memory}
         told.append(({"name": "shared-memory", "emptyDir": memory}, SHARED_MEMORY))

@@ -4,7 +4,6 @@
 Kubeflow prints much, so that all of it goes to a log beside the results.
 """
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,15 +11,17 @@ from pathlib import Path
 from agentworld.steps.base import output_of
 from agentworld.steps.folders import verdict_of
 from agentworld.steps.progress import read_progress
+from agentworld.steps.remote import located
+from agentworld.storage.working_copy import there
 
 LOG = "pipeline.log"
 
 
 def start(recipe: str, store: Path) -> subprocess.Popen[bytes]:
-    """Starts the job; it ends with status 0 when every step is finished."""
+    """Starts the job in a store's folder; it ends with status 0 when every step is finished."""
     with (store / LOG).open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", __name__, recipe, str(store)],
+            [sys.executable, "-m", __name__, recipe, there(str(store))],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -37,17 +38,18 @@ def run(recipe: str, store: str) -> None:
     from agentworld_pipelines.agent import agent
     from agentworld_pipelines.world_model import world_model
 
-    root = os.path.join(store, "kfp")
+    home = located(store)
+    root = str(home / "kfp")
     local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=root)
     world_model()(recipe=recipe, store=store)
-    if verdict_of(_folder(store, "gate")).verdict == "passed":
-        simulator = output_of(str(_folder(store, "simulate")))
+    if verdict_of(_folder(home, "gate")).verdict == "passed":
+        simulator = output_of(str(_folder(home, "simulate")))
         agent()(recipe=recipe, store=store, simulator=simulator)
 
 
-def _folder(store: str, step: str) -> Path:
+def _folder(store: Path, step: str) -> Path:
     """Of a step that this job has finished."""
-    progress = read_progress(Path(store), step)
+    progress = read_progress(store, step)
     assert progress is not None
     return Path(progress.folder)
 

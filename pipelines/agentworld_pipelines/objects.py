@@ -11,6 +11,7 @@ from agentworld.errors import InputError, PipelineError
 from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin, SimulatorManifest
 from agentworld.steps.deploy import Naming
+from agentworld.storage.working_copy import is_bucket, there
 from agentworld_pipelines.api_server import Object
 from agentworld_pipelines.deployment import Deployment, Target
 from agentworld_pipelines.terms import Resources
@@ -57,14 +58,13 @@ def simulator(naming: Naming, target: Target, name: str) -> Object:
         "app.kubernetes.io/part-of": "agentworld",
         "app.kubernetes.io/managed-by": "agentworld-pipelines",
     }
-    weights = {"claim": target.deployment.claim, "path": _within(target, naming.simulator.model)}
     return {
         "apiVersion": _API_VERSION,
         "kind": "Simulator",
         "metadata": {"name": name, "labels": labels},
         "spec": {
             "identity": {"manifest": json.loads(naming.simulator.manifest.canonical)},
-            "serving": _serving(target.deployment) | {"weights": weights},
+            "serving": _serving(target.deployment) | {"weights": _weights(target, naming)},
         },
     }
 
@@ -178,12 +178,26 @@ def _amounts(given: Resources) -> Object:
     return given.model_dump(exclude_none=True)
 
 
-def _within(target: Target, model: Path) -> str:
-    """The model's folder as its claim has it; raises InputError for one that is elsewhere."""
-    whole, mounted = model.resolve(), Path(target.mounted).resolve()
-    if not whole.is_relative_to(mounted):
+def _weights(target: Target, naming: Naming) -> Object:
+    """Where the operator finds the model's files; raises InputError where it would not."""
+    claim, secret = target.deployment.claim, target.deployment.secret
+    model = naming.simulator.model.resolve()
+    if is_bucket(address := there(str(model))):
+        if claim:
+            raise InputError(
+                f"{address} is in a bucket, and deploy.claim of the placement is {claim}; take the"
+                " claim out, or name a store on it"
+            )
+        return {"url": address, **({"secret": secret} if secret else {})}
+    if not claim:
         raise InputError(
-            f"{whole} is not on the claim {target.deployment.claim}, which is mounted at {mounted};"
-            " name a store there"
+            f"{model} is in no bucket; name its claim as deploy.claim of the placement"
         )
-    return whole.relative_to(mounted).as_posix()
+    assert target.mounted  # it is, where a claim is named
+    mounted = Path(target.mounted).resolve()
+    if not model.is_relative_to(mounted):
+        raise InputError(
+            f"{model} is not on the claim {claim}, which is mounted at {mounted}; name a store"
+            " there"
+        )
+    return {"claim": claim, "path": model.relative_to(mounted).as_posix()}

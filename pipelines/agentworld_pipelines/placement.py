@@ -30,6 +30,8 @@ from agentworld_pipelines.terms import (
 )
 
 SHARED_MEMORY = "/dev/shm"
+SCRATCH = "/tmp/agentworld"
+"""Where a step has its working copy of a store in a bucket, unless AGENTWORLD_SCRATCH says else."""
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 """The labels by which Kueue admits a pod or a job."""
@@ -69,6 +71,17 @@ _FOLLOWS = Resources(cpu="100m", memory="512Mi")
 """What a pod needs that only follows others."""
 
 
+_KEPT = (
+    "image",
+    "volumes",
+    "secret_files",
+    "secrets",
+    "environment",
+    "image_pull_secrets",
+    "retries",
+)
+"""Of a place, for such a pod."""
+
 _TORCH = "torch-distributed"
 
 
@@ -105,8 +118,13 @@ class Place(Record):
     limits: Resources = Resources()
     shared_memory: Bytes | None = None
     """The size of /dev/shm, which counts as memory; null leaves what the node gives: 64 MB."""
+    scratch: Bytes | None = None
+    """The size of an empty folder for the working copy of a store in a bucket; null leaves what
+    the node's disk gives."""
     volumes: dict[ObjectName, MountPath] = {}
     """Existing claims, and where they are mounted."""
+    secret_files: dict[ObjectName, MountPath] = {}
+    """Existing Secrets, and the folders in which their keys are files."""
     secrets: dict[ObjectName, dict[SecretKey, Variable]] = {}
     """Existing Secrets: the variable that each of their keys becomes."""
     environment: dict[Variable, Text] = {}
@@ -134,13 +152,14 @@ class Place(Record):
         """Where the step's own pod runs, which only follows where there are several nodes."""
         if self.nodes is None:
             return self
-        kept = ("image", "volumes", "secrets", "environment", "image_pull_secrets", "retries")
-        return Place(requests=_FOLLOWS, **{name: getattr(self, name) for name in kept})
+        return Place(requests=_FOLLOWS, **{name: getattr(self, name) for name in _KEPT})
 
     @property
     def given_twice(self) -> list[str]:
         """Mounts and variables of which a pod can have only one."""
-        mounts = [*self.volumes.values(), *([SHARED_MEMORY] if self.shared_memory else [])]
+        mounts = [*self.volumes.values(), *self.secret_files.values()]
+        mounts += [SHARED_MEMORY] if self.shared_memory else []
+        mounts += [SCRATCH] if self.scratch else []
         counted = Counter([*mounts, *self.variables])
         return [name for name, times in counted.items() if times > 1]
 

@@ -9,6 +9,7 @@ from agentworld_pipelines.components import IMAGE
 from agentworld_pipelines.placement import (
     PRIORITY_CLASS,
     QUEUE,
+    SCRATCH,
     SHARED_MEMORY,
     Place,
     Placement,
@@ -24,7 +25,7 @@ def placed(placement: Placement | None) -> Step:
 
     It runs every time, and finds out by its receipt what is to do. A stage of several nodes takes
     its place along, for what it follows has to run there; so does a step of live shells, whose own
-    pod may be refused them. Without a volume no other pod would find its store.
+    pod may be refused them.
     """
     where = placement or Placement()
 
@@ -34,7 +35,7 @@ def placed(placement: Placement | None) -> Step:
         taken_along = place.model_dump_json(exclude_defaults=True)
         if place.nodes:
             arguments["nodes"] = taken_along
-        elif place.volumes and component.python_func.__name__ in LIVE:
+        elif placement and component.python_func.__name__ in LIVE:
             arguments["place"] = taken_along
         task = component(**arguments).set_caching_options(False)
         task.set_container_image(place.image)
@@ -90,8 +91,12 @@ def _mount(task: dsl.PipelineTask, place: Place) -> None:
         kubernetes.empty_dir_mount(
             task, "shared-memory", SHARED_MEMORY, medium="Memory", size_limit=place.shared_memory
         )
+    if place.scratch:
+        kubernetes.empty_dir_mount(task, "scratch", SCRATCH, size_limit=place.scratch)
     for claim, path in place.volumes.items():
         kubernetes.mount_pvc(task, claim, path)
+    for secret, path in place.secret_files.items():
+        kubernetes.use_secret_as_volume(task, secret, path)
 
 
 def _fill_environment(task: dsl.PipelineTask, place: Place) -> None:

@@ -5,11 +5,13 @@ process says, how far it is. What cannot be had is told once, and ends nothing.
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from agentworld.errors import ClusterError
-from agentworld.steps.progress import read_progress
+from agentworld.errors import ClusterError, StoreError
+from agentworld.steps.progress import progress_path, read_progress
+from agentworld.steps.remote import fetch
 from agentworld_pipelines.api_server import ApiServer, Object
 from agentworld_pipelines.job_status import first_trouble, in_words, job_status, progress_of
 from agentworld_pipelines.log_tail import LogTail
@@ -104,6 +106,8 @@ class Meter:
             say(f"{self._stage}: {line}")
 
     def _progress(self, now: float) -> str:
+        with suppress(StoreError):
+            fetch(progress_path(self._store, self._stage), anew=True)
         told = read_progress(self._store, self._stage)
         if told is None or not told.total:
             return ""

@@ -7,6 +7,7 @@ the pods, and tells each process which of them it is.
 from collections.abc import Sequence
 from pathlib import Path
 
+from agentworld.storage.working_copy import there
 from agentworld_pipelines.api_server import MANAGER, Object
 from agentworld_pipelines.job_parts import (
     deadline_seconds,
@@ -37,7 +38,7 @@ _INDEX = "batch.kubernetes.io/job-completion-index"
 def train_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) -> Object:
     """Trains a stage: its arguments are the recipe, the store and the inputs' folders."""
     assert place.nodes is not None
-    name = name_of(stage, str(folder))
+    name = name_of(stage, there(str(folder)))
     words = [stage, *arguments]
     return sealed(
         {

@@ -1,6 +1,5 @@
 """How the runs of a store ended."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentworld_cli.plain import plain
@@ -13,8 +12,9 @@ if TYPE_CHECKING:
 def history(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Print how the runs of a store ended, here and on servers, the newest first."""
     from agentworld.steps.conclude import conclusions
+    from agentworld.steps.remote import located
 
-    found = conclusions(Path(store))
+    found = conclusions(located(store))
     if as_json:
         show_json([each.model_dump(mode="json") for each in found])
         return

@@ -186,9 +186,10 @@ app.command()(history)
 
 def _run_here(recipe: str, store: str, *, as_json: bool) -> None:
     from agentworld.steps.folders import verdict_of
+    from agentworld.steps.remote import located
     from agentworld_cli.tables import show_refusal
 
-    folders = run_job(recipe, Path(store)).folders
+    folders = run_job(recipe, located(store)).folders
     verdict = verdict_of(folders["gate"])
     if as_json:
         told = {step: str(folder) for step, folder in folders.items()}
@@ -218,10 +219,10 @@ def _arguments(pipeline: str, recipe: str, store: str, simulator: str) -> dict[s
     from agentworld.errors import InputError
     from agentworld_pipelines.compile import arguments_for
 
-    if not store.startswith("/"):
+    if not (store.startswith("/") or "://" in store):
         raise InputError(
             f"the store {store} is a folder of this machine; name the one that every pod of the"
-            " cluster reaches, as /store"
+            " cluster reaches, as /store, or a bucket's, as s3://bucket/store"
         )
     _check_recipe(recipe)
     return arguments_for(pipeline, {"recipe": recipe, "store": store, "simulator": simulator})
@@ -231,7 +232,7 @@ def _check_recipe(recipe: str) -> None:
     from agentworld.errors import InputError
     from agentworld.recipes import recipe_path
 
-    if recipe.startswith("/"):
+    if recipe.startswith("/") or "://" in recipe:
         return
     if recipe.endswith((".yaml", ".yml")):
         raise InputError(

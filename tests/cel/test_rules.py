@@ -69,7 +69,7 @@ FIVE_FIELDS = Rule(
 FOR_EVERY_POD = Rule(
     "TrainingSchedule",
     "spec",
-    "name the store as every pod reaches it: a whole path, as /store",
+    "name the store as every pod reaches it: a whole path, as /store, or a URL",
 )
 
 CASES: Mapping[Rule, tuple[Case, ...]] = {

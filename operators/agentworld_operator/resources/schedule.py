@@ -21,8 +21,8 @@ _FIVE_FIELDS = Check(
     message="give five fields: minute, hour, day of the month, month, day of the week",
 )
 _FOR_EVERY_POD = Check(
-    rule="self.store.startsWith('/')",
-    message="name the store as every pod reaches it: a whole path, as /store",
+    rule="self.store.startsWith('/') || self.store.contains('://')",
+    message="name the store as every pod reaches it: a whole path, as /store, or a URL",
 )
 
 
@@ -36,7 +36,7 @@ class ScheduleSpec(Part):
     recipe: Words
     """A recipe's name, or its path in the pipeline's image."""
     store: Words
-    """The folder that all steps share, as their placement mounts it."""
+    """That all steps share: a folder as their placement mounts it, or a bucket's by its URL."""
     simulator: Words | None = None
     """By alias or digest, for a pipeline that takes one; else it is the recipe's."""
     cron: Annotated[str, StringConstraints(min_length=1, max_length=128)]
@@ -48,7 +48,7 @@ class ScheduleSpec(Part):
 
     @model_validator(mode="after")
     def _is_for_every_pod(self) -> Self:
-        if not self.store.startswith("/"):
+        if not (self.store.startswith("/") or "://" in self.store):
             raise ValueError(_FOR_EVERY_POD.message)
         return self
 

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from agentworld.errors import NotFound
+from agentworld.errors import InputError, NotFound
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_json
+from agentworld.storage.address import shown
+from agentworld.storage.working_copy import copy_of
 
 if TYPE_CHECKING:
     from agentworld.lineage.mlflow import MlflowRegistry
@@ -35,7 +37,11 @@ def open_registry(store: Path) -> "MlflowRegistry":
     """The registry that a store's versions are in; raises InputError and StoreError."""
     from agentworld.lineage.mlflow import MlflowRegistry, TaskRun
 
-    told = from_environment(Settings)
+    told, copy = from_environment(Settings), copy_of(store.resolve())
+    if copy and not told.mlflow_tracking_uri:
+        raise InputError(
+            f"{shown(copy.url)} is a bucket, in which no registry can be; set MLFLOW_TRACKING_URI"
+        )
     is_task = bool(told.mlflow_tracking_uri and told.mlflow_run_id and told.mlflow_experiment_id)
     return MlflowRegistry(
         told.mlflow_tracking_uri or f"sqlite:///{_registry_file(store)}",

@@ -14,9 +14,11 @@ from agentworld.steps.folders import PRACTICE, RUN, TRAJECTORY, Practice, model_
 from agentworld.steps.guard import no_live_shell
 from agentworld.steps.heavy import lasting
 from agentworld.steps.ledger import ledger_digest
+from agentworld.steps.remote import anywhere
 from agentworld.steps.serving import reached
 
 
+@anywhere("imitated")
 def agent(recipe: str, store: str, imitated: str, run: str) -> str:
     """The folder of the trained agent, of its own log, and of the run that it trained in."""
     chosen = load_recipe(recipe_path(recipe))

@@ -8,9 +8,11 @@ from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import AGENT, CHAIN, TrainedAgent
+from agentworld.steps.remote import anywhere
 from agentworld.steps.sources import open_sources
 
 
+@anywhere()
 def audit(store: str, registered: str, validation: str) -> str:
     """The folder of the chain."""
     parents = {"registered": output_of(registered), "validation": output_of(validation)}

@@ -19,7 +19,8 @@ from agentworld.records.step import StepReceipt
 from agentworld.steps.code import code_digest
 from agentworld.steps.failure import sentence_of, translated
 from agentworld.steps.lock import hold
-from agentworld.steps.progress import ProgressFile
+from agentworld.steps.progress import ProgressFile, progress_path
+from agentworld.steps.remote import fetch_read, keep, keep_receipt, kept_while, prune
 from agentworld.steps.watch import Watch
 
 DRIVER_LOCK = "driver.lock"
@@ -50,15 +51,17 @@ def run_step(
     if not from_environment(Ranks).is_first:
         return _work_along(folder, work)
     progress = ProgressFile(store, step)
+    receipt = folder / RECEIPT
     with _failure_told(progress, store):
         progress.begin()
-        if (folder / RECEIPT).exists():
+        if receipt.exists():
+            keep_receipt(receipt)
             progress.finish("reused", folder, read_receipt(folder).seconds)
             return folder
         if check:
             check()
         started = time.monotonic()
-        with _alone(folder, step), Watch(store / DRIVER_LOCK) as watch:
+        with _alone(folder, step, store), Watch(store / DRIVER_LOCK) as watch:
             output = work(folder, progress.tick)
         seconds = time.monotonic() - started
         StepReceipt(
@@ -67,7 +70,9 @@ def run_step(
             output=output,
             seconds=seconds,
             peak_memory_gib=watch.peak_memory_gib,
-        ).write(folder / RECEIPT)
+        ).write(receipt)
+        keep(receipt)
+        prune(folder)
         progress.finish("finished", folder, seconds)
     return folder
 
@@ -81,6 +86,7 @@ def _work_along(folder: Path, work: Work) -> Path:
     """What each process but the first does of a step that several do together."""
     if not (folder / RECEIPT).exists():
         folder.mkdir(parents=True, exist_ok=True)
+        fetch_read(folder)
         work(folder, no_tick)
     return folder
 
@@ -107,11 +113,14 @@ def _folder(store: Path, step: str, key: Digest) -> Path:
 
 
 @contextmanager
-def _alone(folder: Path, step: str) -> Iterator[None]:
+def _alone(folder: Path, step: str, store: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     busy = f"another process works on {step} in {folder}; wait for it, or end it"
     lock = folder.with_name(folder.name + ".lock")
-    with hold(lock, busy, patience_seconds=_PATIENCE_SECONDS):
+    with (
+        hold(lock, busy, patience_seconds=_PATIENCE_SECONDS),
+        kept_while(folder, progress_path(store, step), busy),
+    ):
         yield
 
 

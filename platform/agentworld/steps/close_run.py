@@ -13,9 +13,11 @@ from agentworld.steps.base import output_of, run_step
 from agentworld.steps.desk import desk
 from agentworld.steps.folders import PRACTICE, RUN, Practice
 from agentworld.steps.ledger import ledger_digest
+from agentworld.steps.remote import anywhere
 from agentworld.storage.simulators import SimulatorStore
 
 
+@anywhere()
 def close_run(store: str, agent: str) -> str:
     """The folder of the run as it was closed; a step that was killed closes it once."""
     weights = output_of(agent)

@@ -9,9 +9,11 @@ from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.steps.base import run_step
+from agentworld.steps.remote import anywhere
 from agentworld.storage.trajectories import recorded
 
 
+@anywhere()
 def collect(recipe: str, store: str) -> str:
     """The folder of the trajectories."""
     part = load_recipe(recipe_path(recipe)).collect

@@ -18,6 +18,7 @@ from agentworld.records.conclusion import Conclusion
 from agentworld.steps import STEPS_OF
 from agentworld.steps.folders import verdict_of
 from agentworld.steps.progress import StepProgress, read_progress
+from agentworld.steps.remote import anywhere, keep
 
 _JOBS = "jobs"
 _SUCCEEDED = "SUCCEEDED"
@@ -47,6 +48,7 @@ class _End(NamedTuple):
     sentence: str = ""
 
 
+@anywhere()
 def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -> str:
     """The file of the record, which is written once for a job; says it in a line, too."""
     if not re.fullmatch("[A-Za-z0-9-]+", job):
@@ -61,8 +63,9 @@ def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -
             recipe=recipe,
             began=None if began is None else datetime.fromtimestamp(began, UTC),
             ended=datetime.now(UTC),
-            **_end(said, status)._asdict(),
+            **_end(Path(store), said, status)._asdict(),
         ).write(path)
+        keep(path)
     found = Conclusion.read(path)
     why = f" at {found.step or 'some step'}: {found.sentence}" if found.sentence else ""
     sys.stdout.write(f"{found.pipeline} {found.state}{why}\n")
@@ -93,9 +96,9 @@ def _began(said: Sequence[StepProgress], pipeline: str) -> float | None:
     return said[0].started if said and said[0].step == STEPS_OF[pipeline][0] else None
 
 
-def _end(said: Sequence[StepProgress], status: Status) -> _End:
+def _end(store: Path, said: Sequence[StepProgress], status: Status) -> _End:
     if status.state == _SUCCEEDED:
-        return _refused(said) or _End("succeeded")
+        return _refused(store, said) or _End("succeeded")
     known = status.error_message or f"Kubeflow says {status.state}, and no more"
     for each in said:
         if each.state == "failed":
@@ -106,10 +109,11 @@ def _end(said: Sequence[StepProgress], status: Status) -> _End:
     return _End("failed", sentence=known)
 
 
-def _refused(said: Sequence[StepProgress]) -> _End | None:
+def _refused(store: Path, said: Sequence[StepProgress]) -> _End | None:
     for each in said:
         if each.step == "gate" and each.state in _DONE:
-            decided = verdict_of(Path(each.folder))
+            # Another pod may have had its copy of a bucket elsewhere.
+            decided = verdict_of(store / "steps" / each.step / Path(each.folder).name)
             if decided.verdict == "refused":
                 return _End("refused", each.step, "", decided.reason)
     return None

@@ -7,9 +7,11 @@ from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.steps.base import run_step
 from agentworld.steps.heavy import lasting
+from agentworld.steps.remote import anywhere
 from agentworld.steps.stage import inputs_of, parts_of
 
 
+@anywhere("data")
 def cpt(recipe: str, store: str, data: str) -> str:
     """The folder of the first checkpoint."""
     chosen = load_recipe(recipe_path(recipe))

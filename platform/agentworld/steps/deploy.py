@@ -14,6 +14,7 @@ from agentworld.simulate.stores import Stores
 from agentworld.steps.base import run_step
 from agentworld.steps.folders import DEPLOYED
 from agentworld.steps.ledger import ledger_digest
+from agentworld.steps.remote import anywhere
 from agentworld.steps.simulators import Shown, set_alias
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import PinnedSimulator
@@ -46,6 +47,7 @@ Serve = Callable[[Naming], None]
 """Has the simulator served, and makes the name mean it."""
 
 
+@anywhere()
 def deploy(recipe: str, store: str, simulator: str) -> str:
     """The folder that says what the recipe's alias means, in this store, from its simulator's."""
 
@@ -70,7 +72,7 @@ def deploy_by(
 
     def work(out: Path, _: Tick) -> Digest:
         if report:  # where who judges the move looks it up
-            ObjectStore(Stores.of(Path(store)).objects_url).put(report.canonical)
+            ObjectStore(Stores.objects_url_of(Path(store))).put(report.canonical)
         alias = chosen.deploy.alias
         serve(Naming(alias, pinned, shown, key=f"deploy-{out.name}"))
         made = Deployed(alias=alias, simulator=pinned.digest, report=shown.report, gate=shown.gate)

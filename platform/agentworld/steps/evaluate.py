@@ -18,12 +18,14 @@ from agentworld.records.report import WorldModelReport, WorldModelScore
 from agentworld.records.sample import Pool, Sample
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import REPORT, checkpoint_of, context_tokens_of, model_of
+from agentworld.steps.remote import anywhere
 from agentworld.storage.pools import read_dataset, read_pool
 
 _TRAINING: tuple[Pool, ...] = ("cpt", "sft", "rl")
 _LAST = "rl"
 
 
+@anywhere("data", "cpt", "sft", "rl")
 def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) -> str:
     """The folder of the report."""
     chosen = load_recipe(recipe_path(recipe))

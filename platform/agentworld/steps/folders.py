@@ -6,7 +6,6 @@ from pathlib import Path
 from agentworld.lineage.base import VersionRef
 from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import Checkpoint
-from agentworld.records.episode import new_name
 from agentworld.records.gate import GateVerdict
 from agentworld.records.run import AgentRun
 from agentworld.storage.causal_lm import context_tokens
@@ -18,7 +17,6 @@ VERDICT = "verdict.json"
 VERSION = "version.json"
 MANIFEST = "manifest.json"
 DEPLOYED = "deployed.json"
-NAME = "name.json"
 RUN = "run.json"
 CHAIN = "chain.json"
 CHOSEN = "simulator.json"
@@ -32,12 +30,6 @@ class Chosen(Record):
     """Which simulator an agent is made for, from its first weights on."""
 
     simulator: Digest
-
-
-class Named(Record):
-    """What a step's run is called."""
-
-    run: str
 
 
 class Practice(Record):
@@ -68,13 +60,6 @@ def checkpoint_of(folder: Path) -> Checkpoint:
 def once(folder: Path, train: Callable[[], Checkpoint]) -> Checkpoint:
     """A training's result; a killed step does not repeat a training that was finished."""
     return checkpoint_of(folder) if (folder / CHECKPOINT).is_file() else train()
-
-
-def run_name(folder: Path) -> str:
-    """Of a step's run, before anybody is asked to open it: a killed step opens no second one."""
-    if not (folder / NAME).is_file():
-        Named(run=new_name()).write(folder / NAME)
-    return Named.read(folder / NAME).run
 
 
 def verdict_of(folder: Path) -> GateVerdict:

@@ -13,6 +13,7 @@ from agentworld.records.report import WorldModelReport
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import REPORT, VERDICT, verdict_of
 from agentworld.steps.metrics import metrics_of
+from agentworld.steps.remote import anywhere
 
 
 class Verdict(NamedTuple):
@@ -24,6 +25,7 @@ class Verdict(NamedTuple):
     """Names each figure that was too small; empty where none was."""
 
 
+@anywhere()
 def gate(recipe: str, store: str, report: str) -> Verdict:
     """The folder of the verdict, and what it says.
 

@@ -10,9 +10,11 @@ from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import CHOSEN, Chosen, once
 from agentworld.steps.guard import no_live_shell
 from agentworld.steps.heavy import lasting
+from agentworld.steps.remote import anywhere, fetch
 from agentworld.steps.simulators import chosen_simulator, versions_of
 
 
+@anywhere("collected")
 def imitate(recipe: str, store: str, collected: str, simulator: str) -> str:
     """The folder of the untrained agent, which also says for which simulator it is.
 
@@ -41,7 +43,7 @@ def imitate(recipe: str, store: str, collected: str, simulator: str) -> str:
         with no_live_shell():
             return once(
                 out,
-                lambda: imitation.run(chosen.agent, Path(collected), found.model, out, tick),
+                lambda: imitation.run(chosen.agent, Path(collected), fetch(found.model), out, tick),
             ).artifact
 
     inputs = {"collected": episodes, "simulator": found.digest}

@@ -27,8 +27,10 @@ from agentworld.records.report import ServedReport
 from agentworld.records.run import AgentRun, RunOpening
 from agentworld.records.sample import Sample
 from agentworld.steps.base import run_step
-from agentworld.steps.folders import NAME, REPORT, run_name
+from agentworld.steps.folders import REPORT
 from agentworld.steps.ledger import ledger_digest
+from agentworld.steps.remote import anywhere
+from agentworld.steps.run_name import forget_run_name, has_run_name, run_name
 from agentworld.steps.serving import reached
 from agentworld.steps.simulators import attach, chosen_simulator
 from agentworld.storage.address import shown
@@ -58,6 +60,7 @@ class _Night(NamedTuple):
         return digest_file(self.out / LIVE)
 
 
+@anywhere()
 def measure(recipe: str, store: str, simulator: str, job: str) -> str:
     """The folder of the report, which is attached to the simulator.
 
@@ -118,7 +121,7 @@ def _replayed(night: _Night, samples: Sequence[Sample], tick: Tick) -> list[Repl
     folder = night.out / _REPLAYED
     known = {int(path.stem): Replayed.read(path) for path in folder.glob("[0-9]*.json")}
     missing = {number: each for number, each in enumerate(samples) if number not in known}
-    if missing or (night.out / NAME).is_file():
+    if missing or has_run_name(night.out):
         told = share_of(tick, len(known) / len(samples), 1)
         at_once = night.chosen.engine.concurrency
         with reached(night.pinned.digest, at_once, night.store, night.out / "logs") as client:
@@ -150,12 +153,12 @@ async def _replay(
     try:
         run = await _opened(night, client)
         if run.closing and samples:  # killed right after it was closed: the others have a new one
-            (night.out / NAME).unlink()
+            forget_run_name(night.out)
             run = await _opened(night, client)
         told = await asyncio.gather(*(one(run.id, *each) for each in samples.items()))
         if not run.closing:
             await client.close_run(night.acted)
-        (night.out / NAME).unlink()
+        forget_run_name(night.out)
     finally:
         await client.close()
     return dict(zip(samples, told, strict=True))

@@ -10,11 +10,14 @@ from agentworld.records.run import AgentRun, RunOpening
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.code import code_digest
 from agentworld.steps.desk import desk
-from agentworld.steps.folders import CHOSEN, RUN, Chosen, run_name
+from agentworld.steps.folders import CHOSEN, RUN, Chosen
 from agentworld.steps.ledger import ledger_digest
+from agentworld.steps.remote import anywhere
+from agentworld.steps.run_name import run_name
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
+@anywhere()
 def open_run(recipe: str, store: str, imitated: str) -> str:
     """The folder of the run as it was opened; a step that was killed opens no second one."""
     chosen = load_recipe(recipe_path(recipe))

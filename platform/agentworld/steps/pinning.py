@@ -15,6 +15,7 @@ from agentworld.records.simulator import SimulatorManifest
 from agentworld.simulate.manifest import pin
 from agentworld.simulate.seed_probe import prove_seeds
 from agentworld.steps.installed import installed, version_elsewhere
+from agentworld.steps.remote import keep
 from agentworld.storage.causal_lm import context_tokens
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
@@ -26,7 +27,9 @@ def pin_model(
     manifest = frozen(artifact, model, chosen)
     if manifest.sampling.seed_policy == "seeded":
         _prove_seeds(manifest, model, chosen, store)
-    return SimulatorStore(store).keep(manifest)
+    pinned = SimulatorStore(store).keep(manifest)
+    keep(pinned.folder)
+    return pinned
 
 
 def frozen(artifact: ArtifactManifest, model: Path, chosen: Recipe) -> SimulatorManifest:

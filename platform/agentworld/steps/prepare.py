@@ -7,8 +7,10 @@ from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.steps.base import output_of, run_step
+from agentworld.steps.remote import anywhere
 
 
+@anywhere("collected")
 def prepare(recipe: str, store: str, collected: str) -> str:
     """The folder of the data set."""
     part = load_recipe(recipe_path(recipe)).prepare

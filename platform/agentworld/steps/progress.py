@@ -5,8 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from agentworld.errors import InputError
+from agentworld.errors import InputError, StoreError
 from agentworld.records.base import Record
+from agentworld.steps.remote import keep, prune
 
 State = Literal["running", "reused", "finished", "failed", "skipped"]
 _SECONDS_BETWEEN_WRITES = 0.5
@@ -33,13 +34,14 @@ class ProgressFile:
     """Writes a step's progress, at most twice a second."""
 
     def __init__(self, store: Path, step: str) -> None:
-        self._path = _path(store, step)
+        self._path = progress_path(store, step)
         self._last = StepProgress(step=step, state="running", started=time.time())
         self._written = 0.0
 
     def begin(self) -> None:
         """Says that the step is under way."""
         self._write(self._last)
+        keep(self._path)
 
     def tick(self, done: int, total: int) -> None:
         """Says how far the work is."""
@@ -50,13 +52,15 @@ class ProgressFile:
         """Says that the step's folder is there."""
         ended = {"state": state, "folder": str(folder), "seconds": seconds}
         self._write(self._last.model_copy(update=ended))
+        keep(self._path)
 
     def fail(self, failure: str, sentence: str) -> None:
-        """Says what went wrong, if the disk lets it."""
+        """Says what went wrong, if the disk lets it, or the bucket."""
         # The failure may be a full disk; whoever watches then finds the disk full itself.
-        with suppress(OSError):
+        with suppress(OSError, StoreError):
             ended = {"state": "failed", "failure": failure, "sentence": sentence}
             self._write(self._last.model_copy(update=ended))
+            keep(self._path)
 
     def _write(self, progress: StepProgress) -> None:
         progress.write(self._path)
@@ -67,16 +71,19 @@ class ProgressFile:
 def read_progress(store: Path, step: str) -> StepProgress | None:
     """A step's progress; null before it began."""
     try:
-        return StepProgress.read(_path(store, step))
+        return StepProgress.read(progress_path(store, step))
     except InputError:
         return None
 
 
 def forget_progress(store: Path) -> None:
     """Before a job begins, so that nothing of the last one is taken for its own."""
-    for path in (store / "progress").glob("*.json"):
+    folder = store / "progress"
+    for path in folder.glob("*.json"):
         path.unlink()
+    prune(folder)
 
 
-def _path(store: Path, step: str) -> Path:
+def progress_path(store: Path, step: str) -> Path:
+    """The file that a step says it in."""
     return store / "progress" / f"{step}.json"

@@ -10,10 +10,12 @@ from agentworld.steps.addresses import open_registry, registry_digest
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import REPORT, VERSION, checkpoint_of, model_of
 from agentworld.steps.metrics import metrics_of
+from agentworld.steps.remote import anywhere
 
 NAME = "agentworld-terminal"
 
 
+@anywhere("rl")
 def register(store: str, cpt: str, sft: str, rl: str, report: str) -> str:
     """The folder that says which version it is."""
     stages = tuple(checkpoint_of(Path(folder)) for folder in (cpt, sft, rl))

@@ -22,8 +22,10 @@ from agentworld.steps.folders import (
     checkpoint_of,
     model_of,
 )
+from agentworld.steps.remote import anywhere
 
 
+@anywhere("agent")
 def register_agent(recipe: str, store: str, agent: str, closed: str, validation: str) -> str:
     """The folder that says which version it is, and of which run.
 

@@ -16,6 +16,7 @@ from agentworld.simulate.local import LOCAL, Listening, serve_simulator
 from agentworld.simulate.stores import Stores
 from agentworld.steps.folders import MANIFEST
 from agentworld.steps.installed import check_installed
+from agentworld.steps.remote import fetch
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
@@ -38,6 +39,7 @@ def served_at(
     # Absolute, because other processes read it.
     pinned = PinnedSimulator.read(simulator.resolve())
     check_installed(pinned.manifest)
+    fetch(pinned.model)
     manifest, stores = pinned.folder / MANIFEST, Stores.of(store)
     with serve_simulator(manifest, pinned.model, engine, stores, logs, at) as url:
         yield url

@@ -8,9 +8,11 @@ from agentworld.records.progress import Tick
 from agentworld.steps.base import run_step
 from agentworld.steps.folders import model_of
 from agentworld.steps.heavy import lasting
+from agentworld.steps.remote import anywhere
 from agentworld.steps.stage import inputs_of, parts_of
 
 
+@anywhere("data", "parent")
 def sft(recipe: str, store: str, data: str, parent: str) -> str:
     """The folder of the checkpoint."""
     chosen = load_recipe(recipe_path(recipe))

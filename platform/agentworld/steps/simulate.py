@@ -21,11 +21,13 @@ from agentworld.steps.folders import REPORT, VERSION, model_of
 from agentworld.steps.installed import installed
 from agentworld.steps.pinning import pin_model
 from agentworld.steps.probing import probe
+from agentworld.steps.remote import anywhere
 from agentworld.steps.serving import served
 from agentworld.steps.simulators import attach
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
+@anywhere()
 def simulate(recipe: str, store: str, version: str) -> str:
     """The folder of the simulator, from the folder of a registered version."""
     return pin_version(recipe, store, VersionRef.read(Path(version) / VERSION))

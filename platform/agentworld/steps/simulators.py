@@ -25,6 +25,7 @@ from agentworld.simulate.alias_book import AliasBook
 from agentworld.simulate.stores import Stores
 from agentworld.steps.addresses import check_store, open_registry
 from agentworld.steps.ledger import existing_ledger, open_ledger
+from agentworld.steps.remote import keep
 from agentworld.steps.serving import deployed_service
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
@@ -138,7 +139,8 @@ def signing_statement(simulator: PinnedSimulator) -> Statement:
 def attach(simulator: PinnedSimulator, report: Report, store: Path) -> None:
     """Adds an evaluation, and keeps it where a service judges moves of aliases by it."""
     simulator.attach(report)
-    ObjectStore(Stores.of(store).objects_url).put(report.canonical)
+    keep(simulator.folder)
+    ObjectStore(Stores.objects_url_of(store)).put(report.canonical)
 
 
 def set_alias(

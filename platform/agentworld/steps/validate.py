@@ -40,6 +40,7 @@ from agentworld.steps.folders import (
     model_of,
 )
 from agentworld.steps.ledger import ledger_digest
+from agentworld.steps.remote import anywhere
 from agentworld.steps.serving import reached
 from agentworld.storage.trajectories import write_trajectories
 
@@ -69,6 +70,7 @@ class _Served(NamedTuple):
     trained: _Agent
 
 
+@anywhere("imitated", "agent")
 def validate(recipe: str, store: str, imitated: str, agent: str) -> str:
     """The folder of the report, of the live episodes and of the agents' log of the simulated.
 

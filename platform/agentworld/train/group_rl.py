@@ -7,8 +7,8 @@ from trl import GRPOConfig, GRPOTrainer
 
 from agentworld.errors import InputError
 from agentworld.recipes.train import GroupRlRecipe
+from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.together import num_ranks
-from agentworld.train.trainer import CHECKPOINTS
 
 # GSPO clips the ratio of whole sequences, which is near 1; GRPO that of tokens.
 _CLIP = {"grpo": (0.2, 0.28), "gspo": (3e-3, 4e-3)}

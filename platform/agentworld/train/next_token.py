@@ -23,11 +23,11 @@ from agentworld.train.encode import (
 )
 from agentworld.train.model import LanguageModel, load_model, new_model
 from agentworld.train.reasoner import REASONERS
-from agentworld.train.resume import newest_checkpoint
+from agentworld.train.resume import CHECKPOINTS, newest_checkpoint
 from agentworld.train.save import save_checkpoint
 from agentworld.train.together import from_first, joined
 from agentworld.train.tokenizer import train_tokenizer
-from agentworld.train.trainer import CHECKPOINTS, train_rows
+from agentworld.train.trainer import train_rows
 
 _TOKENIZER_SAMPLES = 3_000
 _DRILLS = "drills"

@@ -12,6 +12,8 @@ from agentworld.errors import InputError
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.storage.disk import Disk, sync_folder
 
+CHECKPOINTS = "checkpoints"
+"""The folder of a training's checkpoints, in what it makes."""
 _MANIFEST = "manifest.json"
 _log = logging.getLogger(__name__)
 
@@ -22,6 +24,11 @@ def seal(checkpoint: Path) -> None:
         _sync(path)
     Disk(checkpoint).write(_MANIFEST, _manifest(checkpoint).canonical)
     sync_folder(checkpoint.parent)
+
+
+def sealed_checkpoints(folder: Path) -> list[Path]:
+    """Those that were written to their end."""
+    return [manifest.parent for manifest in folder.glob(f"checkpoint-*/{_MANIFEST}")]
 
 
 def newest_checkpoint(folder: Path) -> str | None:

@@ -8,8 +8,8 @@ from pydantic import BaseModel
 
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint, Stage
 from agentworld.train.model import LanguageModel
+from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.together import from_first
-from agentworld.train.trainer import CHECKPOINTS
 
 MODEL = "model"
 RECORD = "checkpoint.json"

@@ -24,9 +24,8 @@ from agentworld.train.encode import Row
 from agentworld.train.model import LanguageModel
 from agentworld.train.optimizer import make_optimizer
 from agentworld.train.preemption import train_to_end
+from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.together import num_ranks, rank
-
-CHECKPOINTS = "checkpoints"
 
 
 class Ticking(TrainerCallback):

@@ -24,9 +24,9 @@ from agentworld.records.episode import new_name
 from agentworld.records.report import ServedReport
 from agentworld.records.run import AgentRun
 from agentworld.records.trajectory import Trajectory
-from agentworld.steps.folders import NAME, Named
 from agentworld.steps.measure import measure
 from agentworld.steps.prompt_world import endpoint_at, prompt_world
+from agentworld.steps.run_name import Named
 from agentworld.steps.simulators import set_alias, sheet
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.trajectories import read_trajectories
@@ -284,7 +284,7 @@ def killed(night: Night, run: str, *lost: str) -> None:
     (receipt,) = night.store.glob("steps/measure/*/receipt.json")
     for name in ("receipt.json", "report.json", *lost):
         (receipt.parent / name).unlink()
-    Named(run=run).write(receipt.parent / NAME)
+    Named(run=run).write(receipt.parent / "name.json")
 
 
 def test_a_step_that_was_killed_when_its_run_was_closed_opens_no_second_one(night):
@@ -295,7 +295,7 @@ def test_a_step_that_was_killed_when_its_run_was_closed_opens_no_second_one(nigh
     night.measured()
     assert night.service.ledger.runs() == [run]
     assert len(night.service.engine.asked) == num_asked
-    assert not list(night.store.glob(f"steps/measure/*/{NAME}"))
+    assert not list(night.store.glob("steps/measure/*/name.json"))
 
 
 def test_episodes_without_a_verdict_of_a_run_that_was_closed_are_tried_in_another(night):

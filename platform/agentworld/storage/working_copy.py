@@ -1,0 +1,194 @@
+"""A folder here that stands for one in a bucket: what is needed is brought, what is made put back.
+
+Models are trained and served from files, and a bucket has none. An object is there whole or not at
+all, and what says that others are whole, a manifest or a receipt, is put last. A file that is here
+is not brought again, but for those that others may have written since.
+"""
+
+import fcntl
+import re
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from fsspec.core import url_to_fs
+
+from agentworld.errors import StoreError
+from agentworld.records.base import digest_bytes, write_whole
+from agentworld.storage.address import shown
+from agentworld.storage.folder import translated
+
+_ORIGIN = ".origin"
+_LOCK = ".lock"
+_LAST = ("manifest.json", "receipt.json")
+_AT_ONCE = 16
+_DIGITS = 12
+
+
+class _Stamp(NamedTuple):
+    """By which a file is known again that was not written to."""
+
+    size: int
+    modified_ns: int
+
+
+class WorkingCopy:
+    """Of a folder in a bucket. Its failures are StoreErrors; threads may share it."""
+
+    def __init__(self, root: Path, url: str) -> None:
+        self.root = root
+        self.url = url
+        with translated(shown(url)):
+            self._system, base = url_to_fs(url, use_listings_cache=False)
+        self._base = base.rstrip("/")
+        self._known: dict[str, _Stamp] = {}
+
+    def here(self, word: str) -> str:
+        """An address in the bucket as the path of its copy; any other word as it is."""
+        if word != self.url and not word.startswith(f"{self.url}/"):
+            return word
+        return str(self._path(word.removeprefix(self.url).strip("/")))
+
+    def there(self, word: str) -> str:
+        """The path of a copy as its address in the bucket; any other word as it is."""
+        if not Path(word).is_relative_to(self.root):
+            return word
+        return f"{self.url}/{self._name(Path(word))}"
+
+    def bring(self, *paths: Path, only: re.Pattern[str] | None = None, anew: bool = False) -> None:
+        """Brings the files at and under these paths that are not here, or (`anew`) all of them.
+
+        `only` is for their names from the copy's root on.
+        """
+        with translated(shown(self.url)), self._alone():
+            names = [name for path in paths for name in self._names(path)]
+            wanted = [name for name in names if only is None or only.fullmatch(name)]
+            missing = [name for name in wanted if anew or not self._path(name).exists()]
+            _each(self._bring, missing)
+
+    def put(self, *paths: Path) -> None:
+        """Puts the files at and under these paths, but for drafts and what was put before."""
+        with translated(shown(self.url)):
+            names = [self._name(path) for each in paths for path in _files(each)]
+            last = [name for name in names if name.rpartition("/")[2] in _LAST]
+            _each(self._put, [name for name in names if name not in last])
+            _each(self._put, last)
+
+    def prune(self, folder: Path) -> None:
+        """Takes away from the bucket what is not in this folder, and what vouches for it first."""
+        with translated(shown(self.url)):
+            gone = [name for name in self._names(folder) if not self._path(name).exists()]
+            for name in sorted(gone, key=lambda name: name.rpartition("/")[2] not in _LAST):
+                self._system.rm_file(f"{self._base}/{name}")
+
+    def has(self, path: Path) -> bool:
+        """Whether the bucket has this file."""
+        name = self._name(path)
+        with translated(shown(self.url)):
+            there = name in self._names(path)
+        if not there:
+            self._known.pop(name, None)
+        return there
+
+    def _names(self, path: Path) -> list[str]:
+        """Of the objects at and under a path."""
+        at = f"{self._base}/{self._name(path)}".rstrip("/")
+        found = self._system.find(at)
+        return [name.removeprefix(f"{self._base}/") for name in found]
+
+    def _bring(self, name: str) -> None:
+        path = self._path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.draft")
+        # Another process may have taken it away since it was listed.
+        with suppress(FileNotFoundError):
+            self._system.get_file(f"{self._base}/{name}", str(draft))
+            draft.replace(path)
+            self._known[name] = _stamp(path)
+
+    def _put(self, name: str) -> None:
+        path = self._path(name)
+        try:
+            stamp = _stamp(path)
+            if self._known.get(name) != stamp:
+                self._system.put_file(str(path), f"{self._base}/{name}")
+                self._known[name] = stamp
+        except FileNotFoundError:
+            if path.exists():  # it is the bucket that is not there
+                raise
+            # A training takes old checkpoints away.
+
+    def _path(self, name: str) -> Path:
+        """Raises StoreError for a name that would lie outside of the copy."""
+        if ".." in name.split("/"):
+            raise StoreError(f"{shown(self.url)} has an object {name!r}; take it away")
+        return self.root / name
+
+    def _name(self, path: Path) -> str:
+        return "" if path == self.root else path.relative_to(self.root).as_posix()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Among the processes of this machine, each of which needs the same."""
+        with (self.root / _LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def is_bucket(store: str) -> bool:
+    """Whether a store is told by a URL, and not by a path."""
+    return "://" in store
+
+
+def open_copy(url: str, scratch: Path) -> WorkingCopy:
+    """The one working copy of a folder in a bucket that this machine has, under `scratch`."""
+    url = url.rstrip("/")
+    readable = re.sub(r"[^a-z0-9]+", "-", shown(url).lower()).strip("-")
+    hexadecimal = digest_bytes(url.encode()).removeprefix("sha256:")
+    root = scratch.resolve() / f"{readable}-{hexadecimal[:_DIGITS]}"
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_whole(root / _ORIGIN, url.encode())
+    return _opened(root, url)
+
+
+def copy_of(path: Path) -> WorkingCopy | None:
+    """The working copy that a path lies in; null for a path that stands for nothing else."""
+    for folder in (path, *path.parents):
+        if (folder / _ORIGIN).is_file():
+            return _opened(folder, (folder / _ORIGIN).read_text())
+    return None
+
+
+def there(path: str) -> str:
+    """The address of what lies in a working copy; any other path as it is."""
+    copy = copy_of(Path(path))
+    return copy.there(path) if copy else path
+
+
+@cache
+def _opened(root: Path, url: str) -> WorkingCopy:
+    return WorkingCopy(root, url)
+
+
+def _files(path: Path) -> list[Path]:
+    """Those that are meant to stay."""
+    found = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [each for each in found if each.is_file() and not _is_draft(each.relative_to(path))]
+
+
+def _is_draft(path: Path) -> bool:
+    return path.suffix == ".draft" or any(part.startswith(".") for part in path.parts)
+
+
+def _stamp(path: Path) -> _Stamp:
+    told = path.stat()
+    return _Stamp(told.st_size, told.st_mtime_ns)
+
+
+def _each(work: Callable[[str], None], names: Iterable[str]) -> None:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for done in [pool.submit(work, name) for name in names]:
+            done.result()

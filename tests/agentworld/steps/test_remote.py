@@ -1,0 +1,228 @@
+"""Steps whose store is in a bucket; each scratch folder is another pod's."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import make_training
+from agentworld.audit.receipts import read_receipt
+from agentworld.errors import InputError, StoreError
+from agentworld.records.base import Digest, Record, digest_bytes
+from agentworld.records.progress import Tick
+from agentworld.simulate.stores import Stores
+from agentworld.steps.addresses import open_registry
+from agentworld.steps.base import run_step
+from agentworld.steps.progress import read_progress
+from agentworld.steps.remote import anywhere, keep, located
+from agentworld.steps.run_name import forget_run_name, run_name
+from agentworld.storage.folder import open_folder
+
+pytestmark = pytest.mark.slow  # a server of buckets
+
+CPT = """
+import sys
+from agentworld.steps.cpt import cpt
+print(cpt(*sys.argv[1:]))
+"""
+
+
+class Part(Record):
+    words: str = "a recipe's part"
+
+
+class Pods(NamedTuple):
+    """Begins steps in pods, each with a disk of its own."""
+
+    patch: pytest.MonkeyPatch
+    folder: Path
+    store: str
+
+    def begin(self, name: str) -> None:
+        """What follows is done in this pod."""
+        self.patch.setenv("AGENTWORLD_SCRATCH", str(self.folder / name))
+
+
+@pytest.fixture
+def pods(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pods:
+    monkeypatch.setenv("AGENTWORLD_LEASE_SECONDS", "1")
+    monkeypatch.setenv("AGENTWORLD_KEEP_SECONDS", "0.2")
+    pods = Pods(monkeypatch, tmp_path, f"{bucket}/{tmp_path.name}")
+    pods.begin("first")
+    return pods
+
+
+def make_episodes(out: Path, _: Tick) -> Digest:
+    (out / "log").mkdir()
+    (out / "log/1").write_text("an episode")
+    return digest_bytes(b"episodes")
+
+
+@anywhere()
+def collect(store: str, work=make_episodes) -> str:
+    return str(run_step(Path(store), "collect", [Part()], {}, work))
+
+
+@anywhere("collected")
+def prepare(store: str, collected: str) -> str:
+    def work(out: Path, _: Tick) -> Digest:
+        text = (Path(collected) / "log/1").read_text()
+        (out / "pool").write_text(text.upper())
+        return digest_bytes(text.encode())
+
+    inputs = {"collected": read_receipt(Path(collected)).output}
+    return str(run_step(Path(store), "prepare", [Part()], inputs, work))
+
+
+def test_a_step_hands_on_an_address_that_the_next_pod_reads(pods):
+    collected = collect(pods.store)
+    assert collected.startswith(f"{pods.store}/steps/collect/")
+    pods.begin("second")
+    prepared = prepare(pods.store, collected)
+    assert open_folder(prepared).read("pool") == b"AN EPISODE"
+
+
+def test_a_finished_step_is_used_again_by_its_receipt_alone(pods):
+    prepared = prepare(pods.store, collect(pods.store))
+    pods.begin("second")
+    again = prepare(pods.store, collect(pods.store, lambda *_: pytest.fail("done again")))
+    assert again == prepared
+    brought = [path.name for path in located(pods.store).rglob("*") if path.is_file()]
+    assert set(brought) <= {".origin", ".lock", "receipt.json", "collect.json", "prepare.json"}
+    assert read_progress(located(pods.store), "prepare").state == "reused"
+
+
+def test_a_folder_store_is_left_as_it_was(tmp_path):
+    folder = collect(str(tmp_path))
+    assert Path(folder).parent == tmp_path / "steps/collect"
+    assert prepare(str(tmp_path), folder).startswith(str(tmp_path))
+
+
+def test_what_a_failed_step_made_is_there_for_its_retry(pods):
+    def fails(out: Path, _: Tick) -> Digest:
+        (out / "half").write_text("done")
+        raise InputError("no")
+
+    with pytest.raises(InputError):
+        collect(pods.store, fails)
+    pods.begin("second")
+    assert read_progress(located(pods.store), "collect").sentence == "no"
+    found = []
+
+    def goes_on(out: Path, tick: Tick) -> Digest:
+        found.extend(path.name for path in out.iterdir())
+        return make_episodes(out, tick)
+
+    collect(pods.store, goes_on)
+    assert found == ["half"]
+
+
+def test_a_receipt_that_was_not_kept_is_kept_when_the_step_is_begun_again(pods):
+    folder = collect(pods.store)
+    open_folder(folder).remove("receipt.json")
+    assert collect(pods.store, lambda *_: pytest.fail("done again")) == folder
+    assert open_folder(folder).has("receipt.json")
+
+
+def test_of_two_pods_only_one_works_on_a_step(pods):
+    def other_pod(out: Path, tick: Tick) -> Digest:
+        pods.begin("second")
+        with pytest.raises(StoreError, match="another process works on collect"):
+            collect(pods.store)
+        return make_episodes(out, tick)
+
+    collect(pods.store, other_pod)
+
+
+def test_a_step_whose_lease_was_lost_makes_no_receipt(pods):
+    def sleeps(out: Path, tick: Tick) -> Digest:
+        open_folder(f"{pods.store}/steps/collect").write(f"{out.name}.lease", b"another")
+        return make_episodes(out, tick)
+
+    with pytest.raises(StoreError, match="another process works on collect"):
+        collect(pods.store, sleeps)
+    assert not [name for name in open_folder(pods.store).names("") if "receipt" in name]
+
+
+def test_a_run_has_its_name_before_anything_is_asked(pods):
+    home = located(pods.store)
+    first = run_name(home / "steps/open_run/a")
+    pods.begin("second")
+    folder = located(pods.store) / "steps/open_run/a"
+    assert run_name(folder) == first
+    forget_run_name(folder)
+    pods.begin("third")
+    assert run_name(located(pods.store) / "steps/open_run/a") != first
+
+
+def test_what_no_bucket_can_hold_has_to_be_named(pods, monkeypatch):
+    home = located(pods.store)
+    with pytest.raises(InputError, match="set AGENTWORLD_KEYS and AGENTWORLD_LEDGER_URL"):
+        Stores.of(home)
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ledger")
+    with pytest.raises(InputError, match="can be; set AGENTWORLD_KEYS"):
+        Stores.of(home)
+    monkeypatch.setenv("AGENTWORLD_KEYS", "/keys")
+    stores = Stores.of(home)
+    assert stores.objects_url == f"{pods.store}/objects"
+    assert stores.checkpoints_url == f"{pods.store}/checkpoints"
+    with pytest.raises(InputError, match="set MLFLOW_TRACKING_URI"):
+        open_registry(home)
+
+
+@pytest.mark.torch
+def test_a_training_whose_pod_is_killed_goes_on_in_another(pods, tmp_path):
+    here = make_training.training(tmp_path / "here", cpt={"epochs": 12, "checkpoint_every": 3})
+    data = f"{pods.store}/steps/prepare/{Path(here.data).name}"
+    there = make_training.Training(f"{pods.store}/tiny.yaml", pods.store, data)
+    home = located(pods.store)
+    shutil.copytree(here.store, home, dirs_exist_ok=True)
+    keep(home)
+    expected = read_receipt(Path(finished(training(here))))
+
+    pods.begin("second")
+    killed = training(there)
+    bucket = open_folder(pods.store)
+    while not [name for name in bucket.names("steps/cpt") if name.endswith("/manifest.json")]:
+        assert killed.poll() is None, killed.communicate()
+        time.sleep(0.05)
+    os.killpg(killed.pid, signal.SIGKILL)
+    assert "receipt.json" not in "".join(bucket.names("steps/cpt"))
+
+    pods.begin("third")
+    began, copy, resumed = time.time(), located(pods.store), training(there)
+    while (told := read_progress(copy, "cpt")) is None or told.started < began or not told.total:
+        assert resumed.poll() is None, resumed.communicate()
+        time.sleep(0.01)
+    assert told.done > 3
+    made = finished(resumed)
+    names = open_folder(made).names("")
+    assert "model/model.safetensors" in names
+    assert not [name for name in names if "checkpoints" in name]
+    receipt = read_receipt(located(pods.store) / made.removeprefix(f"{pods.store}/"))
+    assert (receipt.key, receipt.output) == (expected.key, expected.output)
+
+
+def training(told: make_training.Training) -> subprocess.Popen[str]:
+    """A pod that trains."""
+    return subprocess.Popen(
+        [sys.executable, "-c", CPT, *told],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finished(process: subprocess.Popen[str]) -> str:
+    """The folder that it tells."""
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out.strip().rpartition("\n")[2]

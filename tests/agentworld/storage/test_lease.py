@@ -1,0 +1,87 @@
+import threading
+import time
+
+import pytest
+
+from agentworld.errors import StoreError
+from agentworld.storage.folder import open_folder
+from agentworld.storage.lease import Lease
+
+pytestmark = pytest.mark.slow  # a server of buckets, and waits
+
+SECONDS = 0.5
+
+
+@pytest.fixture
+def url(bucket: str, tmp_path) -> str:
+    return f"{bucket}/{tmp_path.name}/step.lease"
+
+
+def lease(url: str) -> Lease:
+    return Lease(url, "another process works on it", SECONDS)
+
+
+def test_what_was_let_go_is_taken_at_once(url):
+    first, second = lease(url), lease(url)
+    first.take()
+    first.release()
+    began = time.monotonic()
+    second.take()
+    assert time.monotonic() - began < SECONDS
+    second.renew()
+
+
+def test_of_a_holder_that_speaks_it_is_not_taken(url):
+    first, second = lease(url), lease(url)
+    first.take()
+    ended = threading.Event()
+
+    def speak() -> None:
+        while not ended.wait(SECONDS / 10):
+            first.renew()
+
+    speaking = threading.Thread(target=speak)
+    speaking.start()
+    try:
+        with pytest.raises(StoreError, match="another process works on it"):
+            second.take()
+    finally:
+        ended.set()
+        speaking.join()
+    first.renew()
+
+
+def test_one_that_was_killed_loses_it_after_its_time(url):
+    killed, second = lease(url), lease(url)
+    killed.take()
+    began = time.monotonic()
+    second.take()
+    assert SECONDS <= time.monotonic() - began < 3 * SECONDS
+    with pytest.raises(StoreError):
+        killed.renew()
+    killed.release()
+    second.renew()
+
+
+def test_of_many_who_wait_one_has_it(url):
+    lease(url).take()
+    got: list[Lease] = []
+
+    def wait() -> None:
+        mine = lease(url)
+        try:
+            mine.take()
+            time.sleep(SECONDS / 5)
+            mine.renew()
+        except StoreError:
+            return
+        got.append(mine)
+
+    waiting = [threading.Thread(target=wait) for _ in range(6)]
+    for each in waiting:
+        each.start()
+    for each in waiting:
+        each.join()
+    held = open_folder(url.rpartition("/")[0]).read("step.lease").decode().split()[0]
+    still = [each for each in got if each._holder == held]
+    assert len(still) == 1

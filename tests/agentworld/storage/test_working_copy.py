@@ -1,0 +1,174 @@
+import multiprocessing
+import re
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from agentworld.errors import StoreError
+from agentworld.storage.folder import open_folder
+from agentworld.storage.working_copy import WorkingCopy, copy_of, open_copy, there
+
+pytestmark = pytest.mark.slow  # a server of buckets
+
+
+@pytest.fixture
+def url(bucket: str, tmp_path: Path) -> str:
+    return f"{bucket}/{tmp_path.name}"
+
+
+def copy(url: str, scratch: Path) -> WorkingCopy:
+    """Of another pod for each scratch."""
+    return open_copy(url, scratch)
+
+
+def write(copy: WorkingCopy, name: str, text: str = "text") -> Path:
+    path = copy.root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_what_one_pod_puts_another_brings(url, tmp_path):
+    mine, yours = copy(url, tmp_path / "mine"), copy(url, tmp_path / "yours")
+    write(mine, "steps/cpt/a/model/weights", "w" * 100_000)
+    write(mine, "steps/cpt/b/other")
+    mine.put(mine.root / "steps")
+    yours.bring(yours.root / "steps/cpt/a")
+    assert (yours.root / "steps/cpt/a/model/weights").read_text() == "w" * 100_000
+    assert not (yours.root / "steps/cpt/b").exists()
+
+
+def test_a_folder_is_not_taken_for_another_that_begins_alike(url, tmp_path):
+    mine, yours = copy(url, tmp_path / "mine"), copy(url, tmp_path / "yours")
+    write(mine, "steps/rl/x")
+    write(mine, "steps/rl2/x")
+    mine.put(mine.root)
+    yours.bring(yours.root / "steps/rl")
+    assert (yours.root / "steps/rl/x").exists()
+    assert not (yours.root / "steps/rl2").exists()
+
+
+def test_a_file_that_is_here_is_brought_again_only_where_it_may_have_changed(url, tmp_path):
+    mine, yours = copy(url, tmp_path / "mine"), copy(url, tmp_path / "yours")
+    path = write(mine, "progress/cpt.json", "1 of 10")
+    mine.put(path)
+    yours.bring(yours.root / "progress")
+    path.write_text("9 of 10")
+    mine.put(path)
+    yours.bring(yours.root / "progress")
+    assert (yours.root / "progress/cpt.json").read_text() == "1 of 10"
+    yours.bring(yours.root / "progress", anew=True)
+    assert (yours.root / "progress/cpt.json").read_text() == "9 of 10"
+
+
+def test_only_names_that_are_asked_for_are_brought(url, tmp_path):
+    mine, yours = copy(url, tmp_path / "mine"), copy(url, tmp_path / "yours")
+    write(mine, "steps/cpt/a/receipt.json")
+    write(mine, "steps/cpt/a/model/config.json")
+    mine.put(mine.root)
+    yours.bring(yours.root, only=re.compile(r"steps/[^/]+/[^/]+/[^/]+\.json"))
+    found = [path.relative_to(yours.root).as_posix() for path in yours.root.rglob("*.json")]
+    assert found == ["steps/cpt/a/receipt.json"]
+
+
+def test_drafts_and_locks_stay_here(url, tmp_path):
+    mine = copy(url, tmp_path / "mine")
+    for name in ("a/whole", "a/part.draft", "a/.hidden", "a/.cache/x"):
+        write(mine, name)
+    mine.put(mine.root)
+    assert open_folder(url).names("") == ["a/whole"]
+
+
+class Listens(WorkingCopy):
+    """Tells in which order it puts."""
+
+    def _put(self, name: str) -> None:
+        super()._put(name)
+        self.order = [*getattr(self, "order", []), name]
+
+
+def test_what_vouches_for_others_is_put_last_and_taken_away_first(url, tmp_path):
+    mine = Listens(copy(url, tmp_path / "mine").root, url)
+    for name in ("a/receipt.json", "a/b/manifest.json", "a/b/x", "a/z"):
+        write(mine, name)
+    mine.put(mine.root)
+    assert {"a/receipt.json", "a/b/manifest.json"} == set(mine.order[-2:])
+    gone: list[str] = []
+    mine._system = Removes(mine._system, gone)
+    for name in ("a/b/manifest.json", "a/b/x"):
+        (mine.root / name).unlink()
+    mine.prune(mine.root / "a")
+    assert [name.rpartition("/")[2] for name in gone] == ["manifest.json", "x"]
+    assert open_folder(url).names("") == ["a/receipt.json", "a/z"]
+
+
+class Removes:
+    """A driver of buckets that tells what it takes away."""
+
+    def __init__(self, system, gone):
+        self._system = system
+        self._gone = gone
+
+    def __getattr__(self, name):
+        return getattr(self._system, name)
+
+    def rm_file(self, path):
+        self._gone.append(path)
+        self._system.rm_file(path)
+
+
+def test_what_was_put_and_not_written_to_since_is_not_put_again(url, tmp_path):
+    mine = Listens(copy(url, tmp_path / "mine").root, url)
+    path = write(mine, "a")
+    mine.put(path)
+    open_folder(url).remove("a")
+    mine.put(path)
+    assert not open_folder(url).has("a")
+    path.write_text("changed")
+    mine.put(path)
+    assert open_folder(url).read("a") == b"changed"
+
+
+def test_an_object_that_would_lie_elsewhere_is_refused(tmp_path):
+    memory = fsspec.filesystem("memory")
+    memory.store["/hostile/a/../../../escaped"] = memory.open("/x", "wb")
+    mine = copy("memory://hostile", tmp_path / "mine")
+    with pytest.raises(StoreError, match="has an object"):
+        mine.bring(mine.root)
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_bucket_that_is_not_there_is_a_failure_and_not_an_empty_one(tmp_path):
+    mine = copy("s3://nobody-has-this/store", tmp_path / "mine")
+    with pytest.raises(StoreError, match="s3://nobody-has-this/store failed"):
+        mine.put(write(mine, "a"))
+
+
+def test_addresses_and_paths_are_told_from_each_other(url, tmp_path):
+    mine = copy(url + "/", tmp_path / "mine")
+    path = mine.root / "steps/cpt/a"
+    assert mine.here(f"{url}/steps/cpt/a") == str(path)
+    assert mine.there(str(path)) == there(str(path)) == f"{url}/steps/cpt/a"
+    assert mine.here(url) == str(mine.root)
+    for word in ("demo", f"{url}2/steps", "/etc/recipe.yaml"):
+        assert mine.here(word) == mine.there(word) == there(word) == word
+    assert copy_of(path) is copy_of(mine.root)
+    assert copy_of(tmp_path) is None
+
+
+def test_two_processes_of_one_machine_share_a_copy(url, tmp_path):
+    mine = copy(url, tmp_path / "mine")
+    for number in range(20):
+        write(mine, f"steps/a/{number}", "x" * 10_000)
+    mine.put(mine.root)
+    ours = tmp_path / "ours"
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        told = pool.starmap(_brought, [(url, ours)] * 4)
+    assert told == [20 * 10_000] * 4
+
+
+def _brought(url: str, scratch: Path) -> int:
+    mine = open_copy(url, scratch)
+    mine.bring(mine.root / "steps")
+    return sum(path.stat().st_size for path in (mine.root / "steps/a").iterdir())
