@@ -56,8 +56,11 @@ class Compiled(NamedTuple):
             "node_selector": pod.get("nodeSelector", {}).get("labels", {}),
             "tolerations": [_toleration(each) for each in pod.get("tolerations", [])],
             **_given(container.get("resources", {})),
-            "shared_memory": _shared_memory(pod.get("emptyDirMounts", [])),
+            **_empty(pod.get("emptyDirMounts", [])),
             "volumes": {each["constant"]: each["mountPath"] for each in pod.get("pvcMount", [])},
+            "secret_files": {
+                each["secretName"]: each["mountPath"] for each in pod.get("secretAsVolume", [])
+            },
             "secrets": {each["secretName"]: _keys(each) for each in pod.get("secretAsEnv", [])},
             "environment": {
                 each["name"]: each.get("value", "") for each in container.get("env", [])
@@ -101,11 +104,10 @@ def _given(resources: Tree) -> Tree:
     }
 
 
-def _shared_memory(mounts: list[Tree]) -> str | None:
-    for mount in mounts:
-        assert (mount["medium"], mount["mountPath"]) == ("Memory", "/dev/shm")
-        return str(mount["sizeLimit"])
-    return None
+def _empty(mounts: list[Tree]) -> dict[str, str]:
+    """The sizes of what is empty when a pod begins."""
+    known = {("Memory", "/dev/shm"): "shared_memory", (None, "/tmp/agentworld"): "scratch"}
+    return {known[mount.get("medium"), mount["mountPath"]]: mount["sizeLimit"] for mount in mounts}
 
 
 def _keys(secret: Tree) -> dict[str, str]:

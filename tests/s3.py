@@ -13,7 +13,7 @@ BUCKET = "agentworld"
 @contextmanager
 def running() -> Iterator[str]:
     """A bucket's address; whoever asks for one from this process is led here."""
-    server = ThreadedMotoServer(port=0)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     with pytest.MonkeyPatch.context() as patch:

@@ -187,12 +187,13 @@ app.command()(history)
 def _run_here(recipe: str, store: str, *, as_json: bool) -> None:
     from agentworld.steps.folders import verdict_of
     from agentworld.steps.remote import located
+    from agentworld.storage.working_copy import there
     from agentworld_cli.tables import show_refusal
 
     folders = run_job(recipe, located(store)).folders
     verdict = verdict_of(folders["gate"])
     if as_json:
-        told = {step: str(folder) for step, folder in folders.items()}
+        told = {step: there(str(folder)) for step, folder in folders.items()}
         show_json({"folders": told, "verdict": verdict.verdict, "reason": verdict.reason})
     else:
         show_refusal(verdict)

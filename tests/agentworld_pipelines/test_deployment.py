@@ -32,7 +32,7 @@ def test_the_claim_may_be_mounted_in_the_step_alone(tmp_path):
 
 
 WRONG = {
-    "image: vllm": "at deploy.claim",
+    f"{LEAST}, secret: bucket": "claim and secret are both given; leave one",
     "image: mirror.example/vllm:7, claim: stores": "at deploy.image",
     "image: 'vllm@sha256:1', claim: stores": "at deploy.image",
     f"{LEAST}, replicas: 0": "at deploy.replicas",
@@ -53,6 +53,15 @@ def test_what_a_cluster_would_refuse_later_is_refused_with_the_placement(tmp_pat
     with pytest.raises(InputError) as caught:
         load(tmp_path, WHERE + f"deploy: {{{deploy}}}")
     assert named in str(caught.value)
+
+
+def test_a_store_in_a_bucket_needs_no_claim(tmp_path):
+    target = Target.parse(load(tmp_path, "deploy: {image: vllm, secret: bucket}").target)
+    assert (target.deployment.claim, target.deployment.secret, target.mounted) == (
+        None,
+        "bucket",
+        None,
+    )
 
 
 def test_a_step_that_has_no_volumes_cannot_hold_the_claim(tmp_path):

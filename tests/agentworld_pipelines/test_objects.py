@@ -11,6 +11,7 @@ from agentworld.records.simulator import EnginePin
 from agentworld.steps.deploy import Naming
 from agentworld.steps.simulators import Shown
 from agentworld.storage.simulators import PinnedSimulator
+from agentworld.storage.working_copy import open_copy
 from agentworld_operator.policy.identity import servable
 from agentworld_operator.resources.alias import AliasSpec
 from agentworld_operator.resources.names import API_VERSION
@@ -49,6 +50,34 @@ def written(**fields: object) -> SimulatorSpec:
     target = Target(deployment=deployment, mounted="/stores")
     made = objects.simulator(NAMING, target, objects.simulator_name(NAMING))
     return SimulatorSpec.model_validate(made["spec"])
+
+
+@pytest.fixture
+def in_bucket(tmp_path: Path) -> tuple[Naming, str]:
+    """A simulator in the working copy of a bucket, and where its files are there."""
+    copy = open_copy("memory://bucket/demo", tmp_path)
+    folder = copy.root / "simulators" / FOLDER.name
+    naming = NAMING._replace(simulator=PinnedSimulator(folder, MANIFEST))
+    return naming, f"memory://bucket/demo/simulators/{FOLDER.name}/model"
+
+
+@pytest.mark.parametrize("secret", [None, "bucket"])
+def test_weights_in_a_bucket_are_fetched_by_each_engine(in_bucket, secret):
+    naming, url = in_bucket
+    target = Target(deployment=Deployment(image="vllm", secret=secret), mounted=None)
+    spec = SimulatorSpec.model_validate(objects.simulator(naming, target, "a")["spec"])
+    weights = spec.serving.weights
+    assert weights
+    assert (weights.url, weights.secret, weights.claim) == (url, secret, None)
+
+
+def test_a_store_in_a_bucket_and_a_claim_do_not_go_together(in_bucket):
+    claimed = Target(deployment=Deployment(image="vllm", claim="stores"), mounted="/stores")
+    with pytest.raises(InputError, match="is in a bucket, and deploy.claim of the placement is"):
+        objects.simulator(in_bucket[0], claimed, "a")
+    bare = Target(deployment=Deployment(image="vllm"), mounted=None)
+    with pytest.raises(InputError, match="is in no bucket; name its claim as deploy.claim"):
+        objects.simulator(NAMING, bare, "a")
 
 
 def test_a_simulator_is_what_the_operator_serves():

@@ -51,6 +51,8 @@ PLACES = st.fixed_dictionaries(
         "requests": RESOURCES,
         "limits": RESOURCES,
         "shared_memory": st.none() | BYTES,
+        "scratch": st.none() | BYTES,
+        "secret_files": st.dictionaries(NAMES, PATHS, max_size=2),
         "volumes": st.dictionaries(NAMES, PATHS, max_size=3),
         "secrets": st.dictionaries(
             NAMES, st.dictionaries(NAMES, VARIABLES, max_size=3), max_size=2
@@ -99,10 +101,10 @@ def test_what_other_pods_do_takes_its_place_along_and_the_others_take_none(name,
         assert told[step].image == PLACEMENT.image
 
 
-def test_a_step_that_shares_no_volume_takes_no_place_along():
-    bare = Placement(image="mirror.example/agentworld:7", default=Place(queue="training"))
-    placed = make_pipelines.compiled("agent", bare)
-    assert [step for step in placed.containers if placed.taken_along(step)] == []
+def test_what_runs_on_this_machine_takes_no_place_along():
+    spec = PIPELINES["agent"](None).pipeline_spec
+    tasks = spec.components["comp-exit-handler-1"].dag.tasks
+    assert set(tasks["collect"].inputs.parameters) == {"recipe", "store"}
 
 
 def test_what_only_follows_several_nodes_takes_none_of_their_room():
@@ -111,6 +113,7 @@ def test_what_only_follows_several_nodes_takes_none_of_their_room():
     assert (place.accelerator, place.queue, place.node_selector) == (None, None, {})
     assert place.requests.memory == "512Mi"
     assert (place.volumes, place.secrets) == (nodes.volumes, nodes.secrets)
+    assert (place.secret_files, place.scratch) == (nodes.secret_files, None)
 
 
 @given(PLACEMENTS)
@@ -143,4 +146,5 @@ def test_the_placement_of_the_guide_says_everything_and_lands():
     assert {name for place in said for name in place.model_fields_set} == set(Place.model_fields)
     assert placement.deploy
     told = placement.deploy.model_fields_set
-    assert told == set(type(placement.deploy).model_fields) - {"replicas"}  # there are bounds
+    # There are bounds, and a claim.
+    assert told == set(type(placement.deploy).model_fields) - {"replicas", "secret"}

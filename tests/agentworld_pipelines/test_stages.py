@@ -48,10 +48,11 @@ def arguments(step: str, store: Path) -> list[str]:
     return ["smoke", str(store), str(imitated), str(trained)]
 
 
+@pytest.mark.parametrize("place", ["", PLACE], ids=["none", "without the store"])
 @pytest.mark.parametrize("step", LIVE)
-def test_without_a_sandbox_and_a_place_a_step_says_so_and_has_begun_nothing(step, tmp_path):
+def test_without_a_sandbox_and_a_place_a_step_says_so_and_has_begun_nothing(step, place, tmp_path):
     with pytest.raises(SandboxUnavailable, match="no sandbox: bubblewrap"):
-        live(step, *arguments(step, tmp_path))
+        live(step, *arguments(step, tmp_path), place=place)
     assert not (tmp_path / "steps" / step).exists()
 
 
