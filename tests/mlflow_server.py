@@ -1,7 +1,7 @@
 """A real MLflow server on loopback, and a door before it that fails as a test wants.
 
-The server has workspaces. The door lets in whom a service account's token names, as the one of
-a Kubernetes cluster does; whom it lets in is its own, for MLflow's server has no such plugin.
+The server has workspaces: its own, or by Kubeflow's plugin the namespaces of a cluster, which then
+says whom a token names and what that account may.
 """
 
 import http.client
@@ -21,14 +21,19 @@ from agentworld.engine.process import LOOPBACK
 from ports import free_ports
 
 _SECONDS_TO_START = 120
+_OF_A_CLUSTER = ["--workspace-store-uri", "kubernetes://", "--app-name", "kubernetes-auth"]
 _HOP = ("connection", "keep-alive", "transfer-encoding", "content-length", "date", "server")
 
 
 class MlflowServer:
-    """A process that can be killed and begun again; what it was told is kept in `folder`."""
+    """A process that can be killed and begun again; what it was told is kept in `folder`.
 
-    def __init__(self, folder: Path) -> None:
+    With a cluster's account, `kubeconfig`, it is of that cluster.
+    """
+
+    def __init__(self, folder: Path, kubeconfig: Path | None = None) -> None:
         self._folder = folder
+        self._kubeconfig = kubeconfig
         (self.port,) = free_ports(1)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -37,11 +42,14 @@ class MlflowServer:
         command += ["--port", str(self.port), "--serve-artifacts", "--enable-workspaces"]
         command += ["--backend-store-uri", f"sqlite:///{self._folder}/mlflow.db"]
         command += ["--artifacts-destination", str(self._folder / "artifacts")]
-        quiet = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+        told = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+        if self._kubeconfig:
+            command += _OF_A_CLUSTER
+            told["KUBECONFIG"] = str(self._kubeconfig)
         with (self._folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command,
-                env={**os.environ, **quiet},
+                env={**os.environ, **told},
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -67,9 +75,9 @@ class MlflowServer:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[MlflowServer]:
+def serving(folder: Path, kubeconfig: Path | None = None) -> Iterator[MlflowServer]:
     """A server that answers."""
-    server = MlflowServer(folder)
+    server = MlflowServer(folder, kubeconfig)
     server.start()
     try:
         server.wait()
@@ -89,10 +97,6 @@ class Door:
         """What a request, by its number, is answered instead of being handed on; 0 hands it on."""
         self.loses: Callable[[int], bool] = lambda _number: False
         """Whether what a request did is done, and its answer lost."""
-        self.token = ""
-        """Who does not show it is nobody; empty, everybody is let in."""
-        self.workspaces: set[str] = set()
-        """That were named by those who were let in; empty for none."""
 
 
 @contextmanager
@@ -107,7 +111,7 @@ def door(port: int) -> Iterator[Door]:
             number = len(state.asked)
             state.asked.append(f"{self.command} {self.path.partition('?')[0]}")
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            refused = state.status(number) or self._refused()
+            refused = state.status(number)
             status, headers, answer = (
                 (refused, [], b"") if refused else self._handed_on(body, dict(self.headers))
             )
@@ -123,12 +127,6 @@ def door(port: int) -> Iterator[Door]:
             self.wfile.write(answer)
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _meet  # noqa: N815
-
-        def _refused(self) -> int:
-            if not state.token:
-                return 0
-            state.workspaces.add(self.headers.get("X-MLFLOW-WORKSPACE", ""))
-            return 0 if self.headers.get("Authorization") == f"Bearer {state.token}" else 401
 
         def _handed_on(
             self, body: bytes, headers: dict[str, str]

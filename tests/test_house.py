@@ -116,7 +116,7 @@ def test_every_declared_dependency_is_pinned_to_a_version_that_it_allows():
     for declared, files in [
         (project["dependencies"], ["constraints.txt"]),
         (extras["train"], ["constraints.txt"]),
-        (extras["dev"], ["constraints.txt", "constraints-test.txt", "constraints-helm.txt"]),
+        (extras["dev"], [f"constraints{of}.txt" for of in ("", "-test", "-helm", "-mlflow")]),
         (extras["gym"], ["constraints-test.txt"]),
         (extras["postgres"], ["constraints-test.txt"]),
         (extras["serve-cpu"], ["constraints-vllm.txt"]),
@@ -128,8 +128,9 @@ def test_every_declared_dependency_is_pinned_to_a_version_that_it_allows():
 
 
 def test_a_pin_is_a_name_and_a_version_and_no_address():
-    for file in ("constraints.txt", "constraints-test.txt", "constraints-openenv.txt"):
-        lines = [line for line in (ROOT / file).read_text().splitlines() if line[:1] != "#"]
+    for of in ("", "-test", "-openenv", "-mlflow"):
+        text = (ROOT / f"constraints{of}.txt").read_text()
+        lines = [line for line in text.splitlines() if line[:1] != "#"]
         assert lines
         assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[0-9a-z.]+", line)] == []
 

@@ -191,8 +191,8 @@ def unbind(server: ApiServer, namespace: str) -> None:
     server.call("DELETE", f"{_RBAC}/namespaces/{namespace}/rolebindings/{ACCOUNT}")
 
 
-def guide_role() -> Object:
+def guide_role(name: str = "agentworld-stages") -> Object:
     """As the guide shows it."""
     blocks = _GUIDE.read_text().split("```")
-    (role,) = [block for block in blocks if "name: agentworld-stages" in block]
+    (role,) = [block for block in blocks if f"name: {name}" in block]
     return dict(yaml.safe_load(role.removeprefix("yaml\n")))

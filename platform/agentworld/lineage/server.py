@@ -7,13 +7,15 @@ finds what it made before.
 
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 import mlflow
-from mlflow.exceptions import MlflowException
+from mlflow.exceptions import MlflowException, RestException
+from mlflow.utils.workspace_context import get_request_workspace
 from requests import exceptions
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -32,6 +34,10 @@ _VARIABLES = ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI", "MLFLOW_WORKSPACE", 
 _OUTAGES = (exceptions.ConnectionError, exceptions.Timeout, exceptions.RetryError)
 _OUTAGE = "Max retries exceeded with url"
 """What urllib3 says of all of these; of files that could not be fetched MLflow keeps the words."""
+_REFUSAL = re.compile(
+    "PERMISSION_DENIED|UNAUTHENTICATED|Workspace .* not found|error code 40[13]|40[13] Client Error"
+)
+"""By a server that runs: its plugin's codes, no such workspace, or a bare 401 or 403."""
 
 _Answer = TypeVar("_Answer")
 _log = logging.getLogger(__name__)
@@ -56,6 +62,8 @@ class Server:
             except (MlflowException, SQLAlchemyError, exceptions.RequestException) as error:
                 # MLflow's own words quote its address, so that one with a password takes no cause.
                 cause = error if self._shown == self._uri else None
+                if _REFUSAL.search(str(error)):
+                    raise self._refusal(error) from cause
                 if not _is_outage(error):
                     raise self._failure("failed", error) from cause
                 began = began or self._told(error)
@@ -73,8 +81,23 @@ class Server:
         return time.monotonic()
 
     def _failure(self, how: str, error: Exception) -> StoreError:
-        why = " ".join(shown(str(error)).split())[:200]
-        return StoreError(f"the registry {self._shown} {how}: {why}; check that it runs")
+        return StoreError(f"the registry {self._shown} {how}: {_why(error)}; check that it runs")
+
+    def _refusal(self, error: Exception) -> StoreError:
+        workspace = get_request_workspace()  # as named, or the namespace that was told for it
+        where = f" in workspace {workspace!r}" if workspace else ""
+        return StoreError(
+            f"the registry {self._shown} refused: {_why(error)}; "
+            f"check the account's token and its rights{where}",
+            retryable=False,
+        )
+
+
+def _why(error: Exception) -> str:
+    """A plugin's own words, which MLflow takes for an answer of no known shape, or the error's."""
+    told = error.json.get("error") if isinstance(error, RestException) else None
+    said = ": ".join(map(str, told.values())) if isinstance(told, dict) else str(error)
+    return " ".join(shown(said).split())[:200].rstrip(".")
 
 
 def _is_outage(error: BaseException | None) -> bool:

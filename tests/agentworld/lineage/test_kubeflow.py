@@ -1,11 +1,14 @@
-"""What Kubeflow's MLflow plugin gives a step, and what the step makes of it.
+"""What Kubeflow gives a step of its MLflow, and what the step makes of it.
 
-The server is MLflow's own, with workspaces. A door before it asks for the token of a service
-account, whose files lie where a pod has them: in a mount namespace of the test's own.
+The server is MLflow's own with Kubeflow's released plugin: its workspaces are the namespaces of a
+real API server, which says whom a token names and what that account may. A step has the files of
+its account where a pod has them, in a mount namespace of the test's own; the runs that Kubeflow's
+driver opens, and the variables that name them, are made here as its source makes them.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,81 +16,201 @@ from pathlib import Path
 
 import pytest
 
-from mlflow_server import Door, MlflowServer, door, serving
+import make
+import make_job
+from agentworld.errors import NotFound, StoreError
+from agentworld.lineage.base import VersionRef, WorldModel
+from agentworld.records.base import digest_bytes
+from agentworld.steps.addresses import open_registry
+from agentworld.steps.folders import (
+    AGENT,
+    CHECKPOINT,
+    PRACTICE,
+    REPORT,
+    RUN,
+    VERSION,
+    Practice,
+    TrainedAgent,
+)
+from agentworld_pipelines.api_server import ApiServer, Object, configuration
+from control_plane import ControlPlane, is_ready
+from mlflow_server import MlflowServer, serving
+from trainer import guide_role
+from waiting import wait_for
 
 pytestmark = pytest.mark.slow  # as root, for what it mounts
 
-WORKSPACE, TOKEN = "team-a", "a-service-accounts-token"
+TEAM, OTHER, HOME = "worlds-a", "worlds-b", "worlds-mlflow"
+RUNNER = "pipeline-runner"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ROLE = guide_role("agentworld-registry")
+# What the plugin's own documents give the server's account.
+WATCHES = [
+    {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]},
+    {
+        "apiGroups": ["mlflow.kubeflow.org"],
+        "resources": ["mlflowconfigs"],
+        "verbs": ["list", "watch"],
+    },
+]
 ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"
-STEP = """
+STEPS = """
 import json, os, sys
-from pathlib import Path
-import make
-from agentworld.lineage.base import WorldModel
-from agentworld.steps.addresses import open_registry
+from agentworld.steps.register import register
+from agentworld.steps.register_agent import register_agent
 
 given = {name: value for name, value in os.environ.items() if name.startswith("MLFLOW")}
-model = Path(sys.argv[1])
-what = WorldModel(stages=(make.checkpoint("rl"),), report=make.digest("report"))
-ref = open_registry(model.parent).register_world_model(sys.argv[2], what, model)
+told = json.loads(sys.argv[1])
+made = [register(*told["register"]), register_agent(*told["register_agent"])]
 left = {name: value for name, value in os.environ.items() if name.startswith("MLFLOW")}
-print(json.dumps([str(ref), left == given]))
+print(json.dumps([made, left == given]))
 """
 
 
+class Cluster:
+    """Its accounts and their rights."""
+
+    def __init__(self, cluster: ControlPlane) -> None:
+        self.control = cluster
+        self._server = ApiServer(configuration(cluster.kubeconfig))
+
+    def namespace(self, name: str) -> None:
+        self._server.call("POST", "/api/v1/namespaces", body={"metadata": {"name": name}})
+
+    def account(self, namespace: str, name: str, *rules: Object, everywhere: bool = False) -> str:
+        """A new one with these rights; its token."""
+        at = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        self._server.call("POST", at, body={"metadata": {"name": name}})
+        kind, within = ("ClusterRole", "") if everywhere else ("Role", f"/namespaces/{namespace}")
+        metadata = {"name": f"mlflow-{name}"}
+        role = {"metadata": metadata, "rules": list(rules)}
+        group = {"apiGroup": "rbac.authorization.k8s.io"}
+        binding = {
+            "metadata": metadata,
+            "roleRef": {**group, "kind": kind, **metadata},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+        }
+        kinds = f"{RBAC}{within}/{kind.lower()}"
+        self._server.call("POST", f"{kinds}s", body=role)
+        self._server.call("POST", f"{kinds}bindings", body=binding)
+        asked = {"spec": {"audiences": []}}
+        told = self._server.call("POST", f"{at}/{name}/token", body=asked)
+        return str(told["status"]["token"])
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
-    with serving(tmp_path_factory.mktemp("mlflow")) as server:
+def cluster(control_plane: ControlPlane) -> Cluster:
+    cluster = Cluster(control_plane)
+    for name in (TEAM, OTHER, HOME):
+        cluster.namespace(name)
+    return cluster
+
+
+@pytest.fixture(scope="module")
+def server(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+    token = cluster.account(HOME, "mlflow", *WATCHES, everywhere=True)
+    folder = tmp_path_factory.mktemp("mlflow")
+    with serving(folder, cluster.control.kubeconfig_of(token)) as server:
         yield server
 
 
+@pytest.fixture(scope="module")
+def tokens(cluster: Cluster) -> dict[str, str]:
+    """Of the accounts that the pods of each namespace have."""
+    return {each: cluster.account(each, RUNNER, *ROLE["rules"]) for each in (TEAM, OTHER)}
+
+
+class Asked:
+    """The server, asked from this process by whoever is chosen."""
+
+    def __init__(self, server: MlflowServer, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.url = f"http://127.0.0.1:{server.port}"
+        self._folder = folder
+        self._patch = patch
+        patch.setenv("MLFLOW_TRACKING_URI", self.url)
+
+    def by(self, token: str, workspace: str = TEAM) -> None:
+        self._patch.setenv("MLFLOW_TRACKING_TOKEN", token)
+        self._patch.setenv("MLFLOW_WORKSPACE", workspace)
+
+    def register(self, name: str, seed: str = "") -> VersionRef:
+        """All that is ever asked of a registry."""
+        registry, what = open_registry(self._folder), world_model(seed or name)
+        model = self._folder / "model"
+        model.mkdir(exist_ok=True)
+        (model / "weights").write_bytes(b"weights")
+        ref = registry.register_world_model(name, what, model)
+        assert registry.world_model(ref) == what
+        assert registry.world_models_of(what.artifact) == [ref]
+        registry.fetch(ref, self._folder / "fetched")
+        return ref
+
+
+def world_model(seed: str) -> WorldModel:
+    stage = make.checkpoint("rl", artifact=digest_bytes(seed.encode()))
+    return WorldModel(stages=(stage,), report=make.digest("report"))
+
+
 @pytest.fixture
-def before(server: MlflowServer) -> Iterator[Door]:
-    with door(server.port) as state:
-        state.token = TOKEN
-        yield state
+def asked(server: MlflowServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    return Asked(server, tmp_path, monkeypatch)
 
 
-class Plugin:
-    """What the plugin does: an experiment, and a run in it for each attempt at a task."""
+class Driver:
+    """What Kubeflow's servers do: an experiment, a run in it, under that one for each attempt."""
 
-    def __init__(self, port: int, workspace: str) -> None:
+    def __init__(self, url: str) -> None:
         from mlflow import MlflowClient
 
-        url = f"http://127.0.0.1:{port}"
         self.client = MlflowClient(url, url)
-        if workspace not in {each.name for each in self.client.list_workspaces()}:
-            self.client.create_workspace(workspace)
         name = f"a pipeline {len(self.client.search_experiments())}"
         self.experiment = self.client.create_experiment(name)
+        self._run = self.client.create_run(self.experiment).info.run_id
 
     def open_run(self) -> dict[str, str]:
         """The variables that name a new run."""
-        run = self.client.create_run(self.experiment, run_name="register").info.run_id
-        return {"MLFLOW_RUN_ID": run, "MLFLOW_EXPERIMENT_ID": self.experiment}
+        under = {"mlflow.parentRunId": self._run}
+        made = self.client.create_run(self.experiment, run_name="register", tags=under)
+        return {"MLFLOW_RUN_ID": made.info.run_id, "MLFLOW_EXPERIMENT_ID": self.experiment}
 
 
-@pytest.fixture
-def plugin(server: MlflowServer, monkeypatch: pytest.MonkeyPatch) -> Plugin:
-    monkeypatch.setenv("MLFLOW_WORKSPACE", WORKSPACE)
-    return Plugin(server.port, WORKSPACE)
+def finished(store: Path, seed: str) -> dict[str, list[str]]:
+    """What the steps before the registrations leave, as the arguments of these."""
+    run, weights = make_job.agent_run(), make.digest("trained")
+    rl = make.checkpoint("rl", artifact=make.digest(seed))
+    stages = {"cpt": make.checkpoint("cpt"), "sft": make.checkpoint("sft"), "rl": rl}
+    stages["agent"] = make.checkpoint("agent", artifact=weights, simulator=run.simulator)
+    folders = {}
+    for name, made in stages.items():
+        folders[name] = make.finished_step(store, name, made.artifact)
+        made.write(folders[name] / CHECKPOINT)
+        (folders[name] / "model").mkdir()
+        (folders[name] / "model/weights").write_bytes(b"weights")
+    Practice(run=run, live_steps=0).write(folders["agent"] / PRACTICE)
+    folders["closed"] = make.finished_step(store, "close_run", run.digest)
+    run.write(folders["closed"] / RUN)
+    for name, report in {"report": make.world_report(), "tried": make.agent_report()}.items():
+        folders[name] = make.finished_step(store, name, report.digest, agent=weights)
+        report.write(folders[name] / REPORT)
+    told = {name: str(folder) for name, folder in folders.items()}
+    return {
+        "register": [str(store), told["cpt"], told["sft"], told["rl"], told["report"]],
+        "register_agent": ["smoke", str(store), told["agent"], told["closed"], told["tried"]],
+    }
 
 
-def step(
-    folder: Path, name: str, token: str = TOKEN, **variables: str
+def tried(
+    folder: Path, told: object, token: str, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """A registration in a process that has a pod's service account and these variables."""
-    (folder / "model").mkdir(exist_ok=True)
-    (folder / "model/weights").write_bytes(b"weights")
-    (folder / "step.py").write_text(STEP)
-    account = f"mkdir -p {ACCOUNT} && printf %s {token} >{ACCOUNT}/token"
-    account += f" && printf %s {WORKSPACE} >{ACCOUNT}/namespace"
-    program = f"{sys.executable} {folder}/step.py {folder}/model {name}"
-    script = f"mount -t tmpfs tmpfs /run && {account} && exec {program}"
+    """Both steps by a process that has a pod's account and these variables."""
+    (folder / "steps.py").write_text(STEPS)
+    files = f"printf %s {token} >{ACCOUNT}/token && printf %s {TEAM} >{ACCOUNT}/namespace"
+    script = f"mount -t tmpfs tmpfs /run && mkdir -p {ACCOUNT} && {files} && exec"
+    program = [sys.executable, folder / "steps.py", json.dumps(told)]
     kept = {name: each for name, each in os.environ.items() if not name.startswith("MLFLOW")}
     given = {"MLFLOW_TRACKING_AUTH": "kubernetes-namespaced", **variables}
     return subprocess.run(
-        ["unshare", "--mount", "sh", "-c", script],
+        ["unshare", "--mount", "sh", "-c", f'{script} "$@"', "sh", *program],
         env={**kept, "PYTHONPATH": os.pathsep.join(sys.path), **given},
         capture_output=True,
         text=True,
@@ -96,36 +219,123 @@ def step(
     )
 
 
-@pytest.mark.parametrize(
-    "named", [{"MLFLOW_WORKSPACE": WORKSPACE}, {}], ids=["named", "of the pod"]
-)
-def test_a_version_is_linked_to_the_tasks_run_and_made_once_however_often_it_is_tried(
-    tmp_path: Path, before: Door, plugin: Plugin, named: dict[str, str]
+def registered(folder: Path, told: object, token: str, **variables: str) -> list[Path]:
+    """The folders of both steps, which leave the environment as it was."""
+    done = tried(folder, told, token, **variables)
+    assert done.returncode == 0, done.stderr
+    made, is_environment_kept = json.loads(done.stdout.splitlines()[-1])
+    assert is_environment_kept
+    return [Path(each) for each in made]
+
+
+@pytest.mark.parametrize("named", [{"MLFLOW_WORKSPACE": TEAM}, {}], ids=["named", "of the pod"])
+def test_versions_are_linked_to_the_tasks_run_and_made_once_however_often_they_are_tried(
+    tmp_path: Path, asked: Asked, tokens: dict[str, str], named: dict[str, str]
 ) -> None:
-    at, name = {"MLFLOW_TRACKING_URI": before.url, **named}, f"worlds-{len(named)}"
-    first, second = plugin.open_run(), plugin.open_run()
-    runs = [each["MLFLOW_RUN_ID"] for each in (first, second)]
-    untouched = [plugin.client.get_run(run).to_dictionary() for run in runs]
-    for task in (first, second):
-        done = step(tmp_path, name, **at, **task)
-        assert done.returncode == 0, done.stderr
-        ref, is_environment_kept = json.loads(done.stdout.splitlines()[-1])
-        assert (ref, is_environment_kept) == (f"{name}@1", True)
-    assert before.workspaces == {WORKSPACE}
-    assert [plugin.client.get_run(run).to_dictionary() for run in runs] == untouched
-    (version,) = plugin.client.search_model_versions(f"name = '{name}'")
-    ours = plugin.client.get_run(version.run_id)
+    asked.by(tokens[TEAM])
+    driver, told = Driver(asked.url), finished(tmp_path, f"named {len(named)}")
+    at = {"MLFLOW_TRACKING_URI": asked.url, **named}
+    tasks = [driver.open_run(), driver.open_run()]
+    runs = [task["MLFLOW_RUN_ID"] for task in tasks]
+    untouched = [driver.client.get_run(run).to_dictionary() for run in runs]
+    made = []
+    for task in tasks:
+        worlds, agents = registered(tmp_path, told, tokens[TEAM], **at, **task)
+        made.append([VersionRef.read(worlds / VERSION), TrainedAgent.read(agents / AGENT).version])
+        for folder in (worlds, agents):  # as if it had been killed just before its end
+            (folder / "receipt.json").unlink()
+    assert made[0] == made[1]
+    assert [driver.client.get_run(run).to_dictionary() for run in runs] == untouched
+    version = driver.client.get_model_version(made[0][0].name, str(made[0][0].version))
+    ours = driver.client.get_run(version.run_id)
     assert version.tags["agentworld.kubeflow_run"] == runs[0]
     assert ours.data.tags["agentworld.kubeflow_run"] == runs[0]
     assert ours.data.tags["mlflow.parentRunId"] == runs[0]
-    assert (ours.info.experiment_id, ours.info.status) == (plugin.experiment, "FINISHED")
+    assert (ours.info.experiment_id, ours.info.status) == (driver.experiment, "FINISHED")
+    assert ours.info.user_id == f"system:serviceaccount:{TEAM}:{RUNNER}"
 
 
-def test_a_token_that_the_door_does_not_know_is_told_at_once(
-    tmp_path: Path, before: Door, plugin: Plugin
+def test_another_namespace_sees_nothing_of_it_and_counts_for_itself(
+    asked: Asked, tokens: dict[str, str]
 ) -> None:
-    done = step(tmp_path, "worlds", "another", MLFLOW_TRACKING_URI=before.url, **plugin.open_run())
+    asked.by(tokens[TEAM])
+    mine = [asked.register("shared", seed) for seed in ("first", "second")]
+    asked.by(tokens[OTHER], OTHER)
+    theirs = open_registry(Path("unused"))
+    assert theirs.world_models_of(world_model("first").artifact) == []
+    with pytest.raises(NotFound, match="nothing is registered as 'shared'; registered are none"):
+        theirs.world_model(mine[0])
+    assert [*mine, asked.register("shared", "first")] == [
+        VersionRef(name="shared", version=version) for version in (1, 2, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rights", "workspace", "why"),
+    [
+        ([], TEAM, "PERMISSION_DENIED: Permission denied for requested operation"),
+        (ROLE["rules"], OTHER, "PERMISSION_DENIED: Permission denied for requested operation"),
+        (ROLE["rules"], "nowhere", "RESOURCE_DOES_NOT_EXIST: Workspace 'nowhere' not found .*"),
+        (None, TEAM, "UNAUTHENTICATED: .* token may be invalid or expired"),
+    ],
+    ids=["no rights", "another namespace", "no namespace", "nobody's token"],
+)
+def test_who_may_not_is_told_so_in_one_sentence_and_not_told_to_try_again(
+    asked: Asked, cluster: Cluster, rights: list[Object] | None, workspace: str, why: str
+) -> None:
+    known = rights is not None and cluster.account(TEAM, f"{len(rights)}-{workspace}", *rights)
+    asked.by(known or "nobodys.token.x", workspace)
+    with pytest.raises(StoreError) as failed:
+        asked.register("refused")
+    assert re.fullmatch(
+        f"the registry {asked.url} refused: {why}; "
+        f"check the account's token and its rights in workspace '{workspace}'",
+        str(failed.value),
+    )
+    assert not failed.value.retryable
+
+
+def test_a_pod_that_may_not_is_told_of_its_own_namespace(
+    tmp_path: Path, asked: Asked, cluster: Cluster
+) -> None:
+    token = cluster.account(TEAM, "nobody")
+    done = tried(tmp_path, finished(tmp_path, "rl"), token, MLFLOW_TRACKING_URI=asked.url)
     *_, last = done.stderr.splitlines()
-    assert last.startswith(f"agentworld.errors.StoreError: the registry {before.url} failed: ")
-    assert "401" in last
-    assert len(before.asked) == 1
+    assert last.startswith(f"agentworld.errors.StoreError: the registry {asked.url} refused: ")
+    assert last.endswith(f"rights in workspace '{TEAM}'")
+
+
+RIGHTS = [
+    (kind, verb) for rule in ROLE["rules"] for kind in rule["resources"] for verb in rule["verbs"]
+]
+
+
+@pytest.mark.parametrize(("kind", "verb"), RIGHTS, ids=lambda each: each)
+def test_the_guides_role_gives_no_right_that_is_not_needed(
+    asked: Asked, cluster: Cluster, kind: str, verb: str
+) -> None:
+    fewer = [
+        {"apiGroups": ["mlflow.kubeflow.org"], "resources": [each], "verbs": [right]}
+        for each, right in RIGHTS
+        if (each, right) != (kind, verb)
+    ]
+    namespace = f"worlds-less-{kind}-{verb}"
+    cluster.namespace(namespace)
+    asked.by(cluster.account(namespace, RUNNER, *fewer), namespace)
+    with pytest.raises(StoreError, match=f"refused: .* in workspace '{namespace}'"):
+        asked.register("less")
+
+
+def test_an_api_server_that_is_down_is_an_outage_and_no_refusal(
+    asked: Asked, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked.by(cluster.account(TEAM, "patient", *ROLE["rules"]))
+    monkeypatch.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "1")
+    cluster.control.api_server.kill()
+    try:
+        with pytest.raises(StoreError, match=f"the registry {asked.url} gave no answer in . s: "):
+            asked.register("patient")
+    finally:
+        cluster.control.api_server.start()
+        wait_for(lambda: is_ready(cluster.control))
+    assert asked.register("patient").version == 1

@@ -89,13 +89,15 @@ def test_a_server_that_has_too_much_to_do_is_waited_for(
     assert ref.version == 1
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 413])
-def test_a_refusal_is_told_at_once(before: Door, model: Path, status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "how"), [(400, "failed"), (401, "refused"), (403, "refused"), (413, "failed")]
+)
+def test_a_refusal_is_told_at_once(before: Door, model: Path, status: int, how: str) -> None:
     from agentworld.lineage.mlflow import MlflowRegistry
 
     before.status = lambda _number: status
     started = time.monotonic()
-    with pytest.raises(StoreError, match=f"the registry {before.url} failed: .*{status}"):
+    with pytest.raises(StoreError, match=f"the registry {before.url} {how}: .*{status}"):
         MlflowRegistry(before.url).register_world_model("refused", world_model("refused"), model)
     assert time.monotonic() - started < 5
     assert len(before.asked) == 1
@@ -105,7 +107,7 @@ def test_files_that_are_refused_are_a_failure_of_the_registry(before: Door, mode
     from agentworld.lineage.mlflow import MlflowRegistry
 
     before.status = lambda number: 403 * ("mlflow-artifacts" in before.asked[number])
-    with pytest.raises(StoreError, match=f"the registry {before.url} failed: 403"):
+    with pytest.raises(StoreError, match=f"the registry {before.url} refused: 403"):
         MlflowRegistry(before.url).register_world_model("refused", world_model("files"), model)
 
 
