@@ -137,7 +137,7 @@ def test_any_placement_compiles_and_every_step_runs_where_it_says(told: dict[str
 def test_the_placement_of_the_guide_says_everything_and_lands():
     guide = (ROOT / "docs/guides/pipelines.md").read_text()
     blocks = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
-    deploy, _, where, _ = map(yaml.safe_load, blocks)
+    deploy, _, where, *_ = map(yaml.safe_load, blocks)
     placement = Placement.model_validate(where | deploy)
     compiled = make_pipelines.compiled("world_model", placement)
     for step in compiled.containers:
