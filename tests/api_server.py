@@ -65,7 +65,7 @@ def running(folder: Path) -> Iterator[Cluster]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     path = folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(_kubeconfig(f"http://127.0.0.1:{server.server_port}")))
+    path.write_text(yaml.safe_dump(kubeconfig(f"http://127.0.0.1:{server.server_port}")))
     try:
         yield Cluster(path, says, asked)
     finally:
@@ -73,7 +73,8 @@ def running(folder: Path) -> Iterator[Cluster]:
         server.server_close()
 
 
-def _kubeconfig(url: str) -> Fields:
+def kubeconfig(url: str) -> Fields:
+    """How such a server is reached."""
     return {
         "apiVersion": "v1",
         "kind": "Config",

@@ -5,18 +5,17 @@ import json
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Annotated, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 import httpx
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from agentworld.client.answers import read_episode, read_failure, read_step, simulator_of
 from agentworld.client.credential import Credential, authorisation
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.connections import Connections
 from agentworld.errors import InputError, SimulatorError
-from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.episode import (
     Episode,
@@ -129,13 +128,13 @@ class SimulatorClient:
         self.run = await self._ask(_RUN, "POST", path, closing, again=True)
         return self.run
 
-    async def alias(self, name: str) -> list[AliasChange]:
-        """What a name meant over time, the last now; for the credential of an auditor.
+    async def meaning(self, alias: str) -> Digest:
+        """The simulator that a name means now, for a credential that may open runs with it.
 
-        Raises SimulatorError, of the kind `not-found` for a name that nobody gave.
+        Raises SimulatorError, of the kind `not-found` for a name that means nothing.
         """
-        path = f"/aliases/{_quoted(name)}"
-        return await self._ask(_CHANGES, "GET", path, again=True, of_one=False)
+        path = f"/aliases/{_quoted(alias)}/simulator"
+        return await self._ask(_DIGEST, "GET", path, again=True, of_one=False)
 
     async def reset(self, task: Task) -> str:
         """Begins an episode with a task; returns its id."""
@@ -281,7 +280,7 @@ _quoted = partial(quote, safe="")
 _RUN = AgentRun.model_validate_json
 _OPENED = OpenedRun.model_validate_json
 _RESET = ResetResult.model_validate_json
-_CHANGES = TypeAdapter(Annotated[list[AliasChange], Field(min_length=1)]).validate_json
+_DIGEST = TypeAdapter(Digest).validate_json
 
 
 def _address(url: str) -> tuple[str, str | None]:

@@ -97,8 +97,9 @@ class ClusterSimulators:
         if found is None:
             raise NotFound(f"there is no alias {alias!r}; create it, or give a digest")
         spec = understood(SimulatorAlias, found).spec
-        if spec.canary and gets_canary(alias, wanted.run, spec.canary.percent):
-            tried = self._named(spec.canary.simulator)
+        run, canary = wanted.run, spec.canary
+        if canary and run is not None and gets_canary(alias, run, canary.percent):
+            tried = self._named(canary.simulator)
             if tried.admits(wanted.tenant):
                 return tried
             # Of a tenant that it is not for, no run fails because others try it.

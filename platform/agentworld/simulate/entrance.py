@@ -33,7 +33,7 @@ from agentworld.simulate.open_episodes import OpenEpisode
 from agentworld.simulate.runs import Runs
 from agentworld.simulate.service import SimulatorService
 from agentworld.simulate.session import Request
-from agentworld.simulate.simulators import Simulators
+from agentworld.simulate.simulators import Simulators, Wanted
 
 
 class House(NamedTuple):
@@ -60,15 +60,23 @@ class Entrance:
     async def open_run(self, opening: RunOpening, name: str | None = None) -> OpenedRun:
         """Begins a run of the caller's tenant."""
         caller, house = self.caller, self._house
-        caller.check("agent")
-        if caller.run is not None:
-            raise InputError("a run's token opens no other run; ask with an API key")
+        self._check_opens()
         if caller.name != caller.tenant:  # somebody whom access was checked for
             opening = opening.model_copy(update={"opened_by": caller.name})
         async with house.allowance.run(caller.tenant, name):
             run = await house.runs.open(opening, name, caller.tenant)
         self._answering.simulator = run.simulator
         return OpenedRun(run=run, token=house.access.run_token(run.id, caller.tenant))
+
+    async def meaning(self, alias: str) -> Digest:
+        """The simulator that a run of the caller's tenant is opened with by this name, if it gets
+        no canary; raises what opening it would.
+        """
+        self._check_opens()
+        simulators = self._house.simulators
+        simulator = await simulators.meant(Wanted(alias, None, self.caller.tenant))
+        simulators.check(simulator)
+        return simulator
 
     async def run(self, run: str) -> AgentRun:
         """A run that the caller may see."""
@@ -204,6 +212,11 @@ class Entrance:
         self._house.simulators.check(simulator)
         self._answering.simulator = simulator
         return simulator
+
+    def _check_opens(self) -> None:
+        self.caller.check("agent")
+        if self.caller.run is not None:
+            raise InputError("a run's token opens no other run; ask with an API key")
 
     async def _check_owns_episode(self, episode: str) -> str:
         self.caller.check("agent")

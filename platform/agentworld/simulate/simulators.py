@@ -16,8 +16,9 @@ class Wanted(NamedTuple):
 
     simulator: str
     """An alias or a digest; empty where it names none."""
-    run: str
-    """Its name, which decides whether it gets a canary."""
+    run: str | None
+    """Its name, which decides whether it gets a canary; null where none is opened, which gets none.
+    """
     tenant: str
 
     @property

@@ -3,13 +3,18 @@
 from pathlib import Path
 
 from agentworld.audit.chain import audit_agent
-from agentworld.errors import StoreError
+from agentworld.client.credential import ClientSettings
+from agentworld.errors import InputError, StoreError
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
+from agentworld.simulate.stores import Stores
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import AGENT, CHAIN, TrainedAgent
 from agentworld.steps.remote import anywhere
 from agentworld.steps.sources import open_sources
+from agentworld.storage.address import shown
+
+_OF_A_SERVICE = ("ledger_url", "objects_url", "checkpoints_url")
 
 
 @anywhere()
@@ -25,4 +30,18 @@ def audit(store: str, registered: str, validation: str) -> str:
         chain.write(out / CHAIN)
         return chain.digest
 
-    return str(run_step(Path(store), "audit", [version], parents, work))
+    return str(run_step(Path(store), "audit", [version], parents, work, check=_check_stores))
+
+
+def _check_stores() -> None:
+    """Raises InputError where a service has the run, and nobody says where it keeps it.
+
+    Its wires tell an agent of a run, and nobody of what was signed of it.
+    """
+    url, named = ClientSettings().service_url, Stores.named()
+    missing = [f"AGENTWORLD_{name.upper()}" for name in _OF_A_SERVICE if name not in named]
+    if url and missing:
+        raise InputError(
+            f"the run's record is where the service at {shown(url)} keeps it, and an audit reads it"
+            f" there; set {', '.join(missing)} to what the service has"
+        )

@@ -34,9 +34,12 @@ def existing_ledger(store: Path) -> Ledger:
 
 
 def ledger_digest() -> Digest:
-    """Names the ledger: what is written in one is not in another."""
+    """Names the ledger: what is written in one is not in another.
+
+    A service's goes by the service, whether or not who audits says where it is.
+    """
     service = ClientSettings().service_url
-    return digest_json(shown(Stores.named().get("ledger_url") or service or "the store's own"))
+    return digest_json(shown(service or Stores.named().get("ledger_url") or "the store's own"))
 
 
 def has_keys(store: Path) -> bool:

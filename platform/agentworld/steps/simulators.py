@@ -188,14 +188,13 @@ def _meanings(store: Path) -> dict[str, Digest]:
 
 async def _meaning_at(client: SimulatorClient, alias: str) -> Digest | None:
     try:
-        newest = (await client.alias(alias))[-1]
+        return await client.meaning(alias)
     except SimulatorError as error:
         if error.kind not in _NO_ALIAS:
             raise
         return None
     finally:
         await client.close()
-    return None if newest.ended else newest.simulator
 
 
 def _registry(store: Path) -> Registry | None:

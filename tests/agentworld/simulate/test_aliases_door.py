@@ -111,6 +111,14 @@ def test_a_name_is_taken_away_once(asked):
     assert asked.delete("/aliases/nobody", **ended).status_code == 404
 
 
+def test_a_name_tells_an_agent_of_the_one_simulator_and_of_no_other(asked):
+    asked.put("/aliases/old", json={"simulator": make.digest("old"), "by": "ada"}, headers=KEY)
+    move(asked)
+    assert asked.get("/aliases/stable/simulator").json() == SIMULATOR
+    refused = asked.get("/aliases/old/simulator")
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "conflict")
+
+
 def test_open_runs_and_episodes_of_a_simulator_are_counted(asked):
     def use():
         return asked.get(f"/simulators/{SIMULATOR}/use").json()

@@ -39,9 +39,10 @@ class Examined(NamedTuple):
     """The operations that were never answered with success."""
 
 
+CATALOGUE = make_many.Catalogue()
 HOUSES = {
     "one": (lambda folder: make_service.service(folder).app, make_service.SIMULATOR),
-    "many": (lambda folder: make_many.app(folder, make_many.Catalogue()), make_many.SECOND.digest),
+    "many": (lambda folder: make_many.app(folder, CATALOGUE), make_many.SECOND.digest),
 }
 """Services, and a simulator that is known there."""
 
@@ -72,6 +73,7 @@ async def _begin(url: str, simulator: str) -> list[tuple[str, str, str]]:
         episode = await make_service.play(world, "echo a", run=run)
         begun.append((run, episode, simulator))
         make_service.name(url, run, simulator)
+        CATALOGUE.aliases[run] = simulator
     await world.close()
     return begun
 

@@ -85,6 +85,39 @@ def test_a_tenant_that_a_simulator_is_not_for_is_told_so_and_opens_no_run(http, 
     assert opened(http, name, "rival-agent").status_code == 200
 
 
+def meaning(http, alias="world", who="acme-agent"):
+    headers = {"authorization": make_access.bearer(who)}
+    return http.get(f"/aliases/{alias}/simulator", headers=headers)
+
+
+def test_a_name_tells_an_agent_the_simulator_that_it_means_and_no_canary(http, cluster):
+    canary = {"simulator": "canary", "percent": 100}
+    cluster.objects["simulatoraliases/world"]["spec"]["canary"] = canary
+    assert meaning(http).json() == STABLE.digest
+    assert opened(http).json()["run"]["simulator"] == CANARY.digest
+    assert meaning(http, "nobody").status_code == 404
+    assert meaning(http, "Nobody").status_code == 422
+
+
+def test_a_name_tells_nothing_to_whom_its_simulator_is_not_for(http, cluster):
+    cluster.change("stable", "rival")
+    refused = meaning(http)
+    assert (refused.status_code, refused.json()) == (403, opened(http).json())
+    assert STABLE.digest not in refused.text
+    assert meaning(http, who="rival-agent").json() == STABLE.digest
+
+
+@pytest.mark.parametrize("who", ["acme-operator", "office-auditor"])
+def test_a_name_tells_its_meaning_to_those_who_open_runs_alone(http, who):
+    assert meaning(http, who=who).status_code == 403
+
+
+def test_a_runs_token_is_not_told_what_a_name_means(http):
+    token = opened(http).json()["token"]
+    refused = http.get("/aliases/world/simulator", headers={"authorization": f"Bearer {token}"})
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (422, "input")
+
+
 @NAMES
 def test_a_run_that_is_open_stays_open_whoever_the_simulator_is_for(http, start, cluster, name):
     run = opened(http, name, key="1" * 32).json()["run"]["id"]

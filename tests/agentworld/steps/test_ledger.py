@@ -40,6 +40,13 @@ def test_what_proves_a_store_is_the_keys_that_signed_in_it(tmp_path):
     assert evidence.trusted != evidence.step_keys
 
 
+def test_a_services_ledger_is_the_same_once_an_auditor_knows_where_it_is(monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_SERVICE_URL", "http://worlds:8000")
+    unknown = ledger_digest()
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:one@host/ledger")
+    assert ledger_digest() == unknown
+
+
 def test_a_ledger_has_a_name_that_tells_no_password(monkeypatch):
     own = ledger_digest()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:one@host/ledger")

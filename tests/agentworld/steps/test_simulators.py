@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -89,29 +89,28 @@ def test_a_registered_world_is_told_by_its_version(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def call(tmp_path_factory, monkeypatch) -> Iterator[Callable[[str, Digest], object]]:
-    """Gives a name at a service of many simulators, which is deployed and has its own ledger."""
-    place = tmp_path_factory.mktemp("service")
-    with make_service.listening(make_many.app(place, make_many.Catalogue())) as url:
+def meant(tmp_path_factory, monkeypatch) -> Iterator[dict[str, Digest]]:
+    """What names mean at a service of many simulators, which is deployed; asked by an agent."""
+    place, catalogue = tmp_path_factory.mktemp("service"), make_many.Catalogue()
+    access = make_access.Checked(place)
+    with make_service.listening(make_many.app(place, catalogue, access)) as url:
         monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
-        yield lambda alias, simulator: make_service.name(
-            url, alias, simulator, override="a test"
-        ).raise_for_status()
+        monkeypatch.setenv("AGENTWORLD_CREDENTIAL", make_access.key("acme-agent"))
+        yield catalogue.aliases
 
 
 @pytest.mark.slow
-def test_where_a_service_is_deployed_it_says_what_an_alias_means(tmp_path, call):
+def test_where_a_service_is_deployed_it_says_what_an_alias_means(tmp_path, meant):
     first, second = make.pinned(tmp_path), make.pinned(tmp_path, context_tokens=512)
     set_alias("terminal", second.digest, tmp_path, "me")
-    call("terminal", second.digest)
-    call("terminal", first.digest)
+    meant["terminal"] = first.digest
     for name in ("terminal", first.digest, first.digest[7:17], str(first.folder)):
         assert chosen_simulator(name, tmp_path) == first
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gone", "Gone", "0000"])
-@pytest.mark.usefixtures("call")
+@pytest.mark.usefixtures("meant")
 def test_a_name_that_a_deployed_service_does_not_know_is_told_as_such(tmp_path, name):
     told = f"^there is no alias '{name}' at AGENTWORLD_SERVICE_URL, and there is no simulator"
     with pytest.raises(NotFound, match=told):
@@ -119,8 +118,8 @@ def test_a_name_that_a_deployed_service_does_not_know_is_told_as_such(tmp_path, 
 
 
 @pytest.mark.slow
-def test_what_a_deployed_service_means_has_to_be_in_the_store(tmp_path, call):
-    call("terminal", make.digest("elsewhere"))
+def test_what_a_deployed_service_means_has_to_be_in_the_store(tmp_path, meant):
+    meant["terminal"] = make.digest("elsewhere")
     told = f"^'terminal' means {make.digest('elsewhere')} at AGENTWORLD_SERVICE_URL, and there is"
     with pytest.raises(NotFound, match=told):
         chosen_simulator("terminal", tmp_path)
@@ -128,15 +127,13 @@ def test_what_a_deployed_service_means_has_to_be_in_the_store(tmp_path, call):
 
 @pytest.mark.slow
 def test_a_service_that_may_not_tell_what_a_name_means_is_no_service_without_it(
-    tmp_path, monkeypatch
+    tmp_path, meant, monkeypatch
 ):
     simulator = make.pinned(tmp_path)
     set_alias("terminal", simulator.digest, tmp_path, "me")
-    access = make_access.Checked(tmp_path)
-    with make_service.listening(make_many.app(tmp_path, make_many.Catalogue(), access)) as url:
-        monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
-        monkeypatch.setenv("AGENTWORLD_CREDENTIAL", make_access.key("acme-agent"))
-        with pytest.raises(SimulatorError, match="auditor") as refused:
-            chosen_simulator("terminal", tmp_path)
-        assert refused.value.kind == "forbidden"
-        assert chosen_simulator(simulator.digest, tmp_path) == simulator
+    meant["terminal"] = simulator.digest
+    monkeypatch.setenv("AGENTWORLD_CREDENTIAL", make_access.key("office-auditor"))
+    with pytest.raises(SimulatorError, match="is no agent") as refused:
+        chosen_simulator("terminal", tmp_path)
+    assert refused.value.kind == "forbidden"
+    assert chosen_simulator(simulator.digest, tmp_path) == simulator

@@ -1,4 +1,6 @@
-"""The wire on which an operator moves people's names for simulators, and asks who needs one."""
+"""The wire on which an operator moves people's names for simulators, and asks who needs one; and
+an agent asks what a name means.
+"""
 
 import asyncio
 from functools import partial
@@ -72,6 +74,12 @@ async def get_alias(alias: _Alias, entered: Entered, known: _Book) -> list[Alias
     """What a name meant over time; the last is what it means. For operators and auditors."""
     entered.caller.check("operator", "auditor")
     return await asyncio.to_thread(known.history, alias)
+
+
+@router.get("/aliases/{alias}/simulator", responses=failures(400, 404, 409, 422, 503))
+async def get_meaning(alias: _Alias, entered: Entered) -> Digest:
+    """The simulator that a name means now, for whoever may open runs with it."""
+    return await entered.meaning(alias)
 
 
 @router.get("/aliases", responses=failures(503))

@@ -1,0 +1,30 @@
+"""Where the last step of an agent reads."""
+
+import pytest
+
+import make
+import make_job
+from agentworld.errors import InputError
+from agentworld.lineage.base import VersionRef
+from agentworld.steps.audit import audit
+from agentworld.steps.folders import AGENT, TrainedAgent
+
+_STORES = ("LEDGER_URL", "OBJECTS_URL", "CHECKPOINTS_URL")
+
+
+@pytest.mark.parametrize("named", [0, 2])
+def test_the_run_of_a_service_is_audited_where_its_record_is_and_nowhere_else(
+    tmp_path, monkeypatch, named
+):
+    registered = make.finished_step(tmp_path, "register_agent", make.digest("trained"))
+    version = VersionRef(name="terminal-agent", version=1)
+    TrainedAgent(version=version, run=make_job.agent_run(), live_steps=0).write(registered / AGENT)
+    validation = make.finished_step(tmp_path, "validate", make.digest("report"))
+    monkeypatch.setenv("AGENTWORLD_SERVICE_URL", "http://me:secret@worlds:8000")
+    for name in _STORES[:named]:
+        monkeypatch.setenv(f"AGENTWORLD_{name}", str(tmp_path / name))
+    missing = ", ".join(f"AGENTWORLD_{name}" for name in _STORES[named:])
+    with pytest.raises(InputError, match=f"set {missing} to what the service has$") as refused:
+        audit(str(tmp_path), str(registered), str(validation))
+    assert "secret" not in str(refused.value)
+    assert not (tmp_path / "ledger.db").exists()
