@@ -75,11 +75,17 @@ FROM runtime AS train
 LABEL org.opencontainers.image.title="agentworld train" \
       org.opencontainers.image.description="The steps of agentworld's pipelines"
 USER 0:0
-# Live shells run in bubblewrap, and torch.compile needs a compiler on CPUs and GPUs alike; a base
-# that has them stays as it is.
-RUN { command -v bwrap && command -v g++; } >/dev/null \
+# Live shells run in bubblewrap, torch.compile needs a compiler on CPUs and GPUs alike, and mpirun
+# reaches other nodes by ssh; a base that has them stays as it is.
+RUN { command -v bwrap && command -v g++ && command -v mpirun && command -v sshd; } >/dev/null \
     || { apt-get -q update && apt-get -qy install --no-install-recommends bubblewrap g++ \
+            openmpi-bin openssh-server \
         && rm -rf /var/lib/apt/lists/*; }
+# The keys of an installation are everybody's, and ssh knows no user without a name.
+RUN rm -f /etc/ssh/ssh_host_* \
+    && echo agentworld:x:65532:65532::/tmp:/bin/sh >>/etc/passwd
+COPY tools/mpi/ssh_config tools/mpi/sshd_config /etc/ssh/
+COPY tools/mpi/node.sh /usr/local/bin/agentworld-node
 USER 65532:65532
 COPY --from=train-packages /opt/agentworld /opt/agentworld
 COPY --from=ours /opt/agentworld /opt/agentworld

@@ -36,7 +36,7 @@ export DO_NOT_TRACK := 1
 .PHONY: help setup setup-test peers demo manifests verify goldens check test-fast test test-cluster test-cel \
 	bench bench-demo \
 	bench-simulator bench-wires bench-operator bench-pipelines faults-simulator faults-operator clean sandbox compiler browser \
-	etcd cluster extensions containers database monitor
+	etcd cluster extensions containers database monitor mpi
 .NOTPARALLEL:
 
 help: ## this list
@@ -83,7 +83,7 @@ test-fast: setup-test ## the tests of a minute
 	TMPDIR="$$(tools/folder_in_memory.sh)" $(PYTHON) -m pytest -m "not slow and not torch" -n auto --dist worksteal
 
 # The images are built beside the tests that need none.
-test: browser database cluster containers setup-test peers monitor check ## everything
+test: browser database mpi cluster containers setup-test peers monitor check ## everything
 	PYTHONPATH=tests setsid $(PYTHON) -m images & building=$$!; trap "kill -- -$$building 2>/dev/null || true" EXIT; \
 	$(PYTHON) -m pytest
 
@@ -133,6 +133,12 @@ browser:
 
 database:
 	@tools/system_packages.sh postgres:postgresql
+
+# Its nodes are namespaces of this machine; root's path has what Debian keeps from others'.
+mpi: export PATH := $(PATH):/usr/sbin:/sbin
+mpi: sandbox
+	@tools/system_packages.sh mpirun:openmpi-bin sshd:openssh-server ssh:openssh-client \
+		pkill:procps ip:iproute2 unshare:util-linux
 
 # KUBEBUILDER_ASSETS names a folder with etcd and all of these, where there is one already.
 cluster: etcd

@@ -25,7 +25,7 @@ FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agent
 _BASE_PACKAGES = "python3,python3-venv"
 _PACKAGES_OF = {
     "control": _BASE_PACKAGES,
-    "train": f"{_BASE_PACKAGES},bubblewrap,g++,python3-dev",
+    "train": f"{_BASE_PACKAGES},bubblewrap,g++,python3-dev,openmpi-bin,openssh-server",
     "engine-cpu": f"{_BASE_PACKAGES},libnuma1",
 }
 _PACKAGES = ("Dockerfile", ".dockerignore", "constraints*.txt", "tools/install_pinned.py")
@@ -35,7 +35,7 @@ _OURS = (
 )
 _MADE_OF = {
     "control": (*_PACKAGES, *_OURS),
-    "train": (*_PACKAGES, *_OURS),
+    "train": (*_PACKAGES, *_OURS, "tools/mpi/*"),
     "engine-cpu": _PACKAGES,
 }
 _KEPT = 2

@@ -30,6 +30,29 @@ LAUNCHER = "launcher"
 """The replicated job in which `mpirun` runs."""
 _MASTER_PORT = "29400"
 
+_PATIENCE = "--shutdown-timeout=300"
+"""In seconds, for a checkpoint, when `torchrun` is told to end; a pod's own may be shorter."""
+
+_OF_THE_IMAGE = (
+    *("PATH", "HOME", "USER", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"),
+    *("HF_HUB_OFFLINE", "MLFLOW_DISABLE_TELEMETRY", "VLLM_NO_USAGE_STATS", "DO_NOT_TRACK"),
+)
+"""What it says to a container's own command, and not to what came by ssh."""
+
+# All meet where `mpirun` starts the first, which is on the launcher if that is a node, and else on
+# the first node. It would give each a core of its own, and no other. Told to end, it kills what it
+# started after a second; SIGUSR1 it hands on.
+_LAUNCH = f"""
+trap 'exit 143' TERM
+MASTER_ADDR=$(mpirun -n 1 hostname).$0 || exit
+export MASTER_ADDR MASTER_PORT={_MASTER_PORT}
+mpirun --bind-to none "$@" & mpirun=$!
+trap 'kill -USR1 $mpirun' TERM
+wait $mpirun; status=$?
+while kill -0 $mpirun 2>/dev/null; do wait $mpirun; status=$?; done
+exit $status
+"""
+
 _JOB = "jobset.sigs.k8s.io/jobset-name"
 _REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
 _INDEX = "batch.kubernetes.io/job-completion-index"
@@ -68,7 +91,7 @@ def pods_of(name: str, nodes: Nodes) -> Pods:
 def _trainer(name: str, arguments: list[str], place: Place, nodes: Nodes) -> Object:
     program = ["-m", "agentworld.steps.member", *arguments]
     # By torchrun's own option, for a Trainer may count processes by what the node requests.
-    command = ["torchrun", f"--nproc-per-node={place.processes_per_node}"]
+    command = ["torchrun", f"--nproc-per-node={place.processes_per_node}", _PATIENCE]
     if nodes.launcher == "mpi":
         command = _mpirun(name, place)
         program = ["python", *program]
@@ -85,10 +108,13 @@ def _trainer(name: str, arguments: list[str], place: Place, nodes: Nodes) -> Obj
 
 
 def _mpirun(name: str, place: Place) -> list[str]:
-    """A process that `mpirun` starts on another node has only the variables that are named."""
-    exported = [f"MASTER_ADDR={name}-{NODE}-0-0.{name}", f"MASTER_PORT={_MASTER_PORT}", "PATH"]
-    options = [word for each in [*exported, *place.variables] for word in ("-x", each)]
-    return ["mpirun", "--hostfile", "/etc/mpi/hostfile", *options]
+    """A process that `mpirun` starts on another node has only the variables that are named.
+
+    Its hosts, their slots and how it reaches them are told by Trainer, in the environment.
+    """
+    exported = dict.fromkeys(["MASTER_ADDR", "MASTER_PORT", *_OF_THE_IMAGE, *place.variables])
+    options = [word for each in exported for word in ("-x", each)]
+    return ["sh", "-c", _LAUNCH, name, *options]
 
 
 def _patched(place: Place) -> Object:

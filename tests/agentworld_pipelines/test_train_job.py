@@ -1,16 +1,23 @@
 """The TrainJob of a stage: everything that its place says, by the types of Kubeflow's Trainer."""
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
+from kubeflow_trainer_api.models.trainer_v1alpha1_cluster_training_runtime import (
+    TrainerV1alpha1ClusterTrainingRuntime,
+)
 from kubeflow_trainer_api.models.trainer_v1alpha1_train_job import TrainerV1alpha1TrainJob
 
 from agentworld_pipelines.job_parts import BUILT, name_of
 from agentworld_pipelines.placement import Nodes, Place, Toleration
 from agentworld_pipelines.train_job import train_job
-from job_set import job_set
+from job_set import job_set, typed
 from make_places import MPI, PLACE
+from mpi_pods import of_the_image
 
+ROOT = Path(__file__).parents[2]
 FOLDER = Path("/stores/demo/steps/sft/0123456789abcdef")
 ARGUMENTS = ["demo", "/stores/demo", "/stores/demo/data", "/stores/demo/cpt"]
 
@@ -41,7 +48,7 @@ def test_its_job_set_has_a_pod_for_each_node_with_all_that_the_place_says():
     pod = job["template"]["spec"]
     (container,) = pod["containers"]
     assert container["name"] == "node"
-    assert container["command"] == ["torchrun", "--nproc-per-node=8"]
+    assert container["command"] == ["torchrun", "--nproc-per-node=8", "--shutdown-timeout=300"]
     assert {"name": "PET_NNODES", "value": "2"} in container["env"]
     assert {each["mountPath"] for each in container["volumeMounts"]} == {
         *PLACE.volumes.values(),
@@ -74,7 +81,7 @@ def test_every_node_starts_a_process_for_each_device():
     assert built()["spec"]["activeDeadlineSeconds"] == 1_209_600
     assert built()["spec"]["trainer"] == {
         "image": "mirror.example/agentworld:7",
-        "command": ["torchrun", "--nproc-per-node=8"],
+        "command": ["torchrun", "--nproc-per-node=8", "--shutdown-timeout=300"],
         "args": ["-m", "agentworld.steps.member", "sft", *ARGUMENTS],
         "numNodes": 2,
         "numProcPerNode": 8,
@@ -141,18 +148,33 @@ def test_a_taint_of_any_key_is_tolerated_without_one():
 def test_mpirun_begins_on_one_node_and_takes_the_variables_along():
     trainer = built(MPI)["spec"]["trainer"]
     name = built(MPI)["metadata"]["name"]
-    assert trainer["command"][:3] == ["mpirun", "--hostfile", "/etc/mpi/hostfile"]
-    exported = trainer["command"][4::2]
-    assert trainer["command"][3::2] == ["-x"] * len(exported)
+    shell, option, script, job, *options = trainer["command"]
+    assert (shell, option, job) == ("sh", "-c", name)
+    assert 'mpirun --bind-to none "$@"' in script
+    exported = options[1::2]
+    assert options[::2] == ["-x"] * len(exported)
     assert exported == [
-        f"MASTER_ADDR={name}-node-0-0.{name}",
-        "MASTER_PORT=29400",
-        "PATH",
-        "OMP_NUM_THREADS",
-        "AWS_ACCESS_KEY_ID",
+        *("MASTER_ADDR", "MASTER_PORT"),
+        *of_the_image(),
+        *("OMP_NUM_THREADS", "AWS_ACCESS_KEY_ID"),
     ]
     assert trainer["args"][:3] == ["python", "-m", "agentworld.steps.member"]
     assert patches(built(MPI))["launcher"] == patches(built(MPI))["node"]
+
+
+def test_the_guides_runtime_is_of_the_trainers_types_and_fits_the_image():
+    guide = (ROOT / "docs/guides/pipelines.md").read_text()
+    (told,) = re.findall(r"```yaml\n(apiVersion: trainer.*?)```", guide, re.S)
+    spec = typed(TrainerV1alpha1ClusterTrainingRuntime, yaml.safe_load(told))["spec"]
+    folder = spec["mlPolicy"]["mpi"]["sshAuthMountPath"]
+    assert f"HostKey {folder}/id_rsa\n" in (ROOT / "tools/mpi/sshd_config").read_text()
+    assert f"IdentityFile {folder}/id_rsa\n" in (ROOT / "tools/mpi/ssh_config").read_text()
+    node, launcher = spec["template"]["spec"]["replicatedJobs"]
+    assert (node["name"], launcher["name"]) == tuple(patches(built(MPI)))
+    assert "metadata" not in node["template"]
+    (container,) = node["template"]["spec"]["template"]["spec"]["containers"]
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    assert f"COPY tools/mpi/node.sh /usr/local/bin/{container['command'][0]}\n" in dockerfile
 
 
 def test_a_folder_has_one_name_and_another_store_has_another():

@@ -1,9 +1,9 @@
 """A training on a machine that may be taken away.
 
-SIGTERM is the notice: the optimizer step that runs is ended, its checkpoint written, and the
-process fails so that whoever started it begins it again. One that comes after the last step is let
-pass: all that is left is to save. A second SIGTERM, or a kill, ends it at once, and the newest
-whole checkpoint is what is left.
+SIGTERM is the notice, and SIGUSR1, which `mpirun` hands on: the optimizer step that runs is ended,
+its checkpoint written, and the process fails so that whoever started it begins it again. One that
+comes after the last step is let pass: all that is left is to save. A second one, or a kill, ends it
+at once, and the newest whole checkpoint is what is left.
 """
 
 import shutil
@@ -19,6 +19,8 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from agentworld.errors import Preempted
 from agentworld.train.resume import newer_checkpoints, newest_checkpoint, seal
 from agentworld.train.together import any_of, from_first
+
+_NOTICES = (signal.SIGTERM, signal.SIGUSR1)
 
 
 def train_to_end(trainer: Trainer) -> None:
@@ -68,15 +70,17 @@ class _Notice(TrainerCallback):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = signal.signal(signal.SIGTERM, self._hear)
+        before = [signal.signal(each, self._hear) for each in _NOTICES]
         try:
             yield
         finally:
-            signal.signal(signal.SIGTERM, before)
+            for each, handler in zip(_NOTICES, before, strict=True):
+                signal.signal(each, handler)
 
     def _hear(self, *_: object) -> None:
         self._is_heard = True
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for each in _NOTICES:
+            signal.signal(each, signal.SIG_DFL)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object

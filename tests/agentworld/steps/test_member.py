@@ -12,6 +12,7 @@ from agentworld.steps.cpt import cpt
 from agentworld.steps.folders import CHECKPOINT, checkpoint_of
 from agentworld.steps.member import main
 from agentworld.steps.progress import read_progress
+from agentworld.train.resume import newest_checkpoint
 from launched import launch, run_together
 from make_training import Training, training
 from waiting import wait_for
@@ -97,6 +98,22 @@ def test_a_step_one_of_whose_processes_was_killed_ends_as_one_that_was_not(
     assert int(resumed[1]) >= 5
     again, whole = (checkpoint_of(folder_of("cpt", each)) for each in (given, trained))
     assert again == whole
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_a_launcher_that_is_told_to_end_leaves_a_checkpoint_of_all(tmp_path: Path) -> None:
+    given = training(tmp_path / "store", cpt={"epochs": 1000, "checkpoint_every": 20})
+    launched = launch(*MEMBER, "cpt", *given)
+    checkpoints = Path(given.store) / "steps" / "cpt"
+    wait_for(lambda: list(checkpoints.glob("*/checkpoints/*/trainer_state.json")), seconds=120)
+    launched.terminate()
+    _, said = launched.communicate(timeout=60)
+    assert launched.returncode != 0
+    at = re.search(r"error: preempted; run it again: it resumes from step (\d+)", said)
+    assert at
+    folder = folder_of("cpt", given) / "checkpoints"
+    assert newest_checkpoint(folder) == f"{folder}/checkpoint-{at[1]}"
 
 
 @pytest.mark.slow
