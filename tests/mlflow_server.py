@@ -43,13 +43,15 @@ class MlflowServer:
         command += ["--backend-store-uri", f"sqlite:///{self._folder}/mlflow.db"]
         command += ["--artifacts-destination", str(self._folder / "artifacts")]
         told = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+        # It refuses to start where a client is told of its workspace.
+        kept = {name: each for name, each in os.environ.items() if not name.startswith("MLFLOW")}
         if self._kubeconfig:
             command += _OF_A_CLUSTER
             told["KUBECONFIG"] = str(self._kubeconfig)
         with (self._folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command,
-                env={**os.environ, **told},
+                env=kept | told,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -73,6 +75,15 @@ class MlflowServer:
         os.killpg(self._process.pid, 9)
         self._process.wait()
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Killed, and begun again after the block."""
+        self.kill()
+        try:
+            yield
+        finally:
+            self.start()
+
 
 @contextmanager
 def serving(folder: Path, kubeconfig: Path | None = None) -> Iterator[MlflowServer]:
@@ -84,6 +95,22 @@ def serving(folder: Path, kubeconfig: Path | None = None) -> Iterator[MlflowServ
         yield server
     finally:
         server.kill()
+
+
+def counted(url: str, artifact: str) -> dict[str, int]:
+    """What there is of an artifact: versions, runs, logged models, values of each metric."""
+    from mlflow import MlflowClient
+
+    client, same = MlflowClient(url, url), f"tags.`agentworld.artifact` = '{artifact}'"
+    experiment = client.get_experiment_by_name("agentworld").experiment_id
+    runs = client.search_runs([experiment], same)
+    run, metrics = runs[0].info.run_id, runs[0].data.metrics
+    return {
+        "versions": len(client.search_model_versions(same)),
+        "runs": len(runs),
+        "models": len(client.search_logged_models([experiment], same)),
+        "values": max(len(client.get_metric_history(run, metric)) for metric in metrics),
+    }
 
 
 class Door:

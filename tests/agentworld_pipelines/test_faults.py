@@ -1,161 +1,204 @@
-"""The main job with real steps, whose processes are killed at chosen instants.
-
-CPT, RL, the gate and the step that registers are the real ones, on a model of one layer; the
-others make in a moment what these need, and keep receipts as all steps do.
+"""The main job with real steps, while its processes are killed, its registry goes and its disk
+fills up: it ends as one that nobody disturbed.
 """
 
 import os
-import sqlite3
+import re
+import signal
+import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
-from agentworld.audit.receipts import finished_steps
-from agentworld.records.step import StepReceipt
-from agentworld.steps import STEPS
-from agentworld_pipelines.local import LOG, start
+from agentworld.engine.process import LOOPBACK
+from agentworld.lineage.base import WorldModel
+from agentworld.records.base import Digest
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld_pipelines.local import LOG
+from mlflow_server import MlflowServer, counted, door, serving
+from small_job import CHECKPOINT_EVERY, REAL, Job, made, receipts
 
-pytestmark = [pytest.mark.slow, pytest.mark.torch]
+pytestmark = [pytest.mark.slow, pytest.mark.torch]  # as root, for what it mounts
 
-REAL = ("cpt", "rl", "gate", "register")
-RECIPE = """
-name: tiny
-model: {hidden_size: 32, intermediate_size: 64, num_layers: 1, head_size: 8, num_drills: 50}
-cpt: {stage: cpt, tokens_per_batch: 256, epochs: 20, checkpoint_every: 2}
-rl: {num_steps: 8, prompts_per_step: 2, group_size: 2, max_tokens: 4, checkpoint_every: 1}
-"""
-STAND_IN = """
-import shutil
-from pathlib import Path
-import make
-from agentworld.steps.base import output_of, run_step
-from agentworld.storage.pools import write_pool
-
-def made(out, samples):
-    targets = [
-        each.model_copy(update={{"turns": tuple(
-            turn.model_copy(update={{"target": n == 1}}) for n, turn in enumerate(each.turns)
-        )}})
-        for each in samples
-    ]
-    pools = {{"cpt": samples, "sft": samples, "rl": targets}}
-    return {{name: write_pool(out / f"{{name}}.parquet", pool) for name, pool in pools.items()}}
-
-def work(out, tick, parent):
-    if "{step}" == "sft":
-        shutil.copytree(parent, out, dirs_exist_ok=True, ignore=lambda *_: ["receipt.json"])
-        return output_of(parent)
-    if "{step}" == "prepare":
-        pools = made(out, [make.sample(seed, num_turns=3 + seed % 3) for seed in range(12)])
-        make.dataset(**pools).write(out / "dataset.json")
-    if "{step}" == "evaluate":
-        make.world_report().write(out / "report.json")
-    return make.digest("{step}")
-
-def {step}(*arguments):
-    done = run_step(Path({store!r}), "{step}", [], {{}}, lambda *at: work(*at, arguments[-1]))
-    return str(done)
-"""
-FINDER = """
-import sys
-from importlib.util import spec_from_file_location
-from pathlib import Path
-
-class StandIns:
-    @staticmethod
-    def find_spec(name, *_):
-        file = Path(__file__).with_name(name + ".py")
-        return spec_from_file_location(name, file) if file.is_file() else None
-
-sys.meta_path.insert(0, StandIns)
-"""
+SECONDS_AWAY = 30
+STORE_MIB = 8
+LEFT_BYTES = 200_000  # of a checkpoint's 300 kB
+ONE = dict.fromkeys(("versions", "runs", "models", "values"), 1)
 
 
-class Job:
-    """The main job over a store of its own."""
-
-    def __init__(self, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.store = store
-        stand_ins = store / "stand-ins"
-        stand_ins.mkdir(parents=True)
-        modules = {step: f"agentworld.steps.{step}" for step in STEPS if step not in REAL}
-        modules["deploy"] = "agentworld_pipelines.deploying"
-        for step, module in modules.items():
-            text = STAND_IN.format(step=step, store=str(store))
-            (stand_ins / f"{module}.py").write_text(text)
-        (stand_ins / "sitecustomize.py").write_text(FINDER)
-        (store / "recipe.yaml").write_text(RECIPE)
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(stand_ins), *sys.path]))
-
-    def run(self) -> None:
-        """To its end."""
-        assert start(str(self.store / "recipe.yaml"), self.store).wait(400) == 0, self._log()
-
-    def killed(self, step: str, is_time: Callable[[], bool]) -> None:
-        """Runs until an instant, at which a step's process is killed and the job fails."""
-        job = start(str(self.store / "recipe.yaml"), self.store)
-        while not is_time():
-            assert job.poll() is None, self._log()
-            time.sleep(0.005)
-        for process in psutil.Process(job.pid).children(recursive=True):
-            with suppress(psutil.Error):
-                if step in process.cmdline() and "--function_to_execute" in process.cmdline():
-                    process.kill()
-        assert job.wait(60) != 0
-        assert not list(finished_steps(self.store, step))
-
-    def receipts(self) -> dict[str, StepReceipt]:
-        """Of each step that was done, of which there has to be one."""
-        done = {step: list(finished_steps(self.store, step)) for step in STEPS}
-        assert {len(each) for each in done.values()} <= {0, 1}
-        return {step: each[0].receipt for step, each in done.items() if each}
-
-    def checkpoints(self, step: str) -> list[Path]:
-        """What a training that is under way could go on from."""
-        return list((self.store / "steps" / step).glob("*/checkpoints/*/manifest.json"))
-
-    def num_versions(self) -> int:
-        """In the registry's own database."""
-        if not (self.store / "mlflow.db").is_file():
-            return 0
-        address = f"file:{self.store}/mlflow.db?mode=ro"
-        with closing(sqlite3.connect(address, uri=True)) as database, suppress(sqlite3.Error):
-            return int(database.execute("select count(*) from model_versions").fetchone()[0])
-        return 0
-
-    def _log(self) -> str:
-        return (self.store / LOG).read_text()[-5_000:]
-
-
-def test_a_job_that_was_killed_at_its_worst_instants_ends_as_one_that_was_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    undisturbed = Job(tmp_path / "undisturbed", monkeypatch)
-    undisturbed.run()
-    expected = undisturbed.receipts()
-    assert set(REAL) <= set(expected)
-
-    job = Job(tmp_path / "killed", monkeypatch)
-    job.killed("cpt", lambda: bool(job.checkpoints("cpt")))
-    job.killed("rl", lambda: bool(job.checkpoints("rl")))
-    # A version is made, and what comes before the receipt is not written: nobody reads the pipe.
-    (register,) = (undisturbed.store / "steps/register").glob("*/receipt.json")
-    pipe = job.store / "steps/register" / register.parent.name / "version.json.draft"
-    pipe.parent.mkdir(parents=True)
-    os.mkfifo(pipe)
-    job.killed("register", lambda: job.num_versions() > 0)
-    pipe.unlink()
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store of a job to which nothing happened; do not write into it."""
+    job = Job(tmp_path_factory.mktemp("undisturbed") / "store")
     job.run()
+    assert set(REAL) <= set(made(job.store))
+    return job.store
 
-    made = job.receipts()
-    assert {step: (each.key, each.output) for step, each in made.items()} == {
-        step: (each.key, each.output) for step, each in expected.items()
-    }
-    assert job.num_versions() == undisturbed.num_versions() == 1
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+    with serving(tmp_path_factory.mktemp("mlflow")) as server:
+        yield server
+
+
+@pytest.fixture
+def registry(server: MlflowServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of the server, in which the test has a workspace of its own."""
+    from mlflow import MlflowClient
+
+    url = f"http://{LOOPBACK}:{server.port}"
+    workspace = uuid.uuid4().hex
+    MlflowClient(url, url).create_workspace(workspace)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", url)
+    monkeypatch.setenv("MLFLOW_WORKSPACE", workspace)
+    return url
+
+
+def registered(url: str, artifact: Digest, copy: Path) -> tuple[WorldModel, dict[str, str], Digest]:
+    """The one version of an artifact: its origin, its tags, and the files that it stands for."""
+    from mlflow import MlflowClient
+
+    from agentworld.lineage.mlflow import MlflowRegistry
+
+    registry = MlflowRegistry(url)
+    (ref,) = registry.world_models_of(artifact)
+    registry.fetch(ref, copy)
+    version = MlflowClient(url, url).get_model_version(ref.name, str(ref.version))
+    return registry.world_model(ref), version.tags, ArtifactManifest.of(copy).digest
+
+
+def ended_as(undisturbed: Path, store: Path, url: str) -> None:
+    """A job whose registry is at an address did what one did that has its own."""
+    expected, found = made(undisturbed), made(store)
+    (_, artifact), (_, also) = expected.pop("register"), found.pop("register")
+    assert also == artifact
+    assert found == expected  # the registry counts for no other step
+    own = f"sqlite:///{undisturbed}/mlflow.db"
+    same = registered(own, artifact, store / "expected")
+    assert registered(url, artifact, store / "found") == same
+    assert counted(url, artifact) == ONE
+
+
+def test_a_job_that_was_told_to_end_and_killed_at_its_worst_instants_ends_as_one_that_was_not(
+    tmp_path: Path,
+    undisturbed: Path,
+    registry: str,
+    server: MlflowServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = Job(tmp_path / "store")
+    told = job.struck("cpt", signal.SIGTERM, lambda: bool(job.checkpoints("cpt")))
+    newest, sealed = max(job.checkpoints("cpt").items())
+    assert newest % CHECKPOINT_EVERY  # no time for one but for the signal
+    assert (told.state, told.step, told.kind) == ("failed", "cpt", "Preempted")
+    assert told.sentence == f"preempted; run it again: it resumes from step {newest}"
+    job.struck("cpt", signal.SIGKILL, lambda: job.goes_on("cpt", newest, sealed))
+    job.struck("rl", signal.SIGKILL, lambda: bool(job.checkpoints("rl")))
+    with door(server.port) as before:
+        is_made, is_over = threading.Event(), threading.Event()
+
+        def hold_back(number: int) -> bool:
+            """That a version was made is told to nobody."""
+            if "model-versions/create" not in before.asked[number]:
+                return False
+            is_made.set()
+            return is_over.wait(60)
+
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", before.url)
+        before.loses = hold_back
+        job.struck("register", signal.SIGKILL, is_made.is_set)
+        is_over.set()
+        before.loses = lambda _number: False
+        job.run()
+
+    ended_as(undisturbed, job.store, registry)
     assert len(list(job.store.glob("steps/*/*/model/model.safetensors"))) == 3
     assert not list(job.store.glob("steps/*/*/checkpoints"))
+
+
+def test_a_registry_that_is_away_for_half_a_minute_is_waited_for(
+    tmp_path: Path, undisturbed: Path, registry: str, server: MlflowServer
+) -> None:
+    job = Job(tmp_path / "store")
+    job.has_done(undisturbed, but={"gate", "register"})
+    running = job.start()
+    job.until(running, lambda: "gate" in made(job.store))
+    with server.away():
+        time.sleep(SECONDS_AWAY)
+        assert running.poll() is None, job.log()
+        assert f"the registry {registry} gives no answer; waiting 120 s" in job.log()
+    assert running.wait(200) == 0, job.log()
+    ended_as(undisturbed, job.store, registry)
+
+
+def test_a_registry_that_stays_away_ends_a_job_which_registers_once_when_it_is_back(
+    tmp_path: Path,
+    undisturbed: Path,
+    registry: str,
+    server: MlflowServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = Job(tmp_path / "store")
+    job.has_done(undisturbed, but={"gate", "register"})
+    with server.away(), monkeypatch.context() as impatient:
+        impatient.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "2")
+        told = job.failed(job.start())
+    assert (told.state, told.step, told.kind) == ("failed", "register", "StoreError")
+    away = rf"the registry {registry} gave no answer in \d s: [^;]*; check that it runs"
+    assert re.fullmatch(away, told.sentence)
+    done = receipts(job.store)
+    assert "gate" in done
+    server.wait()
+    job.run()
+    assert done.items() <= receipts(job.store).items()
+    ended_as(undisturbed, job.store, registry)
+
+
+def test_a_disk_that_fills_up_ends_a_job_which_goes_on_when_there_is_room(
+    tmp_path: Path, undisturbed: Path
+) -> None:
+    program = "import sys; from pathlib import Path; import test_faults as here; "
+    program += "here.a_disk_that_fills_up(*map(Path, sys.argv[1:]))"
+    store = tmp_path / "store"
+    store.mkdir()
+    script = f'mount -t tmpfs -o size={STORE_MIB}m tmpfs {store} && exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", program]
+    done = subprocess.run(
+        [*command, str(store), str(undisturbed)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def a_disk_that_fills_up(store: Path, undisturbed: Path) -> None:
+    """In a process of its own, which alone sees this disk."""
+    job = Job(store)
+    job.has_done(undisturbed, but={"cpt"})
+    done = receipts(store)
+    (store / LOG).symlink_to(store.with_name(LOG))  # on another disk
+    running = job.start()
+    job.until(running, lambda: bool(job.checkpoints("cpt")))
+    free = os.statvfs(store).f_bavail * os.statvfs(store).f_frsize
+    (store / "filler").write_bytes(bytes(free - LEFT_BYTES))
+    assert running.wait(120) != 0
+    full = f"the disk that holds {store} is full; free space and run it again, what is done is kept"
+    # By the training, and by the step that was to write down how the run ended.
+    assert job.log().count(f"agentworld.errors.StoreError: {full}\n") == 2, job.log()
+    assert receipts(store) == done
+    newest, sealed = max(job.checkpoints("cpt").items())
+
+    subprocess.run(["mount", "-o", f"remount,size={2 * STORE_MIB}m", str(store)], check=True)
+    running = job.start()
+    job.until(running, lambda: job.goes_on("cpt", newest, sealed))
+    assert running.wait(100) == 0, job.log()
+    assert done.items() <= receipts(store).items()
+    assert made(store) == made(undisturbed)

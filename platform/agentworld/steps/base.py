@@ -17,7 +17,7 @@ from agentworld.records.base import Digest, Record, digest_json
 from agentworld.records.progress import Tick, no_tick
 from agentworld.records.step import StepReceipt
 from agentworld.steps.code import code_digest
-from agentworld.steps.failure import sentence_of, translated
+from agentworld.steps.failure import in_words, sentence_of
 from agentworld.steps.lock import hold
 from agentworld.steps.progress import ProgressFile, progress_path
 from agentworld.steps.remote import fetch_read, keep, keep_receipt, kept_while, prune
@@ -127,10 +127,8 @@ def _alone(folder: Path, step: str, store: Path) -> Iterator[None]:
 @contextmanager
 def _failure_told(progress: ProgressFile, store: Path) -> Iterator[None]:
     try:
-        yield
+        with in_words(store):
+            yield
     except Exception as error:
-        told = translated(error, store)
-        progress.fail(type(told).__name__, sentence_of(told))
-        if told is error:
-            raise
-        raise told from error
+        progress.fail(type(error).__name__, sentence_of(error))
+        raise

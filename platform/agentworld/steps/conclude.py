@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple, Protocol
 from agentworld.errors import InputError
 from agentworld.records.conclusion import Conclusion
 from agentworld.steps import STEPS_OF
+from agentworld.steps.failure import in_words
 from agentworld.steps.folders import verdict_of
 from agentworld.steps.progress import StepProgress, read_progress
 from agentworld.steps.remote import anywhere, keep
@@ -50,21 +51,26 @@ class _End(NamedTuple):
 
 @anywhere()
 def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -> str:
-    """The file of the record, which is written once for a job; says it in a line, too."""
+    """The file of the record, which is written once for a job; says it in a line, too.
+
+    Raises StoreError where the disk takes no record.
+    """
     if not re.fullmatch("[A-Za-z0-9-]+", job):
         raise InputError(f"{job!r} is no id of a job; give letters, digits and - alone")
     path = Path(store) / _JOBS / f"{job}.json"
     if not path.is_file():
         said = _said(Path(store), pipeline, status)
         began = _began(said, pipeline)
-        Conclusion(
+        ended = Conclusion(
             job=job,
             pipeline=pipeline,
             recipe=recipe,
             began=None if began is None else datetime.fromtimestamp(began, UTC),
             ended=datetime.now(UTC),
             **_end(Path(store), said, status)._asdict(),
-        ).write(path)
+        )
+        with in_words(Path(store)):
+            ended.write(path)
         keep(path)
     found = Conclusion.read(path)
     why = f" at {found.step or 'some step'}: {found.sentence}" if found.sentence else ""

@@ -2,6 +2,8 @@
 
 import errno
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from agentworld.errors import AgentworldError, StoreError
@@ -15,6 +17,18 @@ def translated(error: Exception, store: Path) -> Exception:
     if is_full(store) or _says_full(error):
         return StoreError(full_sentence(store))
     return error
+
+
+@contextmanager
+def in_words(store: Path) -> Iterator[None]:
+    """Raises what the block raises, `translated`."""
+    try:
+        yield
+    except Exception as error:
+        told = translated(error, store)
+        if told is error:
+            raise
+        raise told from error
 
 
 def sentence_of(error: Exception) -> str:

@@ -13,7 +13,7 @@ from agentworld.engine.process import LOOPBACK, free_port
 from agentworld.errors import StoreError
 from agentworld.lineage.base import WorldModel
 from agentworld.records.base import digest_bytes
-from mlflow_server import Door, MlflowServer, door, serving
+from mlflow_server import Door, MlflowServer, counted, door, serving
 
 pytestmark = pytest.mark.slow
 
@@ -42,22 +42,6 @@ def model(tmp_path: Path) -> Path:
 def world_model(seed: str) -> WorldModel:
     stage = make.checkpoint("rl", artifact=digest_bytes(seed.encode()))
     return WorldModel(stages=(stage,), report=make.digest("report"), metrics={"exact_match": 0.5})
-
-
-def counted(url: str, artifact: str) -> dict[str, int]:
-    """What there is of an artifact: versions, runs, logged models, values of its metric."""
-    from mlflow import MlflowClient
-
-    client, same = MlflowClient(url, url), f"tags.`agentworld.artifact` = '{artifact}'"
-    experiment = client.get_experiment_by_name("agentworld").experiment_id
-    runs = client.search_runs([experiment], same)
-    values = client.get_metric_history(runs[0].info.run_id, "exact_match")
-    return {
-        "versions": len(client.search_model_versions(same)),
-        "runs": len(runs),
-        "models": len(client.search_logged_models([experiment], same)),
-        "values": len(values),
-    }
 
 
 def test_whichever_answer_is_lost_nothing_is_registered_twice(before: Door, model: Path) -> None:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -17,6 +18,13 @@ pytestmark = pytest.mark.slow  # as root, for what it mounts
 
 FILLER = "filler"
 STORE_MIB = 24
+
+
+class Status(NamedTuple):
+    """What Kubeflow says of a run."""
+
+    state: str
+    error_message: str
 
 
 def fill(store: Path, left_bytes: int) -> None:
@@ -107,12 +115,26 @@ def while_a_receipt_is_written(store: Path) -> None:
     assert output_of(str(folder)) == digest_bytes(b"made")
 
 
+def while_the_end_of_a_run_is_written_down(store: Path) -> None:
+    from agentworld.steps.conclude import conclude, conclusions
+
+    given = ("world_model", "demo", str(store), "job-1", Status("FAILED", "the task cpt failed"))
+    fill(store, 0)
+    with pytest.raises(StoreError, match=f"^the disk that holds {store} is full; free space and"):
+        conclude(*given)
+    (store / FILLER).unlink()
+    assert conclusions(store) == []
+    conclude(*given)
+    assert [each.state for each in conclusions(store)] == ["failed"]
+
+
 @pytest.mark.parametrize(
     "instant",
     [
         pytest.param("while_a_checkpoint_is_written", marks=pytest.mark.torch),
         "while_a_version_is_registered",
         "while_a_receipt_is_written",
+        "while_the_end_of_a_run_is_written_down",
     ],
 )
 def test_a_full_disk_is_one_sentence_and_what_was_done_is_kept(
