@@ -1,6 +1,6 @@
 # The images of agentworld. A target each:
 #   control     operator, service, console and the command line: no torch, no MLflow
-#   train       the steps of a pipeline: torch, transformers, TRL, MLflow
+#   train       the steps of a pipeline: torch, transformers, TRL, DeepSpeed, MLflow
 #   engine-cpu  vLLM on CPUs, for trials and tests; GPUs take vLLM's own image
 #
 # All run as a user without rights or a home, on a root file system that nobody may write to;
@@ -48,7 +48,7 @@ FROM build AS requirements
 COPY pyproject.toml ./
 COPY tools/requirements.py tools/
 RUN /build/bin/python tools/requirements.py pipelines postgres s3 >control.txt \
-    && /build/bin/python tools/requirements.py pipelines postgres s3 train >train.txt
+    && /build/bin/python tools/requirements.py pipelines postgres s3 train deepspeed >train.txt
 
 FROM build AS control-packages
 COPY --from=requirements /source/control.txt ./

@@ -117,6 +117,7 @@ def test_every_declared_dependency_is_pinned_to_a_version_that_it_allows():
         (project["dependencies"], ["constraints.txt"]),
         (extras["train"], ["constraints.txt"]),
         (extras["dev"], [f"constraints{of}.txt" for of in ("", "-test", "-helm", "-mlflow")]),
+        (extras["deepspeed"], ["constraints-test.txt"]),
         (extras["gym"], ["constraints-test.txt"]),
         (extras["postgres"], ["constraints-test.txt"]),
         (extras["serve-cpu"], ["constraints-vllm.txt"]),

@@ -1,5 +1,5 @@
-"""Trains a small model twice and writes its weights and losses: `train_in_float32.py FOLDER`, by
-one process or by several that torchrun starts.
+"""Trains a small model twice and writes its weights and losses: `train_in_float32.py FOLDER...`,
+by one process or by several that torchrun starts. A folder's name may end in a `zero_stage`.
 
 Without bfloat16, in which the sums of two halves are not those of the whole.
 """
@@ -7,6 +7,7 @@ Without bfloat16, in which the sums of two halves are not those of the whole.
 import json
 import random
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.progress import no_tick
 from agentworld.train.encode import Row
 from agentworld.train.model import LanguageModel
-from agentworld.train.together import from_first, joined
+from agentworld.train.preemption import train_to_end
+from agentworld.train.together import from_first, joined, rank
 from agentworld.train.trainer import NextTokenTrainer
 
 _VOCABULARY = 50
@@ -47,19 +49,40 @@ def _model() -> Qwen3ForCausalLM:
     return Qwen3ForCausalLM(Qwen3Config(vocab_size=_VOCABULARY, **sizes, **heads))
 
 
-@joined()
-def train(out: Path) -> None:
+def train(out: Path, zero_stage: int | None = None) -> None:
     """Twice in one group of processes, as a new model learns to copy before it sees an episode."""
+    recipe = RECIPE.model_copy(update={"zero_stage": zero_stage})
     model, losses = _model(), []
     for name in ("first", "second"):
-        trainer = NextTokenTrainer(LanguageModel(model, None), RECIPE, rows(), out / name, no_tick)
+        trainer = NextTokenTrainer(LanguageModel(model, None), recipe, rows(), out / name, no_tick)
         trainer.args.logging_steps = 1
         trainer.accelerator.native_amp = False
-        trainer.train()
+        if zero_stage:
+            trainer.accelerator.deepspeed_plugin.deepspeed_config["torch_autocast"] = {}
+        train_to_end(trainer)
         losses += [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    (out / f"state-{rank()}").write_text(str(_state_bytes(trainer)))
     from_first(lambda: (out / "losses.json").write_text(json.dumps(losses)))
     from_first(lambda: torch.save(model.state_dict(), out / "weights.pt"))
 
 
+def _state_bytes(trainer: NextTokenTrainer) -> int:
+    """What this process has of the optimizer's state; DeepSpeed's wraps ours."""
+    optimizer = trainer.optimizer
+    while hasattr(optimizer, "optimizer"):
+        optimizer = optimizer.optimizer
+    return sum(
+        held.nbytes for state in optimizer.state.values() for held in state.values() if held.ndim
+    )
+
+
+@joined()
+def main(folders: Sequence[str]) -> None:
+    """Each folder's training, one after the other."""
+    for folder in folders:
+        stage = folder[-1:]
+        train(Path(folder), int(stage) if stage.isdigit() else None)
+
+
 if __name__ == "__main__":
-    train(Path(sys.argv[1]))
+    main(sys.argv[1:])

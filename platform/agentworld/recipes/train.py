@@ -1,10 +1,13 @@
 """The training stages. Class defaults are the vetted settings."""
 
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from agentworld.records.base import Record
+
+# Told only where it is said: recipes that say nothing of it keep their digests.
+_ZeroStage = Annotated[Literal[1, 2, 3] | None, Field(exclude_if=lambda stage: stage is None)]
 
 
 class ModelRecipe(Record):
@@ -55,7 +58,24 @@ class NextTokenRecipe(Record):
     """Where `reasoning: endpoint` asks."""
     checkpoint_every: int = 200
     """Steps between checkpoints that a killed run resumes from."""
+    zero_stage: _ZeroStage = None
+    """What each of several processes has only a part of: 1 the optimizer's state, 2 gradients too,
+    3 weights too; null: nothing. Not with Muon, which takes matrices whole.
+    """
     seed: int = 0
+
+    @model_validator(mode="after")
+    def _can_be_shared(self) -> Self:
+        if self.zero_stage is None:
+            return self
+        if self.stage == "imitation":
+            raise ValueError("imitation is trained by one process alone; leave zero_stage out")
+        if self.muon_learning_rate is not None:
+            raise ValueError(
+                f"zero_stage {self.zero_stage} cuts the matrices that Muon takes whole; set"
+                " muon_learning_rate to null, or leave zero_stage out"
+            )
+        return self
 
 
 class RewardRecipe(Record):
@@ -100,6 +120,8 @@ class WorldRlRecipe(GroupRlRecipe):
     prompts_per_step: int = 16
     group_size: int = 8
     max_tokens: int = 64
+    zero_stage: _ZeroStage = None
+    """What each of several processes has only a part of; see `NextTokenRecipe`."""
     reward: RewardRecipe = RewardRecipe()
 
 

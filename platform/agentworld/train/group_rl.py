@@ -2,20 +2,22 @@
 
 from pathlib import Path
 
-import torch
 from trl import GRPOConfig, GRPOTrainer
 
 from agentworld.errors import InputError
 from agentworld.recipes.train import GroupRlRecipe
 from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.together import num_ranks
+from agentworld.train.zero import computing
 
 # GSPO clips the ratio of whole sequences, which is near 1; GRPO that of tokens.
 _CLIP = {"grpo": (0.2, 0.28), "gspo": (3e-3, 4e-3)}
 _LEVEL = {"grpo": "token", "gspo": "sequence"}
 
 
-def group_config(recipe: GroupRlRecipe, out: Path, *, max_completion_tokens: int) -> GRPOConfig:
+def group_config(
+    recipe: GroupRlRecipe, out: Path, *, max_completion_tokens: int, zero_stage: int | None = None
+) -> GRPOConfig:
     """One optimizer step per batch of groups, on policy."""
     low, high = _CLIP[recipe.algorithm]
     return GRPOConfig(
@@ -33,8 +35,7 @@ def group_config(recipe: GroupRlRecipe, out: Path, *, max_completion_tokens: int
         epsilon_high=high,
         beta=0.0,
         loss_type="grpo",
-        use_cpu=not torch.cuda.is_available(),
-        bf16=False,
+        **computing(zero_stage, in_bfloat16=False),
         save_steps=recipe.checkpoint_every,
         save_total_limit=2,
         logging_steps=1,

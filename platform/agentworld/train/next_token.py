@@ -28,6 +28,7 @@ from agentworld.train.save import save_checkpoint
 from agentworld.train.together import from_first, joined
 from agentworld.train.tokenizer import train_tokenizer
 from agentworld.train.trainer import train_rows
+from agentworld.train.zero import check_zero
 
 _TOKENIZER_SAMPLES = 3_000
 _DRILLS = "drills"
@@ -43,6 +44,7 @@ def run(
     tick: Tick,
 ) -> Checkpoint:
     """Trains from `parent`, or from the model recipe where there is none; writes `out/model`."""
+    check_zero(recipe.zero_stage)
     dataset = read_dataset(data)
     samples = list(read_pool(data, dataset, "cpt" if recipe.stage == "cpt" else "sft"))
     start = parent or (Path(model.base) if model.base else None)

@@ -19,6 +19,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from agentworld.errors import Preempted
 from agentworld.train.resume import newer_checkpoints, newest_checkpoint, seal
 from agentworld.train.together import any_of, from_first
+from agentworld.train.zero import check_parts, make_whole
 
 _NOTICES = (signal.SIGTERM, signal.SIGUSR1)
 
@@ -29,11 +30,13 @@ def train_to_end(trainer: Trainer) -> None:
     trainer.add_callback(_Sealing())
     trainer.add_callback(notice)
     newest = from_first(lambda: newest_checkpoint(folder))
+    check_parts(trainer, newest)
     with notice.heard():
         trainer.train(resume_from_checkpoint=newest)
     if notice.is_given:
         step = trainer.state.global_step
         raise Preempted(f"preempted; run it again: it resumes from step {step}")
+    make_whole(trainer)
 
 
 class _Sealing(TrainerCallback):

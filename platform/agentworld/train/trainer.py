@@ -26,6 +26,7 @@ from agentworld.train.optimizer import make_optimizer
 from agentworld.train.preemption import train_to_end
 from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.together import num_ranks, rank
+from agentworld.train.zero import computing
 
 
 class Ticking(TrainerCallback):
@@ -128,8 +129,7 @@ def _arguments(recipe: NextTokenRecipe, steps: int, out: Path) -> TrainingArgume
             "min_lr_ratio": 0.05,
             "decay_type": "linear",
         },
-        use_cpu=not torch.cuda.is_available(),
-        bf16=True,
+        **computing(recipe.zero_stage, in_bfloat16=True),
         save_steps=recipe.checkpoint_every,
         save_total_limit=2,
         logging_steps=20,

@@ -25,11 +25,13 @@ from agentworld.train.preemption import train_to_end
 from agentworld.train.save import save_checkpoint
 from agentworld.train.together import joined
 from agentworld.train.trainer import Ticking
+from agentworld.train.zero import check_zero
 
 
 @joined()
 def run(recipe: WorldRlRecipe, data: Path, parent: Path, out: Path, tick: Tick) -> Checkpoint:
     """Trains from `parent`; writes `out/model`. A missing verdict is a hole in its group."""
+    check_zero(recipe.zero_stage)
     dataset = read_dataset(data)
     language_model = load_model(parent)
     wanted = recipe.num_steps * recipe.prompts_per_step
@@ -38,7 +40,12 @@ def run(recipe: WorldRlRecipe, data: Path, parent: Path, out: Path, tick: Tick) 
         model=language_model.model,
         processing_class=language_model.tokenizer,
         reward_funcs=_reward_function(Rewarder(recipe.reward)),
-        args=group_config(recipe, out, max_completion_tokens=recipe.max_tokens),
+        args=group_config(
+            recipe,
+            out,
+            max_completion_tokens=recipe.max_tokens,
+            zero_stage=recipe.zero_stage,
+        ),
         train_dataset=Dataset.from_list([_question(sample) for sample in samples]),
         callbacks=[Ticking(tick)],
     )

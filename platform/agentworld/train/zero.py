@@ -1,0 +1,105 @@
+"""ZeRO: each of several processes has a part of what a training keeps beside its batch.
+
+It is DeepSpeed's, after Rajbhandari et al. 2020, https://arxiv.org/abs/1910.02054. One process
+alone has nobody to share with, and trains as it would without.
+"""
+
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.state import AcceleratorState, PartialState
+from accelerate.utils import DistributedType
+from transformers import Trainer
+
+from agentworld.errors import InputError
+from agentworld.train.together import num_ranks
+
+
+def check_zero(stage: int | None) -> None:
+    """Raises InputError where a recipe asks for DeepSpeed and there is none."""
+    if stage is not None and find_spec("deepspeed") is None:
+        raise InputError(
+            f"zero_stage {stage} needs DeepSpeed, which is not installed; install"
+            " agentworld[deepspeed], or leave zero_stage out"
+        )
+
+
+def computing(stage: int | None, *, in_bfloat16: bool) -> dict[str, Any]:
+    """Arguments of a trainer: its device, its numbers, and who has what; weights stay in float32.
+
+    The trainer has to be made next, for Accelerate is told of DeepSpeed here.
+    """
+    has_gpu = torch.cuda.is_available()
+    if stage is None or num_ranks() == 1:
+        return {"use_cpu": not has_gpu, "bf16": in_bfloat16}
+    # With `use_cpu` Accelerate leaves DeepSpeed out, and without it each process on a CPU takes
+    # itself for the only one.
+    AcceleratorState._reset_state(reset_partial_state=True)
+    PartialState(cpu=not has_gpu).distributed_type = DistributedType.DEEPSPEED
+    # Of torch, about how DeepSpeed calls it, and told again at each step.
+    warnings.filterwarnings("ignore", r"`torch\.distributed\.\w+` is deprecated", FutureWarning)
+    return {
+        "bf16": False,
+        "accelerator_config": {"use_configured_state": True},
+        "deepspeed": _told(stage, in_bfloat16=in_bfloat16),
+    }
+
+
+def _told(stage: int, *, in_bfloat16: bool) -> dict[str, Any]:
+    """DeepSpeed's configuration; `auto` is what the trainer's other arguments and the model say."""
+    return {
+        "zero_optimization": {
+            "stage": stage,
+            "stage3_gather_16bit_weights_on_model_save": True,
+            # DeepSpeed's own are for large models: 2 GB on each device, and small weights uncut.
+            "reduce_bucket_size": "auto",
+            "stage3_prefetch_bucket_size": "auto",
+            "stage3_param_persistence_threshold": "auto",
+        },
+        # As without DeepSpeed: layers compute in bfloat16, weights and sums of gradients are of
+        # float32. Its `bf16` would round the weights.
+        "torch_autocast": {
+            "enabled": in_bfloat16,
+            "dtype": "bfloat16",
+            "lower_precision_safe_modules": [],
+        },
+        "gradient_clipping": "auto",
+        "gradient_accumulation_steps": "auto",
+        "train_micro_batch_size_per_gpu": "auto",
+    }
+
+
+def check_parts(trainer: Trainer, checkpoint: str | None) -> None:
+    """Raises InputError where a checkpoint's parts are not those of as many processes as train."""
+    if checkpoint is None:
+        return
+    folder = Path(checkpoint)
+    num_parts = len(list(folder.glob("global_step*/*_optim_states.pt")))
+    if num_parts != (num_ranks() if trainer.is_deepspeed_enabled else 0):
+        raise InputError(
+            f"{folder} was written with zero_stage by another number of processes,"
+            f" {num_parts or 1} and not {num_ranks()}; train by that many, or delete"
+            f" {folder.parent} to begin anew"
+        )
+
+
+def make_whole(trainer: Trainer) -> None:
+    """Gives each process all weights again, and lets DeepSpeed go, where it had them.
+
+    They are in the CPU's memory, as those of a model that was read from its folder.
+    """
+    if not trainer.is_deepspeed_enabled:
+        return
+    from deepspeed.runtime.zero import GatheredParameters
+
+    whole: dict[torch.nn.Parameter, torch.nn.Parameter] = {}
+    for module in trainer.model.modules():
+        for name, part in list(module.named_parameters(recurse=False)):
+            if part not in whole:  # an output layer may be the embedding
+                with GatheredParameters([part]):
+                    whole[part] = torch.nn.Parameter(part.detach().to("cpu", copy=True))
+            module.register_parameter(name, whole[part])
+    trainer.deepspeed.destroy()

@@ -1,0 +1,186 @@
+"""Two processes of this machine share by DeepSpeed what a training keeps, on their CPUs."""
+
+import json
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from agentworld.errors import InputError
+from agentworld.recipes import load_recipe
+from agentworld.recipes.train import NextTokenRecipe, WorldRlRecipe
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.steps.cpt import cpt
+from agentworld.steps.folders import checkpoint_of, model_of
+from launched import launch, run_together
+from make_training import Training, training
+from waiting import wait_for
+
+PROGRAM = Path(__file__).parents[2] / "train_in_float32.py"
+MEMBER = ("-m", "agentworld.steps.member")
+SHARED = {"zero_stage": 3, "muon_learning_rate": None, "epochs": 8}
+
+
+def folder_of(step: str, given: Training) -> Path:
+    (folder,) = (path for path in (Path(given.store) / "steps" / step).iterdir() if path.is_dir())
+    return folder
+
+
+def weights_of(folder: Path) -> dict[str, Any]:
+    from safetensors.torch import load_file
+
+    weights: dict[str, Any] = load_file(model_of(folder) / "model.safetensors")
+    return weights
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Training:
+    """A store whose step `cpt` two processes did with parts of its weights."""
+    given = training(tmp_path_factory.mktemp("zero") / "store", cpt=SHARED, rl={"zero_stage": 2})
+    run_together(*MEMBER, "cpt", *given)
+    return given
+
+
+def test_a_recipe_that_says_nothing_of_it_keeps_its_digest() -> None:
+    assert "zero_stage" not in NextTokenRecipe(stage="cpt").model_dump()
+    assert "zero_stage" not in WorldRlRecipe().model_dump()
+    assert WorldRlRecipe(zero_stage=2).model_dump()["zero_stage"] == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"stage": "cpt", "zero_stage": 2}, "zero_stage 2 cuts the matrices that Muon takes whole"),
+        (
+            {"stage": "cpt", "zero_stage": 4, "muon_learning_rate": None},
+            "Input should be 1, 2 or 3",
+        ),
+        (
+            {"stage": "imitation", "zero_stage": 1, "muon_learning_rate": None},
+            "imitation is trained by one process alone",
+        ),
+    ],
+    ids=["Muon", "no such stage", "one process"],
+)
+def test_what_cannot_be_shared_is_refused_with_the_recipe(
+    tmp_path: Path, fields: dict[str, object], wrong: str
+) -> None:
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"name": "mine", "cpt": fields}))
+    with pytest.raises(InputError, match=wrong):
+        load_recipe(tmp_path / "mine.yaml")
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_without_deepspeed_nothing_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = training(tmp_path / "store", cpt=SHARED)
+    monkeypatch.setitem(sys.modules, "deepspeed", None)
+    with pytest.raises(InputError, match=r"not installed; install agentworld\[deepspeed\]"):
+        cpt(*given)
+    assert list(folder_of("cpt", given).iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_each_stage_trains_as_one_process_does_with_half_of_the_state(tmp_path: Path) -> None:
+    import torch
+
+    from train_in_float32 import train
+
+    alone, *shared = folders = [tmp_path / name for name in ("alone", "1", "2", "3")]
+    for folder in folders:
+        folder.mkdir()
+    train(alone)
+    run_together(PROGRAM, *shared)
+    losses, weights = (
+        json.loads((alone / "losses.json").read_text()),
+        torch.load(alone / "weights.pt"),
+    )
+    whole = int((alone / "state-0").read_text())
+    for folder in shared:
+        assert json.loads((folder / "losses.json").read_text()) == pytest.approx(losses, rel=1e-4)
+        for name, same in torch.load(folder / "weights.pt").items():
+            # Adam divides by a root of its gradients' squares: their rounding becomes visible.
+            torch.testing.assert_close(same, weights[name], rtol=0, atol=1e-3, msg=name)
+        for rank in (0, 1):
+            assert int((folder / f"state-{rank}").read_text()) == pytest.approx(whole / 2, rel=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_what_processes_made_of_their_parts_is_whole(trained: Training, tmp_path: Path) -> None:
+    alone = Path(cpt(*training(tmp_path / "store", cpt=SHARED)))
+    together = folder_of("cpt", trained)
+    record = checkpoint_of(together)
+    assert record.recipe["zero_stage"] == 3
+    assert record.metrics == pytest.approx(checkpoint_of(alone).metrics, rel=0.01)
+    noise = {"artifact": record.artifact, "metrics": record.metrics}
+    assert checkpoint_of(alone).model_copy(update=noise) == record
+    shapes, same = (
+        {name: (weight.shape, weight.dtype) for name, weight in weights_of(folder).items()}
+        for folder in (alone, together)
+    )
+    assert same == shapes
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_a_training_in_parts_goes_on_from_what_all_wrote(
+    trained: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRANSFORMERS_VERBOSITY", "info")
+    given = training(tmp_path / "store", cpt=SHARED)
+    parts = Path(given.store) / "steps" / "cpt"
+
+    def ended_at(checkpoint: str, how: signal.Signals) -> str:
+        """What is said by processes that are ended once there is such a file."""
+        launched = launch(*MEMBER, "cpt", *given)
+        wait_for(lambda: list(parts.glob(f"*/checkpoints/{checkpoint}")), seconds=120)
+        for member in psutil.Process(launched.pid).children(recursive=True):
+            member.send_signal(how)
+        _, said = launched.communicate(timeout=60)
+        assert launched.returncode != 0
+        return str(said)
+
+    said = ended_at("checkpoint-5/manifest.json", signal.SIGTERM)
+    told = re.search(r"preempted; run it again: it resumes from step (\d+)", said)
+    assert told
+    with pytest.raises(InputError, match="by another number of processes, 2 and not 1; train by"):
+        cpt(*given)
+    said = ended_at("checkpoint-10/manifest.json", signal.SIGKILL)
+    assert resumed_from(said) == int(told[1])
+    said = run_together(*MEMBER, "cpt", *given)
+    assert resumed_from(said) >= 10
+    again, whole = (checkpoint_of(folder_of("cpt", each)) for each in (given, trained))
+    assert again.artifact == whole.artifact
+
+
+def resumed_from(said: str) -> int:
+    resumed = re.search(r"Resuming training from checkpoint .* global step (\d+)", said)
+    assert resumed, said
+    return int(resumed[1])
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_a_world_that_is_rewarded_in_parts_is_the_one_that_it_is_without(
+    trained: Training, tmp_path: Path
+) -> None:
+    import torch
+
+    parent, plain = folder_of("cpt", trained), training(tmp_path / "store")
+    run_together(*MEMBER, "rl", *trained, parent)
+    run_together(*MEMBER, "rl", *plain, parent)
+    made: list[Checkpoint] = [checkpoint_of(folder_of("rl", each)) for each in (trained, plain)]
+    assert made[0].parents == (checkpoint_of(parent).artifact,) != (made[0].artifact,)
+    assert made[0].metrics == made[1].metrics
+    weights, same = (weights_of(folder_of("rl", each)) for each in (plain, trained))
+    for name, weight in weights.items():
+        torch.testing.assert_close(same[name], weight, rtol=0, atol=1e-6, msg=name)
