@@ -18,6 +18,10 @@ class Ranks(BaseSettings):
         0, ge=0, validation_alias=AliasChoices("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
     )
     """Among those of its machine: which GPU is its own."""
+    local_world_size: int | None = Field(
+        None, gt=0, validation_alias=AliasChoices("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")
+    )
+    """How many its machine has; null where nobody says so, and there is one machine."""
 
     @model_validator(mode="after")
     def _is_one_of_them(self) -> Self:
@@ -32,6 +36,11 @@ class Ranks(BaseSettings):
     def is_first(self) -> bool:
         """Whether it is this one that locks, tells and writes."""
         return self.rank == 0
+
+    @property
+    def is_of_several_machines(self) -> bool:
+        """Whether not all of them see one disk."""
+        return self.local_world_size is not None and self.local_world_size < self.world_size
 
     @property
     def variables(self) -> dict[str, str]:

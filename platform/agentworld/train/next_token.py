@@ -44,7 +44,7 @@ def run(
     tick: Tick,
 ) -> Checkpoint:
     """Trains from `parent`, or from the model recipe where there is none; writes `out/model`."""
-    check_zero(recipe.zero_stage)
+    check_zero(recipe.zero_stage, out)
     dataset = read_dataset(data)
     samples = list(read_pool(data, dataset, "cpt" if recipe.stage == "cpt" else "sft"))
     start = parent or (Path(model.base) if model.base else None)

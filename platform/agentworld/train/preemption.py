@@ -29,7 +29,9 @@ def train_to_end(trainer: Trainer) -> None:
     notice, folder = _Notice(), Path(trainer.args.output_dir)
     trainer.add_callback(_Sealing())
     trainer.add_callback(notice)
-    newest = from_first(lambda: newest_checkpoint(folder))
+    # By its name: working copies of a bucket may lie elsewhere on each machine.
+    name = from_first(lambda: newest_checkpoint(folder))
+    newest = name and str(folder / name)
     check_parts(trainer, newest)
     with notice.heard():
         trainer.train(resume_from_checkpoint=newest)

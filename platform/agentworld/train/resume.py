@@ -32,10 +32,10 @@ def sealed_checkpoints(folder: Path) -> list[Path]:
 
 
 def newest_checkpoint(folder: Path) -> str | None:
-    """The newest that agrees with its manifest; null where there is none."""
+    """The name of the newest that agrees with its manifest; null where there is none."""
     for checkpoint in sorted(folder.glob("checkpoint-*"), key=_step, reverse=True):
         if _is_whole(checkpoint):
-            return str(checkpoint)
+            return checkpoint.name
         _log.warning("%s is not as it was written; the one before it is taken", checkpoint)
     return None
 

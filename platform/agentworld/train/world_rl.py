@@ -31,7 +31,7 @@ from agentworld.train.zero import check_zero
 @joined()
 def run(recipe: WorldRlRecipe, data: Path, parent: Path, out: Path, tick: Tick) -> Checkpoint:
     """Trains from `parent`; writes `out/model`. A missing verdict is a hole in its group."""
-    check_zero(recipe.zero_stage)
+    check_zero(recipe.zero_stage, out)
     dataset = read_dataset(data)
     language_model = load_model(parent)
     wanted = recipe.num_steps * recipe.prompts_per_step

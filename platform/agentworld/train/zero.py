@@ -15,12 +15,24 @@ from accelerate.utils import DistributedType
 from transformers import Trainer
 
 from agentworld.errors import InputError
+from agentworld.recipes.environment import from_environment
+from agentworld.recipes.ranks import Ranks
+from agentworld.storage.working_copy import copy_of
 from agentworld.train.together import num_ranks
 
 
-def check_zero(stage: int | None) -> None:
-    """Raises InputError where a recipe asks for DeepSpeed and there is none."""
-    if stage is not None and find_spec("deepspeed") is None:
+def check_zero(stage: int | None, out: Path) -> None:
+    """Raises InputError where a recipe asks for DeepSpeed and there is none, or where the parts of
+    a checkpoint would not come together.
+    """
+    if stage is None:
+        return
+    if from_environment(Ranks).is_of_several_machines and copy_of(out):
+        raise InputError(
+            f"zero_stage {stage} has a part of each checkpoint on each machine, and only the first"
+            " puts back what it has into a bucket; name a store on a claim"
+        )
+    if find_spec("deepspeed") is None:
         raise InputError(
             f"zero_stage {stage} needs DeepSpeed, which is not installed; install"
             " agentworld[deepspeed], or leave zero_stage out"

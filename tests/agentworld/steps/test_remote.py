@@ -1,6 +1,7 @@
 """Steps whose store is in a bucket; each scratch folder is another pod's."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,14 +16,18 @@ import make_training
 from agentworld.audit.receipts import read_receipt
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import Digest, Record, digest_bytes
+from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import Tick
+from agentworld.records.step import StepReceipt
 from agentworld.simulate.stores import Stores
 from agentworld.steps.addresses import open_registry
 from agentworld.steps.base import run_step
+from agentworld.steps.folders import checkpoint_of
 from agentworld.steps.progress import read_progress
-from agentworld.steps.remote import anywhere, keep, located
+from agentworld.steps.remote import anywhere, fetch, keep, located
 from agentworld.steps.run_name import forget_run_name, run_name
 from agentworld.storage.folder import open_folder
+from ports import free_ports
 
 pytestmark = pytest.mark.slow  # a server of buckets
 
@@ -176,27 +181,49 @@ def test_what_no_bucket_can_hold_has_to_be_named(pods, monkeypatch):
         open_registry(home)
 
 
-@pytest.mark.torch
-def test_a_training_whose_pod_is_killed_goes_on_in_another(pods, tmp_path):
-    here = make_training.training(tmp_path / "here", cpt={"epochs": 12, "checkpoint_every": 3})
-    data = f"{pods.store}/steps/prepare/{Path(here.data).name}"
-    there = make_training.Training(f"{pods.store}/tiny.yaml", pods.store, data)
-    home = located(pods.store)
-    shutil.copytree(here.store, home, dirs_exist_ok=True)
-    keep(home)
-    expected = read_receipt(Path(finished(training(here))))
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> make_training.Training:
+    """A store on a disk, and in it what nobody disturbed."""
+    made = make_training.training(
+        tmp_path_factory.mktemp("here") / "store", cpt={"epochs": 12, "checkpoint_every": 3}
+    )
+    finished(training(made))
+    return made
 
-    pods.begin("second")
-    killed = training(there)
-    bucket = open_folder(pods.store)
-    while not [name for name in bucket.names("steps/cpt") if name.endswith("/manifest.json")]:
-        assert killed.poll() is None, killed.communicate()
+
+@pytest.fixture
+def in_bucket(pods: Pods, trained: make_training.Training) -> make_training.Training:
+    """The same with nothing trained, in a bucket."""
+    home = located(pods.store)
+    shutil.copytree(trained.store, home, dirs_exist_ok=True)
+    shutil.rmtree(home / "steps/cpt")
+    keep(home)
+    data = f"{pods.store}/steps/prepare/{Path(trained.data).name}"
+    return make_training.Training(f"{pods.store}/tiny.yaml", pods.store, data)
+
+
+def wait_for_checkpoint(store: str, process: subprocess.Popen[str]) -> None:
+    """Until the bucket has a whole one."""
+    bucket = open_folder(f"{store}/steps/cpt")
+    while not [name for name in bucket.names("") if name.endswith("/manifest.json")]:
+        assert process.poll() is None, process.communicate()
         time.sleep(0.05)
+
+
+def receipt_of(pods: Pods, folder: str) -> StepReceipt:
+    return read_receipt(located(pods.store) / folder.removeprefix(f"{pods.store}/"))
+
+
+@pytest.mark.torch
+def test_a_training_whose_pod_is_killed_goes_on_in_another(pods, trained, in_bucket):
+    pods.begin("second")
+    killed = training(in_bucket)
+    wait_for_checkpoint(pods.store, killed)
     os.killpg(killed.pid, signal.SIGKILL)
-    assert "receipt.json" not in "".join(bucket.names("steps/cpt"))
+    assert "receipt.json" not in "".join(open_folder(pods.store).names("steps/cpt"))
 
     pods.begin("third")
-    began, copy, resumed = time.time(), located(pods.store), training(there)
+    began, copy, resumed = time.time(), located(pods.store), training(in_bucket)
     while (told := read_progress(copy, "cpt")) is None or told.started < began or not told.total:
         assert resumed.poll() is None, resumed.communicate()
         time.sleep(0.01)
@@ -205,15 +232,54 @@ def test_a_training_whose_pod_is_killed_goes_on_in_another(pods, tmp_path):
     names = open_folder(made).names("")
     assert "model/model.safetensors" in names
     assert not [name for name in names if "checkpoints" in name]
-    receipt = read_receipt(located(pods.store) / made.removeprefix(f"{pods.store}/"))
+    (folder,) = Path(trained.store).glob("steps/cpt/*/receipt.json")
+    expected, receipt = read_receipt(folder.parent), receipt_of(pods, made)
     assert (receipt.key, receipt.output) == (expected.key, expected.output)
+
+
+@pytest.mark.torch
+def test_machines_that_train_together_have_a_copy_each(pods, trained, in_bucket):
+    killed = machines(pods, "before", in_bucket)
+    wait_for_checkpoint(pods.store, killed[0])
+    for each in killed:
+        os.killpg(each.pid, signal.SIGKILL)
+        each.communicate()
+    resumed = machines(pods, "after", in_bucket)
+    said = [each.communicate(timeout=300)[1] for each in resumed]
+    assert [each.returncode for each in resumed] == [0, 0], said
+    assert re.search(r"Resuming training from checkpoint .* global step [1-9]", said[0])
+    (folder,) = (path for path in (located(pods.store) / "steps/cpt").iterdir() if path.is_dir())
+    (undisturbed,) = Path(trained.store).glob("steps/cpt/*/checkpoint.json")
+    whole = Checkpoint.read(undisturbed)
+    made = checkpoint_of(fetch(folder))
+    assert made.metrics == pytest.approx(whole.metrics, rel=0.02)
+    assert (folder / "model/model.safetensors").is_file()
+
+
+def machines(pods: Pods, name: str, told: make_training.Training) -> list[subprocess.Popen[str]]:
+    """Two, each with a disk of its own and one process."""
+    (port,) = free_ports(1)
+    words = ("--nnodes=2", "--nproc-per-node=1", "--master-addr=127.0.0.1", f"--master-port={port}")
+    started = []
+    for rank in range(2):
+        pods.begin(f"{name}-{rank}")
+        member = ("-m", "agentworld.steps.member", "cpt", *told)
+        launcher = ("-m", "torch.distributed.run", *words, f"--node-rank={rank}")
+        started.append(process(*launcher, *member))
+    return started
 
 
 def training(told: make_training.Training) -> subprocess.Popen[str]:
     """A pod that trains."""
+    return process("-c", CPT, *told)
+
+
+def process(*words: str) -> subprocess.Popen[str]:
+    """A pod's."""
+    known = {"OMP_NUM_THREADS": "1", "TRANSFORMERS_VERBOSITY": "info"}
     return subprocess.Popen(
-        [sys.executable, "-c", CPT, *told],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"},
+        [sys.executable, *words],
+        env={**os.environ, **known, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

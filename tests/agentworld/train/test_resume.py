@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_newest_is_taken(folder: Path) -> None:
-    assert newest_checkpoint(folder) == str(folder / "checkpoint-10")
+    assert newest_checkpoint(folder) == "checkpoint-10"
 
 
 def test_where_there_is_none_none_is_taken(tmp_path: Path) -> None:
@@ -41,15 +41,15 @@ def test_where_there_is_none_none_is_taken(tmp_path: Path) -> None:
 
 def test_one_that_has_no_manifest_yet_is_passed_over_and_told(folder: Path, caplog) -> None:
     checkpoint(folder, 12)
-    assert newest_checkpoint(folder) == str(folder / "checkpoint-10")
+    assert newest_checkpoint(folder) == "checkpoint-10"
     assert f"{folder}/checkpoint-12 is not as it was written; the one before" in caplog.text
 
 
 def test_a_manifest_does_not_stand_for_files_that_were_written_anew(folder: Path) -> None:
     (checkpoint(folder, 10) / "trainer_state.json").write_bytes(b"another")
-    assert newest_checkpoint(folder) == str(folder / "checkpoint-4")
+    assert newest_checkpoint(folder) == "checkpoint-4"
     seal(folder / "checkpoint-10")
-    assert newest_checkpoint(folder) == str(folder / "checkpoint-10")
+    assert newest_checkpoint(folder) == "checkpoint-10"
 
 
 def test_those_of_later_steps_are_found(folder: Path) -> None:
@@ -99,4 +99,4 @@ def test_any_change_of_a_file_leaves_the_one_before(
         for step in (4, 10):
             seal(checkpoint(folder, step))
         mutate(folder / "checkpoint-10" / name, where)
-        assert newest_checkpoint(folder) == str(folder / "checkpoint-4")
+        assert newest_checkpoint(folder) == "checkpoint-4"

@@ -17,6 +17,8 @@ from agentworld.recipes.train import NextTokenRecipe, WorldRlRecipe
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.steps.cpt import cpt
 from agentworld.steps.folders import checkpoint_of, model_of
+from agentworld.storage.working_copy import open_copy
+from agentworld.train.zero import check_zero
 from launched import launch, run_together
 from make_training import Training, training
 from waiting import wait_for
@@ -85,6 +87,22 @@ def test_without_deepspeed_nothing_is_begun(
     with pytest.raises(InputError, match=r"not installed; install agentworld\[deepspeed\]"):
         cpt(*given)
     assert list(folder_of("cpt", given).iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_parts_on_several_machines_need_one_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = open_copy("memory://bucket/store", tmp_path)
+    for name, value in {"WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match="zero_stage 2 has a part .*name a store on a claim"):
+        check_zero(2, copy.root / "steps/cpt/a")
+    check_zero(2, tmp_path)
+    check_zero(None, copy.root)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    check_zero(2, copy.root)
 
 
 @pytest.mark.slow
