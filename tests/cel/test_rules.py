@@ -140,8 +140,8 @@ CASES: Mapping[Rule, tuple[Case, ...]] = {
     ),
     FOR_EVERY_POD: (
         Case(
-            accepted=tuple(every(store=each) for each in ("/store", "/")),
-            refused=tuple(every(store=each) for each in ("store", "./store", "s3://worlds/store")),
+            accepted=tuple(every(store=each) for each in ("/store", "/", "s3://worlds/store")),
+            refused=tuple(every(store=each) for each in ("store", "./store")),
         ),
     ),
 }
