@@ -20,8 +20,9 @@ from agentworld.steps.code import code_digest
 from agentworld.steps.failure import in_words, sentence_of
 from agentworld.steps.lock import hold
 from agentworld.steps.progress import ProgressFile, progress_path
-from agentworld.steps.remote import fetch_read, keep, keep_receipt, kept_while, prune
+from agentworld.steps.remote import fetch_read, keep, keep_receipt, kept_while, leased, prune
 from agentworld.steps.watch import Watch
+from agentworld.storage.lease import Lease
 
 DRIVER_LOCK = "driver.lock"
 _FOLDER_DIGITS = 16
@@ -61,18 +62,20 @@ def run_step(
         if check:
             check()
         started = time.monotonic()
-        with _alone(folder, step, store), Watch(store / DRIVER_LOCK) as watch:
-            output = work(folder, progress.tick)
-        seconds = time.monotonic() - started
-        StepReceipt(
-            **covered,
-            key=key,
-            output=output,
-            seconds=seconds,
-            peak_memory_gib=watch.peak_memory_gib,
-        ).write(receipt)
-        keep(receipt)
-        prune(folder)
+        with _alone(folder, step) as lease:
+            told = progress_path(store, step)
+            with Watch(store / DRIVER_LOCK) as watch, kept_while(folder, told, lease):
+                output = work(folder, progress.tick)
+            seconds = time.monotonic() - started
+            StepReceipt(
+                **covered,
+                key=key,
+                output=output,
+                seconds=seconds,
+                peak_memory_gib=watch.peak_memory_gib,
+            ).write(receipt)
+            keep(receipt)
+            prune(folder)
         progress.finish("finished", folder, seconds)
     return folder
 
@@ -113,15 +116,12 @@ def _folder(store: Path, step: str, key: Digest) -> Path:
 
 
 @contextmanager
-def _alone(folder: Path, step: str, store: Path) -> Iterator[None]:
+def _alone(folder: Path, step: str) -> Iterator[Lease | None]:
     folder.mkdir(parents=True, exist_ok=True)
     busy = f"another process works on {step} in {folder}; wait for it, or end it"
     lock = folder.with_name(folder.name + ".lock")
-    with (
-        hold(lock, busy, patience_seconds=_PATIENCE_SECONDS),
-        kept_while(folder, progress_path(store, step), busy),
-    ):
-        yield
+    with hold(lock, busy, patience_seconds=_PATIENCE_SECONDS), leased(folder, busy) as lease:
+        yield lease
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
@@ -121,27 +121,36 @@ def fetch_read(folder: Path) -> None:
 
 
 @contextmanager
-def kept_while(folder: Path, progress: Path, busy: str) -> Iterator[None]:
-    """A step's folder is this process's alone, and is put back again and again; then once more.
+def leased(folder: Path, busy: str) -> Iterator[Lease | None]:
+    """A step's folder is this machine's alone, where it is a copy of one in a bucket.
 
     Raises StoreError where another machine works in it.
     """
+    if copy := copy_of(folder):
+        seconds = from_environment(Settings).lease_seconds
+        lease = Lease(copy.there(f"{folder}.lease"), busy, seconds)
+        with lease.held():
+            yield lease
+    else:
+        yield None
+
+
+@contextmanager
+def kept_while(folder: Path, progress: Path, lease: Lease | None) -> Iterator[None]:
+    """Has what a step reads, and puts its folder back again and again; then once more.
+
+    Raises StoreError where another machine has the folder by then.
+    """
     copy = copy_of(folder)
-    if copy is None:
+    if copy is None or lease is None:
         yield
         return
-    settings = from_environment(Settings)
-    lease = Lease(copy.there(f"{folder}.lease"), busy, settings.lease_seconds)
-    lease.take()
-    try:
-        fetch_read(folder)
-        with _Keeper(copy, lease, folder, progress, settings):
-            yield
-        lease.renew()
-        copy.put(folder)
-    finally:
-        with suppress(StoreError):  # it lapses by itself
-            lease.release()
+    fetch_read(folder)
+    with _Keeper(copy, lease, folder, progress, from_environment(Settings).keep_seconds):
+        yield
+    lease.check()
+    copy.put(folder)
+    lease.check()
 
 
 def prune(folder: Path) -> None:
@@ -154,13 +163,13 @@ class _Keeper:
     """A thread that puts back what a killed step goes on from."""
 
     def __init__(
-        self, copy: WorkingCopy, lease: Lease, folder: Path, progress: Path, settings: Settings
+        self, copy: WorkingCopy, lease: Lease, folder: Path, progress: Path, seconds: float
     ) -> None:
         self._copy = copy
         self._lease = lease
         self._folder = folder
         self._progress = progress
-        self._every = min(settings.keep_seconds, settings.lease_seconds / 4)
+        self._seconds = seconds
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
 
@@ -173,13 +182,13 @@ class _Keeper:
         self._round()
 
     def _work(self) -> None:
-        while not self._ended.wait(self._every):
+        while not self._ended.wait(self._seconds):
             self._round()
 
     def _round(self) -> None:
         """A bucket that is gone may be back next time; without it the step ends badly anyway."""
         try:
-            self._lease.renew()
+            self._lease.check()
             self._copy.put(self._progress, *_resumable(self._folder))
             if (self._folder / CHECKPOINTS).is_dir():
                 self._copy.prune(self._folder / CHECKPOINTS)

@@ -3,9 +3,11 @@
 No two machines' clocks are compared: whoever waits sees that what is said there stays the same.
 """
 
+import threading
 import time
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from agentworld.errors import StoreError
 from agentworld.storage.address import shown
@@ -23,6 +25,28 @@ class Lease:
         self._seconds = seconds
         self._holder = uuid.uuid4().hex
         self._times = 0
+        self._is_lost = False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Takes it, and says so until the block ends, whatever the block is at."""
+        self.take()
+        ended = threading.Event()
+
+        def speak() -> None:
+            while not self._is_lost and not ended.wait(self._seconds / 4):
+                with suppress(StoreError):  # what is gone may be back before it lapses
+                    self._renew()
+
+        speaking = threading.Thread(target=speak, daemon=True)
+        speaking.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            speaking.join()
+            with suppress(StoreError):  # it lapses by itself
+                self.release()
 
     def take(self) -> None:
         """Waits for a holder that was killed; raises StoreError where it is alive."""
@@ -40,18 +64,23 @@ class Lease:
                     raise StoreError(self._busy)
                 time.sleep(self._seconds / 10)
 
-    def renew(self) -> None:
+    def check(self) -> None:
         """Says so again; raises StoreError where it lapsed and another process has it."""
-        with translated(self._url):
-            if not self._is_mine():
-                raise StoreError(self._busy)
-            self._folder.write(self._name, self._words())
+        self._renew()
+        if self._is_lost:
+            raise StoreError(self._busy)
 
     def release(self) -> None:
         """Lets the next one take it at once."""
         with translated(self._url), suppress(FileNotFoundError):
             if self._is_mine():
                 self._folder.remove(self._name)
+
+    def _renew(self) -> None:
+        with translated(self._url):
+            self._is_lost = self._is_lost or not self._is_mine()
+            if not self._is_lost:
+                self._folder.write(self._name, self._words())
 
     def _created(self) -> bool:
         try:

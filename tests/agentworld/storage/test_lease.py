@@ -28,27 +28,18 @@ def test_what_was_let_go_is_taken_at_once(url):
     began = time.monotonic()
     second.take()
     assert time.monotonic() - began < SECONDS
-    second.renew()
+    second.check()
 
 
 def test_of_a_holder_that_speaks_it_is_not_taken(url):
     first, second = lease(url), lease(url)
-    first.take()
-    ended = threading.Event()
-
-    def speak() -> None:
-        while not ended.wait(SECONDS / 10):
-            first.renew()
-
-    speaking = threading.Thread(target=speak)
-    speaking.start()
-    try:
+    with first.held():
         with pytest.raises(StoreError, match="another process works on it"):
             second.take()
-    finally:
-        ended.set()
-        speaking.join()
-    first.renew()
+        first.check()
+    began = time.monotonic()
+    second.take()
+    assert time.monotonic() - began < SECONDS
 
 
 def test_one_that_was_killed_loses_it_after_its_time(url):
@@ -58,9 +49,9 @@ def test_one_that_was_killed_loses_it_after_its_time(url):
     second.take()
     assert SECONDS <= time.monotonic() - began < 3 * SECONDS
     with pytest.raises(StoreError):
-        killed.renew()
+        killed.check()
     killed.release()
-    second.renew()
+    second.check()
 
 
 def test_of_many_who_wait_one_has_it(url):
@@ -72,7 +63,7 @@ def test_of_many_who_wait_one_has_it(url):
         try:
             mine.take()
             time.sleep(SECONDS / 5)
-            mine.renew()
+            mine.check()
         except StoreError:
             return
         got.append(mine)
