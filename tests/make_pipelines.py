@@ -58,9 +58,6 @@ class Compiled(NamedTuple):
             **_given(container.get("resources", {})),
             **_empty(pod.get("emptyDirMounts", [])),
             "volumes": {each["constant"]: each["mountPath"] for each in pod.get("pvcMount", [])},
-            "secret_files": {
-                each["secretName"]: each["mountPath"] for each in pod.get("secretAsVolume", [])
-            },
             "secrets": {each["secretName"]: _keys(each) for each in pod.get("secretAsEnv", [])},
             "environment": {
                 each["name"]: each.get("value", "") for each in container.get("env", [])

@@ -17,7 +17,6 @@ PLACE = Place.model_validate(
         "shared_memory": "64Gi",
         "scratch": "200Gi",
         "volumes": {"agentworld-stores": "/stores", "models": "/models"},
-        "secret_files": {"step-keys": "/keys/steps"},
         "secrets": {"bucket": {"access_key": "AWS_ACCESS_KEY_ID"}},
         "environment": {"OMP_NUM_THREADS": "4"},
         "queue": "h100",

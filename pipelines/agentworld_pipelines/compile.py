@@ -9,7 +9,9 @@ from kfp import compiler
 from kfp.dsl.base_component import BaseComponent
 
 from agentworld.errors import InputError, StoreError
+from agentworld.recipes import recipe_path
 from agentworld.records.base import write_whole
+from agentworld.storage.working_copy import is_bucket
 from agentworld_pipelines.agent import agent
 from agentworld_pipelines.nightly import nightly
 from agentworld_pipelines.placement import Placement
@@ -23,10 +25,13 @@ PIPELINES: dict[str, Callable[[Placement | None], BaseComponent]] = {
 
 
 def arguments_for(name: str, given: Mapping[str, str]) -> dict[str, str]:
-    """What a run of a pipeline is given; what is empty is not, and has the pipeline's default.
+    """What a run of a pipeline on a server is given; what is empty has the pipeline's default.
 
-    Raises InputError for a name that no pipeline has, and for what the pipeline does not take.
+    Raises InputError for a name that no pipeline has, for what the pipeline does not take, and for
+    a store or a recipe that its pods would not find.
     """
+    _check_store(given["store"])
+    _check_recipe(given["recipe"], given["store"])
     arguments = {argument: value for argument, value in given.items() if value}
     for argument in arguments:
         if argument not in _inputs(name):
@@ -60,6 +65,27 @@ def compile_pipeline(
         raise StoreError(
             f"cannot write {out}: {error.strerror}; check the path, its owner and the free space"
         ) from error
+
+
+def _check_store(store: str) -> None:
+    if not (store.startswith("/") or is_bucket(store)):
+        raise InputError(
+            f"the store {store} is a folder of this machine; name the one that every pod of the"
+            " cluster reaches, as /store, or a bucket's, as s3://bucket/store"
+        )
+
+
+def _check_recipe(recipe: str, store: str) -> None:
+    if recipe.startswith(("/", f"{store.rstrip('/')}/")):
+        return
+    if is_bucket(recipe):
+        raise InputError(f"the recipe {recipe} is not in the store {store}; put it there")
+    if recipe.endswith((".yaml", ".yml")):
+        raise InputError(
+            f"the recipe {recipe} is a file of this machine; name a shipped one, or the whole path"
+            " of a file that every pod of the cluster reaches, as /stores/recipes/my.yaml"
+        )
+    recipe_path(recipe)
 
 
 @cache

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from agentworld.records.base import digest_json
+from agentworld.storage.address import shown
 from agentworld_pipelines.api_server import Object
 from agentworld_pipelines.placement import (
     PRIORITY_CLASS,
@@ -41,8 +42,8 @@ def metadata_of(name: str, component: str, words: Sequence[str], place: Place) -
         },
         "annotations": {
             "agentworld.dev/step": step,
-            "agentworld.dev/recipe": recipe,
-            "agentworld.dev/store": store,
+            "agentworld.dev/recipe": shown(recipe),
+            "agentworld.dev/store": shown(store),
         },
     }
 
@@ -85,10 +86,6 @@ def mounted(place: Place) -> list[tuple[Object, str]]:
     told: list[tuple[Object, str]] = [
         ({"name": f"volume-{number}", "persistentVolumeClaim": {"claimName": claim}}, path)
         for number, (claim, path) in enumerate(place.volumes.items())
-    ]
-    told += [
-        ({"name": f"secret-{number}", "secret": {"secretName": secret}}, path)
-        for number, (secret, path) in enumerate(place.secret_files.items())
     ]
     if place.scratch:
         told.append(({"name": "scratch", "emptyDir": {"sizeLimit": place.scratch}}, SCRATCH))

@@ -11,6 +11,7 @@ from agentworld.errors import InputError, PipelineError
 from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin, SimulatorManifest
 from agentworld.steps.deploy import Naming
+from agentworld.storage.address import shown
 from agentworld.storage.working_copy import is_bucket, there
 from agentworld_pipelines.api_server import Object
 from agentworld_pipelines.deployment import Deployment, Target
@@ -185,8 +186,8 @@ def _weights(target: Target, naming: Naming) -> Object:
     if is_bucket(address := there(str(model))):
         if claim:
             raise InputError(
-                f"{address} is in a bucket, and deploy.claim of the placement is {claim}; take the"
-                " claim out, or name a store on it"
+                f"{shown(address)} is in a bucket, and deploy.claim of the placement is {claim};"
+                " take the claim out, or name a store on it"
             )
         return {"url": address, **({"secret": secret} if secret else {})}
     if not claim:

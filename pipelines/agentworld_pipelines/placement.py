@@ -71,17 +71,6 @@ _FOLLOWS = Resources(cpu="100m", memory="512Mi")
 """What a pod needs that only follows others."""
 
 
-_KEPT = (
-    "image",
-    "volumes",
-    "secret_files",
-    "secrets",
-    "environment",
-    "image_pull_secrets",
-    "retries",
-)
-"""Of a place, for such a pod."""
-
 _TORCH = "torch-distributed"
 
 
@@ -123,8 +112,6 @@ class Place(Record):
     the node's disk gives."""
     volumes: dict[ObjectName, MountPath] = {}
     """Existing claims, and where they are mounted."""
-    secret_files: dict[ObjectName, MountPath] = {}
-    """Existing Secrets, and the folders in which their keys are files."""
     secrets: dict[ObjectName, dict[SecretKey, Variable]] = {}
     """Existing Secrets: the variable that each of their keys becomes."""
     environment: dict[Variable, Text] = {}
@@ -152,13 +139,13 @@ class Place(Record):
         """Where the step's own pod runs, which only follows where there are several nodes."""
         if self.nodes is None:
             return self
-        return Place(requests=_FOLLOWS, **{name: getattr(self, name) for name in _KEPT})
+        kept = ("image", "volumes", "secrets", "environment", "image_pull_secrets", "retries")
+        return Place(requests=_FOLLOWS, **{name: getattr(self, name) for name in kept})
 
     @property
     def given_twice(self) -> list[str]:
         """Mounts and variables of which a pod can have only one."""
-        mounts = [*self.volumes.values(), *self.secret_files.values()]
-        mounts += [SHARED_MEMORY] if self.shared_memory else []
+        mounts = [*self.volumes.values(), *([SHARED_MEMORY] if self.shared_memory else [])]
         mounts += [SCRATCH] if self.scratch else []
         counted = Counter([*mounts, *self.variables])
         return [name for name, times in counted.items() if times > 1]

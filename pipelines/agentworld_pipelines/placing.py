@@ -95,8 +95,6 @@ def _mount(task: dsl.PipelineTask, place: Place) -> None:
         kubernetes.empty_dir_mount(task, "scratch", SCRATCH, size_limit=place.scratch)
     for claim, path in place.volumes.items():
         kubernetes.mount_pvc(task, claim, path)
-    for secret, path in place.secret_files.items():
-        kubernetes.use_secret_as_volume(task, secret, path)
 
 
 def _fill_environment(task: dsl.PipelineTask, place: Place) -> None:

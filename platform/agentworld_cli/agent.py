@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_step
+from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, RecipeName, show_step
 
 app = typer.Typer(help="Agents.", no_args_is_help=True)
 
@@ -16,7 +16,7 @@ def validate(
     imitated: Annotated[str, typer.Option(help="The folder of a finished `train imitate`.")],
     agent: _Agent,
     recipe: RecipeName = DEFAULT_RECIPE,
-    store: Store = DEFAULT_STORE,
+    store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """Try an agent before and after its training, simulated and live."""
@@ -30,7 +30,7 @@ def register(
     agent: _Agent,
     validation: Annotated[str, typer.Option(help="The folder of a finished `agent validate`.")],
     recipe: RecipeName = DEFAULT_RECIPE,
-    store: Store = DEFAULT_STORE,
+    store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """Make a version of an agent that was validated."""

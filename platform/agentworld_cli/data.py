@@ -8,9 +8,9 @@ import typer
 from agentworld_cli.show import (
     DEFAULT_RECIPE,
     DEFAULT_STORE,
+    AnyStore,
     Json,
     RecipeName,
-    Store,
     show_record,
     show_step,
 )
@@ -20,7 +20,7 @@ app = typer.Typer(help="Live episodes and data sets.", no_args_is_help=True)
 
 @app.command()
 def collect(
-    recipe: RecipeName = DEFAULT_RECIPE, store: Store = DEFAULT_STORE, as_json: Json = False
+    recipe: RecipeName = DEFAULT_RECIPE, store: AnyStore = DEFAULT_STORE, as_json: Json = False
 ) -> None:
     """Let exploring policies act in a live shell."""
     from agentworld.steps.collect import collect
@@ -32,7 +32,7 @@ def collect(
 def prepare(
     collected: Annotated[str, typer.Option(help="The folder of a finished `data collect`.")],
     recipe: RecipeName = DEFAULT_RECIPE,
-    store: Store = DEFAULT_STORE,
+    store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """Make trajectories into samples."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_step
+from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, RecipeName, show_step
 
 if TYPE_CHECKING:
     from agentworld.records.report import Estimate
@@ -24,7 +24,7 @@ def stages(
     sft: _Stage,
     rl: _Stage,
     recipe: RecipeName = DEFAULT_RECIPE,
-    store: Store = DEFAULT_STORE,
+    store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """Score the stages and two baselines."""
@@ -46,7 +46,7 @@ def served(
         str, typer.Option(help="Names a measurement, which the same name continues; else the day.")
     ] = "",
     recipe: RecipeName = DEFAULT_RECIPE,
-    store: Store = DEFAULT_STORE,
+    store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """Hold what is served against fresh live episodes, and attach the report to it.
@@ -56,10 +56,11 @@ def served(
     from agentworld.records.report import ServedReport
     from agentworld.steps.folders import REPORT
     from agentworld.steps.measure import measure
+    from agentworld.steps.remote import located_path
 
     name = job or datetime.now(UTC).date().isoformat()
     folder = show_step(measure, recipe, store, simulator, name, as_json=as_json)
-    report = ServedReport.read(Path(folder) / REPORT)
+    report = ServedReport.read(Path(located_path(folder, store)) / REPORT)
     told = f"exact match {_told(report.free_running.exact_match)}"
     if report.change:
         told += f", {_told(report.change)} since it was registered"

@@ -10,7 +10,7 @@ import typer
 from agentworld_cli.demo import run_job
 from agentworld_cli.history import history
 from agentworld_cli.plain import plain
-from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_json
+from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, RecipeName, show_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -78,7 +78,7 @@ def write(
 def run(
     pipeline: _Pipeline = _MAIN_JOB,
     recipe: RecipeName = DEFAULT_RECIPE,
-    store: Store = DEFAULT_STORE,
+    store: AnyStore = DEFAULT_STORE,
     simulator: _Simulator = "",
     server: _Server = "",
     placement: _Placement = None,
@@ -130,7 +130,7 @@ def schedule(
         str, typer.Option(metavar="PIPELINE", help="world_model, agent or nightly.")
     ] = _MAIN_JOB,
     recipe: RecipeName = DEFAULT_RECIPE,
-    store: Store = DEFAULT_STORE,
+    store: AnyStore = DEFAULT_STORE,
     simulator: _Simulator = "",
     server: _Server = "",
     placement: _Placement = None,
@@ -186,11 +186,11 @@ app.command()(history)
 
 def _run_here(recipe: str, store: str, *, as_json: bool) -> None:
     from agentworld.steps.folders import verdict_of
-    from agentworld.steps.remote import located
+    from agentworld.steps.remote import located, located_path
     from agentworld.storage.working_copy import there
     from agentworld_cli.tables import show_refusal
 
-    folders = run_job(recipe, located(store)).folders
+    folders = run_job(located_path(recipe, store), located(store)).folders
     verdict = verdict_of(folders["gate"])
     if as_json:
         told = {step: there(str(folder)) for step, folder in folders.items()}
@@ -217,30 +217,9 @@ def _uploaded(at: "Connection", pipeline: str, placement: Path | None, image: st
 
 
 def _arguments(pipeline: str, recipe: str, store: str, simulator: str) -> dict[str, str]:
-    from agentworld.errors import InputError
     from agentworld_pipelines.compile import arguments_for
 
-    if not (store.startswith("/") or "://" in store):
-        raise InputError(
-            f"the store {store} is a folder of this machine; name the one that every pod of the"
-            " cluster reaches, as /store, or a bucket's, as s3://bucket/store"
-        )
-    _check_recipe(recipe)
     return arguments_for(pipeline, {"recipe": recipe, "store": store, "simulator": simulator})
-
-
-def _check_recipe(recipe: str) -> None:
-    from agentworld.errors import InputError
-    from agentworld.recipes import recipe_path
-
-    if recipe.startswith("/") or "://" in recipe:
-        return
-    if recipe.endswith((".yaml", ".yml")):
-        raise InputError(
-            f"the recipe {recipe} is a file of this machine; name a shipped one, or the whole path"
-            " of a file that every pod of the cluster reaches, as /stores/recipes/my.yaml"
-        )
-    recipe_path(recipe)
 
 
 def _followed(at: "Connection", started: "PipelineRun") -> "PipelineRun":

@@ -10,11 +10,26 @@ import typer
 from pydantic import BaseModel
 from rich.console import Console
 
+from agentworld.errors import InputError
 from agentworld_cli.plain import plain
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RecipeName = Annotated[str, typer.Option(help="A recipe's file, or the name of a shipped one.")]
-Store = Annotated[str, typer.Option(help="The folder of steps, registry and ledger.")]
+
+
+def _folder(store: str) -> str:
+    if "://" in store:
+        raise InputError(
+            f"{store} is in a bucket, and this command needs a folder; the commands of steps and"
+            " `pipeline` take a bucket"
+        )
+    return store
+
+
+Store = Annotated[
+    str, typer.Option(callback=_folder, help="The folder of steps, registry and ledger.")
+]
+AnyStore = Annotated[str, typer.Option(help="The folder of steps, or its URL in a bucket.")]
 
 DEFAULT_RECIPE = "demo"
 DEFAULT_STORE = "demo-output/demo"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, Json, RecipeName, Store, show_step
+from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, RecipeName, show_step
 
 app = typer.Typer(help="Training stages.", no_args_is_help=True)
 
@@ -16,7 +16,7 @@ _Parent = Annotated[str, typer.Option(help="The folder of the stage to start fro
 def cpt(
     data: _Data,
     recipe: RecipeName = DEFAULT_RECIPE,
-    store: Store = DEFAULT_STORE,
+    store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """Continual pre-training."""
@@ -30,7 +30,7 @@ def sft(
     data: _Data,
     parent: _Parent,
     recipe: RecipeName = DEFAULT_RECIPE,
-    store: Store = DEFAULT_STORE,
+    store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """Supervised fine-tuning."""
@@ -44,7 +44,7 @@ def rl(
     data: _Data,
     parent: _Parent,
     recipe: RecipeName = DEFAULT_RECIPE,
-    store: Store = DEFAULT_STORE,
+    store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """RL of the world model."""
@@ -63,7 +63,7 @@ def imitate(
         ),
     ] = "",
     recipe: RecipeName = DEFAULT_RECIPE,
-    store: Store = DEFAULT_STORE,
+    store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """An agent for a simulator, as yet untrained: it imitates explorers."""
@@ -76,7 +76,7 @@ def imitate(
 def agent(
     imitated: Annotated[str, typer.Option(help="The folder of a finished `train imitate`.")],
     recipe: RecipeName = DEFAULT_RECIPE,
-    store: Store = DEFAULT_STORE,
+    store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """RL in the simulator alone, in a run that is opened before and closed after."""

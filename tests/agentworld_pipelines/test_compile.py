@@ -118,6 +118,12 @@ def test_a_run_is_given_what_is_not_empty_and_nothing_that_its_pipeline_does_not
         arguments_for("world_model", named)
     with pytest.raises(InputError, match="no pipeline 'agnet'; pipelines are world_model, agent, "):
         arguments_for("agnet", given)
+    bucket = {"recipe": "s3://worlds/demo/mine.yaml", "store": "s3://worlds/demo", "simulator": ""}
+    assert arguments_for("agent", bucket)["store"] == "s3://worlds/demo"
+    with pytest.raises(InputError, match="mine.yaml is not in the store /store; put it there"):
+        arguments_for("agent", bucket | {"store": "/store"})
+    with pytest.raises(InputError, match="there is no recipe 'dmeo'"):
+        arguments_for("agent", given | {"recipe": "dmeo"})
 
 
 def test_a_component_hands_its_arguments_on_in_their_order():

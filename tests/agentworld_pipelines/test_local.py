@@ -19,8 +19,13 @@ from pathlib import Path
 from agentworld.errors import EngineError
 from agentworld.steps.base import run_step
 from agentworld.records.base import digest_bytes
+import make_job
 
 Verdict = namedtuple("Verdict", "folder verdict reason")
+
+def decide(out, tick):
+    make_job.verdict({reason!r}).write(out / "verdict.json")
+    return digest_bytes(b"decided")
 
 def work(out, tick):
     raise EngineError("the engine is gone; start it again")
@@ -30,6 +35,8 @@ def {step}(*arguments):
         print("{step}", *arguments, file=log)
     if {fails}:
         run_step(Path(arguments[1]), "{step}", [], {{}}, work)
+    if "{step}" == "gate":
+        run_step(Path(arguments[1]), "gate", [], {{}}, decide)
     return {made}
 """
 # In front of ours, whose other modules are found behind them.
@@ -57,9 +64,10 @@ def stand_ins(folder: Path, verdict: str, failing: str) -> Path:
     places = {step: steps / f"{step}.py" for step in (*STEPS, "measure")}
     places["deploy"] = pipelines / "deploying.py"
     for step, place in places.items():
-        made = f"Verdict('gate', {verdict!r}, 'why')" if step == "gate" else repr(step)
-        text = _STEP.format(step=step, log=str(folder / "log"), made=made, fails=step == failing)
-        place.write_text(text)
+        reason = "" if verdict == "passed" else "rl.rule is 0.3"
+        made = f"Verdict('gate', {verdict!r}, {reason!r})" if step == "gate" else repr(step)
+        told = {"step": step, "log": str(folder / "log"), "made": made, "reason": reason}
+        place.write_text(_STEP.format(**told, fails=step == failing))
     return folder / "stand-ins"
 
 
@@ -106,11 +114,16 @@ OF_AN_AGENT = [
 ]
 
 
-@pytest.mark.parametrize(("verdict", "ran"), [("passed", BEFORE + AFTER), ("refused", BEFORE)])
-def test_a_refusing_gate_ends_a_run_well_and_what_comes_after_is_skipped(tmp_path, verdict, ran):
-    assert run(tmp_path, "world_model", verdict=verdict) == ran
+def test_a_world_model_that_passes_its_gate_is_registered_and_deployed(tmp_path):
+    assert run(tmp_path, "world_model") == BEFORE + AFTER
     (told,) = conclusions(tmp_path / "store")
     assert (told.pipeline, told.recipe, told.state) == ("world_model", "demo", "succeeded")
+
+
+def test_a_refusing_gate_ends_a_run_well_and_what_comes_after_is_skipped(tmp_path):
+    assert run(tmp_path, "world_model", verdict="refused") == BEFORE
+    (told,) = conclusions(tmp_path / "store")
+    assert (told.state, told.step, told.sentence) == ("refused", "gate", "rl.rule is 0.3")
 
 
 def test_an_agent_is_trained_in_a_simulator_that_is_there(tmp_path):

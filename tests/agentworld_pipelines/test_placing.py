@@ -52,7 +52,6 @@ PLACES = st.fixed_dictionaries(
         "limits": RESOURCES,
         "shared_memory": st.none() | BYTES,
         "scratch": st.none() | BYTES,
-        "secret_files": st.dictionaries(NAMES, PATHS, max_size=2),
         "volumes": st.dictionaries(NAMES, PATHS, max_size=3),
         "secrets": st.dictionaries(
             NAMES, st.dictionaries(NAMES, VARIABLES, max_size=3), max_size=2
@@ -107,13 +106,33 @@ def test_what_runs_on_this_machine_takes_no_place_along():
     assert set(tasks["collect"].inputs.parameters) == {"recipe", "store"}
 
 
+def test_for_a_store_in_a_bucket_nothing_is_mounted_but_an_empty_folder():
+    told = {
+        "image": "mirror.example/agentworld:7",
+        "default": {
+            "scratch": "200Gi",
+            "secrets": {"bucket": {"key": "AWS_ACCESS_KEY_ID"}},
+            "environment": {"AWS_ENDPOINT_URL": "https://buckets.example"},
+        },
+        "deploy": {"image": "mirror.example/vllm", "secret": "bucket"},
+    }
+    placement = Placement.model_validate(told)
+    placed = make_pipelines.compiled("world_model", placement)
+    for step in placed.containers:
+        assert "pvcMount" not in placed.pod(step)
+        assert placed.place(step) == placement.of(step)
+    assert placed.taken_along("collect") == placement.of("collect")
+    target = placed.tasks["deploy"]["inputs"]["parameters"]["target"]["runtimeValue"]["constant"]
+    assert '"claim":null,"secret":"bucket"' in target
+
+
 def test_what_only_follows_several_nodes_takes_none_of_their_room():
     placed = make_pipelines.compiled("world_model", PLACEMENT)
     place, nodes = placed.place("cpt"), PLACEMENT.of("cpt")
     assert (place.accelerator, place.queue, place.node_selector) == (None, None, {})
     assert place.requests.memory == "512Mi"
     assert (place.volumes, place.secrets) == (nodes.volumes, nodes.secrets)
-    assert (place.secret_files, place.scratch) == (nodes.secret_files, None)
+    assert place.scratch is None
 
 
 @given(PLACEMENTS)

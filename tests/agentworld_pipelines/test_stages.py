@@ -18,6 +18,7 @@ from agentworld.records.run import AgentRun
 from agentworld.steps.base import folder_of
 from agentworld.steps.folders import PRACTICE, Practice
 from agentworld.storage.trajectories import write_trajectories
+from agentworld.storage.working_copy import open_copy, there
 from agentworld_pipelines.alone import main
 from agentworld_pipelines.placement import Place
 from agentworld_pipelines.stages import LIVE, live
@@ -61,6 +62,28 @@ def test_a_finished_step_needs_no_sandbox(tmp_path):
     make.receipt("collect", make.digest("made")).write(folder / "receipt.json")
     for place in ("", PLACE):
         assert live("collect", "smoke", str(tmp_path), place=place) == str(folder)
+
+
+def test_what_a_job_did_is_seen_in_the_bucket_of_its_store(tmp_path, monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_SCRATCH", str(tmp_path / "this-pod"))
+    url = f"memory://{tmp_path.name}/store"
+    seen: list[str | None] = []
+
+    def followed_apart(step: str, arguments: tuple[str, ...], _: str, finished) -> str:
+        assert [there(each) for each in arguments] == ["smoke", url]
+        seen.append(finished())
+        job = open_copy(url, tmp_path / "the-job")
+        folder = folder_of(job.root, step, [load_recipe(recipe_path("smoke")).collect], {})
+        make.receipt(step, make.digest("made")).write(folder / "receipt.json")
+        job.put(folder)
+        seen.append(finished())
+        assert seen[1]
+        return seen[1]
+
+    monkeypatch.setattr("agentworld_pipelines.follow_job.followed_apart", followed_apart)
+    folder = live("collect", "smoke", url, place=PLACE)
+    assert folder.startswith(f"{url}/steps/collect/")
+    assert seen[0] is None
 
 
 def test_what_was_recorded_elsewhere_is_taken_in_without_a_sandbox(tmp_path):

@@ -73,7 +73,6 @@ def test_its_container_is_the_step_with_what_its_place_gives():
         "volumeMounts": [
             {"name": "volume-0", "mountPath": "/stores"},
             {"name": "volume-1", "mountPath": "/models"},
-            {"name": "secret-0", "mountPath": "/keys/steps"},
             {"name": "scratch", "mountPath": "/tmp/agentworld"},
             {"name": "shared-memory", "mountPath": "/dev/shm"},
             {"name": "tmp", "mountPath": "/tmp"},
@@ -96,7 +95,6 @@ def test_its_pod_is_where_its_place_says_without_an_account_of_the_cluster():
     assert told["volumes"] == [
         {"name": "volume-0", "persistentVolumeClaim": {"claimName": "agentworld-stores"}},
         {"name": "volume-1", "persistentVolumeClaim": {"claimName": "models"}},
-        {"name": "secret-0", "secret": {"secretName": "step-keys"}},
         {"name": "scratch", "emptyDir": {"sizeLimit": "200Gi"}},
         {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}},
         {"name": "tmp", "emptyDir": {}},

@@ -52,7 +52,6 @@ def test_its_job_set_has_a_pod_for_each_node_with_all_that_the_place_says():
     assert {"name": "PET_NNODES", "value": "2"} in container["env"]
     assert {each["mountPath"] for each in container["volumeMounts"]} == {
         *PLACE.volumes.values(),
-        *PLACE.secret_files.values(),
         "/tmp/agentworld",
         "/dev/shm",
     }
@@ -120,7 +119,6 @@ def test_the_nodes_are_where_the_place_says_and_mount_what_it_says():
                     "persistentVolumeClaim": {"claimName": "agentworld-stores"},
                 },
                 {"name": "volume-1", "persistentVolumeClaim": {"claimName": "models"}},
-                {"name": "secret-0", "secret": {"secretName": "step-keys"}},
                 {"name": "scratch", "emptyDir": {"sizeLimit": "200Gi"}},
                 {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}},
             ],
@@ -130,7 +128,6 @@ def test_the_nodes_are_where_the_place_says_and_mount_what_it_says():
                     "volumeMounts": [
                         {"name": "volume-0", "mountPath": "/stores"},
                         {"name": "volume-1", "mountPath": "/models"},
-                        {"name": "secret-0", "mountPath": "/keys/steps"},
                         {"name": "scratch", "mountPath": "/tmp/agentworld"},
                         {"name": "shared-memory", "mountPath": "/dev/shm"},
                     ],

@@ -17,6 +17,8 @@ NOT_CONFIGURED = Refused(
     "the operator knows no Kubeflow Pipelines server; name one in the chart's value pipelines.url",
 )
 
+_FAILURE_LETTERS = 500
+
 
 class Seen(NamedTuple):
     """What the server has of one TrainingSchedule."""
@@ -60,7 +62,13 @@ def refusal(error: AgentworldError) -> Refused:
 def last_run(run: PipelineRun) -> LastRun:
     """A run as a status tells it."""
     finished = _moment(run.finished) if run.finished else None
-    return LastRun(id=run.id, state=run.state, started=_moment(run.started), finished=finished)
+    return LastRun(
+        id=run.id,
+        state=run.state,
+        started=_moment(run.started),
+        finished=finished,
+        failure=run.failure[:_FAILURE_LETTERS] or None,
+    )
 
 
 class ScheduleSeen(NamedTuple):
@@ -100,7 +108,8 @@ def _scheduled(problem: Refused | None) -> Said:
 
 def _degraded(last: LastRun | None) -> Said:
     if last and last.state == "FAILED":
-        message = f"run {last.id} failed; Kubeflow's page of it says why"
+        why = last.failure or "Kubeflow says no more"
+        message = f"run {last.id} failed: {why}; look at its page, or at the store's history"
         return Said("Degraded", "True", "RunFailed", message)
     return Said("Degraded", "False", "AsWanted")
 

@@ -34,7 +34,8 @@ class ScheduleSpec(Part):
     pipeline: Words
     """Which one: `world_model`, `agent` or `nightly`."""
     recipe: Words
-    """A recipe's name, or its path in the pipeline's image."""
+    """A shipped recipe's name, or a file as every pod reaches it: by its whole path, or a URL in
+    the store's bucket."""
     store: Words
     """That all steps share: a folder as their placement mounts it, or a bucket's by its URL."""
     simulator: Words | None = None
@@ -62,6 +63,8 @@ class LastRun(Part):
     """Kubeflow's: PENDING, RUNNING, SUCCEEDED, FAILED and so on."""
     started: str
     finished: str | None = None
+    failure: str | None = None
+    """What Kubeflow says of one that failed."""
 
 
 class ScheduleStatus(Part):

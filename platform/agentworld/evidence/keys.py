@@ -31,6 +31,7 @@ from securesystemslib.signer import CryptoSigner, SSlibKey
 from agentworld.errors import InputError, NotFound
 from agentworld.storage.disk import sync_folder
 from agentworld.storage.private import read_private
+from agentworld.storage.working_copy import copy_of
 
 Signer = CryptoSigner
 TrustedKeys = dict[str, SSlibKey]
@@ -43,6 +44,8 @@ SIMULATOR_KEYS = "simulator"
 """The folder with the keys that sign logs, in a folder of all keys."""
 STEP_KEYS = "steps"
 """The folder with the keys of the steps that write weights."""
+KEY_VARIABLES = {SIMULATOR_KEYS: "AGENTWORLD_SIMULATOR_KEY", STEP_KEYS: "AGENTWORLD_STEP_KEY"}
+"""What a pod without a folder of keys is given them by."""
 
 
 def load_signer(folder: Path) -> Signer:
@@ -59,13 +62,33 @@ def read_signer(folder: Path) -> Signer:
 
 
 def ensure_signer(folder: Path) -> Signer:
-    """The current signer, made now where there is none; of several that make one, one wins."""
+    """The current signer, made now where there is none; of several that make one, one wins.
+
+    Raises InputError in a working copy of a bucket, where a new key would be lost.
+    """
     if not (folder / SIGNER).exists():
+        if copy_of(folder.absolute()):
+            raise InputError(
+                f"a bucket holds no private key; set {KEY_VARIABLES[folder.name]} to a signer's"
+                " PEM, or AGENTWORLD_KEYS to a folder of keys"
+            )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A link is made whole or not at all, and never in place of another's signer.
         with _draft(folder / SIGNER, new_signer()) as draft, contextlib.suppress(FileExistsError):
             os.link(draft, folder / SIGNER)
     return load_signer(folder)
+
+
+def put_signer(folder: Path, pem: str) -> None:
+    """Makes a private key the current signer of a folder; raises InputError for what is none."""
+    data, path = pem.encode(), folder / SIGNER
+    if path.exists() and path.read_bytes() == data:
+        return
+    _private_key(data, KEY_VARIABLES[folder.name])
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _draft(path, data) as draft:
+        draft.replace(path)
+    load_signer(folder)
 
 
 def rotate(folder: Path) -> Signer:
@@ -103,12 +126,16 @@ def _read_private(path: Path) -> Ed25519PrivateKey:
         data = read_private(path)
     except FileNotFoundError as error:
         raise NotFound(f"there is no signer {path}; make one, or name its folder") from error
+    return _private_key(data, path)
+
+
+def _private_key(pem: bytes, where: object) -> Ed25519PrivateKey:
     try:
-        key = load_pem_private_key(data, password=None)
+        key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise InputError(f"{path} is no private key ({error}); restore or rotate it") from error
+        raise InputError(f"{where} is no private key ({error}); restore or rotate it") from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{path} is no Ed25519 key; restore or rotate it")
+        raise InputError(f"{where} is no Ed25519 key; restore or rotate it")
     return key
 
 

@@ -1,6 +1,5 @@
 """Where a service keeps what it answers: the same names for the service and for who reads it."""
 
-from collections.abc import Set
 from pathlib import Path
 from typing import Self
 
@@ -28,17 +27,22 @@ class Stores(BaseSettings):
     def of(cls, folder: Path) -> Self:
         """What AGENTWORLD_LEDGER_URL and so on name, and files in the folder for the rest.
 
-        Raises InputError for the working copy of a bucket where no ledger or keys are named.
+        Raises InputError for the working copy of a bucket where no ledger is named.
         """
         whole, named = folder.resolve(), cls.named()
-        local = {"ledger_url": f"sqlite:///{whole / 'ledger.db'}", "keys": str(whole / "keys")}
-        if copy := copy_of(whole):
-            _check_named(copy.url, local.keys() - named)
+        copy = copy_of(whole)
+        if copy and "ledger_url" not in named:
+            raise InputError(
+                f"{shown(copy.url)} is a bucket, in which no ledger can be; set"
+                " AGENTWORLD_LEDGER_URL"
+            )
         files = {
+            "ledger_url": f"sqlite:///{whole / 'ledger.db'}",
             "objects_url": cls.objects_url_of(folder),
             "checkpoints_url": there(str(whole / "checkpoints")),
+            "keys": str(whole / "keys"),
         }
-        return cls.model_validate(local | files | named)
+        return cls.model_validate(files | named)
 
     @classmethod
     def objects_url_of(cls, folder: Path) -> str:
@@ -49,11 +53,3 @@ class Stores(BaseSettings):
     def named(cls) -> dict[str, str]:
         """What the environment names."""
         return EnvSettingsSource(cls)()
-
-
-def _check_named(bucket: str, missing: Set[str]) -> None:
-    if missing:
-        variables = " and ".join(f"AGENTWORLD_{name.upper()}" for name in sorted(missing))
-        raise InputError(
-            f"{shown(bucket)} is a bucket, in which no ledger and no key can be; set {variables}"
-        )

@@ -20,7 +20,7 @@ from agentworld.steps.code import code_digest
 from agentworld.steps.failure import in_words, sentence_of
 from agentworld.steps.lock import hold
 from agentworld.steps.progress import ProgressFile, progress_path
-from agentworld.steps.remote import fetch_read, keep, keep_receipt, kept_while, leased, prune
+from agentworld.steps.remote import fetch_read, is_kept, keep, kept_while, leased, prune
 from agentworld.steps.watch import Watch
 from agentworld.storage.lease import Lease
 
@@ -55,14 +55,15 @@ def run_step(
     receipt = folder / RECEIPT
     with _failure_told(progress, store):
         progress.begin()
-        if receipt.exists():
-            keep_receipt(receipt)
-            progress.finish("reused", folder, read_receipt(folder).seconds)
+        if _is_reused(folder, progress):
             return folder
         if check:
             check()
         started = time.monotonic()
         with _alone(folder, step) as lease:
+            if _is_reused(folder, progress):  # by whom it waited for
+                return folder
+            receipt.unlink(missing_ok=True)
             told = progress_path(store, step)
             with Watch(store / DRIVER_LOCK) as watch, kept_while(folder, told, lease):
                 output = work(folder, progress.tick)
@@ -83,6 +84,13 @@ def run_step(
 def folder_of(store: Path, step: str, recipe: Sequence[Record], inputs: dict[str, Digest]) -> Path:
     """The folder that `run_step` fills, finished or not."""
     return _folder(store, step, digest_json(_covered(step, recipe, inputs)))
+
+
+def _is_reused(folder: Path, progress: ProgressFile) -> bool:
+    if not is_kept(folder / RECEIPT):
+        return False
+    progress.finish("reused", folder, read_receipt(folder).seconds)
+    return True
 
 
 def _work_along(folder: Path, work: Work) -> Path:

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from agentworld.evidence.keys import STEP_KEYS, ensure_signer
+from agentworld.evidence.keys import STEP_KEYS, TRUSTED, ensure_signer
 from agentworld.evidence.weights import RunWeights, sign_weights
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
@@ -13,7 +13,7 @@ from agentworld.steps.base import output_of, run_step
 from agentworld.steps.desk import desk
 from agentworld.steps.folders import PRACTICE, RUN, Practice
 from agentworld.steps.ledger import ledger_digest
-from agentworld.steps.remote import anywhere
+from agentworld.steps.remote import anywhere, keep
 from agentworld.storage.simulators import SimulatorStore
 
 
@@ -33,7 +33,9 @@ def close_run(store: str, agent: str) -> str:
 
 
 async def _closed(run: AgentRun, weights: Digest, store: Path) -> AgentRun:
-    signer = ensure_signer(Stores.of(store).keys / STEP_KEYS)
+    keys = Stores.of(store).keys / STEP_KEYS
+    signer = ensure_signer(keys)
+    keep(keys / TRUSTED)
     made = RunWeights(run=run.id, simulator=run.simulator, weights=weights)
     closing = RunClosing(final_weights=weights, signature=sign_weights(made, signer))
     async with desk(SimulatorStore(store).find(run.simulator), store) as at:

@@ -20,6 +20,7 @@ from agentworld.steps.failure import in_words
 from agentworld.steps.folders import verdict_of
 from agentworld.steps.progress import StepProgress, read_progress
 from agentworld.steps.remote import anywhere, keep
+from agentworld.storage.working_copy import there
 
 _JOBS = "jobs"
 _SUCCEEDED = "SUCCEEDED"
@@ -64,7 +65,7 @@ def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -
         ended = Conclusion(
             job=job,
             pipeline=pipeline,
-            recipe=recipe,
+            recipe=there(recipe),
             began=None if began is None else datetime.fromtimestamp(began, UTC),
             ended=datetime.now(UTC),
             **_end(Path(store), said, status)._asdict(),

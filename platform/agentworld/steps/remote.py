@@ -16,22 +16,27 @@ from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import StoreError
+from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, TRUSTED, put_signer
 from agentworld.recipes.environment import from_environment
+from agentworld.recipes.ranks import Ranks
 from agentworld.storage.lease import Lease
 from agentworld.storage.working_copy import WorkingCopy, copy_of, is_bucket, open_copy
 from agentworld.train.resume import CHECKPOINTS, sealed_checkpoints
 
 _log = logging.getLogger(__name__)
 
-_RECORDS = re.compile(r"steps/[^/]+/[^/]+/[^/]+\.json|simulators/[^/]+/(reports/)?[^/]+\.json")
+_KEYS = "keys"
+_RECORDS = re.compile(
+    r"steps/[^/]+/[^/]+/[^/]+\.json|simulators/[^/]+/(reports/)?[^/]+\.json"
+    rf"|{_KEYS}/[^/]+/{TRUSTED}/[^/]+\.pem"
+)
 _CHANGING = ("progress", "jobs")
 """Folders of records that other steps write again."""
-_MODEL = "model"
-"""What is ready only at the end."""
+_AT_THE_END = ("model", "checkpoint.json", CHECKPOINTS)
 
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
@@ -51,6 +56,10 @@ class Settings(BaseSettings):
     """How often a step at work puts back what it made."""
     lease_seconds: float = Field(60.0, gt=0)
     """After how long without a word the process of a step counts as killed."""
+    step_key: SecretStr = SecretStr("")
+    """The signer of trained weights, as PEM: no bucket holds a private key."""
+    simulator_key: SecretStr = SecretStr("")
+    """The signer of the logs of simulators that a step serves."""
 
 
 def anywhere(
@@ -69,9 +78,10 @@ def anywhere(
             bound = signature.bind(*arguments, **named)
             bound.apply_defaults()
             store = bound.arguments["store"]
-            copy = _copy(store) if is_bucket(store) else copy_of(Path(store))
+            copy = _opened(store) if is_bucket(store) else copy_of(Path(store))
             if copy is None:
                 return step(*arguments, **named)
+            _refresh(copy)
             told = {name: _here(copy, value) for name, value in bound.arguments.items()}
             bound.arguments.update(told)
             before = _read.set(tuple(Path(str(told[name])) for name in reads))
@@ -88,7 +98,16 @@ def anywhere(
 
 def located(store: str) -> Path:
     """The folder of a store, or of the working copy of one in a bucket, with its records."""
-    return _copy(store).root if is_bucket(store) else Path(store)
+    if not is_bucket(store):
+        return Path(store)
+    copy = _opened(store)
+    _refresh(copy)
+    return copy.root
+
+
+def located_path(name: str, store: str) -> str:
+    """The path of what is in a store's bucket; a file is brought. Any other word as it is."""
+    return str(_here(_opened(store), name)) if is_bucket(store) else name
 
 
 def fetch(path: Path, *, anew: bool = False) -> Path:
@@ -107,17 +126,25 @@ def keep(path: Path) -> None:
         copy.put(path)
 
 
-def keep_receipt(receipt: Path) -> None:
-    """Of a step that is used again: who wrote it may have been killed before it was kept."""
-    copy = copy_of(receipt)
-    if copy and not copy.has(receipt):
-        copy.put(receipt)
+def is_kept(path: Path) -> bool:
+    """Whether a file is there, and in the bucket too if it has to be: who wrote it may have been
+    killed before, or people may have taken it away since.
+    """
+    copy = copy_of(path)
+    if copy:
+        copy.bring(path)
+    return path.exists() and (copy is None or copy.has(path))
 
 
 def fetch_read(folder: Path) -> None:
-    """What the step in this context reads, and what there is of its own folder already."""
+    """What the step in this context reads, and what there is of its own folder already.
+
+    That is as the bucket has it, for another machine may have gone on with it; one process of
+    this machine is enough for that.
+    """
     if copy := copy_of(folder):
-        copy.bring(folder, *_read.get())
+        copy.bring(*_read.get())
+        copy.bring(folder, anew=from_environment(Ranks).local_rank == 0)
 
 
 @contextmanager
@@ -197,16 +224,27 @@ class _Keeper:
 
 
 def _resumable(folder: Path) -> list[Path]:
-    """All that is in a step's folder but the model, and checkpoints that are being written."""
-    there = [path for path in folder.iterdir() if path.name not in (_MODEL, CHECKPOINTS)]
-    return [*there, *sealed_checkpoints(folder / CHECKPOINTS)]
+    """All that is in a step's folder but what is whole only at the end, what vouches for that, and
+    checkpoints that are being written.
+    """
+    there = [path for path in folder.iterdir() if path.name not in _AT_THE_END]
+    kept = [path for path in there if not (path / CHECKPOINTS).is_dir()]
+    return [*kept, *sealed_checkpoints(folder / CHECKPOINTS)]
 
 
-def _copy(store: str) -> WorkingCopy:
-    copy = open_copy(store, from_environment(Settings).scratch)
-    copy.bring(*(copy.root / name for name in ("steps", "simulators")), only=_RECORDS)
-    copy.bring(*(copy.root / name for name in _CHANGING), anew=True)
+def _opened(store: str) -> WorkingCopy:
+    settings = from_environment(Settings)
+    copy = open_copy(store, settings.scratch)
+    for name, key in ((STEP_KEYS, settings.step_key), (SIMULATOR_KEYS, settings.simulator_key)):
+        if pem := key.get_secret_value():
+            put_signer(copy.root / _KEYS / name, pem)
     return copy
+
+
+def _refresh(copy: WorkingCopy) -> None:
+    """Brings the records that there are by now."""
+    copy.bring(*(copy.root / name for name in ("steps", "simulators", _KEYS)), only=_RECORDS)
+    copy.bring(*(copy.root / name for name in _CHANGING), anew=True)
 
 
 def _here(copy: WorkingCopy, value: object) -> object:

@@ -6,25 +6,29 @@ is not brought again, but for those that others may have written since.
 """
 
 import fcntl
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from fsspec.core import url_to_fs
 
-from agentworld.errors import StoreError
+from agentworld.errors import InputError, StoreError
 from agentworld.records.base import digest_bytes, write_whole
 from agentworld.storage.address import shown
 from agentworld.storage.folder import translated
 
 _ORIGIN = ".origin"
 _LOCK = ".lock"
-_LAST = ("manifest.json", "receipt.json")
+_LAST = ("manifest.json", "checkpoint.json", "receipt.json")
 _AT_ONCE = 16
+_TIMES = ("LastModified", "mtime", "last_modified", "updated", "created")
+"""What drivers call it."""
 _DIGITS = 12
 
 
@@ -56,7 +60,7 @@ class WorkingCopy:
         """The path of a copy as its address in the bucket; any other word as it is."""
         if not Path(word).is_relative_to(self.root):
             return word
-        return f"{self.url}/{self._name(Path(word))}"
+        return f"{self.url}/{self._name(Path(word))}".rstrip("/")
 
     def bring(self, *paths: Path, only: re.Pattern[str] | None = None, anew: bool = False) -> None:
         """Brings the files at and under these paths that are not here, or (`anew`) all of them.
@@ -64,10 +68,10 @@ class WorkingCopy:
         `only` is for their names from the copy's root on.
         """
         with translated(shown(self.url)), self._alone():
-            names = [name for path in paths for name in self._names(path)]
-            wanted = [name for name in names if only is None or only.fullmatch(name)]
+            found = {name: info for path in paths for name, info in self._found(path).items()}
+            wanted = [name for name in found if only is None or only.fullmatch(name)]
             missing = [name for name in wanted if anew or not self._path(name).exists()]
-            _each(self._bring, missing)
+            _each(lambda name: self._bring(name, _modified(found[name])), missing)
 
     def put(self, *paths: Path) -> None:
         """Puts the files at and under these paths, but for drafts and what was put before."""
@@ -80,32 +84,30 @@ class WorkingCopy:
     def prune(self, folder: Path) -> None:
         """Takes away from the bucket what is not in this folder, and what vouches for it first."""
         with translated(shown(self.url)):
-            gone = [name for name in self._names(folder) if not self._path(name).exists()]
+            gone = [name for name in self._found(folder) if not self._path(name).exists()]
             for name in sorted(gone, key=lambda name: name.rpartition("/")[2] not in _LAST):
                 self._system.rm_file(f"{self._base}/{name}")
 
     def has(self, path: Path) -> bool:
         """Whether the bucket has this file."""
-        name = self._name(path)
         with translated(shown(self.url)):
-            there = name in self._names(path)
-        if not there:
-            self._known.pop(name, None)
-        return there
+            return self._name(path) in self._found(path)
 
-    def _names(self, path: Path) -> list[str]:
-        """Of the objects at and under a path."""
+    def _found(self, path: Path) -> dict[str, dict[str, object]]:
+        """The objects at and under a path, by name, and what their driver tells of each."""
         at = f"{self._base}/{self._name(path)}".rstrip("/")
-        found = self._system.find(at)
-        return [name.removeprefix(f"{self._base}/") for name in found]
+        found = self._system.find(at, detail=True)
+        return {name.removeprefix(f"{self._base}/"): info for name, info in found.items()}
 
-    def _bring(self, name: str) -> None:
+    def _bring(self, name: str, modified: float | None) -> None:
         path = self._path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.draft")
         # Another process may have taken it away since it was listed.
         with suppress(FileNotFoundError):
             self._system.get_file(f"{self._base}/{name}", str(draft))
+            if modified is not None:  # which of several is the newest is asked of files
+                os.utime(draft, (modified, modified))
             draft.replace(path)
             self._known[name] = _stamp(path)
 
@@ -123,7 +125,7 @@ class WorkingCopy:
 
     def _path(self, name: str) -> Path:
         """Raises StoreError for a name that would lie outside of the copy."""
-        if ".." in name.split("/"):
+        if name.startswith("/") or ".." in name.split("/"):
             raise StoreError(f"{shown(self.url)} has an object {name!r}; take it away")
         return self.root / name
 
@@ -146,11 +148,17 @@ def is_bucket(store: str) -> bool:
 def open_copy(url: str, scratch: Path) -> WorkingCopy:
     """The one working copy of a folder in a bucket that this machine has, under `scratch`."""
     url = url.rstrip("/")
-    readable = re.sub(r"[^a-z0-9]+", "-", shown(url).lower()).strip("-")
-    hexadecimal = digest_bytes(url.encode()).removeprefix("sha256:")
-    root = scratch.resolve() / f"{readable}-{hexadecimal[:_DIGITS]}"
-    root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_whole(root / _ORIGIN, url.encode())
+    root = scratch.resolve() / _folder_of(url)
+    try:
+        scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+        root.mkdir(exist_ok=True, mode=0o700)
+        if root.stat().st_uid != os.geteuid():
+            raise PermissionError
+        write_whole(root / _ORIGIN, url.encode())
+    except PermissionError as error:
+        raise InputError(
+            f"{root} is not this user's; set AGENTWORLD_SCRATCH to a folder of your own"
+        ) from error
     return _opened(root, url)
 
 
@@ -158,7 +166,8 @@ def copy_of(path: Path) -> WorkingCopy | None:
     """The working copy that a path lies in; null for a path that stands for nothing else."""
     for folder in (path, *path.parents):
         if (folder / _ORIGIN).is_file():
-            return _opened(folder, (folder / _ORIGIN).read_text())
+            url = (folder / _ORIGIN).read_text()
+            return _opened(folder, url) if folder.name == _folder_of(url) else None
     return None
 
 
@@ -166,6 +175,12 @@ def there(path: str) -> str:
     """The address of what lies in a working copy; any other path as it is."""
     copy = copy_of(Path(path))
     return copy.there(path) if copy else path
+
+
+def _folder_of(url: str) -> str:
+    """What a copy's folder is called: no other folder is taken for one."""
+    readable = re.sub(r"[^a-z0-9]+", "-", shown(url).lower()).strip("-")
+    return f"{readable}-{digest_bytes(url.encode()).removeprefix('sha256:')[:_DIGITS]}"
 
 
 @cache
@@ -186,6 +201,14 @@ def _is_draft(path: Path) -> bool:
 def _stamp(path: Path) -> _Stamp:
     told = path.stat()
     return _Stamp(told.st_size, told.st_mtime_ns)
+
+
+def _modified(info: Mapping[str, object]) -> float | None:
+    """When an object was put there, in seconds since the epoch; null where nobody tells."""
+    told = next((info[name] for name in _TIMES if name in info), None)
+    if isinstance(told, datetime):
+        return told.timestamp()
+    return told if isinstance(told, float) else None
 
 
 def _each(work: Callable[[str], None], names: Iterable[str]) -> None:

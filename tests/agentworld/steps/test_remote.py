@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,14 @@ import pytest
 import make_training
 from agentworld.audit.receipts import read_receipt
 from agentworld.errors import InputError, StoreError
+from agentworld.evidence.keys import (
+    KEY_VARIABLES,
+    STEP_KEYS,
+    TRUSTED,
+    ensure_signer,
+    load_trusted,
+    new_signer,
+)
 from agentworld.records.base import Digest, Record, digest_bytes
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import Tick
@@ -28,6 +37,7 @@ from agentworld.steps.remote import anywhere, fetch, keep, located
 from agentworld.steps.run_name import forget_run_name, run_name
 from agentworld.storage.folder import open_folder
 from ports import free_ports
+from waiting import wait_for
 
 pytestmark = pytest.mark.slow  # a server of buckets
 
@@ -64,7 +74,7 @@ def pods(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pods:
 
 
 def make_episodes(out: Path, _: Tick) -> Digest:
-    (out / "log").mkdir()
+    (out / "log").mkdir(exist_ok=True)
     (out / "log/1").write_text("an episode")
     return digest_bytes(b"episodes")
 
@@ -128,11 +138,69 @@ def test_what_a_failed_step_made_is_there_for_its_retry(pods):
     assert found == ["half"]
 
 
-def test_a_receipt_that_was_not_kept_is_kept_when_the_step_is_begun_again(pods):
-    folder = collect(pods.store)
-    open_folder(folder).remove("receipt.json")
-    assert collect(pods.store, lambda *_: pytest.fail("done again")) == folder
-    assert open_folder(folder).has("receipt.json")
+@pytest.mark.parametrize("gone", ["the receipt", "the folder"])
+def test_what_the_bucket_has_no_more_is_made_again(pods, gone):
+    folder = open_folder(collect(pods.store))
+    for name in ["receipt.json"] if gone == "the receipt" else folder.names(""):
+        folder.remove(name)
+    collect(pods.store)
+    assert folder.names("") == ["log/1", "receipt.json"]
+
+
+def test_who_waited_for_a_step_uses_what_was_made(pods):
+    begun, waited = threading.Event(), []
+
+    def first(out: Path, tick: Tick) -> Digest:
+        begun.set()
+        time.sleep(1)
+        return make_episodes(out, tick)
+
+    def second() -> None:
+        begun.wait()
+        pods.begin("second")
+        waited.append(collect(pods.store, lambda *_: pytest.fail("done again")))
+
+    waiting = threading.Thread(target=second)
+    waiting.start()
+    made = collect(pods.store, first)
+    waiting.join()
+    assert waited == [made]
+
+
+def test_nothing_says_that_a_model_is_whole_before_it_is(pods):
+    seen: list[list[str]] = []
+
+    def trains(out: Path, _: Tick) -> Digest:
+        (out / "model").mkdir()
+        (out / "model/weights").write_text("half")
+        (out / "notes").write_text("kept on the way")
+        (out / "checkpoint.json").write_text("{}")
+        bucket = open_folder(f"{pods.store}/steps/collect/{out.name}")
+        wait_for(lambda: bucket.has("notes"))
+        seen.append(bucket.names(""))
+        raise InputError("no")
+
+    with pytest.raises(InputError):
+        collect(pods.store, trains)
+    assert seen == [["notes"]]
+    assert not [name for name in open_folder(pods.store).names("") if "checkpoint" in name]
+
+
+def test_a_retry_goes_on_with_what_another_machine_made_of_it(pods):
+    def notes(words: str):
+        def work(out: Path, _: Tick) -> Digest:
+            found.append((out / "notes").read_text() if (out / "notes").exists() else "")
+            (out / "notes").write_text(words)
+            raise InputError("no")
+
+        return work
+
+    found: list[str] = []
+    for pod, words in (("first", "one"), ("second", "two"), ("first", "three")):
+        pods.begin(pod)
+        with pytest.raises(InputError):
+            collect(pods.store, notes(words))
+    assert found == ["", "one", "two"]
 
 
 def test_of_two_pods_only_one_works_on_a_step(pods):
@@ -168,17 +236,41 @@ def test_a_run_has_its_name_before_anything_is_asked(pods):
 
 def test_what_no_bucket_can_hold_has_to_be_named(pods, monkeypatch):
     home = located(pods.store)
-    with pytest.raises(InputError, match="set AGENTWORLD_KEYS and AGENTWORLD_LEDGER_URL"):
+    with pytest.raises(InputError, match="can be; set AGENTWORLD_LEDGER_URL"):
         Stores.of(home)
+    with pytest.raises(InputError, match="can be; set MLFLOW_TRACKING_URI"):
+        open_registry(home)
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ledger")
-    with pytest.raises(InputError, match="can be; set AGENTWORLD_KEYS"):
-        Stores.of(home)
-    monkeypatch.setenv("AGENTWORLD_KEYS", "/keys")
     stores = Stores.of(home)
     assert stores.objects_url == f"{pods.store}/objects"
     assert stores.checkpoints_url == f"{pods.store}/checkpoints"
-    with pytest.raises(InputError, match="set MLFLOW_TRACKING_URI"):
-        open_registry(home)
+    for name, variable in KEY_VARIABLES.items():
+        with pytest.raises(InputError, match=f"no private key; set {variable} to a signer's PEM"):
+            ensure_signer(stores.keys / name)
+
+
+def test_a_private_key_is_a_variable_s_and_only_its_public_one_goes_to_the_bucket(
+    pods, monkeypatch
+):
+    pem = new_signer().decode()
+    monkeypatch.setenv("AGENTWORLD_STEP_KEY", pem)
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ledger")
+    keys = Stores.of(located(pods.store)).keys / STEP_KEYS
+    signer = ensure_signer(keys)
+    assert (keys / "signer.pem").stat().st_mode & 0o777 == 0o600
+    keep(keys / TRUSTED)
+    bucket = open_folder(pods.store)
+    assert bucket.names("keys") == [f"keys/steps/trusted/{signer.public_key.keyid}.pem"]
+
+    pods.begin("after a rotation")
+    monkeypatch.setenv("AGENTWORLD_STEP_KEY", new_signer().decode())
+    keys = Stores.of(located(pods.store)).keys / STEP_KEYS
+    rotated = ensure_signer(keys)
+    assert set(load_trusted(keys)) == {signer.public_key.keyid, rotated.public_key.keyid}
+    monkeypatch.setenv("AGENTWORLD_STEP_KEY", "hidden words")
+    with pytest.raises(InputError, match="AGENTWORLD_STEP_KEY is no private key") as told:
+        located(pods.store)
+    assert "hidden" not in str(told.value)
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,13 @@
 import multiprocessing
+import os
 import re
+import time
 from pathlib import Path
 
 import fsspec
 import pytest
 
-from agentworld.errors import StoreError
+from agentworld.errors import InputError, StoreError
 from agentworld.storage.folder import open_folder
 from agentworld.storage.working_copy import WorkingCopy, copy_of, open_copy, there
 
@@ -145,12 +147,37 @@ def test_a_bucket_that_is_not_there_is_a_failure_and_not_an_empty_one(tmp_path):
         mine.put(write(mine, "a"))
 
 
+def test_what_is_brought_is_as_old_as_it_is_there(url, tmp_path):
+    mine, yours = copy(url, tmp_path / "mine"), copy(url, tmp_path / "yours")
+    for name in ("first", "second"):
+        mine.put(write(mine, f"a/{name}"))
+        time.sleep(1.1)  # S3 tells whole seconds
+    yours.bring(yours.root)
+    first, second = (yours.root / "a" / name for name in ("first", "second"))
+    assert 1 <= second.stat().st_mtime - first.stat().st_mtime < 10
+    assert abs(time.time() - second.stat().st_mtime) < 60
+
+
+def test_only_a_folder_of_its_name_stands_for_a_bucket(tmp_path):
+    for words in ("hello", "memory://elsewhere"):
+        (tmp_path / ".origin").write_text(words)
+        assert copy_of(tmp_path / "store/steps") is None
+
+
+def test_a_copy_of_another_user_is_none_of_ours(tmp_path):
+    root = copy("memory://bucket", tmp_path).root
+    os.chown(root, 65532, 65532)
+    with pytest.raises(InputError, match="is not this user's; set AGENTWORLD_SCRATCH"):
+        copy("memory://bucket", tmp_path)
+
+
 def test_addresses_and_paths_are_told_from_each_other(url, tmp_path):
     mine = copy(url + "/", tmp_path / "mine")
     path = mine.root / "steps/cpt/a"
     assert mine.here(f"{url}/steps/cpt/a") == str(path)
     assert mine.there(str(path)) == there(str(path)) == f"{url}/steps/cpt/a"
     assert mine.here(url) == str(mine.root)
+    assert mine.there(str(mine.root)) == url
     for word in ("demo", f"{url}2/steps", "/etc/recipe.yaml"):
         assert mine.here(word) == mine.there(word) == there(word) == word
     assert copy_of(path) is copy_of(mine.root)
