@@ -228,7 +228,7 @@ class Follower:
 
 def _failure(asked: _Asked, status: JobStatus, trouble: str) -> PipelineError:
     with suppress(StoreError):
-        fetch(progress_path(asked.store, asked.step), anew=True)
+        fetch(progress_path(asked.store, asked.step))
     told = read_progress(asked.store, asked.step)
     kind = getattr(errors, told.failure, Exception) if told else Exception
     helps = not issubclass(kind, (InputError, SandboxUnavailable))

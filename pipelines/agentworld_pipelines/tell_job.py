@@ -107,7 +107,7 @@ class Meter:
 
     def _progress(self, now: float) -> str:
         with suppress(StoreError):
-            fetch(progress_path(self._store, self._stage), anew=True)
+            fetch(progress_path(self._store, self._stage))
         told = read_progress(self._store, self._stage)
         if told is None or not told.total:
             return ""

@@ -22,7 +22,6 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from agentworld.errors import StoreError
 from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, TRUSTED, put_signer
 from agentworld.recipes.environment import from_environment
-from agentworld.recipes.ranks import Ranks
 from agentworld.storage.lease import Lease
 from agentworld.storage.working_copy import WorkingCopy, copy_of, is_bucket, open_copy
 from agentworld.train.resume import CHECKPOINTS, sealed_checkpoints
@@ -32,10 +31,9 @@ _log = logging.getLogger(__name__)
 _KEYS = "keys"
 _RECORDS = re.compile(
     r"steps/[^/]+/[^/]+/[^/]+\.json|simulators/[^/]+/(reports/)?[^/]+\.json"
-    rf"|{_KEYS}/[^/]+/{TRUSTED}/[^/]+\.pem"
+    rf"|{_KEYS}/[^/]+/{TRUSTED}/[^/]+\.pem|(progress|jobs)/[^/]+\.json"
 )
-_CHANGING = ("progress", "jobs")
-"""Folders of records that other steps write again."""
+_OF_RECORDS = ("steps", "simulators", _KEYS, "progress", "jobs")
 _AT_THE_END = ("model", "checkpoint.json", CHECKPOINTS)
 
 _Arguments = ParamSpec("_Arguments")
@@ -110,13 +108,10 @@ def located_path(name: str, store: str) -> str:
     return str(_here(_opened(store), name)) if is_bucket(store) else name
 
 
-def fetch(path: Path, *, anew: bool = False) -> Path:
-    """The same path, with all that the bucket has there by now, if it is in a working copy.
-
-    What is here already is brought again where it may have been changed (`anew`).
-    """
+def fetch(path: Path) -> Path:
+    """The same path, with all that the bucket has there by now, if it is in a working copy."""
     if copy := copy_of(path):
-        copy.bring(path, anew=anew)
+        copy.bring(path)
     return path
 
 
@@ -137,14 +132,9 @@ def is_kept(path: Path) -> bool:
 
 
 def fetch_read(folder: Path) -> None:
-    """What the step in this context reads, and what there is of its own folder already.
-
-    That is as the bucket has it, for another machine may have gone on with it; one process of
-    this machine is enough for that.
-    """
+    """What the step in this context reads, and what there is of its own folder already."""
     if copy := copy_of(folder):
-        copy.bring(*_read.get())
-        copy.bring(folder, anew=from_environment(Ranks).local_rank == 0)
+        copy.bring(*_read.get(), folder)
 
 
 @contextmanager
@@ -243,8 +233,7 @@ def _opened(store: str) -> WorkingCopy:
 
 def _refresh(copy: WorkingCopy) -> None:
     """Brings the records that there are by now."""
-    copy.bring(*(copy.root / name for name in ("steps", "simulators", _KEYS)), only=_RECORDS)
-    copy.bring(*(copy.root / name for name in _CHANGING), anew=True)
+    copy.bring(*(copy.root / name for name in _OF_RECORDS), only=_RECORDS)
 
 
 def _here(copy: WorkingCopy, value: object) -> object:
@@ -255,7 +244,7 @@ def _here(copy: WorkingCopy, value: object) -> object:
         return value
     path = Path(copy.here(value))
     if path.suffix:
-        copy.bring(path, anew=True)
+        copy.bring(path)
     return str(path)
 
 

@@ -1,8 +1,8 @@
 """A folder here that stands for one in a bucket: what is needed is brought, what is made put back.
 
 Models are trained and served from files, and a bucket has none. An object is there whole or not at
-all, and what says that others are whole, a manifest or a receipt, is put last. A file that is here
-is not brought again, but for those that others may have written since.
+all, and what says that others are whole, a manifest or a receipt, is put last. A file is its object
+where both have one size and one time: the time that the bucket gave it.
 """
 
 import fcntl
@@ -26,10 +26,18 @@ from agentworld.storage.folder import translated
 _ORIGIN = ".origin"
 _LOCK = ".lock"
 _LAST = ("manifest.json", "checkpoint.json", "receipt.json")
-_AT_ONCE = 16
+_AT_ONCE = 4
+"""Files under way. A driver may have several pieces of each in memory."""
 _TIMES = ("LastModified", "mtime", "last_modified", "updated", "created")
 """What drivers call it."""
+_ROUNDING = 1e-3
+_SETTLED_SECONDS = 2
+_SMALL_BYTES = 1 << 20
+"""No file of more is written twice in a second."""
 _DIGITS = 12
+
+_Info = Mapping[str, object]
+"""What a driver tells of an object."""
 
 
 class _Stamp(NamedTuple):
@@ -62,16 +70,16 @@ class WorkingCopy:
             return word
         return f"{self.url}/{self._name(Path(word))}".rstrip("/")
 
-    def bring(self, *paths: Path, only: re.Pattern[str] | None = None, anew: bool = False) -> None:
-        """Brings the files at and under these paths that are not here, or (`anew`) all of them.
+    def bring(self, *paths: Path, only: re.Pattern[str] | None = None) -> None:
+        """Brings the files at and under these paths that are not as the bucket has them.
 
         `only` is for their names from the copy's root on.
         """
         with translated(shown(self.url)), self._alone():
             found = {name: info for path in paths for name, info in self._found(path).items()}
             wanted = [name for name in found if only is None or only.fullmatch(name)]
-            missing = [name for name in wanted if anew or not self._path(name).exists()]
-            _each(lambda name: self._bring(name, _modified(found[name])), missing)
+            others = [name for name in wanted if not _is_of(found[name], self._path(name))]
+            _each(lambda name: self._bring(name, found[name]), others)
 
     def put(self, *paths: Path) -> None:
         """Puts the files at and under these paths, but for drafts and what was put before."""
@@ -93,21 +101,20 @@ class WorkingCopy:
         with translated(shown(self.url)):
             return self._name(path) in self._found(path)
 
-    def _found(self, path: Path) -> dict[str, dict[str, object]]:
+    def _found(self, path: Path) -> dict[str, _Info]:
         """The objects at and under a path, by name, and what their driver tells of each."""
         at = f"{self._base}/{self._name(path)}".rstrip("/")
         found = self._system.find(at, detail=True)
         return {name.removeprefix(f"{self._base}/"): info for name, info in found.items()}
 
-    def _bring(self, name: str, modified: float | None) -> None:
+    def _bring(self, name: str, info: _Info) -> None:
         path = self._path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.draft")
         # Another process may have taken it away since it was listed.
         with suppress(FileNotFoundError):
             self._system.get_file(f"{self._base}/{name}", str(draft))
-            if modified is not None:  # which of several is the newest is asked of files
-                os.utime(draft, (modified, modified))
+            _date(draft, info)
             draft.replace(path)
             self._known[name] = _stamp(path)
 
@@ -115,9 +122,12 @@ class WorkingCopy:
         path = self._path(name)
         try:
             stamp = _stamp(path)
-            if self._known.get(name) != stamp:
-                self._system.put_file(str(path), f"{self._base}/{name}")
-                self._known[name] = stamp
+            if self._known.get(name) == stamp:
+                return
+            self._system.put_file(str(path), f"{self._base}/{name}")
+            if _stamp(path) == stamp:  # else it was written to meanwhile, and is put again
+                _date(path, self._system.info(f"{self._base}/{name}"))
+                self._known[name] = _stamp(path)
         except FileNotFoundError:
             if path.exists():  # it is the bucket that is not there
                 raise
@@ -203,7 +213,25 @@ def _stamp(path: Path) -> _Stamp:
     return _Stamp(told.st_size, told.st_mtime_ns)
 
 
-def _modified(info: Mapping[str, object]) -> float | None:
+def _is_of(info: _Info, path: Path) -> bool:
+    """Whether a file is there, and the object's; by its size alone where nobody tells a time."""
+    if not path.exists():
+        return False
+    found, told = path.stat(), _modified(info)
+    if found.st_size != info["size"] or told is None:
+        return found.st_size == info["size"]
+    # Times are whole seconds: what was brought right away may have been changed in the same one.
+    is_settled = found.st_size > _SMALL_BYTES or found.st_ctime - told > _SETTLED_SECONDS
+    return is_settled and abs(found.st_mtime - told) < _ROUNDING
+
+
+def _date(path: Path, info: _Info) -> None:
+    """Gives a file its object's time: which of several is the newest is asked of files, too."""
+    if (told := _modified(info)) is not None:
+        os.utime(path, (told, told))
+
+
+def _modified(info: _Info) -> float | None:
     """When an object was put there, in seconds since the epoch; null where nobody tells."""
     told = next((info[name] for name in _TIMES if name in info), None)
     if isinstance(told, datetime):

@@ -51,17 +51,29 @@ def test_a_folder_is_not_taken_for_another_that_begins_alike(url, tmp_path):
     assert not (yours.root / "steps/rl2").exists()
 
 
-def test_a_file_that_is_here_is_brought_again_only_where_it_may_have_changed(url, tmp_path):
-    mine, yours = copy(url, tmp_path / "mine"), copy(url, tmp_path / "yours")
-    path = write(mine, "progress/cpt.json", "1 of 10")
+def test_what_was_changed_here_or_there_is_brought_and_nothing_else(url, tmp_path):
+    mine, yours = copy(url, tmp_path / "mine"), Listens(copy(url, tmp_path / "yours").root, url)
+    path, theirs = write(mine, "progress/cpt.json", "1 of 10"), yours.root / "progress/cpt.json"
     mine.put(path)
-    yours.bring(yours.root / "progress")
-    path.write_text("9 of 10")
+    yours.bring(yours.root)
+    path.write_text("2 of 10")  # S3 tells whole seconds: it is as old as the first, and as large
     mine.put(path)
-    yours.bring(yours.root / "progress")
-    assert (yours.root / "progress/cpt.json").read_text() == "1 of 10"
-    yours.bring(yours.root / "progress", anew=True)
-    assert (yours.root / "progress/cpt.json").read_text() == "9 of 10"
+    yours.bring(yours.root)
+    assert theirs.read_text() == "2 of 10"
+    time.sleep(3)
+    yours.bring(yours.root)
+    yours.bring(yours.root)
+    assert len(yours.brought) == 3
+    theirs.write_text("what a killed process left")
+    yours.bring(yours.root)
+    assert theirs.read_text() == "2 of 10"
+
+
+def test_what_was_put_from_here_is_not_brought_back(url, tmp_path):
+    mine = Listens(copy(url, tmp_path / "mine").root, url)
+    mine.put(write(mine, "weights", "w" * 2_000_000))
+    mine.bring(mine.root)
+    assert mine.brought == []
 
 
 def test_only_names_that_are_asked_for_are_brought(url, tmp_path):
@@ -83,11 +95,20 @@ def test_drafts_and_locks_stay_here(url, tmp_path):
 
 
 class Listens(WorkingCopy):
-    """Tells in which order it puts."""
+    """Tells what it puts and brings, in its order."""
+
+    def __init__(self, root: Path, url: str) -> None:
+        super().__init__(root, url)
+        self.order: list[str] = []
+        self.brought: list[str] = []
 
     def _put(self, name: str) -> None:
         super()._put(name)
-        self.order = [*getattr(self, "order", []), name]
+        self.order.append(name)
+
+    def _bring(self, name: str, info) -> None:
+        super()._bring(name, info)
+        self.brought.append(name)
 
 
 def test_what_vouches_for_others_is_put_last_and_taken_away_first(url, tmp_path):
