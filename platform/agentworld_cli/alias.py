@@ -57,7 +57,7 @@ def set_(
 
     shown = Shown(tuple(map(Gate.parse, gates)), report, override)
     change = set_alias(alias, simulator, Path(store), _who(), shown)
-    print(json.dumps(_json(change), indent=2) if as_json else _told(change))
+    print(json.dumps(_json(change), indent=2) if as_json else told_change(change))
 
 
 @app.command()
@@ -82,10 +82,11 @@ def _show(changes: "Sequence[AliasChange]", *, as_json: bool) -> None:
         print(json.dumps([_json(change) for change in changes], indent=2))
         return
     for change in changes:
-        print(_told(change))
+        print(told_change(change))
 
 
-def _told(change: "AliasChange") -> str:
+def told_change(change: "AliasChange") -> str:
+    """What a name meant from when on, by whose word, and what it had to show."""
     by = plain(change.set_by)
     if change.ended:
         return f"{change.alias}  nothing  since {change.at}, taken away by {by}"

@@ -1,5 +1,6 @@
 """The auditor's questions."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,6 +8,7 @@ import typer
 from rich.markup import escape
 from rich.tree import Tree
 
+from agentworld_cli.alias import told_change
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, trees
 
@@ -80,6 +82,31 @@ def simulator(
         ran = tree.add(f"{run.opening.purpose} run {run.id} of {agent}: {served}")
         _add_evidence(ran, found.evidence.get(run.id))
     trees.print(tree)
+
+
+@app.command()
+def alias(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name for simulators.")],
+    at: Annotated[
+        str, typer.Option(metavar="TIME", help="As 2026-03-01 or 2026-03-01T12:00+02:00; else now.")
+    ] = "",
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Print what a name meant at a moment, who moved it there, and who moved it on."""
+    from agentworld.audit.meant import audit_alias, moment
+    from agentworld.steps.simulators import alias_history
+
+    now = datetime.now(UTC)
+    then = moment(at, now) if at else now
+    found = audit_alias(name, alias_history(Path(store), name), then)
+    if as_json:
+        show_json(found)
+        return
+    print(f"{plain(name)} at {found.at}: {found.simulator or 'nothing'}")
+    for words, change in (("by", found.since), ("until", found.until)):
+        if change:
+            print(f"{words}  {told_change(change)}")
 
 
 def _served(num_episodes: int, num_steps: int) -> str:

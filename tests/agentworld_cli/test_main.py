@@ -60,6 +60,7 @@ COMMANDS = {
     "alias list": "as_json store",
     "audit agent": "as_json store version",
     "audit simulator": "as_json digest store",
+    "audit alias": "as_json at name store",
     "cost": "as_json by episode run store tenant",
     "key new": "as_json roles",
     "keys list": "as_json store whose",

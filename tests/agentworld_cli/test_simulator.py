@@ -3,6 +3,7 @@
 import getpass
 import json
 import sys
+import time
 from contextlib import closing
 
 import pytest
@@ -205,6 +206,24 @@ def test_an_alias_is_set_shown_with_its_history_and_listed(call, tmp_path):
     (now,) = json.loads(call("alias", "list", "--json"))
     assert (now["alias"], now["simulator"]) == ("production", new.digest)
     assert f"production  {new.digest}  since " in call("alias", "list")
+
+
+def test_an_auditor_is_told_what_a_name_meant_at_a_moment_and_who_moved_it(call, tmp_path):
+    old, new = make.pinned(tmp_path), make.pinned(tmp_path, context_tokens=512)
+    call("alias", "set", "production", old.digest)
+    time.sleep(0.01)
+    (first,) = json.loads(call("alias", "show", "production", "--json"))
+    call("alias", "set", "production", new.digest)
+    told = json.loads(call("audit", "alias", "production", "--at", first["at"], "--json"))
+    assert (told["simulator"], told["since"]["at"]) == (old.digest, first["at"])
+    assert told["until"]["simulator"] == new.digest
+    now = call("audit", "alias", "production").splitlines()
+    assert now[0].startswith("production at 20")
+    assert now[0].endswith(f": {new.digest}")
+    assert now[1].startswith(f"by  production  {new.digest}  since ")
+    before = call("audit", "alias", "production", "--at", "2020-01-01").splitlines()
+    assert before[0] == "production at 2020-01-01T00:00:00+00:00: nothing"
+    assert before[1].startswith(f"until  production  {old.digest}")
 
 
 def test_a_history_shows_what_let_an_alias_move_and_that_it_was_taken_away(call, tmp_path):
