@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -42,9 +43,11 @@ SHOWING = [
     "episode fork {episode} --step 1 --url {url}",
     "episode replay {episode} --url {url}",
     "audit simulator {simulator} --store {store}",
+    "audit alias production --store {store}",
     "cost --store {store}",
     "cost --run {run} --store {store}",
     "alias list --store {store}",
+    "alias show production --store {store}",
     "simulator list --store {store}",
 ]
 NAMED = [
@@ -70,6 +73,8 @@ def nasty(tmp_path_factory):
     store = tmp_path_factory.mktemp("nasty")
     served = make_service.service(store, parrot)
     pinned = make.pinned(store)
+    with closing(open_ledger(store)) as ledger:
+        ledger.aliases.set("production", pinned.digest, WORDS, override=WORDS)
     opening = RunOpening(
         agent=WORDS, starting_weights=make.digest("starting"), opened_by=WORDS, simulator=None
     )
