@@ -1,11 +1,14 @@
 """The auditor's questions."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
+from rich.table import Table
 from rich.tree import Tree
 
 from agentworld_cli.alias import told_change
@@ -107,6 +110,36 @@ def alias(
     for words, change in (("by", found.since), ("until", found.until)):
         if change:
             print(f"{words}  {told_change(change)}")
+
+
+@app.command()
+def diff(
+    first: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="A registered agent.")],
+    second: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="Another one.")],
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Print what two agents do not have in common, from their weights back to their data."""
+    from agentworld.audit.difference import audit_diff
+    from agentworld.lineage.base import VersionRef
+    from agentworld.steps.sources import open_sources
+
+    refs = VersionRef.parse(first), VersionRef.parse(second)
+    found = audit_diff(*refs, open_sources(Path(store)))
+    if as_json:
+        show_json(found)
+        return
+    table = Table("what", _shown(found.first), _shown(found.second), box=SIMPLE_HEAD)
+    for each in found.differences:
+        table.add_row(_shown(each.what), _value(each.first), _value(each.second))
+    trees.print(table if found.differences else "the same things made both")
+
+
+def _value(told: object) -> str:
+    """A digest in brief, a text as it is, else as JSON; null where there is no such thing."""
+    if isinstance(told, str):
+        return brief(told) if told.startswith("sha256:") else _shown(told)
+    return json.dumps(told)
 
 
 def _served(num_episodes: int, num_steps: int) -> str:

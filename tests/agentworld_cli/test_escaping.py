@@ -56,6 +56,7 @@ NAMED = [
     "episode close",
     "episode erase",
     "audit agent",
+    "audit diff",
     "agent validate",
     "agent register",
 ]

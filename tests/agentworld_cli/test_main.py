@@ -61,6 +61,7 @@ COMMANDS = {
     "audit agent": "as_json store version",
     "audit simulator": "as_json digest store",
     "audit alias": "as_json at name store",
+    "audit diff": "as_json first second store",
     "cost": "as_json by episode run store tenant",
     "key new": "as_json roles",
     "keys list": "as_json store whose",
