@@ -1,6 +1,6 @@
 """What two agents do not have in common, from their weights back to their data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
@@ -39,10 +39,16 @@ def audit_diff(first: VersionRef, second: VersionRef, sources: Sources) -> Agent
         second=str(second),
         differences=tuple(
             Difference(what=what, first=one.get(what), second=other.get(what))
-            for what in dict.fromkeys([*one, *other])
+            for what in _in_order([*one, *other])
             if one.get(what) != other.get(what)
         ),
     )
+
+
+def _in_order(names: Sequence[str]) -> list[str]:
+    """Each once, with those of its own part, and parts as they come."""
+    parts = list(dict.fromkeys(name.partition(".")[0] for name in names))
+    return sorted(dict.fromkeys(names), key=lambda name: parts.index(name.partition(".")[0]))
 
 
 def _facts(ref: VersionRef, sources: Sources) -> _Facts:

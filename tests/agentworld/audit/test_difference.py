@@ -78,10 +78,12 @@ def test_a_field_of_a_recipe_is_told_by_its_place_and_both_its_values(makers):
 
 def test_another_world_is_followed_to_its_data_from_the_agent_on(makers):
     first = makers.agent(makers.world("w", "old data", epochs=1))
-    second = makers.agent(makers.world("w2", "new data", epochs=2), "two")
+    second = makers.agent(makers.world("w2", "new data", epochs=2), "two", lr=1)
     found = differing(makers, first, second)
     assert list(found) == [
         "agent.artifact",
+        "agent.recipe",
+        "agent.recipe.lr",
         "simulator",
         "simulator.artifact",
         "world_model",
