@@ -211,7 +211,7 @@ def test_an_alias_is_set_shown_with_its_history_and_listed(call, tmp_path):
 def test_an_auditor_is_told_what_a_name_meant_at_a_moment_and_who_moved_it(call, tmp_path):
     old, new = make.pinned(tmp_path), make.pinned(tmp_path, context_tokens=512)
     call("alias", "set", "production", old.digest)
-    time.sleep(0.01)
+    time.sleep(0.01)  # its moves are told by milliseconds
     (first,) = json.loads(call("alias", "show", "production", "--json"))
     call("alias", "set", "production", new.digest)
     told = json.loads(call("audit", "alias", "production", "--at", first["at"], "--json"))

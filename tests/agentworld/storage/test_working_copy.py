@@ -11,17 +11,12 @@ from agentworld.errors import InputError, StoreError
 from agentworld.storage.folder import open_folder
 from agentworld.storage.working_copy import WorkingCopy, copy_of, open_copy, there
 
-pytestmark = pytest.mark.slow  # a server of buckets
+pytestmark = pytest.mark.slow  # a server of buckets; each scratch folder is another pod's
 
 
 @pytest.fixture
 def url(bucket: str, tmp_path: Path) -> str:
     return f"{bucket}/{tmp_path.name}"
-
-
-def copy(url: str, scratch: Path) -> WorkingCopy:
-    """Of another pod for each scratch."""
-    return open_copy(url, scratch)
 
 
 def write(copy: WorkingCopy, name: str, text: str = "text") -> Path:
@@ -32,7 +27,7 @@ def write(copy: WorkingCopy, name: str, text: str = "text") -> Path:
 
 
 def test_what_one_pod_puts_another_brings(url, tmp_path):
-    mine, yours = copy(url, tmp_path / "mine"), copy(url, tmp_path / "yours")
+    mine, yours = open_copy(url, tmp_path / "mine"), open_copy(url, tmp_path / "yours")
     write(mine, "steps/cpt/a/model/weights", "w" * 100_000)
     write(mine, "steps/cpt/b/other")
     mine.put(mine.root / "steps")
@@ -42,7 +37,7 @@ def test_what_one_pod_puts_another_brings(url, tmp_path):
 
 
 def test_a_folder_is_not_taken_for_another_that_begins_alike(url, tmp_path):
-    mine, yours = copy(url, tmp_path / "mine"), copy(url, tmp_path / "yours")
+    mine, yours = open_copy(url, tmp_path / "mine"), open_copy(url, tmp_path / "yours")
     write(mine, "steps/rl/x")
     write(mine, "steps/rl2/x")
     mine.put(mine.root)
@@ -52,7 +47,10 @@ def test_a_folder_is_not_taken_for_another_that_begins_alike(url, tmp_path):
 
 
 def test_what_was_changed_here_or_there_is_brought_and_nothing_else(url, tmp_path):
-    mine, yours = copy(url, tmp_path / "mine"), Listens(copy(url, tmp_path / "yours").root, url)
+    mine, yours = (
+        open_copy(url, tmp_path / "mine"),
+        Listens(open_copy(url, tmp_path / "yours").root, url),
+    )
     path, theirs = write(mine, "progress/cpt.json", "1 of 10"), yours.root / "progress/cpt.json"
     mine.put(path)
     yours.bring(yours.root)
@@ -70,14 +68,14 @@ def test_what_was_changed_here_or_there_is_brought_and_nothing_else(url, tmp_pat
 
 
 def test_what_was_put_from_here_is_not_brought_back(url, tmp_path):
-    mine = Listens(copy(url, tmp_path / "mine").root, url)
+    mine = Listens(open_copy(url, tmp_path / "mine").root, url)
     mine.put(write(mine, "weights", "w" * 2_000_000))
     mine.bring(mine.root)
     assert mine.brought == []
 
 
 def test_only_names_that_are_asked_for_are_brought(url, tmp_path):
-    mine, yours = copy(url, tmp_path / "mine"), copy(url, tmp_path / "yours")
+    mine, yours = open_copy(url, tmp_path / "mine"), open_copy(url, tmp_path / "yours")
     write(mine, "steps/cpt/a/receipt.json")
     write(mine, "steps/cpt/a/model/config.json")
     mine.put(mine.root)
@@ -87,7 +85,7 @@ def test_only_names_that_are_asked_for_are_brought(url, tmp_path):
 
 
 def test_drafts_and_locks_stay_here(url, tmp_path):
-    mine = copy(url, tmp_path / "mine")
+    mine = open_copy(url, tmp_path / "mine")
     for name in ("a/whole", "a/part.draft", "a/.hidden", "a/.cache/x"):
         write(mine, name)
     mine.put(mine.root)
@@ -112,7 +110,7 @@ class Listens(WorkingCopy):
 
 
 def test_what_vouches_for_others_is_put_last_and_taken_away_first(url, tmp_path):
-    mine = Listens(copy(url, tmp_path / "mine").root, url)
+    mine = Listens(open_copy(url, tmp_path / "mine").root, url)
     for name in ("a/receipt.json", "a/b/manifest.json", "a/b/x", "a/z"):
         write(mine, name)
     mine.put(mine.root)
@@ -142,7 +140,7 @@ class Removes:
 
 
 def test_what_was_put_and_not_written_to_since_is_not_put_again(url, tmp_path):
-    mine = Listens(copy(url, tmp_path / "mine").root, url)
+    mine = Listens(open_copy(url, tmp_path / "mine").root, url)
     path = write(mine, "a")
     mine.put(path)
     open_folder(url).remove("a")
@@ -156,20 +154,20 @@ def test_what_was_put_and_not_written_to_since_is_not_put_again(url, tmp_path):
 def test_an_object_that_would_lie_elsewhere_is_refused(tmp_path):
     memory = fsspec.filesystem("memory")
     memory.store["/hostile/a/../../../escaped"] = memory.open("/x", "wb")
-    mine = copy("memory://hostile", tmp_path / "mine")
+    mine = open_copy("memory://hostile", tmp_path / "mine")
     with pytest.raises(StoreError, match="has an object"):
         mine.bring(mine.root)
 
 
 @pytest.mark.usefixtures("bucket")
 def test_a_bucket_that_is_not_there_is_a_failure_and_not_an_empty_one(tmp_path):
-    mine = copy("s3://nobody-has-this/store", tmp_path / "mine")
+    mine = open_copy("s3://nobody-has-this/store", tmp_path / "mine")
     with pytest.raises(StoreError, match="s3://nobody-has-this/store failed"):
         mine.put(write(mine, "a"))
 
 
 def test_what_is_brought_is_as_old_as_it_is_there(url, tmp_path):
-    mine, yours = copy(url, tmp_path / "mine"), copy(url, tmp_path / "yours")
+    mine, yours = open_copy(url, tmp_path / "mine"), open_copy(url, tmp_path / "yours")
     for name in ("first", "second"):
         mine.put(write(mine, f"a/{name}"))
         time.sleep(1.1)  # S3 tells whole seconds
@@ -186,14 +184,14 @@ def test_only_a_folder_of_its_name_stands_for_a_bucket(tmp_path):
 
 
 def test_a_copy_of_another_user_is_none_of_ours(tmp_path):
-    root = copy("memory://bucket", tmp_path).root
+    root = open_copy("memory://bucket", tmp_path).root
     os.chown(root, 65532, 65532)
     with pytest.raises(InputError, match="is not this user's; set AGENTWORLD_SCRATCH"):
-        copy("memory://bucket", tmp_path)
+        open_copy("memory://bucket", tmp_path)
 
 
 def test_addresses_and_paths_are_told_from_each_other(url, tmp_path):
-    mine = copy(url + "/", tmp_path / "mine")
+    mine = open_copy(url + "/", tmp_path / "mine")
     path = mine.root / "steps/cpt/a"
     assert mine.here(f"{url}/steps/cpt/a") == str(path)
     assert mine.there(str(path)) == there(str(path)) == f"{url}/steps/cpt/a"
@@ -206,7 +204,7 @@ def test_addresses_and_paths_are_told_from_each_other(url, tmp_path):
 
 
 def test_two_processes_of_one_machine_share_a_copy(url, tmp_path):
-    mine = copy(url, tmp_path / "mine")
+    mine = open_copy(url, tmp_path / "mine")
     for number in range(20):
         write(mine, f"steps/a/{number}", "x" * 10_000)
     mine.put(mine.root)
