@@ -38,4 +38,8 @@ def main(words: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_status(lambda: main(sys.argv[1:])))
+    status = exit_status(lambda: main(sys.argv[1:]))
+    if status:
+        # torch's threads still wait for the others, and an ordinary end may abort in them.
+        sys.stdout.flush()
+        os._exit(status)
