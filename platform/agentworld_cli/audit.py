@@ -16,14 +16,18 @@ from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, trees
 
 if TYPE_CHECKING:
+    from agentworld.audit.edges import EdgeAudit
     from agentworld.audit.verify import RunVerification
 
 app = typer.Typer(help="Which simulator trained which agent.", no_args_is_help=True)
+
+_Verify = Annotated[bool, typer.Option("--verify", help="Read every step of the runs again.")]
 
 
 @app.command()
 def agent(
     version: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="A registered agent.")],
+    verify: _Verify = False,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
@@ -32,13 +36,15 @@ def agent(
     from agentworld.lineage.base import VersionRef
     from agentworld.steps.sources import open_sources
 
-    chain = audit_agent(VersionRef.parse(version), open_sources(Path(store)))
+    chain = audit_agent(VersionRef.parse(version), open_sources(Path(store)), verify=verify)
     if as_json:
         show_json(chain)
         return
     tree = Tree(f"agent [bold]{_shown(chain.agent)}[/] {brief(chain.artifact)}")
     run = tree.add(f"run {chain.run.id}: {_served(chain.run.num_episodes, chain.run.num_steps)}")
-    run.add(_state(chain.evidence))
+    run.add(_graded(chain.edge))
+    if chain.evidence:
+        run.add(f"record {chain.evidence.state}")
     simulator = run.add(f"simulator {chain.simulator}")
     name = _shown(chain.world_model)
     world = simulator.add(f"world model {name} {brief(chain.world_model_artifact)}")
@@ -62,6 +68,7 @@ def simulator(
             metavar="DIGEST|ALIAS", help="A simulator's digest, its start, or an alias."
         ),
     ],
+    verify: _Verify = False,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
@@ -69,7 +76,7 @@ def simulator(
     from agentworld.audit.touched import audit_simulator
     from agentworld.steps.sources import open_sources
 
-    found = audit_simulator(digest, open_sources(Path(store)))
+    found = audit_simulator(digest, open_sources(Path(store)), verify=verify)
     if as_json:
         show_json(found)
         return
@@ -78,7 +85,10 @@ def simulator(
     for made in found.agents:
         branch = tree.add(f"agent [bold]{_shown(made.agent)}[/] {brief(made.artifact)}")
         ran = branch.add(f"run {made.run.id}: {_served(made.run.num_episodes, made.run.num_steps)}")
+        ran.add(_graded(made.edge))
         _add_evidence(ran, found.evidence.get(made.run.id))
+    for edge in found.unregistered:
+        tree.add(f"[red]not in the registry: {_shown(edge.claim.agent)} of run {edge.run}[/]")
     for run in found.other_runs:
         served = _served(run.num_episodes, run.num_steps)
         agent = _shown(run.opening.agent)
@@ -150,11 +160,15 @@ def _shown(text: str | None) -> str:
     return escape(plain(str(text)))
 
 
-def _state(found: "RunVerification | None") -> str:
-    return f"record {found.state}" if found else "record unsigned: the store has no keys"
+def _graded(found: "EdgeAudit | None") -> str:
+    if found is None:
+        return "edge unsigned: the store has no keys"
+    return f"edge {found.grade}{': ' if found.reasons else ''}{_shown('; '.join(found.reasons))}"
 
 
 def _add_evidence(branch: Tree, found: "RunVerification | None") -> None:
-    record = branch.add(_state(found))
-    for problem in found.problems if found else ():
+    if found is None:
+        return
+    record = branch.add(f"record {found.state}")
+    for problem in found.problems:
         record.add(f"[red]broken: {_shown(problem)}[/]")

@@ -7,8 +7,9 @@ the steps, the store. Links that should agree are compared, and what does not is
 from collections.abc import Iterator
 from itertools import pairwise
 
+from agentworld.audit.edges import EdgeAudit
 from agentworld.audit.receipts import step_that_read
-from agentworld.audit.sources import Sources, manifest_of, verification_of, world_models_of
+from agentworld.audit.sources import Sources, edge_to, manifest_of, verification_of, world_models_of
 from agentworld.audit.verify import RunVerification
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.records.base import Digest, Record, digest_json
@@ -61,21 +62,28 @@ class AgentChain(Record):
     stages: tuple[StageLink, ...]
     data: Digest | None
     live: LiveLink | None
+    edge: EdgeAudit | None = None
+    """How far it is proven that the simulator made it; null where the store has no keys."""
     evidence: RunVerification | None = None
-    """Whether the run's record is the one that was signed; null where the store has no keys."""
+    """Whether all of the run's record is still the one that was signed; null where nobody asked,
+    or the store has no keys."""
     breaks: tuple[str, ...]
     """Links that do not agree, or are missing; none in a whole chain."""
 
 
-def audit_agent(ref: VersionRef, sources: Sources) -> AgentChain:
-    """The chain of a registered agent; raises NotFound for one that is not registered."""
+def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> AgentChain:
+    """The chain of a registered agent; raises NotFound for one that is not registered.
+
+    By what was signed when it was registered; to `verify` reads every step of its run again.
+    """
     agent = sources.registry.agent(ref)
     run = sources.ledger.run(agent.run)
     manifest = manifest_of(run.simulator, sources.store)
     version, world_model = _world_model(manifest, sources)
     stages = world_model.stages if world_model else ()
     live = _live(agent.artifact, run.simulator, sources)
-    evidence = verification_of(run, sources)
+    edge = edge_to(ref.name, agent, sources)
+    evidence = verification_of(run, sources) if verify else None
     breaks = (*_breaks_of_run(agent, run), *_breaks_of_stages(stages))
     return AgentChain(
         agent=str(ref),
@@ -87,9 +95,11 @@ def audit_agent(ref: VersionRef, sources: Sources) -> AgentChain:
         stages=tuple(StageLink.of(stage) for stage in stages),
         data=stages[-1].data if stages else None,
         live=live,
+        edge=edge,
         evidence=evidence,
         breaks=(
             *breaks,
+            *(edge.reasons if edge else ()),
             *_missing(manifest, world_model, live),
             *(evidence.problems if evidence else ()),
         ),

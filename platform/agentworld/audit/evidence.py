@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from agentworld.errors import EvidenceError
-from agentworld.evidence.checkpoint import RunCheckpoint, verify_checkpoint
+from agentworld.evidence.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
 from agentworld.evidence.keys import TrustedKeys
 from agentworld.records.run import AgentRun
-from agentworld.simulate.sealing import checkpoint_name
 from agentworld.storage.objects import WriteOnce
 
 EvidenceState = Literal["verified", "unsigned", "broken"]

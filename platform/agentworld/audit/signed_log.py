@@ -14,6 +14,7 @@ from agentworld.audit.evidence import Evidence, StoredCheckpoints, copies_of
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.evidence.checkpoint import RunCheckpoint
 from agentworld.evidence.merkle import MerkleTree
+from agentworld.evidence.traffic import TrafficCount
 from agentworld.evidence.weights import RunWeights, check_weights
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.episode import Episode
@@ -107,7 +108,7 @@ def _read(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
     stored = StoredCheckpoints(in_ledger, copies_of(name, evidence.second_store))
     log, heads = ledger.log(name), ledger.heads_by_entry(name)
     newest = ledger.run(name).log_length
-    told = [_fields(entry) for entry in log]
+    told = [entry.told for entry in log]
     checkpoints = stored.check(run, evidence.trusted)
     problems = [
         *checkpoints.problems,
@@ -135,16 +136,8 @@ def _run(name: str, ledger: RunRecord, evidence: Evidence) -> AgentRun:
         ) from None
 
 
-def _fields(entry: LogEntry) -> Fields:
-    try:
-        fields = entry.fields
-    except (ValueError, RecursionError):
-        return {}
-    return fields if isinstance(fields, dict) else {}
-
-
 def _opens(entry: LogEntry, episode: str) -> bool:
-    fields = _fields(entry)
+    fields = entry.told
     return (fields.get("kind"), fields.get("episode")) == ("episode-opened", episode)
 
 
@@ -190,7 +183,7 @@ def _closing_problems(run: AgentRun, told: list[Fields], evidence: Evidence) -> 
 
 
 def _checkpoint_problems(checkpoints: list[RunCheckpoint], log: list[LogEntry]) -> Iterator[str]:
-    tree, grown = MerkleTree(), iter(log)
+    tree, traffic, grown = MerkleTree(), TrafficCount(), iter(log)
     for checkpoint in checkpoints:
         if checkpoint.length > len(log):
             yield (
@@ -199,7 +192,12 @@ def _checkpoint_problems(checkpoints: list[RunCheckpoint], log: list[LogEntry]) 
             )
             return
         while len(tree) < checkpoint.length:
-            tree.append(next(grown).body)
+            entry = next(grown)
+            tree.append(entry.body)
+            traffic.add(entry.told)
         if tree.root != checkpoint.root:
             yield f"the first {checkpoint.length} entries of the log are not those that were signed"
+            return
+        if checkpoint.traffic not in (None, traffic.told):
+            yield f"the checkpoint of {checkpoint.length} entries tells of other traffic than they"
             return

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from agentworld.audit.edges import EdgeAudit, audit_edge
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.signed_log import RunRecord
 from agentworld.audit.verify import RunVerification, verify_run
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.ledger.aliases import Aliases
-from agentworld.lineage.base import Registry, VersionRef
+from agentworld.ledger.attestations import Attestations
+from agentworld.lineage.base import Agent, Registry, VersionRef
 from agentworld.records.base import Digest
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
@@ -21,6 +23,11 @@ class Runs(RunRecord, Protocol):
     @property
     def aliases(self) -> Aliases:
         """People's names for simulators."""
+        ...
+
+    @property
+    def attestations(self) -> Attestations:
+        """What was signed beside the logs of runs."""
         ...
 
     def runs_of_simulator(self, simulator: Digest) -> list[AgentRun]:
@@ -46,6 +53,13 @@ def verification_of(run: AgentRun, sources: Sources) -> RunVerification | None:
         return verify_run(run.id, sources.ledger, sources.evidence)
     except EvidenceError as error:
         return RunVerification.of_garbled(run, str(error))
+
+
+def edge_to(name: str, agent: Agent, sources: Sources) -> EdgeAudit | None:
+    """How far it is proven which simulator made an agent; null where nothing was signed."""
+    if sources.evidence is None:
+        return None
+    return audit_edge(name, agent, sources.ledger.attestations, sources.evidence)
 
 
 def manifest_of(simulator: Digest, store: Path) -> SimulatorManifest | None:

@@ -3,16 +3,18 @@
 from collections.abc import Iterator
 from itertools import chain
 
+from agentworld.audit.edges import EdgeAudit, edges_of
 from agentworld.audit.sources import (
     Sources,
+    edge_to,
     find_simulator,
     manifest_of,
     verification_of,
     world_models_of,
 )
 from agentworld.audit.verify import RunVerification
-from agentworld.lineage.base import Registry
 from agentworld.records.base import Digest, Record
+from agentworld.records.edge import Edge
 from agentworld.records.run import AgentRun
 
 
@@ -22,6 +24,8 @@ class TrainedAgent(Record):
     agent: str
     artifact: Digest
     run: AgentRun
+    edge: EdgeAudit | None = None
+    """How far it is proven that the simulator made it; null where the store has no keys."""
 
 
 class SimulatorAudit(Record):
@@ -33,29 +37,49 @@ class SimulatorAudit(Record):
     agents: tuple[TrainedAgent, ...]
     other_runs: tuple[AgentRun, ...]
     """Runs that it served and that made no registered agent: evaluations, and what was cut off."""
+    unregistered: tuple[Edge, ...] = ()
+    """Signed edges to agents that the registry does not have, or does not have any more."""
     evidence: dict[str, RunVerification]
-    """Whether each run's record is the one that was signed; empty where the store has no keys."""
+    """Whether each run's record is still the one that was signed; empty where nobody asked, or the
+    store has no keys."""
 
 
-def audit_simulator(name: str, sources: Sources) -> SimulatorAudit:
-    """Everything that a simulator, named by an alias or the start of its digest, took part in."""
+def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> SimulatorAudit:
+    """Everything that a simulator, named by an alias or the start of its digest, took part in.
+
+    By what was signed; to `verify` reads every step of its runs again.
+    """
     simulator = find_simulator(name, sources)
     manifest = manifest_of(simulator, sources.store)
     versions = world_models_of(manifest, sources.registry)
     runs = sources.ledger.runs_of_simulator(simulator)
-    agents = tuple(chain.from_iterable(_agents_of(run, sources.registry) for run in runs))
+    agents = tuple(chain.from_iterable(_agents_of(run, sources) for run in runs))
     made = {agent.run.id for agent in agents}
-    verified = {run.id: verification_of(run, sources) for run in runs}
+    verified = {run.id: verification_of(run, sources) for run in runs if verify}
     return SimulatorAudit(
         simulator=simulator,
         world_model=str(versions[0]) if versions else None,
         world_model_artifact=manifest.artifact if manifest else None,
         agents=agents,
+        unregistered=tuple(_unregistered(simulator, agents, sources)),
         other_runs=tuple(run for run in runs if run.id not in made),
         evidence={run: found for run, found in verified.items() if found},
     )
 
 
-def _agents_of(run: AgentRun, registry: Registry) -> Iterator[TrainedAgent]:
-    for ref in registry.agents_of(run.id) if run.final_weights else ():
-        yield TrainedAgent(agent=str(ref), artifact=registry.agent(ref).artifact, run=run)
+def _agents_of(run: AgentRun, sources: Sources) -> Iterator[TrainedAgent]:
+    for ref in sources.registry.agents_of(run.id) if run.final_weights else ():
+        made = sources.registry.agent(ref)
+        edge = edge_to(ref.name, made, sources)
+        yield TrainedAgent(agent=str(ref), artifact=made.artifact, run=run, edge=edge)
+
+
+def _unregistered(
+    simulator: Digest, agents: tuple[TrainedAgent, ...], sources: Sources
+) -> Iterator[Edge]:
+    if sources.evidence is None:
+        return
+    known = {(made.run.id, made.artifact, made.agent.partition("@")[0]) for made in agents}
+    for edge in edges_of(simulator, sources.ledger.attestations, sources.evidence):
+        if (edge.run, edge.claim.artifact, edge.claim.agent) not in known:
+            yield edge

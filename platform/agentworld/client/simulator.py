@@ -17,6 +17,7 @@ from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.connections import Connections
 from agentworld.errors import InputError, SimulatorError
 from agentworld.records.base import Digest, Record, first_problem
+from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import (
     Episode,
     EpisodeOpening,
@@ -127,6 +128,11 @@ class SimulatorClient:
         path = f"/runs/{self._entered().id}/close"
         self.run = await self._ask(_RUN, "POST", path, closing, again=True)
         return self.run
+
+    async def attest(self, claim: Claim) -> SignedEdge:
+        """What the service signs of the agent that the run made."""
+        path = f"/runs/{self._entered().id}/edge"
+        return await self._ask(_EDGE, "PUT", path, claim, again=True)
 
     async def meaning(self, alias: str) -> Digest:
         """The simulator that a name means now, for a credential that may open runs with it.
@@ -278,6 +284,7 @@ class SimulatorClient:
 _JSON = {"content-type": "application/json"}
 _quoted = partial(quote, safe="")
 _RUN = AgentRun.model_validate_json
+_EDGE = SignedEdge.model_validate_json
 _OPENED = OpenedRun.model_validate_json
 _RESET = ResetResult.model_validate_json
 _DIGEST = TypeAdapter(Digest).validate_json

@@ -10,6 +10,7 @@ from agentworld.evidence.envelope import read_unverified, sign, verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.statement import Statement, Subject
 from agentworld.records.base import Digest, Record, first_problem
+from agentworld.records.edge import Traffic
 
 PREDICATE_TYPE = "urn:agentworld:run-checkpoint:v1"
 
@@ -21,6 +22,8 @@ class RunCheckpoint(Record):
     simulator: Digest
     length: int
     root: Digest
+    traffic: Traffic | None = None
+    """What these entries tell; null for one that was signed before it was counted."""
 
 
 def sign_checkpoint(checkpoint: RunCheckpoint, signer: Signer) -> bytes:
@@ -29,7 +32,7 @@ def sign_checkpoint(checkpoint: RunCheckpoint, signer: Signer) -> bytes:
     statement = Statement(
         subject=(subject,),
         predicate_type=PREDICATE_TYPE,
-        predicate=checkpoint.model_dump(mode="json"),
+        predicate=checkpoint.model_dump(mode="json", exclude_none=True),
     )
     return sign(statement, signer)
 
@@ -42,6 +45,11 @@ def verify_checkpoint(envelope: bytes, trusted: TrustedKeys) -> RunCheckpoint:
 def read_checkpoint(envelope: bytes, known: TrustedKeys) -> RunCheckpoint:
     """What somebody signed, to compare it; raises EvidenceError where a known key did not."""
     return _checkpoint(read_unverified(envelope, known))
+
+
+def checkpoint_name(run: str, length: int) -> str:
+    """Where the copy of a checkpoint is; names sort by length."""
+    return f"{run}/{length:012d}.dsse.json"
 
 
 def _checkpoint(statement: Statement) -> RunCheckpoint:

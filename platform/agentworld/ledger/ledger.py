@@ -11,6 +11,7 @@ from agentworld.errors import Conflict, NotFound
 from agentworld.ledger import counting, reading
 from agentworld.ledger.adding import add, close
 from agentworld.ledger.aliases import Aliases
+from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.counting import Used
 from agentworld.ledger.database import connect, translated
 from agentworld.ledger.erasing import erase_object, erase_rows, texts_elsewhere
@@ -43,6 +44,7 @@ class Ledger:
         """Where its long texts are; null where every text stays in its row."""
         self._texts = Texts(objects)
         self.aliases = Aliases(url, self._engine)
+        self.attestations = Attestations(url, self._engine)
         self.signing_keys = SigningKeys(url, self._engine)
         with translated(url):
             migrate(self._engine)

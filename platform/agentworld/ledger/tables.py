@@ -114,6 +114,19 @@ ALIASES = Table(
     Index("aliases_by_key", "alias", "key", unique=True),
 )
 
+ATTESTATIONS = Table(
+    "attestations",
+    METADATA,
+    Column("sequence", Integer, primary_key=True),
+    Column("name", String, nullable=False, unique=True),  # of its copy in the second store
+    Column("kind", String, nullable=False),
+    Column("subject", String, nullable=False, index=True),
+    Column("simulator", String, nullable=False, index=True),
+    Column("run", String, nullable=False, index=True),
+    Column("at", String, nullable=False),
+    Column("envelope", LargeBinary, nullable=False),
+)
+
 SIGNING_KEYS = Table(
     "signing_keys",
     METADATA,

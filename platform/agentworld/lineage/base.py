@@ -12,6 +12,7 @@ from pydantic import StringConstraints
 from agentworld.errors import InputError, NotFound
 from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.edge import SignedEdge
 
 _NAME = r"[A-Za-z0-9_-]+"
 
@@ -55,6 +56,8 @@ class Agent(Record):
     run: str
     report: Digest | None = None
     """The live validation; null for one that was registered before there was any."""
+    edge: SignedEdge | None = None
+    """What its simulator signed of it; null for one that was registered before it did."""
 
     @property
     def artifact(self) -> Digest:

@@ -17,7 +17,7 @@ from mlflow.exceptions import MlflowException
 from agentworld.errors import InputError
 from agentworld.lineage.base import Agent, VersionRef, WorldModel, absent
 from agentworld.lineage.server import PATIENCE_SECONDS, Server
-from agentworld.records.base import Digest, digest_json
+from agentworld.records.base import Digest, digest_bytes, digest_json
 
 _EXPERIMENT = "agentworld"
 _RECORD = "lineage.json"
@@ -69,6 +69,11 @@ class MlflowRegistry:
         tags["report"] = what.report or ""
         tags["parents"] = " ".join(made.parents)
         tags["recipe"] = digest_json(made.recipe)
+        if what.edge:
+            edge = what.edge.edge
+            tags["edge.grade"] = edge.grade
+            tags["edge.simulator"] = edge.simulator
+            tags["edge"] = digest_bytes(what.edge.envelope.encode())
         return self._register(name, what, model, _spelled(tags), made.metrics)
 
     def world_model(self, ref: VersionRef) -> WorldModel:

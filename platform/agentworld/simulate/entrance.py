@@ -13,6 +13,7 @@ from agentworld.access import Access, Caller
 from agentworld.domains.tools import tools_of
 from agentworld.errors import InputError, NotFound
 from agentworld.records.base import Digest
+from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import (
     Episode,
     EpisodeOpening,
@@ -88,6 +89,12 @@ class Entrance:
         await self._check_owns(run, _no_run(run))
         await self._simulator(run)
         return await self._house.runs.close(run, closing)
+
+    async def attest(self, run: str, claim: Claim) -> SignedEdge:
+        """Which simulator made an agent, in a run of the caller's tenant."""
+        await self._check_owns(run, _no_run(run))
+        await self._simulator(run)
+        return await self._house.runs.attest(run, claim)
 
     async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
         """Begins an episode in a run of the caller's tenant, or from one that they may see."""

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 
 from agentworld.errors import Conflict, NotFound
+from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import new_name
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
 from agentworld.simulate.keeper import Keeper
@@ -53,6 +54,11 @@ class Runs:
         self._keeper.metrics.of(found.simulator).end("closed", num_open)
         await asyncio.to_thread(self._sealer.seal, run)
         return closed
+
+    async def attest(self, run: str, claim: Claim) -> SignedEdge:
+        """Which simulator made an agent, as far as it can be told; signed, and kept."""
+        found = await self.get(run)
+        return await asyncio.to_thread(self._sealer.notary.edge, found, claim)
 
     async def seal(self) -> int:
         """Signs the logs that grew; returns how many."""

@@ -7,16 +7,23 @@ not know how to take it back. Keys are read when they are needed, for they may b
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from agentworld.errors import Conflict, EvidenceError, InputError, StoreError
-from agentworld.evidence.checkpoint import RunCheckpoint, read_checkpoint, sign_checkpoint
+from agentworld.evidence.checkpoint import (
+    RunCheckpoint,
+    checkpoint_name,
+    read_checkpoint,
+    sign_checkpoint,
+)
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.merkle import MerkleTree
+from agentworld.evidence.traffic import TrafficCount
 from agentworld.evidence.weights import RunWeights, check_weights
 from agentworld.ledger import Ledger
 from agentworld.records.base import Digest
 from agentworld.records.run import AgentRun, RunClosing
+from agentworld.simulate.notary import Notary
 from agentworld.storage.objects import WriteOnce
 
 _Keys = TypeVar("_Keys")
@@ -43,8 +50,10 @@ class Sealer:
         self._second_store = second_store
         self._trusted = trusted
         self._step_keys = step_keys
-        self._trees: dict[str, MerkleTree] = {}
+        self._read: dict[str, _Read] = {}
         self._turn = Lock()
+        self.notary = Notary(ledger, signer, second_store, trusted=trusted, step_keys=step_keys)
+        """Signs with the same keys what is no log."""
 
     def check_closing(self, run: AgentRun, closing: RunClosing) -> None:
         """Raises InputError for a signature that no step's key made over just these weights."""
@@ -67,7 +76,7 @@ class Sealer:
             except EvidenceError as error:  # one log that forked keeps no other from being signed
                 problems.append(str(error))
         with self._turn:  # a run that stands still is not kept in memory
-            self._trees = {run: tree for run, tree in self._trees.items() if run in grown}
+            self._read = {run: read for run, read in self._read.items() if run in grown}
         if problems:
             raise EvidenceError("; ".join(problems))
         return len(grown)
@@ -92,11 +101,24 @@ class Sealer:
 
     def _checkpoint(self, run: str) -> RunCheckpoint:
         with self._turn:
-            tree = self._trees.setdefault(run, MerkleTree())
+            tree, traffic = self._read.setdefault(run, _Read(MerkleTree(), TrafficCount()))
             for entry in self._ledger.log(run, after=len(tree)):
                 tree.append(entry.body)
-            simulator = self._ledger.owner(run).simulator
-            return RunCheckpoint(run=run, simulator=simulator, length=len(tree), root=tree.root)
+                traffic.add(entry.told)
+            return RunCheckpoint(
+                run=run,
+                simulator=self._ledger.owner(run).simulator,
+                length=len(tree),
+                root=tree.root,
+                traffic=traffic.told,
+            )
+
+
+class _Read(NamedTuple):
+    """What was read of a log so far."""
+
+    tree: MerkleTree
+    traffic: TrafficCount
 
 
 def _read(keys: Callable[[], _Keys]) -> _Keys:
@@ -115,14 +137,10 @@ def _check_same(checkpoint: RunCheckpoint, envelope: bytes, known: TrustedKeys) 
             f"{checkpoint.length} entries of run {checkpoint.run} cannot be signed, for what the"
             f" second store holds of them does not verify: {error}"
         ) from error
-    if stored != checkpoint:
+    untold = {"traffic": None} if stored.traffic is None else {}  # by an earlier service
+    if stored != checkpoint.model_copy(update=untold):
         raise EvidenceError(
             f"the log of run {checkpoint.run} has forked: of {checkpoint.length} entries the second"
             f" store holds {stored.root} of run {stored.run}, and the ledger has {checkpoint.root};"
             " stop what serves it, and find out which of the two is true"
         )
-
-
-def checkpoint_name(run: str, length: int) -> str:
-    """Where the copy of a checkpoint is; names sort by length."""
-    return f"{run}/{length:012d}.dsse.json"

@@ -24,7 +24,7 @@ def audit(store: str, registered: str, validation: str) -> str:
     version = TrainedAgent.read(Path(registered) / AGENT).version
 
     def work(out: Path, _: Tick) -> Digest:
-        chain = audit_agent(version, open_sources(Path(store)))
+        chain = audit_agent(version, open_sources(Path(store)), verify=True)
         if chain.breaks:
             raise StoreError(f"the chain of {version} is broken: {'; '.join(chain.breaks)}")
         chain.write(out / CHAIN)

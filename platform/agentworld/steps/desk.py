@@ -10,6 +10,7 @@ from typing import NamedTuple, NoReturn, Protocol
 
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import EngineError
+from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.one_simulator import OneSimulator
@@ -35,6 +36,10 @@ class Desk(Protocol):
 
     async def close(self, run: str, closing: RunClosing) -> AgentRun:
         """Ends a run and signs its log."""
+        ...
+
+    async def attest(self, run: str, claim: Claim) -> SignedEdge:
+        """Which simulator made an agent, graded and signed."""
         ...
 
 
@@ -72,6 +77,10 @@ class _AtService(NamedTuple):
     async def close(self, run: str, closing: RunClosing) -> AgentRun:
         await self.client.resume_run(run)
         return await self.client.close_run(closing.final_weights, closing.signature)
+
+    async def attest(self, run: str, claim: Claim) -> SignedEdge:
+        await self.client.resume_run(run)
+        return await self.client.attest(claim)
 
 
 class _NotStarted:

@@ -11,6 +11,7 @@ from agentworld.records.progress import Tick
 from agentworld.records.report import AgentReport
 from agentworld.records.run import AgentRun
 from agentworld.steps.addresses import open_registry, registry_digest
+from agentworld.steps.attested import attested
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import (
     AGENT,
@@ -42,9 +43,10 @@ def register_agent(recipe: str, store: str, agent: str, closed: str, validation:
 
     def work(out: Path, _: Tick) -> Digest:
         report = AgentReport.read(Path(validation) / REPORT).digest
-        made = Agent(checkpoint=checkpoint_of(Path(agent)), run=run.id, report=report)
-        registry, model = open_registry(Path(store)), model_of(Path(agent))
-        version = registry.register_agent(chosen.agent.name, made, model)
+        registry, checkpoint = open_registry(Path(store)), checkpoint_of(Path(agent))
+        edge = attested(chosen.agent.name, checkpoint, run, registry, Path(store))
+        made = Agent(checkpoint=checkpoint, run=run.id, report=report, edge=edge)
+        version = registry.register_agent(chosen.agent.name, made, model_of(Path(agent)))
         practice = Practice.read(Path(agent) / PRACTICE)
         result = TrainedAgent(version=version, run=run, live_steps=practice.live_steps)
         result.write(out / AGENT)

@@ -217,7 +217,7 @@ def test_a_store_without_keys_has_no_evidence(tmp_path):
 
 def test_a_chain_says_that_its_runs_record_verifies(tmp_path):
     told = signed(story(tmp_path))
-    evidence = audit_agent(told.agent, told.sources).evidence
+    evidence = audit_agent(told.agent, told.sources, verify=True).evidence
     assert evidence
     assert (evidence.state, evidence.problems) == ("verified", ())
 
@@ -226,7 +226,7 @@ def test_a_broken_record_breaks_the_chain(tmp_path):
     told = signed(story(tmp_path))
     with sqlite3.connect(tmp_path / "ledger.db") as database:
         database.execute("UPDATE steps SET reward = 1.0")
-    chain = audit_agent(told.agent, told.sources)
+    chain = audit_agent(told.agent, told.sources, verify=True)
     assert chain.evidence
     assert chain.evidence.state == "broken"
     assert set(chain.evidence.problems) <= set(chain.breaks)
@@ -236,7 +236,7 @@ def test_the_runs_of_a_simulator_are_verified_one_by_one(tmp_path):
     told = signed(story(tmp_path))
     assert isinstance(told.sources.ledger, Ledger)
     other = told.sources.ledger.open_run(told.run.opening, SIMULATOR)
-    evidence = audit_simulator(SIMULATOR, told.sources).evidence
+    evidence = audit_simulator(SIMULATOR, told.sources, verify=True).evidence
     states = {run: found.state for run, found in evidence.items()}
     assert states == {told.run.id: "verified", other.id: "unsigned"}
 
@@ -247,7 +247,7 @@ def test_a_garbled_record_of_one_run_hides_no_other(tmp_path):
     other = told.sources.ledger.open_run(told.run.opening, SIMULATOR)
     with sqlite3.connect(tmp_path / "ledger.db") as database:
         database.execute("UPDATE log SET body = 'text' WHERE run = ?", [told.run.id])
-    evidence = audit_simulator(SIMULATOR, told.sources).evidence
+    evidence = audit_simulator(SIMULATOR, told.sources, verify=True).evidence
     assert evidence[told.run.id].state == "broken"
     assert "is garbled" in evidence[told.run.id].problems[0]
     assert evidence[other.id].state == "unsigned"

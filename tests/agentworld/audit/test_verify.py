@@ -7,13 +7,12 @@ import pytest
 
 import make
 from agentworld.errors import EvidenceError, NotFound
-from agentworld.evidence.checkpoint import RunCheckpoint, sign_checkpoint
+from agentworld.evidence.checkpoint import RunCheckpoint, checkpoint_name, sign_checkpoint
 from agentworld.evidence.keys import ensure_signer, rotate
 from agentworld.evidence.merkle import merkle_root
 from agentworld.evidence.weights import RunWeights, sign_weights
 from agentworld.ledger.writes import Closed
 from agentworld.records.run import RunClosing
-from agentworld.simulate.sealing import checkpoint_name
 
 FINAL = make.digest("final")
 SIMULATOR = make.digest("simulator")

@@ -21,10 +21,14 @@ MODEL = make.manifest().digest
 ASKING = {"model": MODEL, "messages": [{"role": "user", "content": "echo mine"}]}
 LISTING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 CLOSING = {"final_weights": make.digest("final")}
+CLAIM = {name: make.digest(name) for name in ("artifact", "starting_weights", "simulator")} | {
+    "agent": "a"
+}
 
 NAMING = {
     ("GET", "/runs/{run}"): None,
     ("POST", "/runs/{run}/close"): lambda own, run, episode: CLOSING,
+    ("PUT", "/runs/{run}/edge"): lambda own, run, episode: CLAIM,
     ("POST", "/episodes"): lambda own, run, episode: {"run": run},
     ("POST", "/steps"): lambda own, run, episode: {**TAKEN, "episode": episode},
     ("GET", "/episodes/{episode}"): None,

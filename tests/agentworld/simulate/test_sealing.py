@@ -13,12 +13,13 @@ import make_ledger
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.verify import verify_run
 from agentworld.errors import EvidenceError, StoreError
+from agentworld.evidence.checkpoint import checkpoint_name
 from agentworld.evidence.keys import ensure_signer, load_signer, load_trusted, rotate
 from agentworld.ledger import Ledger
 from agentworld.ledger.writes import Opened
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunOpening
-from agentworld.simulate.sealing import Sealer, checkpoint_name
+from agentworld.simulate.sealing import Sealer
 from agentworld.storage.objects import WriteOnce
 
 OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))

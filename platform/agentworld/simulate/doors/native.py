@@ -9,6 +9,7 @@ from pydantic import StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
 from agentworld.records.base import Digest
+from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import EpisodeOpening, ResetResult
 from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
@@ -78,6 +79,15 @@ async def get_run(run: str, entered: Entered) -> AgentRun:
 async def close_run(run: str, closing: RunClosing, entered: Entered) -> AgentRun:
     """Closes a run and its open episodes; the same again changes nothing, others are refused."""
     return await entered.close_run(run, closing)
+
+
+@router.put("/runs/{run}/edge", responses=failures(404, 409, 422, 503))
+async def attest(run: str, claim: Claim, entered: Entered) -> SignedEdge:
+    """Which simulator made an agent: joined from the run's signed record, graded and signed.
+
+    The same again is signed once; what contradicts the record is graded `disputed`.
+    """
+    return await entered.attest(run, claim)
 
 
 @router.post("/episodes", responses=failures(400, 404, 409, 422, 429, 503) | OF_AN_EPISODE)

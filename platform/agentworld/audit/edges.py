@@ -1,0 +1,78 @@
+"""Which simulator made an agent, as it was signed when the agent was registered.
+
+The newest edge counts. What does not hold of it makes it disputed, whatever it said of itself.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from agentworld.audit.evidence import Evidence, copies_of
+from agentworld.errors import EvidenceError
+from agentworld.evidence.edge import verify_edge
+from agentworld.ledger.attestations import Attestations
+from agentworld.lineage.base import Agent
+from agentworld.records.attestation import Attestation
+from agentworld.records.base import Digest, Record
+from agentworld.records.edge import Edge, Grade
+from agentworld.simulate.notary import EDGES
+
+
+class EdgeAudit(Record):
+    """How far it can be relied on that a simulator made an agent."""
+
+    grade: Grade
+    reasons: tuple[str, ...] = ()
+    """Why it is disputed."""
+    edge: Edge | None = None
+    """As it was signed; null where none was, or none that verifies."""
+
+
+def audit_edge(name: str, agent: Agent, told: Attestations, evidence: Evidence) -> EdgeAudit:
+    """Of an agent that is registered by a name."""
+    kept = told.find("edge", run=agent.run)
+    problems = [*_missing(kept, agent.run, evidence)]
+    edges = []
+    for each in kept:
+        try:
+            edges.append((_verified(each, evidence), each.envelope.decode()))
+        except EvidenceError as error:
+            problems.append(f"the edge {each.name} does not verify: {error}")
+    own = [(edge, text) for edge, text in edges if edge.claim.artifact == agent.artifact]
+    own = [(edge, text) for edge, text in own if edge.claim.agent == name]
+    if not own:
+        problems.append("nobody signed which simulator made it: it was registered before that")
+        return EdgeAudit(grade="disputed", reasons=tuple(problems))
+    edge, text = own[-1]
+    if agent.edge is None or agent.edge.envelope != text:
+        problems.append("the registry has another edge of it than the ledger")
+    reasons = (*edge.reasons, *problems)
+    return EdgeAudit(grade="disputed" if reasons else edge.grade, reasons=reasons, edge=edge)
+
+
+def edges_of(simulator: Digest, told: Attestations, evidence: Evidence) -> list[Edge]:
+    """Every edge of a simulator that verifies; of a run, an artifact and a name the newest."""
+    found: dict[tuple[str, str, str], Edge] = {}
+    for each in told.find("edge", simulator=simulator):
+        try:
+            edge = _verified(each, evidence)
+        except EvidenceError:  # which the run's own verification says
+            continue
+        found[edge.run, edge.claim.artifact, edge.claim.agent] = edge
+    return list(found.values())
+
+
+def _missing(kept: Sequence[Attestation], run: str, evidence: Evidence) -> Iterator[str]:
+    """A row may be older than its copy, for a moment; a copy never is older than its row."""
+    rows = {each.name: each.envelope for each in kept}
+    for name, envelope in copies_of(f"{EDGES}/{run}", evidence.second_store).items():
+        if name not in rows:
+            yield f"the edge {name} is gone from the ledger; restore it"
+        elif rows[name] != envelope:
+            yield f"the edge {name} is another one in the second store"
+
+
+def _verified(kept: Attestation, evidence: Evidence) -> Edge:
+    edge = verify_edge(kept.envelope, evidence.trusted)
+    told = (edge.claim.artifact, edge.simulator, edge.run, edge.at)
+    if told != (kept.subject, kept.simulator, kept.run, kept.at):
+        raise EvidenceError("its row says something else than what was signed; restore it")
+    return edge

@@ -1,0 +1,44 @@
+"""Adding up what a run's log tells, entry by entry, so that a signed log tells it at once."""
+
+from agentworld.records.edge import Traffic
+from agentworld.records.log import Fields
+
+MOST_CONTROLS = 100
+
+
+class TrafficCount:
+    """Of a log that only grows."""
+
+    def __init__(self) -> None:
+        self._num_episodes = self._num_steps = self._other_controls = 0
+        self._controls: dict[str, int] = {}
+        self._first_at = self._last_at = ""
+
+    def add(self, told: Fields) -> None:
+        """What the next entry says."""
+        at = str(told.get("at", ""))
+        self._first_at, self._last_at = self._first_at or at, at
+        match told:
+            case {"kind": "episode-opened", "control": str(control)}:
+                self._num_episodes += 1
+                self._steer(control)
+            case {"kind": "steps", "num_steps": int(num_steps)}:
+                self._num_steps += num_steps
+
+    @property
+    def told(self) -> Traffic:
+        """All that was added."""
+        return Traffic(
+            num_episodes=self._num_episodes,
+            num_steps=self._num_steps,
+            controls=dict(self._controls),
+            other_controls=self._other_controls,
+            first_at=self._first_at,
+            last_at=self._last_at,
+        )
+
+    def _steer(self, control: str) -> None:
+        if control in self._controls or len(self._controls) < MOST_CONTROLS:
+            self._controls[control] = self._controls.get(control, 0) + 1
+        else:
+            self._other_controls += 1

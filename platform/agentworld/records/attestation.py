@@ -1,0 +1,19 @@
+"""What the platform signed beside the logs of runs."""
+
+from typing import Literal, NamedTuple
+
+AttestationKind = Literal["edge"]
+
+
+class Attestation(NamedTuple):
+    """A signed statement, as the ledger and the second store both keep it."""
+
+    name: str
+    """Of the copy in the second store."""
+    kind: AttestationKind
+    subject: str
+    """What it is about, for who searches: an agent's artifact."""
+    simulator: str
+    run: str
+    at: str
+    envelope: bytes
