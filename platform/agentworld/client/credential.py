@@ -4,10 +4,12 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import InputError
+from agentworld.storage.address import shown
 
 Credential = str | Callable[[], str | None]
 """It, or what tells it: a token that is replaced while it is used is asked for each time."""
@@ -44,6 +46,22 @@ def authorisation(credential: Credential | None) -> Callable[[], dict[str, str]]
         return lambda: _header(credential())
     header = _header(credential)
     return lambda: header
+
+
+def address_of(url: str) -> tuple[str, str | None]:
+    """The address without its credential, and that; raises InputError for what is no address."""
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        # Neither it nor the error's text: what is no port may be a token whose host is missing.
+        raise InputError(
+            f"what was given is no address of a simulator ({type(error).__name__}); give"
+            " http://host:port"
+        ) from None
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise InputError(f"{shown(url)!r} is no address of a simulator; give http://host:port")
+    bare = parsed.copy_with(username=None, password=None) if parsed.userinfo else parsed
+    return str(bare), parsed.password or None
 
 
 def _header(credential: str | None) -> dict[str, str]:

@@ -12,7 +12,7 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from agentworld.client.answers import read_episode, read_failure, read_step, simulator_of
-from agentworld.client.credential import Credential, authorisation
+from agentworld.client.credential import Credential, address_of, authorisation
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.connections import Connections
 from agentworld.errors import InputError, SimulatorError
@@ -34,7 +34,6 @@ from agentworld.records.trajectory_log import (
     TrajectoryEnd,
     trajectory_lines,
 )
-from agentworld.storage.address import shown
 
 SIMULATOR_HEADER = "x-agentworld-simulator"
 """The manifest's digest: on every response of a service that has one simulator; of one that has
@@ -90,7 +89,7 @@ class SimulatorClient:
         self.run_token: str | None = None
         """Opens the run that was opened here and nothing else: what another process needs."""
         self.simulator = simulator
-        address, told = _address(url)
+        address, told = address_of(url)
         self._authorisation = authorisation(credential or told)
         self._trajectory = trajectory
         self._attempts = attempts
@@ -288,19 +287,3 @@ _EDGE = SignedEdge.model_validate_json
 _OPENED = OpenedRun.model_validate_json
 _RESET = ResetResult.model_validate_json
 _DIGEST = TypeAdapter(Digest).validate_json
-
-
-def _address(url: str) -> tuple[str, str | None]:
-    """The address without its credential, and that; raises InputError for what is no address."""
-    try:
-        parsed = httpx.URL(url)
-    except httpx.InvalidURL as error:
-        # Neither it nor the error's text: what is no port may be a token whose host is missing.
-        raise InputError(
-            f"what was given is no address of a simulator ({type(error).__name__}); give"
-            " http://host:port"
-        ) from None
-    if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise InputError(f"{shown(url)!r} is no address of a simulator; give http://host:port")
-    bare = parsed.copy_with(username=None, password=None) if parsed.userinfo else parsed
-    return str(bare), parsed.password or None

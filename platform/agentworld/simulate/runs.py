@@ -58,6 +58,8 @@ class Runs:
     async def attest(self, run: str, claim: Claim) -> SignedEdge:
         """Which simulator made an agent, as far as it can be told; signed, and kept."""
         found = await self.get(run)
+        if found.closing:  # who closed it may have been killed before it was signed
+            await asyncio.to_thread(self._sealer.seal_end, run)
         return await asyncio.to_thread(self._sealer.notary.edge, found, claim)
 
     async def seal(self) -> int:

@@ -88,6 +88,11 @@ class Sealer:
         with suppress(Conflict):  # another replica was faster, with the same copy
             self._ledger.add_checkpoint(run, checkpoint.length, envelope)
 
+    def seal_end(self, run: str) -> None:
+        """Signs a log that has not been to its end; one that has is not read again."""
+        if run in self._ledger.unsealed(self._ledger.owner(run).simulator):
+            self.seal(run)
+
     def _copied(self, checkpoint: RunCheckpoint) -> bytes:
         """What the second store holds of this length: ours, or the same by another key."""
         name = checkpoint_name(checkpoint.run, checkpoint.length)

@@ -87,6 +87,7 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
             pinned.digest,
             partial(ensure_signer, tmp_path / "keys" / SIMULATOR_KEYS),
             WriteOnce(str(tmp_path / "checkpoints")),
+            trusted=partial(load_trusted, tmp_path / "keys" / SIMULATOR_KEYS),
             step_keys=partial(load_trusted, tmp_path / "keys" / STEP_KEYS),
         )
         app = create_app(*make_service.of_one(pinned, engine, opened, states), sealer, access)

@@ -1,0 +1,146 @@
+"""An agent's edge from its registration on: what the service signed, and who tampers with it."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import make
+import make_service
+from agentworld.audit.edges import EdgeAudit
+from agentworld.audit.sources import Sources, edge_to
+from agentworld.audit.touched import audit_simulator
+from agentworld.evidence.keys import STEP_KEYS, ensure_signer, rotate
+from agentworld.evidence.weights import RunWeights, sign_weights
+from agentworld.lineage.base import Agent
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.edge import Claim, SignedEdge
+from agentworld.records.run import RunOpening
+from agentworld.simulate.stores import Stores
+from agentworld.steps.ledger import open_evidence
+
+STARTED, MADE = make.digest("started"), make.digest("made")
+
+
+class Scene(NamedTuple):
+    """An agent that was trained at a service, and is registered."""
+
+    store: Path
+    sources: Sources
+    agent: Agent
+
+    def audit(self) -> EdgeAudit:
+        found = edge_to("terminal-agent", self.agent, self.sources)
+        assert found
+        return found
+
+    def change(self, statement: str) -> None:
+        """What somebody with the database in hand does."""
+        with closing(sqlite3.connect(self.store / "ledger.db")) as database, database:
+            assert database.execute(statement).rowcount != 0
+
+
+async def train(service: make_service.Service, *, sign: bool, again: bool) -> SignedEdge:
+    client = service.client()
+    run = await client.open_run(RunOpening(agent="terminal-agent", starting_weights=STARTED))
+    await client.step(await client.reset(make.task()), "ls")
+    signature = None
+    if sign:
+        made = RunWeights(run=run.id, simulator=run.simulator, weights=MADE)
+        signature = sign_weights(made, ensure_signer(Stores.of(service.store).keys / STEP_KEYS))
+    await client.close_run(MADE, signature)
+    claim = Claim(
+        agent="terminal-agent", artifact=MADE, starting_weights=STARTED, simulator=run.simulator
+    )
+    edge = await client.attest(claim)
+    if again:
+        assert await client.attest(claim) == edge
+    await client.close()
+    return edge
+
+
+def scene(store: Path, *, sign: bool = True, again: bool = False) -> Scene:
+    service = make_service.service(store)
+    edge = asyncio.run(train(service, sign=sign, again=again))
+    made = make.checkpoint("agent", artifact=MADE, parents=[STARTED], simulator=service.simulator)
+    agent = Agent(checkpoint=made, run=edge.edge.run, edge=edge)
+    registry = MemoryRegistry()
+    registry.register_agent("terminal-agent", agent, store)
+    sources = Sources(registry, make_service.ledger(store), store, open_evidence(store))
+    return Scene(store, sources, agent)
+
+
+@pytest.mark.parametrize(("sign", "grade"), [(True, "proven"), (False, "observed")])
+def test_the_service_signs_which_simulator_made_an_agent(tmp_path, sign, grade):
+    found = scene(tmp_path, sign=sign).audit()
+    assert (found.grade, found.reasons) == (grade, ())
+    assert found.edge
+    assert (found.edge.traffic.num_episodes, found.edge.traffic.num_steps) == (1, 1)
+    assert found.edge.claim.artifact == MADE
+
+
+def test_the_same_claim_is_signed_once(tmp_path):
+    told = scene(tmp_path, again=True)
+    assert len(told.sources.ledger.attestations.find("edge")) == 1
+
+
+def test_a_rotated_key_still_proves_what_it_signed(tmp_path):
+    told = scene(tmp_path)
+    rotate(Stores.of(tmp_path).keys / "simulator")
+    assert (
+        told._replace(sources=told.sources._replace(evidence=open_evidence(tmp_path))).audit().grade
+        == "proven"
+    )
+
+
+def test_an_edge_that_was_taken_away_is_missed(tmp_path):
+    told = scene(tmp_path)
+    told.change("DELETE FROM attestations")
+    found = told.audit()
+    assert found.grade == "disputed"
+    assert any("is gone from the ledger" in reason for reason in found.reasons)
+
+
+@pytest.mark.parametrize("column", ["subject", "simulator", "run", "at", "envelope", "name"])
+def test_an_edge_that_was_changed_is_found(tmp_path, column):
+    told = scene(tmp_path)
+    told.change(f"UPDATE attestations SET {column} = 'x'")
+    found = told.audit()
+    assert found.grade == "disputed"
+    assert found.reasons
+
+
+def test_a_registry_that_tells_of_another_edge_is_found(tmp_path):
+    told = scene(tmp_path)
+    without = told._replace(agent=told.agent.model_copy(update={"edge": None}))
+    assert without.audit().reasons == ("the registry has another edge of it than the ledger",)
+
+
+def test_an_agent_that_the_registry_lost_is_still_told_of_its_simulator(tmp_path):
+    told = scene(tmp_path)
+    simulator = make_service.SIMULATOR
+    assert audit_simulator(simulator, told.sources).unregistered == ()
+    lost = told.sources._replace(registry=MemoryRegistry())
+    (edge,) = audit_simulator(simulator, lost).unregistered
+    assert edge.claim.agent == "terminal-agent"
+
+
+def test_a_claim_that_contradicts_the_record_is_disputed_and_says_why(tmp_path):
+    service = make_service.service(tmp_path)
+
+    async def claimed() -> SignedEdge:
+        client = service.client()
+        run = await client.open_run(RunOpening(agent="a", starting_weights=STARTED))
+        claim = Claim(agent="a", artifact=MADE, starting_weights=MADE, simulator=run.simulator)
+        try:
+            return await client.attest(claim)
+        finally:
+            await client.close()
+
+    edge = asyncio.run(claimed()).edge
+    assert edge.grade == "disputed"
+    assert [reason for reason in edge.reasons if "the run began with" in reason]
+    assert [reason for reason in edge.reasons if "the run is open" in reason]
