@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -14,10 +14,19 @@ from rich.tree import Tree
 from agentworld_cli.alias import told_change
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, trees
+from agentworld_cli.verification import show_everything
 
 if TYPE_CHECKING:
     from agentworld.audit.edges import EdgeAudit
+    from agentworld.audit.sources import Sources
+    from agentworld.audit.touched import TrainedAgent
     from agentworld.audit.verify import RunVerification
+
+At = Annotated[
+    str, typer.Option(metavar="TIME", help="As 2026-03-01 or 2026-03-01T12:00+02:00; else now.")
+]
+
+_Form = Literal["in-toto", "csv", "openlineage"]
 
 app = typer.Typer(help="Which simulator trained which agent.", no_args_is_help=True)
 
@@ -28,19 +37,19 @@ _Verify = Annotated[bool, typer.Option("--verify", help="Read every step of the 
 def agent(
     version: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="A registered agent.")],
     verify: _Verify = False,
+    at: At = "",
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """Print the chain from an agent back to its data."""
     from agentworld.audit.chain import audit_agent
     from agentworld.lineage.base import VersionRef
-    from agentworld.steps.sources import open_sources
 
-    chain = audit_agent(VersionRef.parse(version), open_sources(Path(store)), verify=verify)
+    chain = audit_agent(VersionRef.parse(version), _sources(store, at), verify=verify)
     if as_json:
         show_json(chain)
         return
-    tree = Tree(f"agent [bold]{_shown(chain.agent)}[/] {brief(chain.artifact)}")
+    tree = Tree(f"agent [bold]{_shown(chain.agent)}[/] {brief(chain.artifact)}{_then(chain.at)}")
     run = tree.add(f"run {chain.run.id}: {_served(chain.run.num_episodes, chain.run.num_steps)}")
     run.add(_graded(chain.edge))
     if chain.evidence:
@@ -69,22 +78,21 @@ def simulator(
         ),
     ],
     verify: _Verify = False,
+    at: At = "",
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """Print the agents that a simulator trained."""
     from agentworld.audit.touched import audit_simulator
-    from agentworld.steps.sources import open_sources
 
-    found = audit_simulator(digest, open_sources(Path(store)), verify=verify)
+    found = audit_simulator(digest, _sources(store, at), verify=verify)
     if as_json:
         show_json(found)
         return
-    tree = Tree(f"simulator {found.simulator}")
+    tree = Tree(f"simulator {found.simulator}{_then(found.at)}")
     tree.add(f"world model {_shown(found.world_model)} {brief(found.world_model_artifact)}")
     for made in found.agents:
-        branch = tree.add(f"agent [bold]{_shown(made.agent)}[/] {brief(made.artifact)}")
-        ran = branch.add(f"run {made.run.id}: {_served(made.run.num_episodes, made.run.num_steps)}")
+        ran = _add_agent(tree, made)
         ran.add(_graded(made.edge))
         _add_evidence(ran, found.evidence.get(made.run.id))
     for edge in found.unregistered:
@@ -98,11 +106,36 @@ def simulator(
 
 
 @app.command()
+def dataset(
+    digest: Annotated[
+        str, typer.Argument(metavar="DIGEST", help="A data set's digest, or its start.")
+    ],
+    at: At = "",
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Print the world models that read a data set, and the agents that they trained."""
+    from agentworld.audit.dataset import audit_dataset
+
+    found = audit_dataset(digest, _sources(store, at))
+    if as_json:
+        show_json(found)
+        return
+    tree = Tree(f"data {found.data}{_then(found.at)}")
+    for reader in found.world_models:
+        name, stages = _shown(reader.world_model), ", ".join(reader.stages)
+        tree.add(f"world model {name} {brief(reader.artifact)}: read by {stages}")
+    for served in found.simulators:
+        branch = tree.add(f"simulator {served.simulator} of {_shown(served.world_model)}")
+        for made in served.agents:
+            _add_agent(branch, made)
+    trees.print(tree)
+
+
+@app.command()
 def alias(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name for simulators.")],
-    at: Annotated[
-        str, typer.Option(metavar="TIME", help="As 2026-03-01 or 2026-03-01T12:00+02:00; else now.")
-    ] = "",
+    at: At = "",
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
@@ -143,6 +176,66 @@ def diff(
     for each in found.differences:
         table.add_row(_shown(each.what), _value(each.first), _value(each.second))
     trees.print(table if found.differences else "the same things made both")
+
+
+@app.command()
+def verify(
+    version: Annotated[
+        str, typer.Argument(metavar="[NAME@VERSION]", help="One agent's chain; else everything.")
+    ] = "",
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Check that runs and versions are what was signed, and do not contradict each other."""
+    from agentworld.audit.everything import verify_agent, verify_everything
+    from agentworld.lineage.base import VersionRef
+    from agentworld_cli.views import shown_as
+
+    sources = _sources(store, "")
+    with shown_as("verify") as tick:
+        if version:
+            found = verify_agent(VersionRef.parse(version), sources, tick)
+        else:
+            found = verify_everything(sources, tick)
+    show_everything(found, as_json=as_json)
+
+
+@app.command()
+def export(
+    form: Annotated[_Form, typer.Option("--format", help="For which programs.")],
+    out: Annotated[str, typer.Option(metavar="FILE", help="Else it is printed.")] = "",
+    store: Store = DEFAULT_STORE,
+) -> None:
+    """Write which simulator trained which agent: signed statements, a table, or run events."""
+    sources = _sources(store, "")  # where MLflow is, OpenLineage is
+    from agentworld.audit.formats import lines_of
+    from agentworld.records.base import write_whole
+
+    lines = lines_of(form, sources)
+    if out:
+        write_whole(Path(out), "".join(f"{line}\n" for line in lines).encode())
+        return
+    for line in lines:
+        print(plain(line))
+
+
+def _sources(store: str, at: str) -> "Sources":
+    """What a store knows, or knew at a moment."""
+    from agentworld.audit.meant import moment
+    from agentworld.steps.sources import open_sources
+
+    then = moment(at, datetime.now(UTC)) if at else None
+    return open_sources(Path(store))._replace(at=then)
+
+
+def _then(at: str | None) -> str:
+    return f" at {at}" if at else ""
+
+
+def _add_agent(tree: Tree, made: "TrainedAgent") -> Tree:
+    """The branch of its run."""
+    branch = tree.add(f"agent [bold]{_shown(made.agent)}[/] {brief(made.artifact)}")
+    return branch.add(f"run {made.run.id}: {_served(made.run.num_episodes, made.run.num_steps)}")
 
 
 def _value(told: object) -> str:

@@ -43,7 +43,10 @@ SHOWING = [
     "episode fork {episode} --step 1 --url {url}",
     "episode replay {episode} --url {url}",
     "audit simulator {simulator} --store {store}",
+    "audit simulator {simulator} --at 2020-01-01 --store {store}",
+    "audit dataset {data} --store {store}",
     "audit alias production --store {store}",
+    "audit verify --store {store}",
     "cost --store {store}",
     "cost --run {run} --store {store}",
     "alias list --store {store}",
@@ -57,6 +60,7 @@ NAMED = [
     "episode erase",
     "audit agent",
     "audit diff",
+    "audit export",
     "agent validate",
     "agent register",
 ]
@@ -73,7 +77,8 @@ def nasty(tmp_path_factory):
     """A store and a service with an episode of nasty texts; what is in it, by name."""
     store = tmp_path_factory.mktemp("nasty")
     served = make_service.service(store, parrot)
-    pinned = make.pinned(store)
+    pinned, data = make.pinned(store), make.digest("data")
+    make.finished_step(store, "prepare", data)
     with closing(open_ledger(store)) as ledger:
         ledger.aliases.set("production", pinned.digest, WORDS, override=WORDS)
     opening = RunOpening(
@@ -95,7 +100,7 @@ def nasty(tmp_path_factory):
     with make_service.listening(served.app) as url:
         names = asyncio.run(work(url))
         served.seal()
-        yield {"store": store, "url": url, "simulator": pinned.digest, **names}
+        yield {"store": store, "url": url, "simulator": pinned.digest, "data": data, **names}
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ HEAVY = (
     "fastapi",
     "pyarrow",
     "numpy",
+    "openlineage",
 )
 
 COMMANDS = {
@@ -58,10 +59,13 @@ COMMANDS = {
     "alias set": "alias as_json gates override report simulator store",
     "alias show": "alias as_json store",
     "alias list": "as_json store",
-    "audit agent": "as_json store verify version",
-    "audit simulator": "as_json digest store verify",
+    "audit agent": "as_json at store verify version",
+    "audit simulator": "as_json at digest store verify",
+    "audit dataset": "as_json at digest store",
     "audit alias": "as_json at name store",
     "audit diff": "as_json first second store",
+    "audit verify": "as_json store version",
+    "audit export": "form out store",
     "cost": "as_json by episode run store tenant",
     "key new": "as_json roles",
     "keys list": "as_json store whose",

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from agentworld.audit.edges import EdgeAudit
 from agentworld.audit.receipts import step_that_read
-from agentworld.audit.sources import Sources, edge_to, manifest_of, verification_of, world_models_of
+from agentworld.audit.sources import Sources, edge_to, manifest_of, verification_of
 from agentworld.audit.verify import RunVerification
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.records.base import Digest, Record, digest_json
@@ -69,6 +69,8 @@ class AgentChain(Record):
     or the store has no keys."""
     breaks: tuple[str, ...]
     """Links that do not agree, or are missing; none in a whole chain."""
+    at: str | None = None
+    """The moment of which was asked; null is now. A record is verified as it is now."""
 
 
 def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> AgentChain:
@@ -76,15 +78,15 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
 
     By what was signed when it was registered; to `verify` reads every step of its run again.
     """
-    agent = sources.registry.agent(ref)
-    run = sources.ledger.run(agent.run)
+    agent = sources.agent(ref)
+    run = sources.run(agent.run)
     manifest = manifest_of(run.simulator, sources.store)
     version, world_model = _world_model(manifest, sources)
     stages = world_model.stages if world_model else ()
     live = _live(agent.artifact, run.simulator, sources)
     edge = edge_to(ref.name, agent, sources)
     evidence = verification_of(run, sources) if verify else None
-    breaks = (*_breaks_of_run(agent, run), *_breaks_of_stages(stages))
+    breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages))
     return AgentChain(
         agent=str(ref),
         artifact=agent.artifact,
@@ -103,13 +105,14 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
             *_missing(manifest, world_model, live),
             *(evidence.problems if evidence else ()),
         ),
+        at=sources.moment,
     )
 
 
 def _world_model(
     manifest: SimulatorManifest | None, sources: Sources
 ) -> tuple[VersionRef | None, WorldModel | None]:
-    versions = world_models_of(manifest, sources.registry)
+    versions = sources.world_models_of(manifest)
     if not versions:
         return None, None
     return versions[0], sources.registry.world_model(versions[0])
@@ -134,7 +137,8 @@ def _successes(estimate: Estimate) -> int:
     return round(estimate.mean * estimate.num)
 
 
-def _breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
+def breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
+    """Where what the registry says of an agent is not what the ledger says of its run."""
     made = agent.checkpoint
     if run.simulator != made.simulator:
         yield f"the run was served by {run.simulator}, the checkpoint names {made.simulator}"

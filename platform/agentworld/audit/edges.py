@@ -15,6 +15,8 @@ from agentworld.records.base import Digest, Record
 from agentworld.records.edge import Edge, Grade
 from agentworld.simulate.notary import EDGES
 
+UNTOLD = "nobody signed which simulator made it: it was registered before that"
+
 
 class EdgeAudit(Record):
     """How far it can be relied on that a simulator made an agent."""
@@ -39,7 +41,7 @@ def audit_edge(name: str, agent: Agent, told: Attestations, evidence: Evidence) 
     own = [(edge, text) for edge, text in edges if edge.claim.artifact == agent.artifact]
     own = [(edge, text) for edge, text in own if edge.claim.agent == name]
     if not own:
-        problems.append("nobody signed which simulator made it: it was registered before that")
+        problems.append(UNTOLD)
         return EdgeAudit(grade="disputed", reasons=tuple(problems))
     edge, text = own[-1]
     if agent.edge is None or agent.edge.envelope != text:

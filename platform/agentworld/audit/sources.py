@@ -1,13 +1,17 @@
 """Where an audit reads: the registry, the ledger, and the store of finished steps."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from agentworld.audit.edges import EdgeAudit, audit_edge
 from agentworld.audit.evidence import Evidence
+from agentworld.audit.meant import audit_alias
 from agentworld.audit.signed_log import RunRecord
+from agentworld.audit.then import refs_then, run_then
 from agentworld.audit.verify import RunVerification, verify_run
 from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.evidence.keys import TrustedKeys
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
 from agentworld.lineage.base import Agent, Registry, VersionRef
@@ -43,6 +47,55 @@ class Sources(NamedTuple):
     store: Path
     evidence: Evidence | None = None
     """Null where the store has no keys, so that nothing in it was signed."""
+    step_keys: TrustedKeys = {}
+    """Those of the steps, which sign what is registered."""
+    at: datetime | None = None
+    """The moment of which is asked; null is now."""
+
+    @property
+    def moment(self) -> str | None:
+        """As an answer says it."""
+        return self.at.isoformat() if self.at else None
+
+    def agent(self, ref: VersionRef) -> Agent:
+        """A registered agent; raises NotFound, also for one that was registered later."""
+        agent = self.registry.agent(ref)
+        if not refs_then([ref], self.registry, self.at):
+            raise NotFound(f"{ref} was not registered by {self.moment}; name a later time")
+        return agent
+
+    def run(self, run: str) -> AgentRun:
+        """A run as it was; raises NotFound, also for one that was opened later."""
+        found = next(iter(self._then([self.ledger.run(run)])), None)
+        if found is None:
+            raise NotFound(f"run {run} was not open by {self.moment}; name a later time")
+        return found
+
+    def runs_of_simulator(self, simulator: Digest) -> list[AgentRun]:
+        """The runs that a simulator served, as they were."""
+        return self._then(self.ledger.runs_of_simulator(simulator))
+
+    def agents_of(self, run: AgentRun) -> list[VersionRef]:
+        """The registered agents that a run made."""
+        made = self.registry.agents_of(run.id) if run.final_weights else []
+        return refs_then(made, self.registry, self.at)
+
+    def world_models_of(self, manifest: SimulatorManifest | None) -> list[VersionRef]:
+        """The registered versions whose weights a simulator serves; an endpoint serves none."""
+        return refs_then(world_models_of(manifest, self.registry), self.registry, self.at)
+
+    def named(self, name: str) -> str:
+        """What an alias meant; what was no alias is taken for the start of a digest."""
+        if self.at is None or name.startswith("sha256:"):
+            return named(name, self.ledger.aliases)
+        history = self.ledger.aliases.history(name)
+        return audit_alias(name, history, self.at).simulator or name
+
+    def _then(self, runs: list[AgentRun]) -> list[AgentRun]:
+        if self.at is None:
+            return runs
+        at = self.at
+        return [then for run in runs if (then := run_then(run, self.ledger, at))]
 
 
 def verification_of(run: AgentRun, sources: Sources) -> RunVerification | None:
@@ -77,7 +130,7 @@ def world_models_of(manifest: SimulatorManifest | None, registry: Registry) -> l
 
 def find_simulator(name: str, sources: Sources) -> Digest:
     """The simulator of an alias or of the start of a digest; raises NotFound, or InputError."""
-    start = named(name, sources.ledger.aliases)
+    start = sources.named(name)
     # A ledger on a server knows simulators that were pinned in another store.
     if sources.ledger.runs_of_simulator(start):
         return start

@@ -1,7 +1,7 @@
 """The agents that a simulator trained, and its runs that made none."""
 
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 
 from agentworld.audit.edges import EdgeAudit, edges_of
 from agentworld.audit.sources import (
@@ -10,9 +10,9 @@ from agentworld.audit.sources import (
     find_simulator,
     manifest_of,
     verification_of,
-    world_models_of,
 )
 from agentworld.audit.verify import RunVerification
+from agentworld.lineage.base import VersionRef
 from agentworld.records.base import Digest, Record
 from agentworld.records.edge import Edge
 from agentworld.records.run import AgentRun
@@ -42,6 +42,8 @@ class SimulatorAudit(Record):
     evidence: dict[str, RunVerification]
     """Whether each run's record is still the one that was signed; empty where nobody asked, or the
     store has no keys."""
+    at: str | None = None
+    """The moment of which was asked; null is now. A record is verified as it is now."""
 
 
 def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> SimulatorAudit:
@@ -51,9 +53,9 @@ def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> Sim
     """
     simulator = find_simulator(name, sources)
     manifest = manifest_of(simulator, sources.store)
-    versions = world_models_of(manifest, sources.registry)
-    runs = sources.ledger.runs_of_simulator(simulator)
-    agents = tuple(chain.from_iterable(_agents_of(run, sources) for run in runs))
+    versions = sources.world_models_of(manifest)
+    runs = sources.runs_of_simulator(simulator)
+    agents = agents_of(runs, sources)
     made = {agent.run.id for agent in agents}
     verified = {run.id: verification_of(run, sources) for run in runs if verify}
     return SimulatorAudit(
@@ -64,14 +66,19 @@ def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> Sim
         unregistered=tuple(_unregistered(simulator, agents, sources)),
         other_runs=tuple(run for run in runs if run.id not in made),
         evidence={run: found for run, found in verified.items() if found},
+        at=sources.moment,
     )
 
 
-def _agents_of(run: AgentRun, sources: Sources) -> Iterator[TrainedAgent]:
-    for ref in sources.registry.agents_of(run.id) if run.final_weights else ():
-        made = sources.registry.agent(ref)
-        edge = edge_to(ref.name, made, sources)
-        yield TrainedAgent(agent=str(ref), artifact=made.artifact, run=run, edge=edge)
+def agents_of(runs: Iterable[AgentRun], sources: Sources) -> tuple[TrainedAgent, ...]:
+    """The registered agents that these runs made."""
+    return tuple(_trained(ref, run, sources) for run in runs for ref in sources.agents_of(run))
+
+
+def _trained(ref: VersionRef, run: AgentRun, sources: Sources) -> TrainedAgent:
+    made = sources.registry.agent(ref)
+    edge = edge_to(ref.name, made, sources)
+    return TrainedAgent(agent=str(ref), artifact=made.artifact, run=run, edge=edge)
 
 
 def _unregistered(
@@ -81,5 +88,7 @@ def _unregistered(
         return
     known = {(made.run.id, made.artifact, made.agent.partition("@")[0]) for made in agents}
     for edge in edges_of(simulator, sources.ledger.attestations, sources.evidence):
+        if sources.at and datetime.fromisoformat(edge.at) > sources.at:
+            continue
         if (edge.run, edge.claim.artifact, edge.claim.agent) not in known:
             yield edge

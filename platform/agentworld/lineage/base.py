@@ -4,8 +4,9 @@ A name and a number are labels for people. What is stored elsewhere holds digest
 """
 
 import re
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Protocol, Self
+from typing import Annotated, Literal, Protocol, Self
 
 from pydantic import StringConstraints
 
@@ -65,15 +66,55 @@ class Agent(Record):
         return self.checkpoint.artifact
 
 
+class Version(Record):
+    """What a registry tells of a version at a glance: no file of it is read."""
+
+    ref: VersionRef
+    at: datetime
+    """When it was registered."""
+    tags: dict[str, str]
+    """Those of ours, without the `agentworld.` before them."""
+
+
+class StoredVersion(Record):
+    """What a registry keeps of a version, as it is now; nothing is checked yet."""
+
+    version: Version
+    record: str | None
+    """The JSON of what was registered; null where it is gone."""
+    signature: str | None
+    """A DSSE envelope over that; null where none is there."""
+    run: Literal["active", "deleted", "missing"]
+    """That it was registered by."""
+    model: str
+    """The state of the logged model, READY where it is whole; missing where it is gone."""
+
+
 class Registry(Protocol):
     """Raises InputError for a version that is not there, StoreError where it cannot answer."""
 
-    def register_world_model(self, name: str, what: WorldModel, model: Path) -> VersionRef:
-        """A new version, or the one that this artifact has already."""
+    def register_world_model(
+        self, name: str, what: WorldModel, model: Path, *, signature: str | None = None
+    ) -> VersionRef:
+        """A new version, or the one that this artifact has already.
+
+        `signature` is a DSSE envelope over what is registered, and is kept beside it.
+        """
         ...
 
-    def register_agent(self, name: str, what: Agent, model: Path) -> VersionRef:
-        """A new version, or the one that this artifact of this run has already."""
+    def register_agent(
+        self,
+        name: str,
+        what: Agent,
+        model: Path,
+        *,
+        signature: str | None = None,
+        world_model: VersionRef | None = None,
+    ) -> VersionRef:
+        """A new version, or the one that this artifact of this run has already.
+
+        `world_model` is what its simulator serves, where that is registered.
+        """
         ...
 
     def world_model(self, ref: VersionRef) -> WorldModel:
@@ -90,6 +131,18 @@ class Registry(Protocol):
 
     def agents_of(self, run: str) -> list[VersionRef]:
         """The versions that a run made."""
+        ...
+
+    def versions(self, **tags: str) -> list[Version]:
+        """All versions with these values of tags, in the order of names and versions."""
+        ...
+
+    def version(self, ref: VersionRef) -> Version:
+        """One version."""
+        ...
+
+    def stored(self, ref: VersionRef) -> StoredVersion:
+        """All that is kept of a version, but for its files."""
         ...
 
     def fetch(self, ref: VersionRef, out: Path) -> None:

@@ -1,32 +1,56 @@
 """A registry in memory: keeps every promise of the seam but that it outlives the process."""
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from agentworld.errors import InputError
-from agentworld.lineage.base import Agent, VersionRef, WorldModel, absent
+from agentworld.lineage.base import (
+    Agent,
+    StoredVersion,
+    Version,
+    VersionRef,
+    WorldModel,
+    absent,
+)
+from agentworld.lineage.tags import tags_of
 from agentworld.records.base import Digest
 
 
 class _Entry(NamedTuple):
-    ref: VersionRef
+    version: Version
     what: WorldModel | Agent
     model: Path
+    signature: str | None
+
+    @property
+    def ref(self) -> VersionRef:
+        return self.version.ref
 
 
 class MemoryRegistry:
-    """Models stay where they are; `fetch` copies them."""
+    """Models stay where they are; `fetch` copies them. It links no version with another one."""
 
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
 
-    def register_world_model(self, name: str, what: WorldModel, model: Path) -> VersionRef:
+    def register_world_model(
+        self, name: str, what: WorldModel, model: Path, *, signature: str | None = None
+    ) -> VersionRef:
         """A new version, or the one that this artifact has already."""
         known = [e.ref for e in self._named(name) if e.what.artifact == what.artifact]
-        return known[0] if known else self._add(name, what, model)
+        return known[0] if known else self._add(name, what, model, signature)
 
-    def register_agent(self, name: str, what: Agent, model: Path) -> VersionRef:
+    def register_agent(
+        self,
+        name: str,
+        what: Agent,
+        model: Path,
+        *,
+        signature: str | None = None,
+        world_model: VersionRef | None = None,  # noqa: ARG002 - no links here
+    ) -> VersionRef:
         """A new version, or the one that this artifact of this run has already."""
         known = [
             entry.ref
@@ -34,7 +58,7 @@ class MemoryRegistry:
             if isinstance(entry.what, Agent)
             and (entry.what.artifact, entry.what.run) == (what.artifact, what.run)
         ]
-        return known[0] if known else self._add(name, what, model)
+        return known[0] if known else self._add(name, what, model, signature)
 
     def world_model(self, ref: VersionRef) -> WorldModel:
         """What was registered under a name and a version."""
@@ -66,6 +90,26 @@ class MemoryRegistry:
             if isinstance(entry.what, Agent) and entry.what.run == run
         ]
 
+    def versions(self, **tags: str) -> list[Version]:
+        """All versions with these values of tags, in the order of names and versions."""
+        found = (e.version for e in self._entries if tags.items() <= e.version.tags.items())
+        return sorted(found, key=lambda each: (each.ref.name, each.ref.version))
+
+    def version(self, ref: VersionRef) -> Version:
+        """One version."""
+        return self._entry(ref).version
+
+    def stored(self, ref: VersionRef) -> StoredVersion:
+        """All that is kept of a version, but for its files."""
+        entry = self._entry(ref)
+        return StoredVersion(
+            version=entry.version,
+            record=entry.what.model_dump_json(),
+            signature=entry.signature,
+            run="active",
+            model="READY",
+        )
+
     def fetch(self, ref: VersionRef, out: Path) -> None:
         """Copies the files of a version into a folder."""
         shutil.copytree(self._entry(ref).model, out, dirs_exist_ok=True)
@@ -73,9 +117,12 @@ class MemoryRegistry:
     def _named(self, name: str) -> list[_Entry]:
         return [entry for entry in self._entries if entry.ref.name == name]
 
-    def _add(self, name: str, what: WorldModel | Agent, model: Path) -> VersionRef:
+    def _add(
+        self, name: str, what: WorldModel | Agent, model: Path, signature: str | None
+    ) -> VersionRef:
         ref = VersionRef(name=name, version=len(self._named(name)) + 1)
-        self._entries.append(_Entry(ref, what, model))
+        version = Version(ref=ref, at=datetime.now(UTC), tags=tags_of(what))
+        self._entries.append(_Entry(version, what, model, signature))
         return ref
 
     def _entry(self, ref: VersionRef) -> _Entry:

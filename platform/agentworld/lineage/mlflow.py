@@ -1,29 +1,51 @@
 """The registry on MLflow 3: a database file here, a server on a cluster; the same calls.
 
 A version is a registered model version whose source is a logged model (all its files) and
-whose run keeps the record of its origin as `lineage.json`. Tags hold digests, so that a
-retried step finds what it registered before, and an auditor what a simulator trained.
+whose run keeps the record of its origin as `lineage.json`, and a signed statement of that beside
+it. Tags hold digests, so that a retried step finds what it registered before, and an auditor what
+a simulator trained; the run's inputs tell the same in MLflow's own words.
 """
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import mlflow
-from mlflow.entities import Metric, Run
+from mlflow.entities import DatasetInput, LoggedModelInput, Metric, Run
 from mlflow.entities.model_registry import ModelVersion
 from mlflow.exceptions import MlflowException
 
 from agentworld.errors import InputError
-from agentworld.lineage.base import Agent, VersionRef, WorldModel, absent
+from agentworld.lineage.base import (
+    Agent,
+    StoredVersion,
+    Version,
+    VersionRef,
+    WorldModel,
+    absent,
+)
+from agentworld.lineage.inputs import dataset_inputs, model_inputs
+from agentworld.lineage.model_version import (
+    at_a_glance,
+    is_ours,
+    logged_model_of,
+    ref_of,
+    spelled,
+    where,
+)
 from agentworld.lineage.server import PATIENCE_SECONDS, Server
-from agentworld.records.base import Digest, digest_bytes, digest_json
+from agentworld.lineage.tags import tags_of
+from agentworld.records.base import Digest
 
 _EXPERIMENT = "agentworld"
 _RECORD = "lineage.json"
+_SIGNATURE = "registration.dsse.json"
 _ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
 _SAME_VERSION = ("artifact", "run")
 _SAME_ATTEMPT = (*_SAME_VERSION, "report")
+
+_Found = TypeVar("_Found")
 
 
 class TaskRun(NamedTuple):
@@ -51,30 +73,26 @@ class MlflowRegistry:
             logging.getLogger(chatty).setLevel(logging.WARNING)
         self._client = self._ask(lambda: mlflow.MlflowClient(uri, uri))
 
-    def register_world_model(self, name: str, what: WorldModel, model: Path) -> VersionRef:
+    def register_world_model(
+        self, name: str, what: WorldModel, model: Path, *, signature: str | None = None
+    ) -> VersionRef:
         """A new version, or the one that this artifact has already."""
-        tags = {"kind": "world-model", "artifact": what.artifact, "report": what.report}
-        tags["data"] = what.stages[-1].data or ""
-        for stage in what.stages:
-            tags[f"{stage.stage}.artifact"] = stage.artifact
-            tags[f"{stage.stage}.recipe"] = digest_json(stage.recipe)
-            tags[f"{stage.stage}.parents"] = " ".join(stage.parents)
-        return self._register(name, what, model, _spelled(tags), what.metrics)
+        inputs = _Inputs(dataset_inputs(what.stages), [])
+        return self._register(name, what, model, what.metrics, inputs, signature)
 
-    def register_agent(self, name: str, what: Agent, model: Path) -> VersionRef:
+    def register_agent(
+        self,
+        name: str,
+        what: Agent,
+        model: Path,
+        *,
+        signature: str | None = None,
+        world_model: VersionRef | None = None,
+    ) -> VersionRef:
         """A new version, or the one that this artifact of this run has already."""
-        made = what.checkpoint
-        tags = {"kind": "agent", "artifact": what.artifact, "run": what.run}
-        tags["simulator"] = made.simulator or ""
-        tags["report"] = what.report or ""
-        tags["parents"] = " ".join(made.parents)
-        tags["recipe"] = digest_json(made.recipe)
-        if what.edge:
-            edge = what.edge.edge
-            tags["edge.grade"] = edge.grade
-            tags["edge.simulator"] = edge.simulator
-            tags["edge"] = digest_bytes(what.edge.envelope.encode())
-        return self._register(name, what, model, _spelled(tags), made.metrics)
+        served = logged_model_of(self._version(world_model)) if world_model else None
+        inputs = _Inputs(dataset_inputs((what.checkpoint,)), model_inputs(served))
+        return self._register(name, what, model, what.checkpoint.metrics, inputs, signature)
 
     def world_model(self, ref: VersionRef) -> WorldModel:
         """What was registered under a name and a version."""
@@ -86,11 +104,36 @@ class MlflowRegistry:
 
     def world_models_of(self, artifact: Digest) -> list[VersionRef]:
         """The versions that stand for an artifact."""
-        return self._search(_where("kind", "world-model"), _where("artifact", artifact))
+        return self._search(where("kind", "world-model"), where("artifact", artifact))
 
     def agents_of(self, run: str) -> list[VersionRef]:
         """The versions that a run made."""
-        return self._search(_where("kind", "agent"), _where("run", run))
+        return self._search(where("kind", "agent"), where("run", run))
+
+    def versions(self, **tags: str) -> list[Version]:
+        """All versions with these values of tags, in the order of names and versions."""
+        wanted = [where(name, value) for name, value in tags.items()]
+        found = map(at_a_glance, filter(is_ours, self._ask(lambda: self._all(*wanted))))
+        return sorted(found, key=lambda each: (each.ref.name, each.ref.version))
+
+    def version(self, ref: VersionRef) -> Version:
+        """One version."""
+        return at_a_glance(self._version(ref))
+
+    def stored(self, ref: VersionRef) -> StoredVersion:
+        """All that is kept of a version, but for its files."""
+        version = self._version(ref)
+        run: Run | None = self._ask(lambda: _there(lambda: self._client.get_run(version.run_id)))
+        kept = self._ask(lambda: self._files_of_run(version.run_id)) if run else []
+        logged = logged_model_of(version)
+        model = self._ask(lambda: _there(lambda: self._client.get_logged_model(logged)))
+        return StoredVersion(
+            version=at_a_glance(version),
+            record=self._text(version, _RECORD) if _RECORD in kept else None,
+            signature=self._text(version, _SIGNATURE) if _SIGNATURE in kept else None,
+            run=run.info.lifecycle_stage if run else "missing",
+            model=model.status.value if model else "missing",
+        )
 
     def fetch(self, ref: VersionRef, out: Path) -> None:
         """Copies the files of a version into a folder."""
@@ -104,15 +147,20 @@ class MlflowRegistry:
         name: str,
         what: WorldModel | Agent,
         model: Path,
-        tags: dict[str, str],
         metrics: dict[str, float],
+        inputs: "_Inputs",
+        signature: str | None,
     ) -> VersionRef:
+        tags = {spelled(tag): value for tag, value in tags_of(what).items()}
         if known := self._ask(lambda: self._registered(name, tags)):
             return known
         experiment = self._ask(self._experiment)
         run = self._ask(lambda: self._run(experiment, name, tags))
         run_id: str = run.info.run_id
         self._ask(lambda: self._client.log_text(run_id, what.model_dump_json(), _RECORD))
+        if signature:
+            self._ask(lambda: self._client.log_text(run_id, signature, _SIGNATURE))
+        self._ask(lambda: self._client.log_inputs(run_id, *inputs))
         model_id = self._ask(lambda: self._logged_model(experiment, name, run_id, tags))
         self._ask(lambda: self._client.log_model_artifacts(model_id, str(model)))
         self._ask(lambda: self._log_metrics(run, model_id, metrics))
@@ -165,7 +213,7 @@ class MlflowRegistry:
 
     def _of_task(self, *more: str) -> dict[str, str]:
         """Tags that name the task's run, where there is one."""
-        names = (_tag("kubeflow_run"), *more)
+        names = (spelled("kubeflow_run"), *more)
         return dict.fromkeys(names, self._task.run) if self._task else {}
 
     def _experiment(self) -> str:
@@ -186,10 +234,17 @@ class MlflowRegistry:
 
     def _record(self, ref: VersionRef, kind: str) -> str:
         version = self._version(ref)
-        if version.tags.get(_tag("kind")) != kind:
+        if version.tags.get(spelled("kind")) != kind:
             raise InputError(f"{ref} is no {kind.replace('-', ' ')}; name a version of one")
-        record = f"runs:/{version.run_id}/{_RECORD}"
-        return str(self._ask(lambda: mlflow.artifacts.load_text(record)))
+        return self._text(version, _RECORD)
+
+    def _text(self, version: ModelVersion, name: str) -> str:
+        """A file of the run that registered a version."""
+        file = f"runs:/{version.run_id}/{name}"
+        return str(self._ask(lambda: mlflow.artifacts.load_text(file)))
+
+    def _files_of_run(self, run_id: str) -> list[str]:
+        return [file.path for file in self._client.list_artifacts(run_id)]
 
     def _version(self, ref: VersionRef) -> ModelVersion:
         version = self._ask(lambda: self._version_if_there(ref))
@@ -200,34 +255,42 @@ class MlflowRegistry:
         return version
 
     def _version_if_there(self, ref: VersionRef) -> ModelVersion | None:
-        try:
-            return self._client.get_model_version(ref.name, str(ref.version))
-        except MlflowException as error:
-            if error.error_code not in _ABSENT:
-                raise
-            return None
+        return _there(lambda: self._client.get_model_version(ref.name, str(ref.version)))
 
     def _search(self, *conditions: str) -> list[VersionRef]:
         return self._ask(lambda: self._found(*conditions))
 
     def _found(self, *conditions: str) -> list[VersionRef]:
-        found = self._client.search_model_versions(" and ".join(conditions))
-        refs = [VersionRef(name=version.name, version=int(version.version)) for version in found]
+        refs = [ref_of(version) for version in self._all(*conditions)]
         return sorted(refs, key=lambda ref: (ref.name, ref.version))
 
+    def _all(self, *conditions: str) -> list[ModelVersion]:
+        wanted, token, found = " and ".join(conditions) or None, None, []
+        while True:
+            page = self._client.search_model_versions(wanted, page_token=token)
+            found += page
+            token = page.token
+            if not token:
+                return found
 
-def _tag(name: str) -> str:
-    return f"agentworld.{name}"
+
+class _Inputs(NamedTuple):
+    """What a registration's run read, as `log_inputs` takes it: told again it is kept once."""
+
+    datasets: list[DatasetInput]
+    models: list[LoggedModelInput]
 
 
-def _spelled(tags: dict[str, str]) -> dict[str, str]:
-    return {_tag(name): value for name, value in tags.items()}
-
-
-def _where(tag: str, value: str) -> str:
-    return f"tags.`{_tag(tag)}` = '{value}'"
+def _there(get: Callable[[], _Found]) -> _Found | None:
+    """What is got, or null where it is not there."""
+    try:
+        return get()
+    except MlflowException as error:
+        if error.error_code not in _ABSENT:
+            raise
+        return None
 
 
 def _same(tags: dict[str, str], names: tuple[str, ...]) -> list[str]:
     """Conditions for what has the same values of these tags."""
-    return [_where(name, tags[_tag(name)]) for name in names if _tag(name) in tags]
+    return [where(name, tags[spelled(name)]) for name in names if spelled(name) in tags]

@@ -40,7 +40,7 @@ class Stores(BaseSettings):
             "ledger_url": f"sqlite:///{whole / 'ledger.db'}",
             "objects_url": cls.objects_url_of(folder),
             "checkpoints_url": there(str(whole / "checkpoints")),
-            "keys": str(whole / "keys"),
+            "keys": str(cls.keys_of(folder)),
         }
         return cls.model_validate(files | named)
 
@@ -48,6 +48,11 @@ class Stores(BaseSettings):
     def objects_url_of(cls, folder: Path) -> str:
         """Where the long texts and reports of a store are."""
         return cls.named().get("objects_url") or there(str(folder.resolve() / "objects"))
+
+    @classmethod
+    def keys_of(cls, folder: Path) -> Path:
+        """Where the keys of a store are."""
+        return Path(cls.named().get("keys") or folder.resolve() / "keys")
 
     @classmethod
     def named(cls) -> dict[str, str]:

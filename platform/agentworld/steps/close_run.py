@@ -3,17 +3,16 @@
 import asyncio
 from pathlib import Path
 
-from agentworld.evidence.keys import STEP_KEYS, TRUSTED, ensure_signer
 from agentworld.evidence.weights import RunWeights, sign_weights
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.records.run import AgentRun, RunClosing
-from agentworld.simulate.stores import Stores
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.desk import desk
 from agentworld.steps.folders import PRACTICE, RUN, Practice
+from agentworld.steps.keys import step_signer
 from agentworld.steps.ledger import ledger_digest
-from agentworld.steps.remote import anywhere, keep
+from agentworld.steps.remote import anywhere
 from agentworld.storage.simulators import SimulatorStore
 
 
@@ -33,9 +32,7 @@ def close_run(store: str, agent: str) -> str:
 
 
 async def _closed(run: AgentRun, weights: Digest, store: Path) -> AgentRun:
-    keys = Stores.of(store).keys / STEP_KEYS
-    signer = ensure_signer(keys)
-    keep(keys / TRUSTED)
+    signer = step_signer(store)
     made = RunWeights(run=run.id, simulator=run.simulator, weights=weights)
     closing = RunClosing(final_weights=weights, signature=sign_weights(made, signer))
     async with desk(SimulatorStore(store).find(run.simulator), store) as at:

@@ -2,9 +2,20 @@
 
 from pathlib import Path
 
-from agentworld.evidence.keys import current_key, load_trusted, rotate
+from agentworld.evidence.keys import (
+    SIGNER,
+    STEP_KEYS,
+    TRUSTED,
+    Signer,
+    current_key,
+    ensure_signer,
+    load_trusted,
+    rotate,
+)
 from agentworld.records.base import Record
 from agentworld.simulate.stores import Stores
+from agentworld.steps.remote import keep
+from agentworld.storage.working_copy import copy_of
 
 
 class StoredKey(Record):
@@ -26,5 +37,23 @@ def rotate_key(store: Path, whose: str) -> StoredKey:
     return StoredKey(key=rotate(_folder(store, whose)).public_key.keyid, signs=True)
 
 
+def step_signer(store: Path) -> Signer:
+    """The key of the steps that write weights, made now where there is none.
+
+    Raises InputError in a working copy of a bucket that was told of none.
+    """
+    keys = _folder(store, STEP_KEYS)
+    signer = ensure_signer(keys)
+    keep(keys / TRUSTED)
+    return signer
+
+
+def registering_signer(store: Path) -> Signer | None:
+    """The same; null in a working copy that was told of none, where versions are unsigned."""
+    if copy_of(store.resolve()) and not (_folder(store, STEP_KEYS) / SIGNER).exists():
+        return None
+    return step_signer(store)
+
+
 def _folder(store: Path, whose: str) -> Path:
-    return Stores.of(store).keys / whose
+    return Stores.keys_of(store) / whose

@@ -5,7 +5,7 @@ from pathlib import Path
 from agentworld.audit.evidence import Evidence
 from agentworld.client.credential import ClientSettings
 from agentworld.errors import NotFound
-from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, load_trusted
+from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, TrustedKeys, load_trusted
 from agentworld.ledger import Ledger
 from agentworld.records.base import Digest, digest_json
 from agentworld.simulate.mounted_keys import told_keys
@@ -48,14 +48,20 @@ def has_keys(store: Path) -> bool:
     return own.is_dir() or bool(told_keys(open_ledger(store).signing_keys))
 
 
+def trusted_steps(store: Path) -> TrustedKeys:
+    """The keys of the steps; none where no step ever signed."""
+    steps = Stores.keys_of(store) / STEP_KEYS
+    return load_trusted(steps) if steps.is_dir() else {}
+
+
 def open_evidence(store: Path) -> Evidence:
     """What proves a store's runs; raises NotFound where no simulator ever signed."""
     stores = Stores.of(store)
-    own, steps = stores.keys / SIMULATOR_KEYS, stores.keys / STEP_KEYS
+    own, steps = stores.keys / SIMULATOR_KEYS, trusted_steps(store)
     # Keys that the auditor holds come first: those of the ledger are told by who is audited.
     told = {} if own.is_dir() else told_keys(open_ledger(store).signing_keys)
     return Evidence(
         trusted=told or load_trusted(own),
         second_store=WriteOnce(stores.checkpoints_url),
-        step_keys=load_trusted(steps) if steps.is_dir() else None,
+        step_keys=steps or None,
     )

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from agentworld.audit.sources import Sources
 from agentworld.steps.addresses import check_store, open_registry
-from agentworld.steps.ledger import has_keys, open_evidence, open_ledger
+from agentworld.steps.ledger import has_keys, open_evidence, open_ledger, trusted_steps
 
 
 def open_sources(store: Path) -> Sources:
     """All that an audit reads; raises NotFound where nothing was ever registered."""
     check_store(store)
     evidence = open_evidence(store) if has_keys(store) else None
-    return Sources(open_registry(store), open_ledger(store), store, evidence)
+    return Sources(open_registry(store), open_ledger(store), store, evidence, trusted_steps(store))

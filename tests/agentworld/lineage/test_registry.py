@@ -1,4 +1,5 @@
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,34 @@ def test_an_agent_is_no_world_model(registry, model):
     ref = registry.register_agent("agents", agent("no world", "r"), model)
     with pytest.raises(InputError, match=f"{ref} is no world model"):
         registry.world_model(ref)
+
+
+def test_versions_are_told_at_a_glance_with_tags_and_time_in_their_order(registry, model):
+    before = datetime.now(UTC) - timedelta(milliseconds=1)
+    what = world_model("glance")
+    refs = [registry.register_agent("glance-b", agent("glance", "r8"), model)]
+    refs.append(registry.register_agent("glance-b", agent("glance 2", "r8"), model))
+    refs.append(registry.register_world_model("glance-a", what, model))
+    found = [each for each in registry.versions() if each.ref in refs]
+    assert [str(each.ref) for each in found] == ["glance-a@1", "glance-b@1", "glance-b@2"]
+    assert all(before <= each.at <= datetime.now(UTC) for each in found)
+    assert found[0].tags["artifact"] == what.artifact
+    assert registry.versions(kind="agent", run="r8") == found[1:]
+    assert registry.version(refs[0]) == found[1]
+
+
+def test_what_is_stored_is_the_record_and_its_signature_as_they_came(registry, model):
+    what = agent("stored", "r9")
+    ref = registry.register_agent("stored", what, model, signature='{"signed":true}')
+    stored = registry.stored(ref)
+    assert stored.record == what.model_dump_json()
+    assert stored.signature == '{"signed":true}'
+    assert (stored.version, stored.run, stored.model) == (registry.version(ref), "active", "READY")
+
+
+def test_what_nobody_signed_has_no_signature(registry, model):
+    ref = registry.register_world_model("unsigned", world_model("unsigned"), model)
+    assert registry.stored(ref).signature is None
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 import make
 import make_ledger
 import make_service
+from agentworld.audit.everything import verify_agent
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.verify import verify_run
 from agentworld.errors import Conflict, InputError, NotFound, SimulatorError
@@ -35,6 +36,7 @@ from agentworld.steps.open_run import open_run
 from agentworld.steps.register_agent import register_agent
 from agentworld.steps.serving import reached
 from agentworld.steps.simulators import set_alias
+from agentworld.steps.sources import open_sources
 from agentworld.storage.simulators import PinnedSimulator
 
 RECIPE = "smoke"
@@ -165,6 +167,8 @@ def test_an_agent_is_registered_once_with_its_run_and_its_validation(store, simu
     assert registry.agents_of(run.id) == [made.version]
     report = make.agent_report(simulator=simulator.digest).digest
     assert registry.agent(made.version).report == report
+    (problem,) = verify_agent(made.version, open_sources(store)).problems
+    assert "its files are" in problem  # which stand in for what was trained
 
 
 def test_what_another_agent_showed_registers_nothing(store, simulator):

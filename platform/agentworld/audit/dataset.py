@@ -1,0 +1,104 @@
+"""What a data set came into: the world models that read it, their simulators, and their agents."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from agentworld.audit.receipts import finished_steps
+from agentworld.audit.sources import Sources
+from agentworld.audit.touched import TrainedAgent, agents_of
+from agentworld.errors import InputError, NotFound
+from agentworld.lineage.base import Registry, Version
+from agentworld.records.base import Digest, Record
+from agentworld.records.checkpoint import Stage
+from agentworld.storage.simulators import SimulatorStore
+
+_STAGES: tuple[Stage, ...] = ("cpt", "sft", "rl")
+"""Of a world model, in their order."""
+
+
+class Reader(Record):
+    """A version of a world model, and its stages that read the data."""
+
+    world_model: str
+    artifact: Digest
+    stages: tuple[Stage, ...]
+
+
+class ServedReader(Record):
+    """A simulator that serves such a version, and the agents that it trained."""
+
+    simulator: Digest
+    world_model: str
+    agents: tuple[TrainedAgent, ...]
+
+
+class DataSetAudit(Record):
+    """The answer to: where did this data go?"""
+
+    data: Digest
+    at: str | None
+    """The moment of which was asked; null is now."""
+    world_models: tuple[Reader, ...]
+    simulators: tuple[ServedReader, ...]
+    """Of this store."""
+
+
+def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
+    """All that a data set, named by the start of its digest, came into.
+
+    Raises NotFound, or InputError for the start of several.
+    """
+    registered = sources.registry.versions(kind="world-model")
+    then = [each for each in registered if sources.at is None or each.at <= sources.at]
+    read = [(each, _data_of(each, sources.registry)) for each in then]
+    prepared = {step.receipt.output for step in finished_steps(sources.store, "prepare")}
+    data = _found(start, prepared.union(*(by.values() for _, by in read)))
+    readers = tuple(
+        Reader(
+            world_model=str(version.ref),
+            artifact=version.tags["artifact"],
+            stages=tuple(stage for stage in by if by[stage] == data),
+        )
+        for version, by in read
+        if data in by.values()
+    )
+    return DataSetAudit(
+        data=data,
+        at=sources.moment,
+        world_models=readers,
+        simulators=tuple(_served(readers, sources)),
+    )
+
+
+def _data_of(version: Version, registry: Registry) -> dict[Stage, Digest]:
+    """What each stage of a version read: by its tags, or by the record of one without them."""
+    tags = version.tags
+    stages = [stage for stage in _STAGES if f"{stage}.artifact" in tags]
+    if any(f"{stage}.data" not in tags for stage in stages):
+        made = registry.world_model(version.ref).stages
+        return {each.stage: each.data for each in made if each.data}
+    told = {stage: tags[f"{stage}.data"] for stage in stages}
+    return {stage: data for stage, data in told.items() if data}
+
+
+def _found(start: str, known: Collection[Digest]) -> Digest:
+    """The one that starts so."""
+    start = start if start.startswith("sha256:") else f"sha256:{start}"
+    found = sorted(each for each in known if each.startswith(start))
+    if not found:
+        there = ", ".join(sorted(known)) or "none yet; run `agentworld demo`"
+        raise NotFound(f"no data set {start} was read or prepared here; data sets are {there}")
+    if len(found) > 1:
+        raise InputError(f"{start} is the start of {', '.join(found)}; write more of it")
+    return found[0]
+
+
+def _served(readers: Sequence[Reader], sources: Sources) -> Iterator[ServedReader]:
+    versions = {reader.artifact: reader.world_model for reader in reversed(readers)}
+    for simulator in SimulatorStore(sources.store).all():
+        artifact = simulator.manifest.artifact
+        if artifact in versions:
+            yield ServedReader(
+                simulator=simulator.digest,
+                world_model=versions[artifact],
+                agents=agents_of(sources.runs_of_simulator(simulator.digest), sources),
+            )

@@ -1,0 +1,100 @@
+"""All that is known of which simulator trained which agent, as lines for other programs.
+
+Told twice of the same store, a form has the same lines in the same order.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from agentworld.audit.openlineage import events
+from agentworld.audit.sources import Sources
+from agentworld.audit.trained import Trained, trained
+from agentworld.errors import EvidenceError
+from agentworld.records.base import canonical_json
+
+Form = Literal["in-toto", "csv", "openlineage"]
+
+_COLUMNS = (
+    "agent",
+    "version",
+    "artifact",
+    "run",
+    "simulator",
+    "world_model",
+    "data",
+    "episodes",
+    "steps",
+    "grade",
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the beginning of a formula."""
+
+
+def lines_of(form: Form, sources: Sources) -> Iterator[str]:
+    """The lines of a form; raises EvidenceError for what cannot be told in it."""
+    return _FORMS[form](sources)
+
+
+def _table(sources: Sources) -> Iterator[str]:
+    yield _row(_COLUMNS)
+    for edge in trained(sources):
+        yield _row(_cells(edge))
+
+
+def _cells(edge: Trained) -> tuple[object, ...]:
+    run = edge.served
+    return (
+        edge.version.name,
+        edge.version.version,
+        edge.artifact,
+        edge.run,
+        run.simulator if run else "",
+        edge.world_model or "",
+        edge.data or "",
+        run.num_episodes if run else "",
+        run.num_steps if run else "",
+        edge.edge.grade if edge.edge else "",
+    )
+
+
+def _row(cells: tuple[object, ...]) -> str:
+    written = io.StringIO()
+    csv.writer(written, lineterminator="").writerow([_harmless(str(cell)) for cell in cells])
+    return written.getvalue()
+
+
+def _harmless(cell: str) -> str:
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+
+
+def _envelopes(sources: Sources) -> Iterator[str]:
+    """What was signed: of each run its checkpoints and its weights, the edges, each version."""
+    for run in sorted(sources.ledger.runs(), key=lambda run: run.id):
+        checkpoints = sources.ledger.checkpoints(run.id)
+        for length in sorted(checkpoints):
+            yield _line(checkpoints[length], f"the checkpoint of length {length} of run {run.id}")
+        if run.closing and run.closing.signature:
+            yield _line(run.closing.signature, f"the statement that run {run.id} was closed with")
+    for kept in sources.ledger.attestations.find("edge"):
+        yield _line(kept.envelope, f"the statement {kept.name}")
+    for version in sources.registry.versions():
+        if signature := sources.registry.stored(version.ref).signature:
+            yield _line(signature, f"the statement that {version.ref} was registered with")
+
+
+def _line(envelope: str | bytes, what: str) -> str:
+    """An envelope is one line as it was signed; one that was changed could be more."""
+    try:
+        return canonical_json(json.loads(envelope)).decode()
+    except ValueError as error:
+        raise EvidenceError(f"{what} is no JSON; run `agentworld audit verify`") from error
+
+
+_FORMS: dict[Form, Callable[[Sources], Iterator[str]]] = {
+    "in-toto": _envelopes,
+    "csv": _table,
+    "openlineage": events,
+}

@@ -1,0 +1,55 @@
+"""What a version stands for, as the step that registered it signs it.
+
+A registry keeps the statement beside the version's record: who can write there can change both,
+and sign neither.
+"""
+
+from typing import Literal
+
+from pydantic import ValidationError
+
+from agentworld.errors import EvidenceError
+from agentworld.evidence.envelope import sign, verify
+from agentworld.evidence.keys import Signer, TrustedKeys
+from agentworld.evidence.statement import Statement, Subject
+from agentworld.records.base import Digest, Record, first_problem
+
+PREDICATE_TYPE = "urn:agentworld:registration:v1"
+
+
+class Registration(Record):
+    """This artifact was registered under a name, with this record of where it came from."""
+
+    name: str
+    kind: Literal["world-model", "agent"]
+    artifact: Digest
+    record: Digest
+    """Of the canonical JSON of the record."""
+    materials: tuple[Subject, ...]
+    """What it was made of: parents, data, recipes, and the report that it was judged by."""
+
+
+def sign_registration(made: Registration, signer: Signer) -> str:
+    """A DSSE envelope, as a registry keeps it."""
+    statement = Statement(
+        subject=(Subject.of(made.name, made.artifact),),
+        predicate_type=PREDICATE_TYPE,
+        predicate=made.model_dump(mode="json"),
+    )
+    return sign(statement, signer).decode()
+
+
+def check_registration(made: Registration, signature: str, trusted: TrustedKeys) -> None:
+    """Raises EvidenceError where no trusted key signed just this."""
+    statement = verify(signature.encode(), trusted)
+    try:
+        signed = Registration.model_validate(statement.predicate)
+    except ValidationError as error:
+        raise EvidenceError(
+            f"what was signed is no registration ({first_problem(error)}); sign that"
+        ) from error
+    if statement.predicate_type != PREDICATE_TYPE or signed != made:
+        raise EvidenceError(
+            f"what was signed is the record {signed.record} of {signed.artifact} as {signed.name},"
+            f" and not {made.record} of {made.artifact} as {made.name}"
+        )

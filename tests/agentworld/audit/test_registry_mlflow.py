@@ -1,0 +1,132 @@
+"""What somebody with an MLflow in hand does to it is found: in a database, and on a server."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentworld.audit.registry import verify_version
+from agentworld.engine.process import LOOPBACK
+from agentworld.lineage.mlflow import MlflowRegistry
+from make_story import Story, story
+from mlflow_server import serving
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=["database", "server"])
+def place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Path]]:
+    """The address, and where its files are."""
+    folder = tmp_path_factory.mktemp("mlflow")
+    if request.param == "database":
+        yield f"sqlite:///{folder}/mlflow.db", folder
+    else:
+        with serving(folder) as server:
+            yield f"http://{LOOPBACK}:{server.port}", folder
+
+
+class Tampered:
+    """A story of its own in an MLflow, and who may write there."""
+
+    def __init__(self, store: Path, url: str, files: Path) -> None:
+        import mlflow
+
+        local = files / "artifacts" if url.startswith("sqlite") else None
+        self.registry = MlflowRegistry(url, local)
+        self.client = mlflow.MlflowClient(url, url)
+        self.told: Story = story(store, self.registry)
+        ref = self.told.agent
+        self.name, self.number = ref.name, str(ref.version)
+        self.version = self.client.get_model_version(self.name, self.number)
+        self.model = self.version.source.removeprefix("models:/")
+        self.files = files
+
+    def kept(self, name: str) -> Path:
+        """A file of this version where MLflow keeps it."""
+        of = (self.version.run_id, self.model)
+        (found,) = (
+            path for path in self.files.rglob(name) if any(each in path.parts for each in of)
+        )
+        return found
+
+    def problems(self) -> tuple[str, ...]:
+        stored = self.registry.stored(self.told.agent)
+        return verify_version(stored, self.registry, self.told.sources.step_keys).problems
+
+
+@pytest.fixture
+def tampered(tmp_path: Path, place: tuple[str, Path]) -> Tampered:
+    return Tampered(tmp_path, *place)
+
+
+def change_record(at: Tampered) -> None:
+    path = at.kept("lineage.json")
+    path.write_text(path.read_text().replace('"num_parameters":1000', '"num_parameters":1001'))
+
+
+def change_weights(at: Tampered) -> None:
+    at.kept("model.safetensors").write_text("other")
+
+
+TAMPERINGS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
+    "a tag is edited": (
+        lambda at: at.client.set_model_version_tag(at.name, at.number, "agentworld.run", "x"),
+        "its tag run says 'x'",
+    ),
+    "a tag is deleted": (
+        lambda at: at.client.delete_model_version_tag(at.name, at.number, "agentworld.artifact"),
+        "its tag artifact says None",
+    ),
+    "the run is deleted": (
+        lambda at: at.client.delete_run(at.version.run_id),
+        "the run that registered it is deleted",
+    ),
+    "the model is deleted": (
+        lambda at: at.client.delete_logged_model(at.model),
+        "its logged model is missing",
+    ),
+    "a file is changed": (change_weights, "its files are sha256:"),
+    "a file is deleted": (
+        lambda at: at.kept("model.safetensors").unlink(),
+        "its files are sha256:",
+    ),
+    "all files are deleted": (
+        lambda at: shutil.rmtree(at.kept("model.safetensors").parent),
+        "its files are sha256:",
+    ),
+    "the record is changed": (change_record, "what was signed is the record"),
+    "the record is deleted": (
+        lambda at: at.kept("lineage.json").unlink(),
+        "its record lineage.json is gone",
+    ),
+    "the signature is changed": (
+        lambda at: at.kept("registration.dsse.json").write_text("{}"),
+        "this is no envelope of ours",
+    ),
+}
+
+
+def test_what_nobody_touched_has_no_problem(tampered: Tampered) -> None:
+    assert tampered.problems() == ()
+    stored = tampered.registry.stored(tampered.told.agent)
+    assert (stored.run, stored.model) == ("active", "READY")
+
+
+@pytest.mark.parametrize("how", TAMPERINGS)
+def test_a_tampering_is_found_and_named(tampered: Tampered, how: str) -> None:
+    tamper, problem = TAMPERINGS[how]
+    tamper(tampered)
+    found = tampered.problems()
+    assert any(each.startswith(f"{tampered.told.agent}: {problem}") for each in found), found
+
+
+def test_versions_of_others_are_none_of_ours(tampered: Tampered) -> None:
+    tampered.client.create_registered_model(name := f"of others {tampered.number}")
+    source = tampered.version.source
+    tampered.client.create_model_version(name, source, model_id=tampered.model)
+    names = {each.ref.name for each in tampered.registry.versions()}
+    assert names == {"hero", "world"}

@@ -1,0 +1,79 @@
+"""The auditor's questions as they are typed."""
+
+import json
+
+import pytest
+
+from agentworld.steps import sources
+from make_story import DATA, Story, story
+
+
+@pytest.fixture
+def told(tmp_path, monkeypatch) -> Story:
+    """A story in a store; its registry is in memory."""
+    told = story(tmp_path)
+    monkeypatch.setattr(sources, "open_sources", lambda _store: told.sources)
+    return told
+
+
+def test_a_data_set_is_told_with_all_that_it_came_into(call, told):
+    done = call(f"audit dataset {DATA[:20]} --store {told.store}")
+    assert done.code == 0
+    assert f"data {DATA}\n" in done.out
+    assert "read by sft, rl" in done.out
+    assert f"simulator {told.simulator} of world@1" in done.out
+    assert f"run {told.run.id}: 1 episodes, 2 steps served" in done.out
+
+
+@pytest.mark.parametrize("question", ["agent hero@1", "simulator {simulator}", "dataset {data}"])
+def test_a_moment_is_asked_of_and_said(call, told, question):
+    words = question.format(simulator=told.simulator, data=DATA)
+    at = told.moments["an agent"].isoformat()
+    shown = call(f"audit {words} --at {at} --store {told.store}")
+    assert f" at {at}\n" in shown.out
+    as_json = call(f"audit {words} --at {at} --store {told.store} --json")
+    assert json.loads(as_json.out)["at"] == at
+    assert json.loads(call(f"audit {words} --store {told.store} --json").out)["at"] is None
+
+
+def test_a_moment_that_has_not_come_is_refused(call, told):
+    done = call(f"audit agent hero@1 --at 2100-01-01 --store {told.store}")
+    assert (done.code, done.out) == (2, "")
+    assert "has not come yet" in done.error
+
+
+@pytest.mark.parametrize("what", ["", "hero@1"])
+def test_what_verifies_ends_well_with_a_summary(call, told, what):
+    done = call(f"audit verify {what} --store {told.store}")
+    assert (done.code, done.out) == (0, "1 runs and 2 versions, of which 0 unsigned; 0 problems\n")
+    assert "verify" in done.error
+
+
+def test_what_does_not_verify_is_a_line_each_and_a_status(call, told):
+    (told.store / "agent/model.safetensors").write_text("other")
+    (told.store / "world/model.safetensors").write_text("other")
+    done = call(f"audit verify --store {told.store}")
+    first, second, summary = done.out.splitlines()
+    assert done.code == 8
+    assert first.startswith("hero@1: its files are")
+    assert second.startswith("world@1: its files are")
+    assert summary.endswith("; 2 problems")
+    assert "its problems (2) are printed above" in done.error
+    told_json = call(f"audit verify --store {told.store} --json")
+    assert json.loads(told_json.out)["problems"] == [first, second]
+    assert told_json.code == 8
+
+
+@pytest.mark.parametrize("form", ["in-toto", "csv", "openlineage"])
+def test_what_is_exported_is_printed_or_written(call, told, form):
+    printed = call(f"audit export --format {form} --store {told.store}")
+    assert (printed.code, printed.error) == (0, "")
+    done = call(f"audit export --format {form} --store {told.store} --out {told.store}/out")
+    assert (done.code, done.out) == (0, "")
+    assert (told.store / "out").read_text() == printed.out
+    assert len(printed.out.splitlines()) == {"in-toto": 4, "csv": 2, "openlineage": 10}[form]
+
+
+def test_another_form_is_refused(call, told):
+    done = call(f"audit export --format xml --store {told.store}")
+    assert done.code == 2

@@ -1,0 +1,115 @@
+"""A store in which a simulator trained an agent, all of it signed: what audits are asked about."""
+
+import time
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import make
+import make_ledger
+from agentworld.audit.evidence import Evidence
+from agentworld.audit.registration import registration_of
+from agentworld.audit.sources import Sources
+from agentworld.evidence.keys import Signer, ensure_signer, load_trusted
+from agentworld.evidence.registration import sign_registration
+from agentworld.evidence.weights import RunWeights, sign_weights
+from agentworld.ledger import Ledger
+from agentworld.ledger.writes import Opened, Taken
+from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.base import Digest
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.episode import Episode, EpisodeOpening
+from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.simulate.sealing import Sealer
+from agentworld.storage.objects import WriteOnce
+
+STARTED = make.digest("untrained")
+DATA, EARLY_DATA = make.digest("data"), make.digest("early data")
+
+
+class Story(NamedTuple):
+    """What happened, and moments after each part of it."""
+
+    sources: Sources
+    world_model: VersionRef
+    simulator: Digest
+    run: AgentRun
+    agent: VersionRef
+    moments: dict[str, datetime]
+
+    @property
+    def store(self) -> Path:
+        return self.sources.store
+
+    def at(self, moment: str) -> Sources:
+        return self.sources._replace(at=self.moments[moment])
+
+
+def story(store: Path, registry: Registry | None = None, *, signed: bool = True) -> Story:
+    """A world model, its simulator, a run of two steps, and the agent that it made."""
+    registry = registry or MemoryRegistry()
+    ledger = Ledger(make_ledger.laid(f"sqlite:///{store}/ledger.db"))
+    signer = ensure_signer(store / "keys/steps")
+    moments = {"before": _moment()}
+    world = world_of(_model(store / "world"))
+    signature = signed_as("world", world, signer) if signed else None
+    ref = registry.register_world_model("world", world, store / "world", signature=signature)
+    moments["a world"] = _moment()
+    simulator = make.pinned(store, artifact=world.artifact).digest
+    run = ledger.open_run(RunOpening(agent="hero", starting_weights=STARTED), simulator)
+    moments["a run"] = _moment()
+    _play(ledger, run)
+    made = _model(store / "agent")
+    weights = sign_weights(RunWeights(run=run.id, simulator=simulator, weights=made), signer)
+    run = ledger.close_run(run.id, RunClosing(final_weights=made, signature=weights))
+    moments["weights"] = _moment()
+    trained = make.checkpoint("agent", artifact=made, parents=[STARTED], simulator=simulator)
+    what = Agent(checkpoint=trained, run=run.id)
+    signature = signed_as("hero", what, signer) if signed else None
+    agent = registry.register_agent(
+        "hero", what, store / "agent", signature=signature, world_model=ref
+    )
+    moments["an agent"] = _moment()
+    evidence = _sealed(store, ledger, simulator)
+    sources = Sources(registry, ledger, store, evidence, evidence.step_keys or {})
+    return Story(sources, ref, simulator, run, agent, moments)
+
+
+def world_of(artifact: Digest) -> WorldModel:
+    """Whose first stage read other data than the next ones."""
+    cpt = make.checkpoint("cpt", data=EARLY_DATA)
+    sft = make.checkpoint("sft", data=DATA, parents=[cpt.artifact])
+    rl = make.checkpoint("rl", data=DATA, parents=[sft.artifact], artifact=artifact)
+    return WorldModel(stages=(cpt, sft, rl), report=make.digest("report"))
+
+
+def signed_as(name: str, what: WorldModel | Agent, signer: Signer) -> str:
+    return sign_registration(registration_of(name, what), signer)
+
+
+def _model(folder: Path) -> Digest:
+    folder.mkdir()
+    (folder / "model.safetensors").write_text(folder.name)
+    return ArtifactManifest.of(folder).digest
+
+
+def _play(ledger: Ledger, run: AgentRun) -> None:
+    begun = Episode.begun("e", run.simulator, EpisodeOpening(run=run.id))
+    ledger.write([Opened(begun)])
+    ledger.write([Taken(run.id, step) for step in make.episode("[0] ~", "[0] ~", base=begun).steps])
+
+
+def _sealed(store: Path, ledger: Ledger, simulator: Digest) -> Evidence:
+    keys, copies = store / "keys/simulator", WriteOnce(str(store / "checkpoints"))
+    Sealer(ledger, simulator, partial(ensure_signer, keys), copies).seal_all()
+    return Evidence(load_trusted(keys), copies, load_trusted(store / "keys/steps"))
+
+
+def _moment() -> datetime:
+    """Apart from what was before and what comes next, which are told in milliseconds."""
+    time.sleep(0.002)
+    now = datetime.now(UTC)
+    time.sleep(0.002)
+    return now
