@@ -10,6 +10,7 @@ from agentworld_cli import (
     agent,
     alias,
     audit,
+    console,
     cost,
     data,
     demo,
@@ -50,6 +51,7 @@ app.add_typer(episode.app, name="episode")
 app.add_typer(agent.app, name="agent")
 app.add_typer(alias.app, name="alias")
 app.add_typer(audit.app, name="audit")
+app.command()(console.console)
 app.command()(cost.cost)
 app.add_typer(key.app, name="key")
 app.add_typer(keys.app, name="keys")

@@ -66,6 +66,7 @@ COMMANDS = {
     "audit diff": "as_json first second store",
     "audit verify": "as_json store version",
     "audit export": "form out store",
+    "console": "access host port store",
     "cost": "as_json by episode run store tenant",
     "key new": "as_json roles",
     "keys list": "as_json store whose",

@@ -16,6 +16,7 @@ from agentworld.ledger.counting import Used
 from agentworld.ledger.database import connect, translated
 from agentworld.ledger.erasing import erase_object, erase_rows, texts_elsewhere
 from agentworld.ledger.migrate import migrate
+from agentworld.ledger.pages import Pages
 from agentworld.ledger.reading import Owner
 from agentworld.ledger.rows import insert_rows
 from agentworld.ledger.signing_keys import SigningKeys
@@ -46,6 +47,7 @@ class Ledger:
         self.aliases = Aliases(url, self._engine)
         self.attestations = Attestations(url, self._engine)
         self.signing_keys = SigningKeys(url, self._engine)
+        self.pages = Pages(url, self._engine)
         with translated(url):
             migrate(self._engine)
 

@@ -145,6 +145,10 @@ class Registry(Protocol):
         """All that is kept of a version, but for its files."""
         ...
 
+    def agents(self, limit: int) -> list[Version]:
+        """So many registered agents at most, the newest first."""
+        ...
+
     def fetch(self, ref: VersionRef, out: Path) -> None:
         """Copies the files of a version into a folder."""
         ...

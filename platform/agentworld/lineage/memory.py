@@ -110,6 +110,10 @@ class MemoryRegistry:
             model="READY",
         )
 
+    def agents(self, limit: int) -> list[Version]:
+        """So many registered agents at most, the newest first."""
+        return [e.version for e in reversed(self._entries) if isinstance(e.what, Agent)][:limit]
+
     def fetch(self, ref: VersionRef, out: Path) -> None:
         """Copies the files of a version into a folder."""
         shutil.copytree(self._entry(ref).model, out, dirs_exist_ok=True)

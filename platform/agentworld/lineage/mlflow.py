@@ -31,6 +31,7 @@ from agentworld.lineage.model_version import (
     is_ours,
     logged_model_of,
     ref_of,
+    same,
     spelled,
     where,
 )
@@ -135,6 +136,13 @@ class MlflowRegistry:
             model=model.status.value if model else "missing",
         )
 
+    def agents(self, limit: int) -> list[Version]:
+        """So many registered agents at most, the newest first."""
+        newest = ["creation_timestamp DESC", "version_number DESC"]
+        of = where("kind", "agent")
+        found = self._ask(lambda: self._client.search_model_versions(of, limit, newest))
+        return [at_a_glance(version) for version in found]
+
     def fetch(self, ref: VersionRef, out: Path) -> None:
         """Copies the files of a version into a folder."""
         source = self._version(ref).source
@@ -173,12 +181,12 @@ class MlflowRegistry:
         )
 
     def _registered(self, name: str, tags: dict[str, str]) -> VersionRef | None:
-        return next(iter(self._found(f"name = '{name}'", *_same(tags, _SAME_VERSION))), None)
+        return next(iter(self._found(f"name = '{name}'", *same(tags, _SAME_VERSION))), None)
 
     def _run(self, experiment: str, name: str, tags: dict[str, str]) -> Run:
         """A new run, or the one of an attempt that came to no version."""
-        same = " and ".join((f"attributes.run_name = '{name}'", *_same(tags, _SAME_ATTEMPT)))
-        begun = self._client.search_runs([experiment], same, max_results=1)
+        wanted = " and ".join((f"attributes.run_name = '{name}'", *same(tags, _SAME_ATTEMPT)))
+        begun = self._client.search_runs([experiment], wanted, max_results=1)
         run = begun[0] if begun else self._client.create_run(experiment, tags=tags, run_name=name)
         for tag, value in self._of_task("mlflow.parentRunId").items():
             self._client.set_tag(run.info.run_id, tag, value)
@@ -289,8 +297,3 @@ def _there(get: Callable[[], _Found]) -> _Found | None:
         if error.error_code not in _ABSENT:
             raise
         return None
-
-
-def _same(tags: dict[str, str], names: tuple[str, ...]) -> list[str]:
-    """Conditions for what has the same values of these tags."""
-    return [where(name, tags[spelled(name)]) for name in names if spelled(name) in tags]

@@ -43,3 +43,8 @@ def spelled(name: str) -> str:
 def where(tag: str, value: str) -> str:
     """The condition that a tag has this value."""
     return f"tags.`{spelled(tag)}` = '{value}'"
+
+
+def same(tags: dict[str, str], names: tuple[str, ...]) -> list[str]:
+    """Conditions for what has the same values of these tags."""
+    return [where(name, tags[spelled(name)]) for name in names if spelled(name) in tags]

@@ -8,6 +8,7 @@ finds what it made before.
 import logging
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,6 +40,8 @@ _REFUSAL = re.compile(
 )
 """By a server that runs: its plugin's codes, no such workspace, or a bare 401 or 403."""
 
+# The settings that MLflow is asked by are the process's; several threads take turns.
+_turn = threading.RLock()
 _Answer = TypeVar("_Answer")
 _log = logging.getLogger(__name__)
 
@@ -56,7 +59,7 @@ class Server:
         began, wait = None, _FIRST_WAIT_SECONDS
         while True:
             try:
-                with _current(self._uri):
+                with _turn, _current(self._uri):
                     return work()
             # The second while it opens a file, the third from the store of its files.
             except (MlflowException, SQLAlchemyError, exceptions.RequestException) as error:

@@ -51,7 +51,7 @@ class Gate:
 
     async def _caller(self, headers: Headers) -> Caller:
         if self._loopback_only:
-            _check_loopback(headers)
+            check_loopback(headers)
         return await self._access.caller(credential(headers))
 
 
@@ -89,7 +89,7 @@ def _password(pair: str) -> str | None:
         return None
 
 
-def _check_loopback(headers: Headers) -> None:
+def check_loopback(headers: Headers) -> None:
     """A page of another site names itself as the origin, and its own name as the host."""
     for name, value in headers:
         told = value.decode("latin-1")

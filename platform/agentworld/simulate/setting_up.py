@@ -37,7 +37,11 @@ def access_on_cluster(keys: Path, access: Path) -> Access:
 
 def access_of(keys: Path, access: Literal["local"] | Path, host: str) -> Access:
     """Who may come; raises InputError where nobody would be asked and others could reach it."""
-    tokens = RunTokens(ensure_secret(keys / RUN_TOKENS))
+    return access_with(RunTokens(ensure_secret(keys / RUN_TOKENS)), access, host)
+
+
+def access_with(tokens: RunTokens, access: Literal["local"] | Path, host: str) -> Access:
+    """The same, with the runs' tokens given."""
     if access != "local":
         return CheckedAccess(Reloaded(access), tokens)
     if host not in _LOOPBACK:

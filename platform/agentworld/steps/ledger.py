@@ -42,10 +42,10 @@ def ledger_digest() -> Digest:
     return digest_json(shown(service or Stores.named().get("ledger_url") or "the store's own"))
 
 
-def has_keys(store: Path) -> bool:
-    """Whether a simulator ever signed something there."""
+def has_keys(store: Path, ledger: Ledger | None = None) -> bool:
+    """Whether a simulator ever signed something there; `ledger` is the store's, if it is open."""
     own = Stores.of(store).keys / SIMULATOR_KEYS
-    return own.is_dir() or bool(told_keys(open_ledger(store).signing_keys))
+    return own.is_dir() or bool(told_keys((ledger or open_ledger(store)).signing_keys))
 
 
 def trusted_steps(store: Path) -> TrustedKeys:
@@ -54,12 +54,12 @@ def trusted_steps(store: Path) -> TrustedKeys:
     return load_trusted(steps) if steps.is_dir() else {}
 
 
-def open_evidence(store: Path) -> Evidence:
+def open_evidence(store: Path, ledger: Ledger | None = None) -> Evidence:
     """What proves a store's runs; raises NotFound where no simulator ever signed."""
     stores = Stores.of(store)
     own, steps = stores.keys / SIMULATOR_KEYS, trusted_steps(store)
     # Keys that the auditor holds come first: those of the ledger are told by who is audited.
-    told = {} if own.is_dir() else told_keys(open_ledger(store).signing_keys)
+    told = {} if own.is_dir() else told_keys((ledger or open_ledger(store)).signing_keys)
     return Evidence(
         trusted=told or load_trusted(own),
         second_store=WriteOnce(stores.checkpoints_url),

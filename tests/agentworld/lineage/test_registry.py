@@ -194,3 +194,14 @@ def test_a_reference_without_name_or_version_is_refused(text):
 
 def test_a_reference_is_written_as_it_is_read():
     assert str(VersionRef.parse("terminal-agent@12")) == "terminal-agent@12"
+
+
+def test_the_newest_agents_are_listed_first_and_no_more_than_asked_for(registry, model):
+    refs = [
+        registry.register_agent("listed", agent(f"listed {n}", f"run {n}"), model) for n in range(3)
+    ]
+    registry.register_world_model("listed-world", world_model("listed"), model)
+    found = registry.agents(2)
+    assert [each.ref for each in found] == [refs[2], refs[1]]
+    assert (found[0].tags["run"], found[0].tags["artifact"]) == ("run 2", digest_bytes(b"listed 2"))
+    assert found[0].tags["simulator"] == digest_bytes(b"a simulator")

@@ -1,0 +1,33 @@
+"""The console: what an audit reads, as pages for a browser."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agentworld_cli.show import DEFAULT_STORE, Store
+
+
+def console(
+    store: Store = DEFAULT_STORE,
+    host: Annotated[str, typer.Option(help="Where it listens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Where it listens.")] = 8090,
+    access: Annotated[
+        str,
+        typer.Option(
+            metavar="local|FILE",
+            help="Who may come: everybody on this machine, or whom this file names.",
+        ),
+    ] = "",
+) -> None:
+    """Show in a browser which simulator trained which agent, until interrupted."""
+    from agentworld.engine.process import check_free
+    from agentworld_cli.show import console as terminal
+    from agentworld_console.main import serve
+    from agentworld_console.settings import Settings
+
+    told: dict[str, Any] = {"access": access} if access else {}
+    settings = Settings(store=Path(store), host=host, port=port, **told)
+    check_free(settings.port)
+    terminal.print(f"the console answers at http://{host}:{port}", soft_wrap=True)
+    serve(settings)

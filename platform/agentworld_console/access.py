@@ -1,0 +1,148 @@
+"""Who asks the console: a credential of the access file, or whom an authenticating proxy names."""
+
+import hmac
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, get_args
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentworld.access import Access, Caller, Role
+from agentworld.access.run_token import RunTokens
+from agentworld.access.secret import RUN_TOKENS, new_secret, read_secret
+from agentworld.errors import AccessError, AgentworldError, InputError
+from agentworld.simulate.gate import check_loopback, credential
+from agentworld.simulate.setting_up import access_with
+
+_OPEN = re.compile(r"/healthz|/static/[a-z.]+")
+_TENANT = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_LEAST_SECRET = 32
+_PROXY = "x-agentworld-"
+_SECURITY = {
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
+        " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+Refusal = Callable[[Request, AgentworldError], Response]
+
+
+class Callers:
+    """Finds who asks, by an access, or by the word of a proxy that shows the secret."""
+
+    def __init__(
+        self, access: Access | None, *, proxy_secret: str = "", loopback_only: bool = False
+    ) -> None:
+        self._access = access
+        self._secret = proxy_secret.encode()
+        self._loopback_only = loopback_only
+
+    @classmethod
+    def of(
+        cls, access: Literal["local"] | Path | None, proxy_secret: str, keys: Path, host: str
+    ) -> "Callers":
+        """Raises InputError for settings that would let in whoever comes, or nobody."""
+        if proxy_secret and len(proxy_secret) < _LEAST_SECRET:
+            raise InputError(
+                f"the proxy's secret has {len(proxy_secret)} characters; give it at least"
+                f" {_LEAST_SECRET}"
+            )
+        if access is None and not proxy_secret:
+            raise InputError(
+                "nobody may come: name an access file, or `local` for everybody on this machine"
+            )
+        if access == "local" and proxy_secret:
+            raise InputError(
+                "access is `local`, which asks nobody, and a proxy's secret is set; leave one"
+            )
+        known = access_with(_tokens(keys), access, host) if access else None
+        return cls(known, proxy_secret=proxy_secret, loopback_only=access == "local")
+
+    async def caller(self, request: Request) -> Caller:
+        """Raises AccessError."""
+        if self._loopback_only:
+            check_loopback(request.scope["headers"])
+        if found := self._named_by_proxy(request):
+            return found
+        if self._access is None:
+            raise AccessError("this answers whom its proxy names; come through it")
+        return await self._access.caller(credential(request.scope["headers"]))
+
+    def _named_by_proxy(self, request: Request) -> Caller | None:
+        """Without the right secret these headers mean nothing."""
+        told = request.headers.getlist(f"{_PROXY}proxy-secret")
+        right = len(told) == 1 and hmac.compare_digest(told[0].encode(), self._secret)
+        if not self._secret or not right:
+            return None
+        tenant, user, roles = (_once(request, name) for name in ("tenant", "user", "roles"))
+        if not user or not _TENANT.fullmatch(tenant):
+            raise AccessError(
+                f"the proxy names the user {user!r:.80} of the tenant {tenant!r:.80}; have it name"
+                " both",
+                kind="forbidden",
+            )
+        words = {word.strip() for word in roles.split(",")}
+        known: tuple[Role, ...] = get_args(Role)
+        return Caller(tenant, f"{tenant}/{user}", frozenset(r for r in known if r in words))
+
+
+class Gate:
+    """Puts the caller into the scope, and answers whom nobody knows; health asks nobody."""
+
+    def __init__(self, app: ASGIApp, callers: Callers, refuse: Refusal) -> None:
+        self._app = app
+        self._callers = callers
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or _OPEN.fullmatch(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        try:
+            scope["caller"] = await self._callers.caller(request)
+        except AgentworldError as error:
+            await self._refuse(request, error)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+class Secured:
+    """Every answer says what a browser may do with it, errors of ours too."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_static = scope.get("path", "").startswith("/static/")
+        kept = {"cache-control": "public, max-age=3600" if is_static else "no-store"}
+        headers = [(n.encode(), v.encode()) for n, v in (_SECURITY | kept).items()]
+
+        async def secured(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *headers]
+            await send(message)
+
+        await self._app(scope, receive, secured)
+
+
+def _once(request: Request, name: str) -> str:
+    """A header's value; what is there twice is as good as not there."""
+    told = request.headers.getlist(f"{_PROXY}{name}")
+    return told[0].strip() if len(told) == 1 else ""
+
+
+def _tokens(keys: Path) -> RunTokens:
+    """The service's; where it made none yet, none is right. The console writes no secret."""
+    path = keys / RUN_TOKENS
+    return RunTokens(read_secret(path) if path.exists() else new_secret())

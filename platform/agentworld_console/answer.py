@@ -1,0 +1,47 @@
+"""What a page answers: a template with its values, a list as CSV, or another page."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from starlette.requests import Request
+
+from agentworld_console.sight import Sight
+from agentworld_console.table import Listing, Part
+
+
+class Page(NamedTuple):
+    """A template and what it shows."""
+
+    template: str
+    values: Mapping[str, object]
+    status: int = 200
+
+
+class Elsewhere(NamedTuple):
+    """Another page shows it."""
+
+    href: str
+
+
+class Sheet(NamedTuple):
+    """A list as a file."""
+
+    name: str
+    listing: Listing
+
+
+Answer = Page | Elsewhere | Sheet
+Answering = Callable[[Sight, Request], Answer]
+
+
+class Shown(NamedTuple):
+    """A part of a list on a page."""
+
+    listing: Listing
+    part: Part
+    cursor: str = ""
+
+    @classmethod
+    def of(cls, listing: Listing, cursor: str = "") -> "Shown":
+        """The part that the cursor begins."""
+        return cls(listing, listing.fetch(cursor), cursor)

@@ -1,0 +1,141 @@
+"""The only wiring of the console: addresses, pages, templates, and who may see them."""
+
+import logging
+from functools import partial
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import (
+    HTMLResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from agentworld.errors import AgentworldError, EvidenceError
+from agentworld.simulate.failures import answer_of
+from agentworld_console import words
+from agentworld_console.access import Callers, Gate, Secured
+from agentworld_console.answer import Answer, Answering, Elsewhere, Page, Sheet
+from agentworld_console.library import Library
+from agentworld_console.pages import agent, episode, graph, index, run, simulator
+from agentworld_console.sight import Sight
+from agentworld_console.table import Link
+
+_HERE = Path(__file__).parent
+_log = logging.getLogger(__name__)
+
+# A name with its ending comes before the name alone, which would take the ending in.
+_PAGES: dict[str, Answering] = {
+    "/": index.index,
+    "/search": index.search,
+    "/graph": graph.graph,
+    "/graph.csv": graph.sheet,
+    **{f"/{name}.csv": index.sheet_of(name) for name in index.LISTS},
+    **{f"/{name}": index.list_of(name) for name in index.LISTS},
+    "/agents/{agent}": agent.agent,
+    "/simulators/{simulator}/runs.csv": simulator.runs_sheet,
+    "/simulators/{simulator}/aliases.csv": simulator.aliases_sheet,
+    "/simulators/{simulator}": simulator.simulator,
+    "/runs/{run}/episodes.csv": run.sheet,
+    "/runs/{run}": run.run,
+    "/episodes/{episode}.csv": episode.sheet,
+    "/episodes/{episode}": episode.episode,
+}
+
+
+class Console:
+    """Shows what the pages answer."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._templates = Environment(
+            loader=FileSystemLoader(_HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            finalize=words.shown,
+        )
+        self._templates.globals.update(at=words.at, brief=words.brief, num_untold=words.num_untold)
+        self._templates.filters["told"] = words.told
+        self._templates.tests["link"] = lambda cell: isinstance(cell, Link)
+
+    async def page(self, answering: Answering, request: Request) -> Response:
+        """Reads in a thread, for the ledger and the registry block."""
+        return await run_in_threadpool(self._answered, answering, request)
+
+    def refuse(self, request: Request, error: Exception) -> Response:
+        """An error as a page."""
+        status, headers, body = answer_of(error)
+        if isinstance(error, EvidenceError):
+            status = 500
+        headers = {name: value for name, value in headers.items() if name != "content-type"}
+        if status == 401:
+            headers["www-authenticate"] = 'Basic realm="agentworld", charset="UTF-8"'
+        if status == 500 and not isinstance(error, AgentworldError):
+            _log.error("a page failed: %s", request.url.path, exc_info=error)
+        told = {"status": status, "problem": body["error"]}
+        return self._html(request, Page("error.html", told, status), headers)
+
+    def _answered(self, answering: Answering, request: Request) -> Response:
+        answer: Answer = answering(Sight(self._library, request.scope["caller"]), request)
+        match answer:
+            case Elsewhere(href):
+                return RedirectResponse(href, 303)
+            case Sheet(name, listing):
+                kept = "".join(c if c.isalnum() or c in "-_" else "-" for c in name)
+                disposition = f'attachment; filename="{kept}.csv"'
+                return StreamingResponse(
+                    listing.csv(),
+                    media_type="text/csv; charset=utf-8",
+                    headers={"content-disposition": disposition},
+                )
+        return self._html(request, answer)
+
+    def _html(
+        self, request: Request, page: Page, headers: dict[str, str] | None = None
+    ) -> Response:
+        caller = request.scope.get("caller")
+        query = request.query_params.get("q", "")
+        values = {"caller": caller, "path": request.url.path, "query": query, **page.values}
+        text = self._templates.get_template(page.template).render(values)
+        return HTMLResponse(text, page.status, headers)
+
+
+def create_app(library: Library, callers: Callers) -> ASGIApp:
+    """The console over a library; who may come is for `callers` to say."""
+    console = Console(library)
+    routes = [
+        Route(path, partial(_answer, console, answering), methods=["GET"])
+        for path, answering in _PAGES.items()
+    ]
+    app = Starlette(
+        routes=[
+            Route("/healthz", lambda _request: PlainTextResponse("ok"), methods=["GET"]),
+            Mount("/static", StaticFiles(directory=_HERE / "static")),
+            *routes,
+        ],
+        exception_handlers={
+            kind: partial(_refuse, console) for kind in (AgentworldError, HTTPException, Exception)
+        },
+        middleware=[Middleware(Gate, callers=callers, refuse=console.refuse)],
+    )
+    return Secured(app)
+
+
+async def _answer(console: Console, answering: Answering, request: Request) -> Response:
+    return await console.page(answering, request)
+
+
+async def _refuse(console: Console, request: Request, error: Exception) -> Response:
+    return console.refuse(request, error)

@@ -1,0 +1,19 @@
+"""How far it is proven that a simulator trained an agent, by all that a page knows."""
+
+from agentworld.audit.chain import AgentChain
+from agentworld.audit.edges import EdgeAudit
+
+
+def grade_of(chain: AgentChain) -> EdgeAudit:
+    """As it was signed; no better than a record that was read again, and is broken."""
+    told = chain.edge or disputed(f"nothing of run {chain.run.id} is signed")
+    problems = chain.evidence.problems if chain.evidence else ()
+    if not problems:
+        return told
+    reasons = (*told.reasons, *problems)
+    return told.model_copy(update={"grade": "disputed", "reasons": reasons})
+
+
+def disputed(reason: str) -> EdgeAudit:
+    """Of an agent that no edge is known of."""
+    return EdgeAudit(grade="disputed", reasons=(reason,))

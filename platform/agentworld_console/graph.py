@@ -1,0 +1,138 @@
+"""The lineage as a graph: data, stages, world model, simulator, runs, agents.
+
+Runs and what they made are the ledger's and the registry's; what came before a simulator is what
+its world model was registered with.
+"""
+
+from typing import NamedTuple
+
+from agentworld.audit.sources import world_models_of
+from agentworld.lineage.base import VersionRef, WorldModel
+from agentworld.records.base import Digest
+from agentworld.records.checkpoint import Checkpoint
+from agentworld_console.layout import Box, Layout, laid_out
+from agentworld_console.lists import run_link
+from agentworld_console.sight import Sight
+from agentworld_console.words import at, brief, shortened
+
+MOST_RUNS = 96
+"""That a graph shows: with an agent each, and what is before them, two hundred nodes."""
+
+_FIRST_STAGE = 1
+_WORLD, _SIMULATOR, _RUN, _AGENT = 10, 11, 12, 13
+
+
+class Node(NamedTuple):
+    """A box."""
+
+    name: str
+    kind: str
+    label: str
+    href: str
+    layer: int
+
+    @property
+    def short(self) -> str:
+        """As much of the label as fits into the box."""
+        return shortened(self.label)
+
+
+class Graph:
+    """Nodes by name in the order in which they were added, and edges from cause to effect."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.edges: list[tuple[str, str]] = []
+
+    def add(self, node: Node, *, after: str = "") -> str:
+        """Adds a node, and an edge to it from another one; the same again changes nothing."""
+        self.nodes.setdefault(node.name, node)
+        if after and (after, node.name) not in self.edges:
+            self.edges.append((after, node.name))
+        return node.name
+
+    @property
+    def layout(self) -> Layout:
+        """Where the nodes stand."""
+        layers = {name: node.layer for name, node in self.nodes.items()}
+        return laid_out(layers, self.edges)
+
+    def paths(self, boxes: dict[str, Box]) -> list[str]:
+        """Curves from box to box, as SVG writes them."""
+        return [_curve(boxes[start], boxes[end]) for start, end in self.edges]
+
+
+def graph_of_simulator(sight: Sight, simulator: Digest) -> tuple[Graph, bool]:
+    """A simulator with the newest runs that it served; whether there are more of them."""
+    graph = Graph()
+    served = _add_simulator(graph, sight, simulator)
+    runs = sight.runs(MOST_RUNS + 1, simulator=simulator)
+    made = sight.agents_of(runs[:MOST_RUNS])
+    for run in runs[:MOST_RUNS]:
+        node = _run(run.id, f"{run.opening.purpose} run")
+        graph.add(node, after=served)
+        for ref in made[run.id]:
+            graph.add(_agent(ref), after=node.name)
+    return graph, len(runs) > MOST_RUNS
+
+
+def graph_of_agent(sight: Sight, ref: VersionRef) -> Graph:
+    """An agent with all that it was made of; its run may be missing."""
+    graph, found = Graph(), sight.agent(ref)
+    run = sight.run_if_there(found.run)
+    if run is None:
+        lost = graph.add(_run(found.run, "missing run"))
+    else:
+        served = _add_simulator(graph, sight, run.simulator)
+        lost = graph.add(_run(run.id, f"{run.opening.purpose} run"), after=served)
+    graph.add(_agent(ref), after=lost)
+    return graph
+
+
+def _add_simulator(graph: Graph, sight: Sight, simulator: Digest) -> str:
+    manifest = sight.manifest(simulator)
+    page = at("simulators", simulator)
+    last = ""
+    for ref in world_models_of(manifest, sight.library.registry)[:1]:
+        made = _add_stages(graph, sight.library.registry.world_model(ref))
+        # It has no page of its own: its simulator's tells of it.
+        last = graph.add(Node(str(ref), "world model", str(ref), page, _WORLD), after=made)
+    return graph.add(Node(simulator, "simulator", brief(simulator), page, _SIMULATOR), after=last)
+
+
+def _add_stages(graph: Graph, world: WorldModel) -> str:
+    """The last stage's node."""
+    by_artifact: dict[Digest, str] = {}
+    data: Digest | None = None
+    for place, stage in enumerate(world.stages):
+        node = _stage(stage, _FIRST_STAGE + place)
+        graph.add(node)
+        if stage.data and stage.data != data:  # what all stages read is drawn once
+            data = stage.data
+            read = graph.add(Node(data, "data", brief(data), "", 0))
+            graph.add(node, after=read)
+        for parent in stage.parents:
+            if parent in by_artifact:
+                graph.add(node, after=by_artifact[parent])
+        by_artifact[stage.artifact] = node.name
+    return by_artifact[world.artifact]
+
+
+def _stage(stage: Checkpoint, layer: int) -> Node:
+    return Node(f"{stage.stage} {stage.artifact}", stage.stage, brief(stage.artifact), "", layer)
+
+
+def _run(name: str, kind: str) -> Node:
+    return Node(f"run {name}", kind, run_link(name).text, at("runs", name), _RUN)
+
+
+def _agent(ref: VersionRef) -> Node:
+    return Node(f"agent {ref}", "agent", str(ref), at("agents", str(ref)), _AGENT)
+
+
+def _curve(start: Box, end: Box) -> str:
+    bend = (start.right + end.x) / 2
+    return (
+        f"M{start.right} {start.middle:g}"
+        f"C{bend:g} {start.middle:g} {bend:g} {end.middle:g} {end.x} {end.middle:g}"
+    )

@@ -1,0 +1,138 @@
+"""Where the boxes of a graph stand: in columns from left to right, with few crossings.
+
+Pure: equal graphs get equal places.
+"""
+
+from bisect import bisect_right, insort
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import mean
+from typing import NamedTuple
+
+BOX_WIDTH = 124
+BOX_HEIGHT = 38
+_GAP_ACROSS = 28
+_GAP_DOWN = 10
+_MARGIN = 8
+_SWEEPS = 8
+_ROWS_OF_A_SCREEN = 12
+"""A short column stands in the middle of so many rows, where it is seen beside a long one."""
+
+Edge = tuple[str, str]
+_Columns = list[list[str]]
+
+
+class Box(NamedTuple):
+    """A node's place, in pixels."""
+
+    x: int
+    y: int
+    width: int = BOX_WIDTH
+    height: int = BOX_HEIGHT
+
+    @property
+    def right(self) -> int:
+        """Where edges leave it."""
+        return self.x + self.width
+
+    @property
+    def middle(self) -> float:
+        """The height at which edges come and go."""
+        return self.y + self.height / 2
+
+
+class Layout(NamedTuple):
+    """Boxes by their nodes, and the size of the whole."""
+
+    boxes: dict[str, Box]
+    width: int
+    height: int
+
+
+def laid_out(layers: Mapping[str, int], edges: Sequence[Edge]) -> Layout:
+    """Places nodes by their layers; an empty layer takes no room.
+
+    Raises ValueError for an edge that does not go to a later layer.
+    """
+    for start, end in edges:
+        if layers[start] >= layers[end]:
+            raise ValueError(f"the edge from {start} to {end} does not go right")
+    columns = _ordered(_columns(layers), edges)
+    rows = min(max(map(len, columns), default=0), _ROWS_OF_A_SCREEN)
+    boxes = {
+        node: Box(_across(place), _down(row + max(0, rows - len(column)) / 2))
+        for place, column in enumerate(columns)
+        for row, node in enumerate(column)
+    }
+    return Layout(
+        boxes,
+        max((box.right for box in boxes.values()), default=0) + _MARGIN,
+        max((box.y + box.height for box in boxes.values()), default=0) + _MARGIN,
+    )
+
+
+def num_crossings(columns: Sequence[Sequence[str]], edges: Sequence[Edge]) -> int:
+    """How often two edges between the same two columns cross."""
+    at = {node: (place, row) for place, own in enumerate(columns) for row, node in enumerate(own)}
+    between: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for start, end in edges:
+        (left, from_row), (right, to_row) = at[start], at[end]
+        between[left, right].append((from_row, to_row))
+    return sum(_inversions([to_row for _, to_row in sorted(each)]) for each in between.values())
+
+
+def _inversions(rows: list[int]) -> int:
+    seen: list[int] = []
+    found = 0
+    for row in rows:
+        found += len(seen) - bisect_right(seen, row)
+        insort(seen, row)
+    return found
+
+
+def _columns(layers: Mapping[str, int]) -> _Columns:
+    by_layer: defaultdict[int, list[str]] = defaultdict(list)
+    for node, layer in layers.items():
+        by_layer[layer].append(node)
+    return [by_layer[layer] for layer in sorted(by_layer)]
+
+
+def _ordered(columns: _Columns, edges: Sequence[Edge]) -> _Columns:
+    """By the barycenters of neighbours (Sugiyama, Tagawa, Toda 1981), to the right and back."""
+    before: defaultdict[str, list[str]] = defaultdict(list)
+    after: defaultdict[str, list[str]] = defaultdict(list)
+    for start, end in edges:
+        before[end].append(start)
+        after[start].append(end)
+    best, least = columns, num_crossings(columns, edges)
+    for sweep in range(_SWEEPS):
+        if least == 0:
+            break
+        columns = _swept(columns, after if sweep % 2 else before, backwards=bool(sweep % 2))
+        crossings = num_crossings(columns, edges)
+        if crossings < least:
+            best, least = columns, crossings
+    return best
+
+
+def _swept(columns: _Columns, neighbours: Mapping[str, list[str]], *, backwards: bool) -> _Columns:
+    rows = {node: row for column in columns for row, node in enumerate(column)}
+    swept = list(columns)
+    places = range(len(columns))
+    for place in reversed(places) if backwards else places:
+        column = columns[place]
+        wanted = {
+            node: mean(rows[other] for other in neighbours[node]) if neighbours.get(node) else row
+            for row, node in enumerate(column)
+        }
+        swept[place] = sorted(column, key=lambda node: (wanted[node], rows[node]))
+        rows.update({node: row for row, node in enumerate(swept[place])})
+    return swept
+
+
+def _across(place: int) -> int:
+    return _MARGIN + place * (BOX_WIDTH + _GAP_ACROSS)
+
+
+def _down(row: float) -> int:
+    return _MARGIN + round(row * (BOX_HEIGHT + _GAP_DOWN))

@@ -1,0 +1,33 @@
+"""The console's process: `python -m agentworld_console.main`, set up by the environment alone."""
+
+import sys
+from contextlib import closing, suppress
+
+from agentworld.recipes.environment import exit_status, from_environment
+from agentworld.simulate.guard import Guard, Limits, most_connections
+from agentworld.simulate.listening import server
+from agentworld.simulate.stores import Stores
+from agentworld_console.access import Callers
+from agentworld_console.app import create_app
+from agentworld_console.library import open_library
+from agentworld_console.settings import Settings
+
+
+def serve(settings: Settings) -> None:
+    """Answers until it is told to stop; raises InputError for what is set up wrong."""
+    secret = settings.proxy_secret.get_secret_value()
+    keys = Stores.of(settings.store).keys
+    callers = Callers.of(settings.access, secret, keys, settings.host)
+    library = open_library(settings.store)
+    guard = Guard(None, Limits(connections=most_connections()), lambda _kind: None)
+    with closing(library.ledger), suppress(KeyboardInterrupt):
+        server(create_app(library, callers), guard, settings.host, settings.port).run()
+
+
+def main() -> int:
+    """Serves until it is told to stop."""
+    return exit_status(lambda: serve(from_environment(Settings)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""An agent: the chain back to its data, and how it did in the live environment."""
+
+import math
+from typing import NamedTuple
+
+from starlette.requests import Request
+
+from agentworld.audit.chain import AgentChain, audit_agent
+from agentworld.audit.receipts import step_that_read
+from agentworld.lineage.base import Agent, VersionRef
+from agentworld.records.report import AgentReport, AgentScore, Estimate
+from agentworld_console import lists
+from agentworld_console.answer import Answer, Page
+from agentworld_console.grade import disputed, grade_of
+from agentworld_console.sight import Sight
+
+
+class Gap(NamedTuple):
+    """How much better an agent did in its simulator than live, with a 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, score: AgentScore) -> "Gap":
+        """The two are of episodes of their own, so that their half-widths add in squares."""
+        simulated, live = score.simulated, score.live
+        mean = simulated.mean - live.mean
+        below = math.hypot(simulated.mean - simulated.low, live.high - live.mean)
+        above = math.hypot(simulated.high - simulated.mean, live.mean - live.low)
+        return cls(mean, mean - below, mean + above)
+
+
+class Compared(NamedTuple):
+    """An agent in its simulator and live."""
+
+    name: str
+    simulated: Estimate
+    live: Estimate
+    gap: Gap
+
+
+def agent(sight: Sight, request: Request) -> Answer:
+    """Its chain, its grade, and its figures; no chain where the ledger has no such run."""
+    ref = VersionRef.parse(request.path_params["agent"])
+    found = sight.agent(ref)
+    asked = request.query_params.get("check") == "1"
+    run = sight.run_if_there(found.run)
+    values: dict[str, object] = {"ref": str(ref), "agent": found, "run": lists.run_link(found.run)}
+    if run is None:
+        lost = disputed(f"its run {found.run} is not in the ledger")
+        values |= dict.fromkeys(("chain", "simulator", "report"))
+        return Page("agent.html", {**values, "checked": True, "compared": [], "grade": lost})
+    checked = asked or not sight.is_long(run)
+    chain = audit_agent(ref, sight.library.sources(), verify=checked)
+    report = _report(sight, found, chain)
+    return Page(
+        "agent.html",
+        {
+            **values,
+            "chain": chain,
+            "simulator": lists.simulator_link(chain.simulator),
+            "checked": checked,
+            "grade": grade_of(chain),
+            "report": report,
+            "compared": _compared(report) if report else [],
+        },
+    )
+
+
+def _report(sight: Sight, found: Agent, chain: AgentChain) -> AgentReport | None:
+    """The newest live validation of these weights."""
+    store, of = sight.library.store, {"agent": found.artifact, "simulator": chain.simulator}
+    step = step_that_read(store, "validate", **of)
+    return AgentReport.read(step.folder / "report.json") if step else None
+
+
+def _compared(report: AgentReport) -> list[Compared]:
+    scores = {"before training": report.untrained, "after training": report.trained}
+    return [Compared(name, s.simulated, s.live, Gap.of(s)) for name, s in scores.items()]

@@ -1,0 +1,30 @@
+"""A run and its episodes."""
+
+from starlette.requests import Request
+
+from agentworld_console import lists
+from agentworld_console.answer import Answer, Page, Sheet, Shown
+from agentworld_console.sight import Sight
+
+
+def run(sight: Sight, request: Request) -> Answer:
+    """How it was opened, the state of its record, and a part of its episodes."""
+    name, asked = request.path_params["run"], request.query_params
+    found = sight.run(name)
+    values = {
+        "run": found,
+        "num_episodes": sight.library.ledger.pages.num_episodes(name),
+        "num_open": sight.library.ledger.num_open_episodes_in(name),
+        "record": sight.record(found, asked=asked.get("check") == "1"),
+        "episodes": Shown.of(lists.episodes(sight, name), asked.get("from", "")),
+        "simulator": lists.simulator_link(found.simulator),
+        "agents": [lists.agent_link(ref) for ref in sight.agents_of([found])[name]],
+    }
+    return Page("run.html", values)
+
+
+def sheet(sight: Sight, request: Request) -> Answer:
+    """All of its episodes."""
+    name = request.path_params["run"]
+    sight.check_run(name)
+    return Sheet(f"episodes-{name}", lists.episodes(sight, name, lists.OF_A_FILE))

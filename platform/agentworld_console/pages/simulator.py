@@ -1,0 +1,73 @@
+"""A simulator: what it is, what is known of it, and what it trained."""
+
+from starlette.requests import Request
+
+from agentworld.audit.sources import world_models_of
+from agentworld.errors import NotFound
+from agentworld.ledger.pages import ListedRun
+from agentworld.records.base import Digest
+from agentworld.records.report import AgentReport, Estimate, Report, read_report
+from agentworld.storage.simulators import PinnedSimulator
+from agentworld_console import lists
+from agentworld_console.answer import Answer, Elsewhere, Page, Sheet, Shown
+from agentworld_console.sight import Sight
+from agentworld_console.table import Link
+from agentworld_console.words import at
+
+_MOST_OPEN = 25
+
+
+def simulator(sight: Sight, request: Request) -> Answer:
+    """Its manifest, evaluations, names, who trains on it now, and the agents that it touched."""
+    name = request.path_params["simulator"]
+    found = sight.find_simulators(name)
+    if found != [name]:
+        if len(found) == 1:
+            return Elsewhere(at("simulators", found[0]))
+        raise NotFound(f"there is no simulator {name}; search for another")
+    manifest, pinned = sight.manifest(name), sight.pinned(name)
+    open_ = sight.runs(_MOST_OPEN, only_open=True, simulator=name)
+    values = {
+        "digest": name,
+        "manifest": manifest,
+        "told": manifest.model_dump(mode="json") if manifest else {},
+        "world_models": list(map(str, world_models_of(manifest, sight.library.registry))),
+        "names": sight.aliases().get(name, []),
+        "reports": _reports(sight, pinned) if pinned else [],
+        "open": [_in_use(sight, run) for run in open_],
+        "most_open": _MOST_OPEN,
+        "aliases": Shown.of(lists.meanings(sight, name)),
+        "runs": Shown.of(lists.runs_of(sight, name), request.query_params.get("from", "")),
+    }
+    return Page("simulator.html", values)
+
+
+def runs_sheet(sight: Sight, request: Request) -> Answer:
+    """All runs that it served."""
+    name = request.path_params["simulator"]
+    return Sheet(f"runs-{name[7:19]}", lists.runs_of(sight, name, lists.OF_A_FILE))
+
+
+def aliases_sheet(sight: Sight, request: Request) -> Answer:
+    """All names that meant it."""
+    name = request.path_params["simulator"]
+    return Sheet(f"aliases-{name[7:19]}", lists.meanings(sight, name))
+
+
+def _in_use(sight: Sight, run: ListedRun) -> tuple[Link, ListedRun, int]:
+    """An open run and its open episodes."""
+    return lists.run_link(run.id), run, sight.library.ledger.num_open_episodes_in(run.id)
+
+
+def _reports(sight: Sight, pinned: PinnedSimulator) -> list[tuple[str, str, dict[str, Estimate]]]:
+    """What kind each evaluation is, its digest, and its figures; of agents for the auditor."""
+    subjects = {pinned.digest} | ({pinned.manifest.artifact} if pinned.manifest.artifact else set())
+    read: list[tuple[Digest, Report]] = [
+        (digest, read_report(pinned.folder / "reports" / f"{digest[7:]}.json"))
+        for digest in pinned.reports
+    ]
+    return [
+        (type(report).__name__, digest, report.figures(subjects))
+        for digest, report in read
+        if sight.is_whole or not isinstance(report, AgentReport)
+    ]

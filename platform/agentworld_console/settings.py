@@ -1,0 +1,26 @@
+"""What the console's process is told by its environment."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """As AGENTWORLD_CONSOLE_STORE and so on; AGENTWORLD_LEDGER_URL and its like say where the
+    parts of a store are that are elsewhere, MLFLOW_TRACKING_URI where its registry is.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="AGENTWORLD_CONSOLE_", env_ignore_empty=True, frozen=True
+    )
+
+    store: Path
+    """The folder of steps, registry and ledger."""
+    access: Literal["local"] | Path | None = None
+    """The file that says who may come; `local` asks nobody, and listens on loopback alone."""
+    proxy_secret: SecretStr = SecretStr("")
+    """What an authenticating proxy shows; empty where there is none."""
+    host: str = "127.0.0.1"
+    port: int = Field(8090, ge=1, le=65535)

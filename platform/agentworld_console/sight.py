@@ -1,0 +1,217 @@
+"""The library as one caller sees it.
+
+What belongs to somebody else is not there: the answer is the one for a name that nobody gave.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agentworld.access import Caller
+from agentworld.audit.sources import manifest_of, named, verification_of
+from agentworld.audit.verify import RunVerification
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.ledger.pages import ListedRun, ListedSimulator
+from agentworld.lineage.base import Agent, Version, VersionRef
+from agentworld.records.alias import AliasChange
+from agentworld.records.base import Digest
+from agentworld.records.episode import Episode
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+from agentworld_console.library import Library
+
+MOST_AGENTS = 1_000
+"""That a list of them looks through."""
+_LONG_LOG = 5_000
+"""Entries."""
+
+
+class Record(NamedTuple):
+    """The state of a run's record."""
+
+    checked: bool
+    found: RunVerification | None
+    """Null where nothing was signed, and before it is checked."""
+
+
+class Sight:
+    """Raises AccessError for a caller who may see nothing."""
+
+    def __init__(self, library: Library, caller: Caller) -> None:
+        caller.check("agent", "auditor")
+        self.library = library
+        self.caller = caller
+        self._pages = library.ledger.pages
+        self._pins = SimulatorStore(library.store)
+
+    @property
+    def is_whole(self) -> bool:
+        """Across tenants."""
+        return "auditor" in self.caller.roles and self.caller.run is None
+
+    @property
+    def tenant(self) -> str | None:
+        """Whose runs are seen; null for everybody's."""
+        return None if self.is_whole else self.caller.tenant
+
+    def run(self, name: str) -> ListedRun:
+        """Raises NotFound."""
+        self.check_run(name)
+        (found,) = self._pages.runs(1, id=name)
+        return found
+
+    def run_if_there(self, name: str) -> ListedRun | None:
+        """A run that is to be there: who sees across tenants is told where it is not."""
+        return next(iter(self._pages.runs(1, id=name)), None)
+
+    def check_run(self, name: str) -> None:
+        """Raises NotFound for a run that is not seen."""
+        self._check_owner(name, _absent("run", name))
+
+    def runs(
+        self,
+        limit: int,
+        *,
+        before: str = "",
+        only_open: bool = False,
+        simulator: Digest | None = None,
+    ) -> list[ListedRun]:
+        """The newest first."""
+        return self._pages.runs(
+            limit,
+            before=before,
+            only_open=only_open,
+            simulator=simulator,
+            tenant=self.tenant,
+            id=self.caller.run,
+        )
+
+    def is_long(self, run: ListedRun) -> bool:
+        """Its record is checked where somebody asks for it, and not by the way."""
+        return run.log_length > _LONG_LOG
+
+    def record(self, run: ListedRun, *, asked: bool = False) -> Record:
+        """The state of a run's record, where it is short or asked for."""
+        if self.is_long(run) and not asked:
+            return Record(checked=False, found=None)
+        whole = self.library.ledger.run(run.id)
+        return Record(checked=True, found=verification_of(whole, self.library.sources()))
+
+    def episode(self, name: str) -> Episode:
+        """Raises NotFound, and EvidenceError where it is garbled."""
+        self.check_episode(name)
+        try:
+            return self.library.ledger.episode(name)
+        except ValueError as error:
+            raise EvidenceError(
+                f"the ledger's record of episode {name} is garbled; restore it"
+            ) from error
+
+    def check_episode(self, name: str) -> str:
+        """The run of an episode that is seen; raises NotFound."""
+        try:
+            run = self.library.ledger.run_of(name)
+        except NotFound:
+            raise _absent("episode", name) from None
+        self._check_owner(run, _absent("episode", name))
+        return run
+
+    def agent(self, ref: VersionRef) -> Agent:
+        """Raises NotFound."""
+        try:
+            found = self.library.registry.agent(ref)
+        except InputError:  # it names those that are there, which may be another tenant's
+            raise _absent("agent", str(ref)) from None
+        if not self.is_whole:
+            self._check_owner(found.run, _absent("agent", str(ref)))
+        return found
+
+    def agents(self, limit: int = MOST_AGENTS) -> list[Version]:
+        """Of the newest MOST_AGENTS that are registered, the newest first."""
+        if self.is_whole:
+            return self.library.registry.agents(limit)
+        found = self.library.registry.agents(MOST_AGENTS)
+        whose = self._pages.tenants_of(each.tags["run"] for each in found)
+        own = (self.caller.run,) if self.caller.run else whose
+        seen = (
+            e
+            for e in found
+            if whose.get(e.tags["run"]) == self.caller.tenant and e.tags["run"] in own
+        )
+        return list(seen)[:limit]
+
+    def agents_of(self, runs: Sequence[ListedRun]) -> dict[str, list[VersionRef]]:
+        """That each of these runs, which are seen, made.
+
+        To ask the registry for one takes as long as to list hundreds: those of old runs alone
+        are asked for one by one.
+        """
+        registry, found = self.library.registry, {run.id: list[VersionRef]() for run in runs}
+        made = [run.id for run in runs if run.final_weights]
+        newest = registry.agents(MOST_AGENTS) if len(made) > 1 else None
+        for each in newest or ():
+            if each.tags["run"] in found:
+                found[each.tags["run"]].append(each.ref)
+        if newest is None or len(newest) == MOST_AGENTS:
+            found |= {run: registry.agents_of(run) for run in made if not found[run]}
+        return found
+
+    def simulators(self, limit: int, *, start: str = "", offset: int = 0) -> list[ListedSimulator]:
+        """That served runs, the one with the newest run first."""
+        if self.caller.run:
+            served = self.library.ledger.owner(self.caller.run).simulator
+            only = ListedSimulator(served, 1, self.caller.run)
+            return [only] if served.startswith(start) and not offset else []
+        return self._pages.simulators(limit, tenant=self.tenant, start=start, offset=offset)
+
+    def unused_simulators(self) -> list[Digest]:
+        """That were pinned and served no run; for who sees across tenants."""
+        if not self.is_whole:
+            return []
+        pinned = self._pins.digests()
+        used = {each.simulator for each in self.simulators(len(pinned) + MOST_AGENTS)}
+        return [digest for digest in pinned if digest not in used]
+
+    def find_simulators(self, name: str) -> list[Digest]:
+        """What an alias means, a digest names, or the start of a digest may name."""
+        start = named(name, self.library.ledger.aliases)
+        whole = start if start.startswith("sha256:") else f"sha256:{start}"
+        if self.pinned(whole):
+            return [whole]
+        served = [each.simulator for each in self.simulators(MOST_AGENTS, start=whole)]
+        unused = (digest for digest in self.unused_simulators() if digest.startswith(whole))
+        return [*served, *unused]
+
+    def manifest(self, simulator: Digest) -> SimulatorManifest | None:
+        """Which anybody may read who knows the digest; null where the store has none."""
+        return manifest_of(simulator, self.library.store)
+
+    def pinned(self, simulator: Digest) -> PinnedSimulator | None:
+        """By its whole digest."""
+        if simulator not in self._pins.digests():
+            return None
+        return self._pins.find(simulator)
+
+    def alias_changes(self) -> list[AliasChange]:
+        """The history of all names, which tells who moved them; for who sees across tenants."""
+        return self.library.ledger.aliases.history() if self.is_whole else []
+
+    def aliases(self) -> dict[Digest, list[str]]:
+        """The names that mean each simulator now."""
+        last = {change.alias: change for change in self.library.ledger.aliases.history()}
+        found: dict[Digest, list[str]] = {}
+        for name, change in sorted(last.items()):
+            if not change.ended:
+                found.setdefault(change.simulator, []).append(name)
+        return found
+
+    def _check_owner(self, name: str, otherwise: NotFound) -> None:
+        try:
+            owner = self.library.ledger.owner(name)
+        except NotFound:
+            raise otherwise from None
+        if self.caller.run not in (None, name) or self.tenant not in (None, owner.tenant):
+            raise otherwise
+
+
+def _absent(what: str, name: str) -> NotFound:
+    return NotFound(f"there is no {what} {name}; search for another")

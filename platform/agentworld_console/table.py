@@ -1,0 +1,70 @@
+"""A list as a table of a page and as CSV: one definition, a part at a time."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from agentworld_console.words import visible_lines
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class Link(NamedTuple):
+    """A cell that leads to a page."""
+
+    text: str
+    href: str
+    whole: str = ""
+    """What CSV tells in place of a shortened text."""
+
+
+Cell = str | int | float | Link | None
+Row = tuple[Cell, ...]
+
+
+class Part(NamedTuple):
+    """Some rows, and where the next ones begin; an empty cursor is the end."""
+
+    rows: list[Row]
+    next: str = ""
+
+
+class Listing(NamedTuple):
+    """A list of any length. `fetch` reads the part that a cursor begins; the first one is ''."""
+
+    path: str
+    """Of its page; its CSV is there too."""
+    columns: tuple[str, ...]
+    fetch: Callable[[str], Part]
+
+    def csv(self) -> Iterator[str]:
+        """All of it, a part at a time."""
+        yield csv_line(self.columns)
+        cursor = ""
+        while True:
+            part = self.fetch(cursor)
+            yield "".join(map(csv_line, part.rows))
+            if not part.next:
+                return
+            cursor = part.next
+
+
+def csv_line(row: Row) -> str:
+    """A line of RFC 4180."""
+    line = io.StringIO()
+    csv.writer(line).writerow([_told(cell) for cell in row])
+    return line.getvalue()
+
+
+def _told(cell: Cell) -> str | int | float:
+    """A text that a spreadsheet would take for a formula begins with an apostrophe."""
+    match cell:
+        case None:
+            return ""
+        case Link(text, _, whole):
+            return _told(whole or text)
+        case str():
+            safe = visible_lines(cell)
+            return f"'{safe}" if cell.startswith(_FORMULA) or safe.startswith(_FORMULA) else safe
+    return cell

@@ -1,0 +1,138 @@
+import base64
+
+import pytest
+from starlette.testclient import TestClient
+
+import make_access
+import make_console
+from agentworld.errors import InputError
+from agentworld_console.access import Callers
+from agentworld_console.app import create_app
+
+SECRET = "a secret that a proxy and the console share"
+
+
+def told_by_proxy(secret=SECRET, tenant="acme", user="jo", roles="agent"):
+    return {
+        "x-agentworld-proxy-secret": secret,
+        "x-agentworld-tenant": tenant,
+        "x-agentworld-user": user,
+        "x-agentworld-roles": roles,
+    }
+
+
+@pytest.fixture(scope="module")
+def behind(told):
+    """A console that only a proxy reaches."""
+    return make_console.client(create_app(told.library, Callers(None, proxy_secret=SECRET)))
+
+
+def test_nobody_is_shown_anything_without_a_credential(app, told):
+    nobody = make_console.client(app)
+    for path in told.pages.values():
+        answer = nobody.get(path)
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"].startswith("Basic ")
+        assert "terminal-agent" not in answer.text
+
+
+def test_a_key_that_nobody_gave_out_opens_nothing(app):
+    assert make_console.client(app, "acme-nobody").get("/").status_code == 401
+
+
+def test_a_browser_comes_with_a_password(app):
+    pair = base64.b64encode(f"me:{make_access.key('acme-agent')}".encode()).decode()
+    shown = make_console.client(app).get("/", headers={"authorization": f"Basic {pair}"})
+    assert (shown.status_code, "acme/agent" in shown.text) == (200, True)
+
+
+def test_an_operator_alone_sees_nothing(app, told):
+    operator = make_console.client(app, "acme-operator")
+    assert {operator.get(path).status_code for path in told.pages.values()} == {403}
+
+
+def test_health_asks_nobody(app):
+    assert make_console.client(app).get("/healthz").text == "ok"
+
+
+def test_a_run_token_opens_its_run_alone(app, told):
+    token = make_access.TOKENS.token(told.run, "acme")
+    holder = TestClient(app, headers={"authorization": f"Bearer {token}"})
+    assert holder.get(f"/runs/{told.run}").status_code == 200
+    assert holder.get(f"/runs/{told.open_run}").status_code == 404
+    assert told.open_run not in holder.get("/runs.csv").text
+    assert str(told.rival) not in holder.get("/agents").text
+    assert holder.get("/simulators").status_code == 200
+
+
+def test_a_proxy_names_who_comes(behind, told):
+    answer = behind.get(f"/runs/{told.run}", headers=told_by_proxy())
+    assert (answer.status_code, "acme/jo" in answer.text) == (200, True)
+    assert behind.get(f"/runs/{told.rival_run}", headers=told_by_proxy()).status_code == 404
+
+
+def test_the_auditor_of_a_proxy_sees_across_tenants(behind, told):
+    auditor = told_by_proxy(tenant="office", roles="auditor, unknown")
+    assert behind.get(f"/runs/{told.rival_run}", headers=auditor).status_code == 200
+
+
+@pytest.mark.parametrize("secret", ["", "wrong", SECRET + "x", SECRET[:-1], "\u00e4" * 40])
+def test_without_the_right_secret_the_proxys_headers_mean_nothing(behind, secret):
+    headers = {name: value.encode() for name, value in told_by_proxy(secret).items()}
+    assert behind.get("/", headers=headers).status_code == 401
+
+
+def test_a_secret_that_is_told_twice_means_nothing(behind):
+    headers = [*told_by_proxy().items(), ("x-agentworld-proxy-secret", SECRET)]
+    assert behind.get("/", headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize("changed", [{"tenant": ""}, {"tenant": "../office"}, {"user": ""}])
+def test_a_proxy_that_names_nobody_is_refused(behind, changed):
+    assert behind.get("/", headers=told_by_proxy(**changed)).status_code == 403
+
+
+@pytest.mark.parametrize("roles", ["", "operator", "admin", "AUDITOR"])
+def test_a_proxy_that_names_no_role_that_reads_shows_nothing(behind, roles):
+    assert behind.get("/", headers=told_by_proxy(roles=roles)).status_code == 403
+
+
+def test_these_headers_mean_nothing_where_no_secret_is_set(app):
+    nobody = make_console.client(app)
+    assert nobody.get("/", headers=told_by_proxy(secret="")).status_code == 401
+    assert nobody.get("/", headers=told_by_proxy()).status_code == 401
+
+
+def test_a_key_works_beside_a_proxy(told, tmp_path):
+    both = make_console.app(told.library, tmp_path, proxy_secret=SECRET)
+    assert make_console.client(both, "acme-agent").get("/").status_code == 200
+    assert make_console.client(both).get("/", headers=told_by_proxy()).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("access", "secret", "host", "words"),
+    [
+        (None, "", "127.0.0.1", "nobody may come"),
+        (None, "short", "127.0.0.1", "has 5 characters; give it at least 32"),
+        ("local", SECRET, "127.0.0.1", "leave one"),
+        ("local", "", "0.0.0.0", "the host is 0.0.0.0"),
+    ],
+)
+def test_settings_that_let_in_whoever_comes_or_nobody_are_refused(
+    tmp_path, access, secret, host, words
+):
+    with pytest.raises(InputError, match=words):
+        Callers.of(access, secret, tmp_path, host)
+
+
+def test_to_look_writes_no_secret(tmp_path):
+    Callers.of("local", "", tmp_path, "127.0.0.1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_on_one_machine_a_page_of_elsewhere_may_not_ask(told, tmp_path):
+    local = Callers.of("local", "", tmp_path, "127.0.0.1")
+    browser = TestClient(create_app(told.library, local), base_url="http://127.0.0.1")
+    assert browser.get("/").status_code == 200
+    assert browser.get("/", headers={"host": "evil.example"}).status_code == 403
+    assert browser.get("/", headers={"origin": "https://evil.example"}).status_code == 403

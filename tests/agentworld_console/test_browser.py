@@ -1,0 +1,181 @@
+"""The pages in Chromium: who cannot see, who has no mouse, who looks at two hundred boxes."""
+
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import make
+import make_access
+import make_console
+from agentworld.access.checked import LocalAccess
+from agentworld.engine.process import free_port
+from agentworld.lineage.base import Agent
+from agentworld.records.run import RunClosing
+from agentworld_console.access import Callers
+from agentworld_console.app import create_app
+from agentworld_console.graph import MOST_RUNS
+from make_console import Told
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+SIZES = {"wide": 1280, "narrow": 390}
+OVERLAPS = """() => {
+  const boxes = [...document.querySelectorAll(".graph text")].map((e) => e.getBoundingClientRect());
+  let found = 0;
+  for (let i = 0; i < boxes.length; i++) for (let j = i + 1; j < boxes.length; j++) {
+    const a = boxes[i], b = boxes[j];
+    found += a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  }
+  return [boxes.length, found];
+}"""
+STICKS_OUT = """() => [...document.querySelectorAll(".graph .node")].filter((node) => {
+  const box = node.querySelector("rect").getBoundingClientRect();
+  return [...node.querySelectorAll("text")].some((e) => {
+    const text = e.getBoundingClientRect();
+    return text.left < box.left || text.right > box.right || text.bottom > box.bottom;
+  });
+}).length"""
+
+
+def add_agents(told: Told, num: int) -> None:
+    """So many more runs with an agent each."""
+    ledger, registry = told.library.ledger, told.library.registry
+    for number in range(num):
+        opening = make_console.opening("acme")
+        run = ledger.open_run(opening, told.simulator, tenant="acme").id
+        weights = make.digest(f"weights {number}")
+        ledger.close_run(run, RunClosing(final_weights=weights))
+        made = make.checkpoint("agent", artifact=weights, simulator=told.simulator)
+        name = "WWWWWWWW-agent-with-a-long-name"
+        registry.register_agent(name, Agent(checkpoint=made, run=run), told.library.store)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory) -> Told:
+    told = make_console.library(tmp_path_factory.mktemp("world"))
+    add_agents(told, MOST_RUNS)
+    return told
+
+
+@pytest.fixture(scope="module")
+def url(world) -> Iterator[str]:
+    """A console that asks nobody who they are."""
+    callers = Callers(LocalAccess(make_access.TOKENS), loopback_only=True)
+    app, port = create_app(world.library, callers), free_port()
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    wait_for(lambda: server.started)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    yield context.new_page()
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", make_console.Told(*"x" * 11).pages)
+def test_nothing_on_a_page_keeps_people_out(browser, url, world, scheme, name):
+    context = browser.new_context(color_scheme=scheme)
+    page, said = context.new_page(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(url + world.pages[name])
+    found = Axe().run(page).response["violations"]
+    context.close()
+    assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+    assert [words for words in said if "404" not in words] == []
+
+
+@pytest.mark.parametrize("name", make_console.Told(*"x" * 11).pages)
+def test_no_page_is_wider_than_a_narrow_screen(browser, url, world, name):
+    context = browser.new_context(viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    page.goto(url + world.pages[name])
+    root = "document.documentElement"
+    wide = page.evaluate(f"{root}.scrollWidth - {root}.clientWidth")
+    context.close()
+    assert wide == 0
+
+
+def test_a_slash_goes_to_the_search_and_enter_finds(page, url, world):
+    page.goto(url)
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "search"
+    page.keyboard.type(f"/{world.agent}")
+    assert page.input_value("#search") == f"/{world.agent}"
+    page.keyboard.press("Control+A")
+    page.keyboard.type(str(world.agent))
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{url}/agents/*")
+
+
+def test_the_first_tab_skips_to_the_content(page, url):
+    page.goto(url)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    assert page.locator(".skip").bounding_box()["x"] >= 0
+    page.keyboard.press("Enter")
+    assert urlsplit(page.url).fragment == "main"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('main') !== null")
+
+
+def test_every_node_of_a_graph_with_a_page_is_reached_by_keys_and_seen_to_be(page, url, world):
+    page.goto(url + world.pages["agent-graph"])
+    links = page.locator(".graph a").count()
+    page.locator(".graph").focus()
+    reached = []
+    for _ in range(links):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.getAttribute('href')"))
+        focused = "getComputedStyle(document.activeElement.querySelector('rect')).strokeWidth"
+        assert page.evaluate(focused) == "3px"
+    assert reached[-1] == f"/agents/{world.agent}"
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{url}/agents/*")
+
+
+def test_everything_works_without_a_script(browser, url, world):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(url)
+    page.fill("#search", world.run)
+    page.press("#search", "Enter")
+    page.wait_for_url(f"{url}/runs/{world.run}")
+    page.click(f"a[href='/episodes/{world.episode}']")
+    assert world.episode in page.inner_text("h1")
+    context.close()
+
+
+def test_two_hundred_nodes_are_read_and_come_within_a_second(page, url, world):
+    page.goto(url)
+    began = time.monotonic()
+    page.goto(url + world.pages["graph"], wait_until="load")
+    seconds = time.monotonic() - began
+    num, overlaps = page.evaluate(OVERLAPS)
+    assert num / 2 >= 195
+    assert (overlaps, page.evaluate(STICKS_OUT)) == (0, 0)
+    assert seconds < 1

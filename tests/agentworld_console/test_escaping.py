@@ -1,0 +1,124 @@
+"""What agents, worlds and people wrote is shown on pages, and can do nothing there."""
+
+from html.parser import HTMLParser
+
+import pytest
+
+import make
+import make_console
+from agentworld.records.run import RunOpening
+from agentworld_console.words import told, visible
+from make_console import NASTY
+
+WORDS = NASTY.replace("\ud800", "")
+KNOWN = {"/static/console.js"}
+
+
+class Scripts(HTMLParser):
+    """What on a page could run, or be somebody else's element."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        told = dict(attrs)
+        self.found += [name for name in told if name.startswith("on")]
+        if tag == "script" and told.get("src") not in KNOWN:
+            self.found.append("script")
+        if str(told.get("href", "")).lower().startswith(("javascript:", "data:")):
+            self.found.append(told["href"])
+
+
+def harmless(text: str) -> bool:
+    scripts = Scripts()
+    scripts.feed(text)
+    return scripts.found == [] and all(c.isprintable() or c in "\n\t" for c in text)
+
+
+@pytest.fixture(scope="module")
+def nasty(tmp_path_factory):
+    """A client and addresses of pages on which everything that can be nasty is."""
+    folder = tmp_path_factory.mktemp("nasty")
+    own = make_console.library(folder)
+    ledger = own.library.ledger
+    pinned = make.pinned(folder, system_prompt=NASTY.replace("\ud800", ""))
+    opening = RunOpening(
+        agent=WORDS, starting_weights=make.digest("s"), opened_by=WORDS, simulator=WORDS
+    )
+    run = ledger.open_run(opening, pinned.digest, tenant="acme").id
+    task = make.task(id=WORDS, instruction=NASTY.replace("\ud800", ""))
+    episode = make_console.play(
+        ledger, run, pinned.digest, NASTY, task=task, simulation_instruction=WORDS
+    )
+    ledger.aliases.set("nasty", pinned.digest, WORDS, override=WORDS)
+    own.library.ledger.aliases.set("second", pinned.digest, "=1+1", override="@SUM(A1)")
+    client = make_console.client(make_console.app(own.library, folder), "office-auditor")
+    return client, run, episode, pinned.digest
+
+
+def addresses(run, episode, simulator):
+    return [
+        "/",
+        "/runs",
+        "/runs.csv",
+        f"/runs/{run}",
+        f"/runs/{run}/episodes.csv",
+        f"/episodes/{episode}",
+        f"/episodes/{episode}.csv",
+        f"/simulators/{simulator}",
+        f"/simulators/{simulator}/runs.csv",
+        f"/simulators/{simulator}/aliases.csv",
+        f"/graph?simulator={simulator}",
+        f"/graph.csv?simulator={simulator}",
+    ]
+
+
+@pytest.mark.parametrize("place", range(12))
+def test_no_page_and_no_csv_does_anything_to_who_looks_at_it(nasty, place):
+    client, *names = nasty
+    answer = client.get(addresses(*names)[place])
+    assert answer.status_code == 200
+    text = answer.content.decode().replace("\r\n", "\n")
+    if answer.headers["content-type"].startswith("text/html"):
+        assert harmless(text)
+    else:
+        assert all(c.isprintable() or c in "\n\t" for c in text)
+
+
+def test_nasty_words_are_still_there_to_be_read(nasty):
+    client, run, episode, _ = nasty
+    text = client.get(f"/episodes/{episode}").text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert '<span class="unseen">\\x1b</span>[2J' in text
+    assert '<span class="unseen">\\ud800</span>' in text
+    assert "{{ 7 * 7 }}" in text
+    assert "&lt;script&gt;" in client.get(f"/runs/{run}").text
+
+
+def test_a_name_that_would_be_a_formula_is_none_in_a_csv(nasty):
+    client, _, _, simulator = nasty
+    text = client.get(f"/simulators/{simulator}/aliases.csv").text
+    assert "'=1+1" in text
+    assert "'@SUM(A1)" in text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/search", "/runs/{}", "/episodes/{}", "/agents/{}", "/simulators/{}", "/graph?agent={}"],
+)
+@pytest.mark.parametrize(
+    "name", ["<script>x</script>", "%1B%5B2J", "%E2%80%AE", "%ED%A0%80", "%00"]
+)
+def test_what_was_asked_for_is_told_harmlessly(auditor, path, name):
+    answer = auditor.get(path.format(name) if "{}" in path else f"{path}?q={name}")
+    assert answer.status_code in (303, 404, 422)
+    assert harmless(answer.text)
+
+
+def test_a_long_text_is_shown_in_part():
+    assert len(told("a" * 1_000_000)) == 20_000
+
+
+def test_what_cannot_be_seen_is_written_out():
+    assert visible("a\x00b\u202ec\n") == "a\\x00b\\u202ec\\n"

@@ -1,0 +1,39 @@
+import pytest
+
+import make
+from agentworld.audit.chain import AgentChain
+from agentworld.audit.edges import EdgeAudit
+from agentworld.audit.verify import RunVerification
+from agentworld.records.run import AgentRun, RunOpening
+from agentworld_console.grade import grade_of
+
+RUN = AgentRun(
+    id="r",
+    opening=RunOpening(agent="a", starting_weights=make.digest("starting")),
+    simulator=make.digest("simulator"),
+)
+WHOLE = RunVerification.of_garbled(RUN, "x").model_copy(update={"problems": ()})
+BROKEN = RunVerification.of_garbled(RUN, "the log is short")
+
+
+def chain(edge, evidence):
+    made = {"agent": "a@1", "artifact": make.digest("made"), "simulator": RUN.simulator}
+    none = dict.fromkeys(("world_model", "world_model_artifact", "data", "live"))
+    return AgentChain(**made, **none, run=RUN, stages=(), breaks=(), edge=edge, evidence=evidence)
+
+
+@pytest.mark.parametrize("evidence", [None, WHOLE])
+@pytest.mark.parametrize("grade", ["proven", "observed"])
+def test_a_grade_is_the_one_that_was_signed(grade, evidence):
+    edge = EdgeAudit(grade=grade)
+    assert grade_of(chain(edge, evidence)) == edge
+
+
+def test_a_broken_record_disputes_what_was_signed():
+    found = grade_of(chain(EdgeAudit(grade="proven"), BROKEN))
+    assert (found.grade, found.reasons) == ("disputed", ("the log is short",))
+
+
+def test_what_nobody_signed_is_disputed_and_says_so():
+    found = grade_of(chain(None, None))
+    assert (found.grade, found.reasons) == ("disputed", ("nothing of run r is signed",))

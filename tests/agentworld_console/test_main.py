@@ -1,0 +1,93 @@
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+
+import make_access
+import make_console
+from agentworld.engine.process import free_port
+from waiting import wait_for
+
+CONSOLE = [sys.executable, "-m", "agentworld_console.main"]
+
+
+def environment(store=None, **told):
+    own = {f"AGENTWORLD_CONSOLE_{name.upper()}": str(value) for name, value in told.items()}
+    if store:
+        own["AGENTWORLD_CONSOLE_STORE"] = str(store)
+    # The registry is a file that nothing was registered in.
+    own["MLFLOW_TRACKING_URI"] = f"sqlite:///{store}/mlflow.db"
+    return {**os.environ, **own, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+@contextmanager
+def started(command, told):
+    process = subprocess.Popen(command, env=told, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def answers(url, name=""):
+    headers = {"authorization": make_access.bearer(name)} if name else {}
+    try:
+        return urllib.request.urlopen(urllib.request.Request(url, headers=headers)).status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({}, "CONSOLE_STORE|store"),
+        ({"store": "/nowhere", "access": "local", "port": "x"}, "port"),
+        ({"store": "/nowhere"}, "nobody may come"),
+        ({"store": "/nowhere", "access": "local", "host": "0.0.0.0"}, "listen on 127.0.0.1"),
+        ({"store": "/nowhere", "proxy_secret": "hunter2"}, "at least 32"),
+        ({"store": "/nowhere", "access": "local"}, "holds no ledger.db"),
+    ],
+)
+@pytest.mark.slow
+def test_a_wrong_environment_is_one_sentence_without_a_secret(told, words):
+    done = subprocess.run(
+        CONSOLE, env=environment(**told), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert any(each in done.stderr for each in words.split("|"))
+    assert "hunter2" not in done.stderr
+
+
+@pytest.mark.slow
+def test_the_process_answers_whom_it_knows_and_ends_when_it_is_told_to(tmp_path):
+    told, port = make_console.library(tmp_path), free_port()
+    access = make_access.access_file(tmp_path)
+    url = f"http://127.0.0.1:{port}"
+    with started(CONSOLE, environment(tmp_path, access=access, port=port)) as process:
+        wait_for(lambda: answers(f"{url}/healthz") == 200, 60)
+        run = f"{url}/runs/{told.run}"
+        assert answers(run) == 401
+        assert answers(run, "acme-agent") == 200
+        assert answers(run, "rival-agent") == 404
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode in (0, -signal.SIGTERM)
+    assert said == ""
+
+
+@pytest.mark.slow
+def test_the_command_says_where_it_answers(tmp_path):
+    make_console.library(tmp_path)
+    port = free_port()
+    command = [sys.executable, "-m", "agentworld_cli.main", "console", "--store", str(tmp_path)]
+    command += ["--port", str(port), "--access", "local"]
+    with started(command, environment(tmp_path)):
+        wait_for(lambda: answers(f"http://127.0.0.1:{port}/") == 200, 60)

@@ -1,0 +1,211 @@
+import csv
+import io
+import re
+
+import pytest
+
+import make
+import make_console
+from agentworld.lineage.base import Agent
+
+
+def rows(client, path):
+    return list(csv.DictReader(io.StringIO(client.get(path).text)))
+
+
+@pytest.mark.parametrize("name", make_console.Told(*"x" * 11).pages)
+def test_every_page_is_shown_with_headers_that_let_a_browser_do_little(auditor, told, name):
+    answer = auditor.get(told.pages[name])
+    assert answer.status_code == (404 if name == "search" else 200)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cache-control"] == "no-store"
+    assert not re.search(r"<script(?! src=)| style=| on\w+=\"", answer.text)
+
+
+@pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
+def test_the_console_is_only_read(auditor, told, method):
+    assert getattr(auditor, method)(f"/runs/{told.run}").status_code == 405
+
+
+def test_an_agents_page_tells_its_chain_grade_and_gap(auditor, told):
+    text = auditor.get(f"/agents/{told.agent}").text
+    for words in (told.run, told.simulator, "agentworld-terminal@1", make.digest("data")):
+        assert words in text
+    assert '<span class="grade">observed</span>' in text
+    assert re.search(r"\+0\.050\s+<span class=\"soft\">-0\.09 to \+0\.19", text)
+
+
+def test_a_record_that_was_changed_disputes_the_agent(own, tmp_path):
+    with own.library.ledger._engine.begin() as database:
+        database.exec_driver_sql("UPDATE steps SET reward = 1")
+    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    text = auditor.get(f"/agents/{own.agent}").text
+    assert '<span class="grade">disputed</span>' in text
+    assert "broken" in auditor.get(f"/runs/{own.run}").text
+    assert "broken" in auditor.get(f"/episodes/{own.episode}").text
+
+
+def test_an_agent_of_no_run_is_disputed_and_shown_to_the_auditor_alone(own, tmp_path):
+    made = make.checkpoint("agent", simulator=own.simulator)
+    ref = own.library.registry.register_agent("lost", Agent(checkpoint=made, run="gone"), tmp_path)
+    app = make_console.app(own.library, tmp_path)
+    text = make_console.client(app, "office-auditor").get(f"/agents/{ref}").text
+    assert "its run gone is not in the ledger" in text
+    assert make_console.client(app, "acme-agent").get(f"/agents/{ref}").status_code == 404
+    assert make_console.client(app, "office-auditor").get(f"/graph?agent={ref}").status_code == 200
+
+
+def test_a_simulators_page_tells_what_it_is_and_whom_it_trained(auditor, told):
+    text = auditor.get(f"/simulators/{told.simulator}").text
+    for words in ("agentworld-terminal@1", "terminal-stable", "transformers-serve 5.19.0"):
+        assert words in text
+    for link in (told.run, told.open_run, told.rival_run):
+        assert f'href="/runs/{link}"' in text
+    assert f'href="/agents/{told.agent}"' in text
+    assert "1 open episode" in text
+    assert "free_running.exact_match" in text
+
+
+def test_a_run_tells_the_state_of_its_record_and_its_episodes(auditor, told):
+    text = auditor.get(f"/runs/{told.run}").text
+    assert '<span class="state good">verified</span>' in text
+    for episode in (told.episode, told.fork, told.erased):
+        assert f'href="/episodes/{episode}"' in text
+    assert told.open_run not in text
+
+
+def test_a_long_record_is_checked_where_it_is_asked_for(auditor, told, monkeypatch):
+    monkeypatch.setattr("agentworld_console.sight._LONG_LOG", 2)
+    for path in (f"/runs/{told.run}", f"/agents/{told.agent}", f"/episodes/{told.episode}"):
+        assert "check it now" in auditor.get(path).text
+        assert "check it now" not in auditor.get(f"{path}?check=1").text
+
+
+def test_an_episode_is_told_turn_by_turn(auditor, told):
+    text = auditor.get(f"/episodes/{told.episode}").text
+    assert [int(n) for n in re.findall(r">Step (\d+)<", text)] == [1, 2]
+    assert text.count(">low confidence<") == 1
+    assert "reward 0.5" in text
+    assert "1,200 tokens in (1,024 cached), 24 out" in text
+
+
+def test_a_fork_leads_to_its_source(auditor, told):
+    text = auditor.get(f"/episodes/{told.fork}").text
+    assert f'the first 1 steps of <a href="/episodes/{told.episode}">' in text
+
+
+def test_what_was_erased_is_said_to_be(auditor, told):
+    text = auditor.get(f"/episodes/{told.erased}").text
+    assert text.count("Erased by retention") == 2
+    assert "forgotten" not in text
+    assert "(erased)" in auditor.get(f"/episodes/{told.erased}.csv").text
+
+
+def test_runs_are_listed_a_page_at_a_time_and_all_in_the_csv(own, tmp_path):
+    made = [
+        own.library.ledger.open_run(make_console.opening("acme"), own.simulator, tenant="acme")
+        for _ in range(60)
+    ]
+    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    seen, path = [], "/runs"
+    while path:
+        text = auditor.get(path).text
+        seen += re.findall(r'<th scope="row"><a href="/runs/(\w+)"', re.sub(r">\s+<", "><", text))
+        following = re.search(r'href="(\?from=\w+)" rel="next"', text)
+        path = f"/runs{following[1]}" if following else ""
+    assert len(seen) == len(set(seen)) == 63
+    assert {run.id for run in made} < set(seen)
+    assert [row["run"] for row in rows(auditor, "/runs.csv")] == seen
+
+
+def test_episodes_are_listed_in_the_order_of_their_opening(auditor, told):
+    found = rows(auditor, f"/runs/{told.run}/episodes.csv")
+    assert [row["episode"] for row in found] == [told.episode, told.fork, told.erased]
+    assert [row["of a fork"] for row in found] == ["0", "1", "0"]
+    assert [row["texts"] for row in found] == ["kept", "kept", "erased"]
+
+
+def test_the_graph_tells_the_same_as_a_picture_and_as_a_table(auditor, told):
+    path = f"simulator={told.simulator}"
+    edges = rows(auditor, f"/graph.csv?{path}")
+    text = auditor.get(f"/graph?{path}").text
+    kinds = [(row["what it is"], row["what it becomes"]) for row in edges]
+    for edge in [
+        ("data", "cpt"),
+        ("cpt", "sft"),
+        ("sft", "rl"),
+        ("rl", "world model"),
+        ("world model", "simulator"),
+        ("simulator", "training run"),
+        ("training run", "agent"),
+    ]:
+        assert edge in kinds
+    assert text.count("<path d=") == len(edges) == 10
+
+
+@pytest.mark.parametrize(
+    "path", ["/graph", "/runs?from=a'b", "/agents?from=x", "/agents/no-version"]
+)
+def test_a_question_that_is_none_is_refused_in_a_sentence(auditor, path):
+    assert auditor.get(path).status_code in (200, 422)
+    assert "our mistake" not in auditor.get(path).text
+
+
+def test_a_page_that_is_not_there_is_404_for_who_may_read(auditor, app):
+    assert auditor.get("/nowhere/at/all").status_code == 404
+    assert make_console.client(app).get("/nowhere").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        (lambda told: str(told.agent), lambda told: f"/agents/{told.agent}"),
+        (lambda told: told.run, lambda told: f"/runs/{told.run}"),
+        (lambda told: f" {told.episode} ", lambda told: f"/episodes/{told.episode}"),
+        (lambda told: told.simulator, lambda told: f"/simulators/{told.simulator}"),
+        (lambda told: told.simulator[7:14], lambda told: f"/simulators/{told.simulator}"),
+        (lambda told: "terminal-stable", lambda told: f"/simulators/{told.simulator}"),
+        (lambda told: "", lambda told: "/"),
+    ],
+    ids=["agent", "run", "episode", "digest", "start", "alias", "nothing"],
+)
+def test_a_search_leads_to_the_page(auditor, told, query, page):
+    answer = auditor.get("/search", params={"q": query(told)})
+    assert (answer.status_code, answer.headers["location"]) == (303, page(told))
+
+
+def test_a_search_for_a_part_of_a_name_lists_what_it_may_be(auditor, told):
+    text = auditor.get("/search", params={"q": "terminal-agent"}).text
+    assert f'href="/agents/{told.agent}"' in text
+    assert f'href="/agents/{told.rival}"' in text
+
+
+def test_a_simulator_that_is_an_endpoint_is_said_to_be_unverifiable(own, tmp_path):
+    engine = {"kind": "openai", "url": "https://models.example/v1", "model": "somebodys-model"}
+    pinned = make.pinned(tmp_path, engine=engine, artifact=None, files={})
+    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    text = auditor.get(f"/simulators/{pinned.digest}").text
+    assert "somebodys-model" in text
+    assert "cannot be verified" in text
+    assert pinned.digest in auditor.get("/simulators").text
+
+
+def test_a_simulator_of_another_store_is_shown_with_its_runs(own, tmp_path):
+    elsewhere = make.digest("elsewhere")
+    run = own.library.ledger.open_run(make_console.opening("acme"), elsewhere, tenant="acme").id
+    acme = make_console.client(make_console.app(own.library, tmp_path), "acme-agent")
+    text = acme.get(f"/simulators/{elsewhere}").text
+    assert "Its manifest is not in this store" in text
+    assert f'href="/runs/{run}"' in text
+    assert acme.get(f"/graph?simulator={elsewhere}").status_code == 200
+
+
+def test_the_agents_of_many_runs_are_found_however_old_they_are(own, tmp_path, monkeypatch):
+    monkeypatch.setattr("agentworld_console.sight.MOST_AGENTS", 1)
+    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    text = auditor.get(f"/simulators/{own.simulator}").text
+    assert f'href="/agents/{own.agent}"' in text
+    assert f'href="/agents/{own.rival}"' in text

@@ -1,0 +1,56 @@
+import pytest
+
+import make_console
+
+
+def hidden(told):
+    """What is the rival's."""
+    return {
+        "run": f"/runs/{told.rival_run}",
+        "its episodes": f"/runs/{told.rival_run}/episodes.csv",
+        "agent": f"/agents/{told.rival}",
+        "its graph": f"/graph?agent={told.rival}",
+        "its edges": f"/graph.csv?agent={told.rival}",
+        "episode": f"/episodes/{told.rival_episode}",
+        "its steps": f"/episodes/{told.rival_episode}.csv",
+    }
+
+
+@pytest.mark.parametrize("what", hidden(make_console.Told(*"x" * 11)))
+def test_what_is_somebody_elses_is_answered_like_what_nobody_gave(acme, auditor, told, what):
+    path = hidden(told)[what]
+    theirs = acme.get(path)
+    for name in (told.rival_run, str(told.rival), told.rival_episode):
+        path = path.replace(name, "nobody@9" if "@" in name else "0" * 32)
+    nobodys = acme.get(path)
+    assert (theirs.status_code, nobodys.status_code) == (404, 404)
+    for name in (told.rival_run, str(told.rival), told.rival_episode):
+        theirs_text = theirs.text.replace(name, "NAME")
+        if name in theirs.text:
+            assert theirs_text.replace("NAME", "nobody@9" if "@" in name else "0" * 32) == (
+                nobodys.text
+            )
+    assert auditor.get(hidden(told)[what]).status_code == 200
+
+
+def test_no_list_or_page_of_a_tenant_tells_of_another(acme, told):
+    pages = [*told.pages.values(), "/agents.csv", "/simulators.csv", "/runs.csv"]
+    pages += [f"/simulators/{told.simulator}/{kind}.csv" for kind in ("runs", "aliases")]
+    for path in [*pages, f"/graph.csv?simulator={told.simulator}"]:
+        text = acme.get(path).text
+        secrets = told.rival_run, str(told.rival), told.rival_episode, "rival", "office/jo"
+        assert [secret for secret in secrets if secret in text] == [], path
+
+
+def test_an_auditor_sees_across_tenants(auditor, told):
+    runs = auditor.get("/runs.csv").text
+    assert all(run in runs for run in (told.run, told.open_run, told.rival_run))
+    assert str(told.rival) in auditor.get("/agents").text
+    assert "office/jo" in auditor.get(f"/simulators/{told.simulator}").text
+
+
+@pytest.mark.parametrize("name", ["rival_run", "rival", "rival_episode"])
+def test_a_search_finds_nothing_of_another_tenant(acme, auditor, told, name):
+    query = {"q": str(getattr(told, name))}
+    assert acme.get("/search", params=query).status_code == 404
+    assert auditor.get("/search", params=query).status_code == 303
