@@ -142,9 +142,8 @@ def register(ledger: Ledger, registry: MemoryRegistry, run: str, store: Path) ->
     read = {"agent": weights, "simulator": simulator}
     validated = make.finished_step(store, "validate", make.agent_report().digest, **read)
     make.agent_report().write(validated / "report.json")
-    return registry.register_agent(
-        "terminal-agent", Agent(checkpoint=made, run=run, edge=edge), store
-    )
+    agent = Agent(checkpoint=made, run=run, edge=edge)
+    return registry.register_agent("terminal-agent", agent, store)
 
 
 def sealer(store: Path, ledger: Ledger, simulator: str) -> Sealer:

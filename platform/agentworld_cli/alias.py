@@ -56,7 +56,7 @@ def set_(
     from agentworld.steps.simulators import Shown, set_alias
 
     shown = Shown(tuple(map(Gate.parse, gates)), report, override)
-    change = set_alias(alias, simulator, Path(store), _who(), shown)
+    change = set_alias(alias, simulator, Path(store), who(), shown)
     print(json.dumps(_json(change), indent=2) if as_json else told_change(change))
 
 
@@ -108,7 +108,8 @@ def _json(change: "AliasChange") -> dict[str, object]:
     return change.model_dump(mode="json", exclude_defaults=True)
 
 
-def _who() -> str:
+def who() -> str:
+    """Who calls, as the machine knows them."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name

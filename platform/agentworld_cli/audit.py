@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.tree import Tree
 
-from agentworld_cli.alias import told_change
+from agentworld_cli.alias import told_change, who
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, trees
 from agentworld_cli.verification import show_everything
@@ -217,6 +217,35 @@ def export(
         return
     for line in lines:
         print(plain(line))
+
+
+@app.command()
+def restored(
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why; without it nothing is declared.")
+    ] = "",
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Print what a restored backup of the ledger lost, and declare it with --reason.
+
+    Runs that lost entries cannot go on from then on, and verify as far as the backup has them.
+    """
+    from agentworld.steps.declared import restored as declare
+
+    found = declare(Path(store), reason, who())
+    if as_json:
+        show_json(found)
+        return
+    for run, names in found.runs.items():
+        print(f"run {plain(run)} lost entries of its log, or is gone:")
+        print(*(f"  {plain(name)}" for name in names), sep="\n")
+    for name in found.others:
+        print(f"lost {plain(name)}")
+    if not found.runs and not found.others:
+        print("the ledger has all that was signed")
+    else:
+        print("declared" if reason else "nothing is declared; add --reason")
 
 
 def _sources(store: str, at: str) -> "Sources":

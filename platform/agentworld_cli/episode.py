@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentworld_cli.alias import who
 from agentworld_cli.plain import plain
 from agentworld_cli.service import Url, ask
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json, show_record
@@ -119,13 +120,16 @@ def erase(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Take away what was said in an episode; its digests and its place in the log stay."""
+    """Take away what was said in an episode; its digests and its place in the log stay.
+
+    That it was taken away, when and by whom is signed.
+    """
     from agentworld.errors import InputError
-    from agentworld.steps.ledger import existing_ledger
+    from agentworld.steps.declared import erase_episode
 
     if not yes:
         raise InputError(f"this erases the texts of episode {episode} for good; add --yes")
-    existing_ledger(Path(store)).erase_texts(episode)
+    erase_episode(episode, Path(store), who())
     if as_json:
         show_json({"episode": episode})
     else:

@@ -17,8 +17,10 @@ def show_verification(found: "RunVerification | EpisodeVerification", *, as_json
     if as_json:
         show_record(found, as_json=True)
     else:
-        for name, value in found.model_dump(mode="json", exclude={"problems"}).items():
+        for name, value in found.model_dump(mode="json", exclude={"problems", "notes"}).items():
             print(f"{name:<32} {plain(str(value))}")
+        for note in getattr(found, "notes", ()):
+            print(f"{'note':<32} {plain(note)}")
         for problem in found.problems:
             print(f"{'problem':<32} {plain(problem)}")
     if found.problems:

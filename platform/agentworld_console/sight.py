@@ -132,12 +132,8 @@ class Sight:
         found = self.library.registry.agents(MOST_AGENTS)
         whose = self._pages.tenants_of(each.tags["run"] for each in found)
         own = (self.caller.run,) if self.caller.run else whose
-        seen = (
-            e
-            for e in found
-            if whose.get(e.tags["run"]) == self.caller.tenant and e.tags["run"] in own
-        )
-        return list(seen)[:limit]
+        theirs = {run for run in own if whose.get(run) == self.caller.tenant}
+        return [each for each in found if each.tags["run"] in theirs][:limit]
 
     def agents_of(self, runs: Sequence[ListedRun]) -> dict[str, list[VersionRef]]:
         """That each of these runs, which are seen, made.

@@ -47,6 +47,7 @@ SHOWING = [
     "audit dataset {data} --store {store}",
     "audit alias production --store {store}",
     "audit verify --store {store}",
+    "audit restored --store {store}",
     "cost --store {store}",
     "cost --run {run} --store {store}",
     "alias list --store {store}",

@@ -67,6 +67,7 @@ COMMANDS = {
     "audit verify": "as_json store version",
     "audit export": "form out store",
     "console": "access host port store",
+    "audit restored": "as_json reason store",
     "cost": "as_json by episode run store tenant",
     "key new": "as_json roles",
     "keys list": "as_json store whose",

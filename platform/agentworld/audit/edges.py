@@ -6,6 +6,7 @@ The newest edge counts. What does not hold of it makes it disputed, whatever it 
 from collections.abc import Iterator, Sequence
 
 from agentworld.audit.evidence import Evidence, copies_of
+from agentworld.audit.lost import lost_of
 from agentworld.errors import EvidenceError
 from agentworld.evidence.edge import verify_edge
 from agentworld.ledger.attestations import Attestations
@@ -31,7 +32,7 @@ class EdgeAudit(Record):
 def audit_edge(name: str, agent: Agent, told: Attestations, evidence: Evidence) -> EdgeAudit:
     """Of an agent that is registered by a name."""
     kept = told.find("edge", run=agent.run)
-    problems = [*_missing(kept, agent.run, evidence)]
+    problems = [*_missing(kept, agent.run, told, evidence)]
     edges = []
     for each in kept:
         try:
@@ -62,13 +63,16 @@ def edges_of(simulator: Digest, told: Attestations, evidence: Evidence) -> list[
     return list(found.values())
 
 
-def _missing(kept: Sequence[Attestation], run: str, evidence: Evidence) -> Iterator[str]:
+def _missing(
+    kept: Sequence[Attestation], run: str, told: Attestations, evidence: Evidence
+) -> Iterator[str]:
     """A row may be older than its copy, for a moment; a copy never is older than its row."""
     rows = {each.name: each.envelope for each in kept}
+    lost = lost_of(told, evidence, run).names
     for name, envelope in copies_of(f"{EDGES}/{run}", evidence.second_store).items():
-        if name not in rows:
+        if name not in rows and name not in lost:
             yield f"the edge {name} is gone from the ledger; restore it"
-        elif rows[name] != envelope:
+        elif rows.get(name, envelope) != envelope:
             yield f"the edge {name} is another one in the second store"
 
 

@@ -10,12 +10,15 @@ from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
 
+from agentworld.audit.erasures import Erasures
 from agentworld.audit.evidence import Evidence, StoredCheckpoints, copies_of
+from agentworld.audit.lost import Lost, lost_of
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.evidence.checkpoint import RunCheckpoint
 from agentworld.evidence.merkle import MerkleTree
 from agentworld.evidence.traffic import TrafficCount
 from agentworld.evidence.weights import RunWeights, check_weights
+from agentworld.ledger.attestations import Attestations
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.episode import Episode
 from agentworld.records.log import Fields, LogEntry, run_closed
@@ -49,6 +52,11 @@ class RunRecord(Protocol):
         """A run's signed checkpoints by their lengths."""
         ...
 
+    @property
+    def attestations(self) -> Attestations:
+        """What was signed beside the logs of runs."""
+        ...
+
 
 class SignedLog(NamedTuple):
     """A run's log with what is wrong with it."""
@@ -63,6 +71,10 @@ class SignedLog(NamedTuple):
     signed_length: int
     """Entries that the newest checkpoint covers whose signature holds."""
     problems: list[str]
+    erasures: Erasures
+    """That were declared."""
+    notes: tuple[str, ...]
+    """What was declared to be lost."""
 
 
 def read_log(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
@@ -105,7 +117,9 @@ def step_problems(log: SignedLog, only: Container[int] | None = None) -> Iterato
 def _read(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
     # In this order: what a service adds meanwhile is then never missed where it is looked for.
     in_ledger, run = ledger.checkpoints(name), _run(name, ledger, evidence)
-    stored = StoredCheckpoints(in_ledger, copies_of(name, evidence.second_store))
+    lost = lost_of(ledger.attestations, evidence, name)
+    stored = StoredCheckpoints(in_ledger, _copies(name, lost, evidence))
+    erasures = Erasures.of(name, ledger.attestations, lost, evidence)
     log, heads = ledger.log(name), ledger.heads_by_entry(name)
     newest = ledger.run(name).log_length
     told = [entry.told for entry in log]
@@ -117,9 +131,11 @@ def _read(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
         *_opening_problems(run, told[:1]),
         *_closing_problems(run, told, evidence),
         *_checkpoint_problems(checkpoints.good, log),
+        *lost.problems,
+        *erasures.problems,
     ]
     signed_length = max((each.length for each in checkpoints.good), default=0)
-    return SignedLog(run, told, heads, newest, signed_length, problems)
+    return SignedLog(run, told, heads, newest, signed_length, problems, erasures, lost.notes)
 
 
 def _run(name: str, ledger: RunRecord, evidence: Evidence) -> AgentRun:
@@ -127,13 +143,21 @@ def _run(name: str, ledger: RunRecord, evidence: Evidence) -> AgentRun:
         return ledger.run(name)
     except NotFound:
         # What a person typed may be a path, and is then no run's name.
-        copies = copies_of(name, evidence.second_store) if name.isalnum() else {}
+        if not name.isalnum():
+            raise
+        copies = _copies(name, lost_of(ledger.attestations, evidence, name), evidence)
         if not copies:
             raise
         raise EvidenceError(
             f"run {name} is gone from the ledger, and the second store has {len(copies)} signed"
             " checkpoints of it; restore the ledger"
         ) from None
+
+
+def _copies(run: str, lost: Lost, evidence: Evidence) -> dict[str, bytes]:
+    """Those that were not declared to be lost."""
+    copies = copies_of(run, evidence.second_store)
+    return {name: copy for name, copy in copies.items() if name not in lost.names}
 
 
 def _opens(entry: LogEntry, episode: str) -> bool:

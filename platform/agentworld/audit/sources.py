@@ -13,7 +13,6 @@ from agentworld.audit.verify import RunVerification, verify_run
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.evidence.keys import TrustedKeys
 from agentworld.ledger.aliases import Aliases
-from agentworld.ledger.attestations import Attestations
 from agentworld.lineage.base import Agent, Registry, VersionRef
 from agentworld.records.base import Digest
 from agentworld.records.run import AgentRun
@@ -27,11 +26,6 @@ class Runs(RunRecord, Protocol):
     @property
     def aliases(self) -> Aliases:
         """People's names for simulators."""
-        ...
-
-    @property
-    def attestations(self) -> Attestations:
-        """What was signed beside the logs of runs."""
         ...
 
     def runs_of_simulator(self, simulator: Digest) -> list[AgentRun]:

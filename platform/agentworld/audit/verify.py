@@ -29,6 +29,8 @@ class RunVerification(Record):
     num_steps: int
     problems: tuple[str, ...]
     """None where the record is intact."""
+    notes: tuple[str, ...] = ()
+    """What was declared of it: what a restored backup lost."""
 
     @classmethod
     def of_garbled(cls, run: AgentRun, problem: str) -> "RunVerification":
@@ -69,6 +71,7 @@ def verify_run(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerificat
         num_episodes=run.num_episodes,
         num_steps=run.num_steps,
         problems=problems,
+        notes=log.notes,
     )
 
 

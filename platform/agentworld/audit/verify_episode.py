@@ -148,6 +148,8 @@ def _differences(
         return
     if episode.first_head != told.opening.get("head") or not episode.begins_whole:
         yield f"episode {episode.id} did not begin as the log says"
+    if problem := log.erasures.problem_of(episode.id, erased=episode.opening is None):
+        yield problem
     if not _follows(episode):
         yield f"the steps of episode {episode.id} do not follow from each other"
     if told.closing:

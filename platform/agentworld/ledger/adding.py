@@ -6,6 +6,7 @@ from sqlalchemy import Connection, bindparam, func, select, update
 
 from agentworld.errors import Conflict, NotFound
 from agentworld.ledger import reading
+from agentworld.ledger.lost import is_lost
 from agentworld.ledger.rows import insert_rows, lengthen_log, open_episodes
 from agentworld.ledger.tables import EPISODES, LOG, RUNS, STEPS
 from agentworld.ledger.texts import Texts
@@ -47,6 +48,10 @@ def _extend_log(
     if found is None:
         if connection.scalar(select(RUNS.c.id).where(RUNS.c.id == run)) is None:
             raise NotFound(f"there is no run {run}; open one first")
+        if is_lost(connection, run):
+            raise Conflict(
+                f"run {run} lost what was answered in it when the ledger was restored; open another"
+            )
         raise Conflict(f"run {run} is closed; open another one")
     length, own = found
     for simulator in simulators - {own}:

@@ -6,16 +6,21 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Engine, Row, insert, select
+from sqlalchemy import ColumnElement, Connection, Engine, Row, insert, select
 
 from agentworld.errors import Conflict, InputError, NotFound
+from agentworld.ledger.attestations import keep
 from agentworld.ledger.database import translated
 from agentworld.ledger.tables import ALIASES
 from agentworld.records.alias import AliasChange, Canary, gets_canary
 from agentworld.records.base import Digest
+from agentworld.records.declaration import Declare, alias_entries
 from agentworld.records.gate import Judged
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
+
+# One change after the other: each names the one before it.
+_HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE aliases IN EXCLUSIVE MODE"}
 
 
 class Aliases:
@@ -32,19 +37,23 @@ class Aliases:
         set_by: str,
         *,
         key: str | None = None,
+        declare: Declare | None = None,
         **shown: Any,
     ) -> AliasChange:
         """From now on the alias means this simulator; runs that are open keep theirs.
 
-        Told again with its key it is recorded once. `shown` is what else a change has: its
-        canary, and what let it move.
+        Told again with its key it is recorded once. `declare` signs the change, which is kept
+        together with it or not at all; without it nobody signs it. `shown` is what else a change
+        has: its canary, and what let it move.
         """
         change = AliasChange(
             alias=checked(alias), simulator=simulator, set_by=set_by, at=_now(), **shown
         )
-        return self._add(change, key)
+        return self._add(change, key, declare)
 
-    def end(self, alias: str, by: str, *, key: str | None = None) -> AliasChange:
+    def end(
+        self, alias: str, by: str, *, key: str | None = None, declare: Declare | None = None
+    ) -> AliasChange:
         """The alias means nothing from now on; raises NotFound where it meant nothing before."""
         if known := self._of_key(alias, key):
             return known
@@ -52,6 +61,7 @@ class Aliases:
         return self._add(
             AliasChange(alias=alias, simulator=meant.simulator, set_by=by, at=_now(), ended=True),
             key,
+            declare,
         )
 
     def resolve(self, name: str, run: str | None = None) -> Digest:
@@ -77,10 +87,14 @@ class Aliases:
             raise NotFound(f"there is no alias {alias!r}; set it, or give a digest")
         return changes[-1]
 
-    def _add(self, change: AliasChange, key: str | None) -> AliasChange:
+    def _add(self, change: AliasChange, key: str | None, declare: Declare | None) -> AliasChange:
         try:
             with translated(self._url), self._engine.begin() as connection:
+                connection.exec_driver_sql(_HOLD[connection.dialect.name])
                 connection.execute(insert(ALIASES).values(**_row(change), key=key))
+                if declare:
+                    history = _read(connection, [ALIASES.c.alias == change.alias])
+                    keep(connection, declare(alias_entries(history)[-1]))
         except Conflict:
             if known := self._of_key(change.alias, key):
                 return known
@@ -92,9 +106,8 @@ class Aliases:
         return next(iter(self._changes(wanted)), None) if key else None
 
     def _changes(self, wanted: list[ColumnElement[bool]]) -> list[AliasChange]:
-        changes = select(ALIASES).where(*wanted).order_by(ALIASES.c.sequence)
         with translated(self._url), self._engine.begin() as connection:
-            return [_change(row) for row in connection.execute(changes)]
+            return _read(connection, wanted)
 
 
 def checked(alias: str) -> str:
@@ -106,6 +119,11 @@ def checked(alias: str) -> str:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _read(connection: Connection, wanted: list[ColumnElement[bool]]) -> list[AliasChange]:
+    changes = select(ALIASES).where(*wanted).order_by(ALIASES.c.sequence)
+    return [_change(row) for row in connection.execute(changes)]
 
 
 def _row(change: AliasChange) -> Mapping[str, object]:
@@ -123,7 +141,8 @@ def _change(row: Row[Any]) -> AliasChange:
     percent, gate = told.pop("percent"), told.pop("gate")
     for name in ("sequence", "key"):
         del told[name]
-    canary = Canary(simulator=told.pop("canary"), percent=percent) if percent else None
-    told.pop("canary", None)
+    tried = told.pop("canary")
+    none = tried is None and percent is None
+    canary = None if none else Canary(simulator=tried, percent=percent)
     judged = tuple(Judged.model_validate(each) for each in json.loads(gate or "[]"))
     return AliasChange(**told, canary=canary, gate=judged)

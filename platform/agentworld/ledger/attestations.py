@@ -1,6 +1,6 @@
 """What the platform signed beside the logs of runs; nothing in it changes."""
 
-from sqlalchemy import Engine, insert, select
+from sqlalchemy import Connection, Engine, insert, select
 
 from agentworld.ledger.database import translated
 from agentworld.ledger.tables import ATTESTATIONS
@@ -16,10 +16,10 @@ class Attestations:
         self._url = url
         self._engine = engine
 
-    def add(self, made: Attestation) -> None:
-        """Keeps one more; raises Conflict for a name that is taken."""
+    def add(self, *made: Attestation) -> None:
+        """Keeps more, all of them or none; raises Conflict for a name that is taken."""
         with translated(self._url), self._engine.begin() as connection:
-            connection.execute(insert(ATTESTATIONS).values(made._asdict()))
+            keep(connection, *made)
 
     def find(self, kind: AttestationKind, **columns: str) -> list[Attestation]:
         """Those of a kind whose columns (`subject`, `simulator`, `run`) hold these values."""
@@ -28,3 +28,21 @@ class Attestations:
         with translated(self._url), self._engine.begin() as connection:
             found = connection.execute(rows.order_by(ATTESTATIONS.c.sequence)).all()
         return [Attestation(**row._mapping) for row in found]
+
+    def after(self, place: int) -> tuple[list[Attestation], int]:
+        """Those of all kinds that came after a place, and the place to ask from next."""
+        rows = select(ATTESTATIONS.c.sequence, *_COLUMNS).where(ATTESTATIONS.c.sequence > place)
+        with translated(self._url), self._engine.begin() as connection:
+            found = connection.execute(rows.order_by(ATTESTATIONS.c.sequence)).all()
+        return [Attestation(*row[1:]) for row in found], found[-1].sequence if found else place
+
+    def names(self) -> set[str]:
+        """Of all copies that there should be."""
+        with translated(self._url), self._engine.begin() as connection:
+            return set(connection.scalars(select(ATTESTATIONS.c.name)))
+
+
+def keep(connection: Connection, *made: Attestation) -> None:
+    """Adds rows to what else a transaction writes."""
+    for each in made:
+        connection.execute(insert(ATTESTATIONS).values(each._asdict()))

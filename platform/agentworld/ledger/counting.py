@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, func, null, select
 
+from agentworld.ledger.lost import IS_OPEN
 from agentworld.ledger.tables import EPISODES, RUNS, STEPS
 from agentworld.records.base import Digest
 from agentworld.records.run import RunOpening
@@ -28,13 +29,13 @@ class Used(NamedTuple):
 
 def open_runs(connection: Connection, column: str, value: str) -> int:
     """Whose column holds this value."""
-    open_ = (RUNS.c[column] == value) & RUNS.c.final_weights.is_(None)
+    open_ = (RUNS.c[column] == value) & IS_OPEN
     return connection.scalar(select(func.count()).select_from(RUNS).where(open_)) or 0
 
 
 def open_episodes(connection: Connection, column: str, value: str) -> int:
     """Of open runs whose column holds this value."""
-    open_ = EPISODES.c.closed.is_(None) & RUNS.c.final_weights.is_(None)
+    open_ = EPISODES.c.closed.is_(None) & IS_OPEN
     joined = EPISODES.join(RUNS, RUNS.c.id == EPISODES.c.run)
     wanted = select(func.count()).select_from(joined).where(open_, RUNS.c[column] == value)
     return connection.scalar(wanted) or 0
@@ -47,7 +48,7 @@ def open_episodes_by_simulator(
     wanted = (
         select(RUNS.c.simulator, func.count())
         .select_from(EPISODES.join(RUNS, RUNS.c.id == EPISODES.c.run))
-        .where(EPISODES.c.closed.is_(None), RUNS.c.final_weights.is_(None))
+        .where(EPISODES.c.closed.is_(None), IS_OPEN)
         .group_by(RUNS.c.simulator)
     )
     if simulator is not None:

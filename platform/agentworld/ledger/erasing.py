@@ -3,12 +3,17 @@
 Both can be repeated: whoever was killed between the two erases once more.
 """
 
+from datetime import UTC, datetime
+
 from sqlalchemy import Connection, ScalarSelect, select, update
 
 from agentworld.errors import Conflict, NotFound
-from agentworld.ledger.tables import EPISODES, STEPS
+from agentworld.ledger.attestations import keep
+from agentworld.ledger.lost import is_lost
+from agentworld.ledger.tables import ATTESTATIONS, EPISODES, RUNS, STEPS
 from agentworld.ledger.texts import Texts
 from agentworld.records.base import Digest
+from agentworld.records.declaration import Declare, Erasure
 
 # Each text, its digest, and the key of the episode that it belongs to.
 _TEXTS = (
@@ -37,14 +42,29 @@ def erase_rows(connection: Connection, episode: str) -> None:
     Raises NotFound, and Conflict for an open episode.
     """
     key = _key(episode)
-    found = connection.execute(select(EPISODES.c.closed).where(EPISODES.c.key == key)).first()
+    wanted = select(EPISODES.c.closed, EPISODES.c.run).where(EPISODES.c.key == key)
+    found = connection.execute(wanted).first()
     if found is None:
         raise NotFound(f"there is no episode {episode}; nothing was erased")
-    if found.closed is None:
+    # One of a run that lost entries is never closed.
+    if found.closed is None and not is_lost(connection, found.run):
         raise Conflict(f"episode {episode} is open; close it, and then erase it")
     connection.execute(update(EPISODES).where(EPISODES.c.key == key).values(erased=True))
     for column, _, owner in _TEXTS:
         connection.execute(update(column.table).where(owner == key).values({column: None}))
+
+
+def declare_erasure(connection: Connection, episode: str, by: str, declare: Declare) -> None:
+    """Keeps a signed statement that it was erased, unless one is there."""
+    told = (ATTESTATIONS.c.kind == "erasure") & (ATTESTATIONS.c.subject == episode)
+    if connection.scalar(select(ATTESTATIONS.c.sequence).where(told).limit(1)) is not None:
+        return
+    wanted = select(EPISODES.c.run, EPISODES.c.opening_digest, RUNS.c.simulator)
+    joined = wanted.join(RUNS, RUNS.c.id == EPISODES.c.run).where(EPISODES.c.id == episode)
+    run, opening, simulator = connection.execute(joined).one()
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    erasure = Erasure(episode=episode, run=run, simulator=simulator, opening=opening, by=by, at=at)
+    keep(connection, declare(erasure))
 
 
 def erase_object(connection: Connection, digest: Digest, texts: Texts) -> None:

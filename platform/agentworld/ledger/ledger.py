@@ -1,20 +1,20 @@
 """What the simulator service writes down, and what an auditor reads."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import groupby
 from operator import attrgetter
 
 from sqlalchemy import Connection, insert, select
 
 from agentworld.errors import Conflict, NotFound
-from agentworld.ledger import counting, reading
+from agentworld.ledger import counting, lost, reading
 from agentworld.ledger.adding import add, close
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.counting import Used
 from agentworld.ledger.database import connect, translated
-from agentworld.ledger.erasing import erase_object, erase_rows, texts_elsewhere
+from agentworld.ledger.erasing import declare_erasure, erase_object, erase_rows, texts_elsewhere
 from agentworld.ledger.migrate import migrate
 from agentworld.ledger.pages import Pages
 from agentworld.ledger.reading import Owner
@@ -25,6 +25,7 @@ from agentworld.ledger.texts import Texts
 from agentworld.ledger.writes import Closed, Write, Writes, log_entries
 from agentworld.records import log
 from agentworld.records.base import Digest
+from agentworld.records.declaration import Declare
 from agentworld.records.episode import Episode, new_name
 from agentworld.records.log import LogEntry
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
@@ -63,23 +64,25 @@ class Ledger:
         run = AgentRun(id=id_, opening=opening, simulator=simulator, tenant=tenant, log_length=1)
         try:
             with self._transaction() as connection:
+                if lost.is_lost(connection, id_):
+                    raise Conflict(f"run {id_} was lost when the ledger was restored; name another")
                 row = {"id": id_, "simulator": simulator, "tenant": tenant, "length": 1}
                 connection.execute(insert(RUNS).values(opening=opening.model_dump_json(), **row))
                 insert_rows(connection, LOG, log_entries(id_, 1, [log.run_opened(run)]))
         except Conflict:
-            run = self.run(id_)
-            if (run.opening, run.simulator, run.tenant) != (opening, simulator, tenant):
+            found = self._runs(id=id_)
+            if [(each.opening, each.simulator, each.tenant) for each in found] != [
+                (opening, simulator, tenant)
+            ]:
                 raise
+            run = found[0]
         return run
 
     def close_run(self, run: str, closing: RunClosing) -> AgentRun:
         """Ends a run with what it made, and its episodes; the same again changes nothing."""
         found = self.run(run)
         if found.closing is None:
-            # Another replica may close it first, asked for the same.
-            with suppress(Conflict), self._transaction() as connection:
-                close(connection, run, closing, self._texts)
-            found = self.run(run)
+            found = self._closed(run, closing)
         if found.final_weights != closing.final_weights:
             raise Conflict(f"run {run} was closed with other weights, {found.final_weights}")
         if found.closing != closing:
@@ -214,12 +217,23 @@ class Ledger:
         with self._transaction() as connection:
             return reading.idle_episodes(connection, simulator, before)
 
-    def erase_texts(self, episode: str) -> None:
+    def log_lengths(self) -> dict[str, int]:
+        """How long the log of each run is."""
+        with self._transaction() as connection:
+            return reading.log_lengths(connection)
+
+    def erased_episodes(self) -> list[str]:
+        """Those whose texts retention took away."""
+        with self._transaction() as connection:
+            return reading.erased_episodes(connection)
+
+    def erase_texts(self, episode: str, by: str = "", declare: Declare | None = None) -> None:
         """Takes away what an episode was opened with, and what an agent and a world said in it.
 
-        Digests, heads and the log stay. Raises NotFound, Conflict for an open episode, and
-        StoreError where its long texts are not in this object store. Once more changes nothing,
-        and ends what was interrupted.
+        `declare` signs that it was, and that is kept together with it or not at all. Digests,
+        heads and the log stay. Raises NotFound, Conflict for an open episode, and StoreError
+        where its long texts are not in this object store. Once more changes nothing, and ends
+        what was interrupted.
         """
         with self._transaction() as connection:
             elsewhere = texts_elsewhere(connection, episode)
@@ -227,6 +241,8 @@ class Ledger:
                 self._texts.check_there(elsewhere)
         with self._transaction() as connection:
             erase_rows(connection, episode)
+            if declare:
+                declare_erasure(connection, episode, by, declare)
         for digest in elsewhere:
             with self._transaction() as connection:
                 erase_object(connection, digest, self._texts)
@@ -234,6 +250,17 @@ class Ledger:
     def close(self) -> None:
         """Lets go of the database."""
         self._engine.dispose()
+
+    def _closed(self, run: str, closing: RunClosing) -> AgentRun:
+        try:
+            with self._transaction() as connection:
+                close(connection, run, closing, self._texts)
+        except Conflict:  # another replica may close it first, asked for the same
+            found = self.run(run)
+            if found.closing is None:
+                raise
+            return found
+        return self.run(run)
 
     def _runs(self, **columns: str) -> list[AgentRun]:
         with self._transaction() as connection:

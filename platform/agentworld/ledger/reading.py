@@ -6,6 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Row, RowMapping, Select, func, select, true
 from sqlalchemy.sql.elements import ColumnElement
 
+from agentworld.ledger.lost import IS_OPEN
 from agentworld.ledger.tables import CHECKPOINTS, EPISODES, LOG, RUNS, STEPS
 from agentworld.ledger.texts import Texts
 from agentworld.ledger.writes import Closed
@@ -60,6 +61,17 @@ def episode(connection: Connection, name: str, texts: Texts) -> Episode | None:
         steps=tuple(_step(name, row, read) for row in connection.execute(wanted)),
         closed=found.closed,
     )
+
+
+def log_lengths(connection: Connection) -> dict[str, int]:
+    """How long the log of each run is."""
+    return {row.id: row.length for row in connection.execute(select(RUNS.c.id, RUNS.c.length))}
+
+
+def erased_episodes(connection: Connection) -> list[str]:
+    """Those whose texts were taken away."""
+    erased = select(EPISODES.c.id).where(EPISODES.c.erased).order_by(EPISODES.c.key)
+    return list(connection.scalars(erased))
 
 
 def is_erased(connection: Connection, name: str) -> bool:
@@ -120,11 +132,7 @@ def checkpoints(connection: Connection, run: str) -> dict[int, bytes]:
 
 def idle_episodes(connection: Connection, simulator: Digest | None, before: float) -> list[Closed]:
     """Open episodes of open runs without a step since `before`, as they are to be closed."""
-    idle = (
-        _is_of(simulator)
-        & RUNS.c.final_weights.is_(None)
-        & (func.coalesce(STEPS.c.at, EPISODES.c.at) < before)
-    )
+    idle = _is_of(simulator) & IS_OPEN & (func.coalesce(STEPS.c.at, EPISODES.c.at) < before)
     return _ends(connection, idle, "expired")
 
 

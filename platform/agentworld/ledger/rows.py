@@ -26,7 +26,7 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> No
 
 
 def lengthen_log(connection: Connection, run: str, added: int) -> tuple[int, Digest] | None:
-    """Adds to the length of an open run's log; returns it, and the run's simulator."""
+    """Adds to the length of the log of a run that goes on; returns it, and the run's simulator."""
     statement = _LENGTHEN.format(_placeholder(connection))
     found = connection.exec_driver_sql(statement, (added, run)).first()
     return None if found is None else (found.length, found.simulator)
@@ -56,6 +56,7 @@ def _placeholder(connection: Connection) -> str:
 
 _LENGTHEN = (
     "UPDATE runs SET length = length + {0} WHERE id = {0} AND final_weights IS NULL"
+    " AND NOT EXISTS (SELECT 1 FROM attestations WHERE run = runs.id AND kind = 'restore')"
     " RETURNING length, simulator"
 )
 

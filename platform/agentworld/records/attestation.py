@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-AttestationKind = Literal["edge"]
+AttestationKind = Literal["edge", "alias", "erasure", "restore", "adoption"]
 
 
 class Attestation(NamedTuple):
@@ -12,7 +12,7 @@ class Attestation(NamedTuple):
     """Of the copy in the second store."""
     kind: AttestationKind
     subject: str
-    """What it is about, for who searches: an agent's artifact."""
+    """What it is about, for who searches: an agent's artifact, an alias, an episode, a run."""
     simulator: str
     run: str
     at: str

@@ -1,6 +1,6 @@
-"""The aliases that a service is asked to move: judged, then recorded. Calls block."""
+"""The aliases that a service is asked to move: judged, recorded and signed. Calls block."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.ledger import Ledger
@@ -9,6 +9,7 @@ from agentworld.records.alias import AliasChange, AliasMove, Use
 from agentworld.records.base import Digest
 from agentworld.records.report import Report, parse_report
 from agentworld.simulate.alias_gate import check_about, check_may_move, judged
+from agentworld.simulate.notary import Notary
 
 _DRY = "not recorded"
 
@@ -17,6 +18,7 @@ class AliasBook(NamedTuple):
     """What is asked for, and the ledger's word on it."""
 
     ledger: Ledger
+    notary: Notary
 
     def move(
         self, alias: str, move: AliasMove, artifact: Digest | None, key: str, *, dry_run: bool
@@ -40,14 +42,17 @@ class AliasBook(NamedTuple):
         if dry_run:
             told = {"alias": checked(alias), "simulator": move.simulator, "set_by": move.by}
             return AliasChange.model_validate(told | shown | {"at": _DRY})
-        return self.ledger.aliases.set(alias, move.simulator, move.by, key=key, **shown)
+        with self.notary.declaring("alias", alias) as declare:
+            recorded: dict[str, Any] = {"key": key, "declare": declare, **shown}
+            return self.ledger.aliases.set(alias, move.simulator, move.by, **recorded)
 
     def end(self, alias: str, by: str, key: str, *, dry_run: bool) -> AliasChange:
         """The alias means nothing from now on; raises NotFound where it meant nothing before."""
         if dry_run:
             last = self.history(alias)[-1]
             return last.model_copy(update={"ended": True, "set_by": by, "at": _DRY})
-        return self.ledger.aliases.end(alias, by, key=key)
+        with self.notary.declaring("alias", alias) as declare:
+            return self.ledger.aliases.end(alias, by, key=key, declare=declare)
 
     def history(self, alias: str | None = None) -> list[AliasChange]:
         """What an alias, or each, meant over time; raises NotFound for one that nobody gave."""

@@ -1,21 +1,30 @@
 """Signing what the platform knows beside the logs of runs, with a copy where nothing is changed.
 
 The ledger keeps it first: who is killed before the copy is made leaves a signature that holds, and
-the next one who asks the same makes the copy.
+the next one who asks the same makes the copy, or a service at its intervals.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
-from agentworld.errors import EvidenceError, NotFound
+from agentworld.errors import Conflict, EvidenceError, InputError, NotFound
 from agentworld.evidence.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
+from agentworld.evidence.declared import attested, check_attested, verify_declared
 from agentworld.evidence.edge import Observed, join, sign_edge, verify_edge
+from agentworld.evidence.envelope import verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.weights import RunWeights, check_weights
 from agentworld.ledger import Ledger
-from agentworld.records.attestation import Attestation
+from agentworld.records.attestation import Attestation, AttestationKind
 from agentworld.records.base import digest_bytes
+from agentworld.records.declaration import (
+    ADOPTION,
+    DECLARATIONS,
+    Adoption,
+    Declare,
+    Restore,
+)
 from agentworld.records.edge import Claim, Edge, SignedEdge
 from agentworld.records.run import AgentRun
 from agentworld.storage.objects import WriteOnce
@@ -41,6 +50,8 @@ class Notary:
         self._second_store = second_store
         self._trusted = trusted
         self._step_keys = step_keys
+        self._adopted = False
+        self._copied = 0
 
     def edge(self, run: AgentRun, claim: Claim) -> SignedEdge:
         """What can be said of a claim by now; the same again is signed once."""
@@ -55,15 +66,84 @@ class Notary:
             self._ledger.attestations.add(known)
         self._second_store.put(known.name, known.envelope)
         return SignedEdge(
-            edge=verify_edge(known.envelope, self._trusted()), envelope=known.envelope.decode()
+            edge=verify_edge(known.envelope, self.known_keys()), envelope=known.envelope.decode()
         )
+
+    @contextmanager
+    def declaring(self, kind: AttestationKind, subject: str) -> Iterator[Declare]:
+        """Signs what the block declares about a subject and keeps in the ledger; copied after it.
+
+        Told once more, what is there already gets the copy that it lacks.
+        """
+        self.adopt()
+        yield lambda told: attested(told, self._signer())
+        made = self._ledger.attestations.find(kind, subject=subject)
+        self._copy(made, {each.name.rpartition("/")[0] for each in made})
+
+    def restored(self, lost: Restore) -> None:
+        """Declares what a backup that was put in the ledger's place does not have."""
+        with self.declaring("restore", lost.filed.subject) as declare:
+            self._ledger.attestations.add(declare(lost))
+
+    def keep_up(self) -> None:
+        """Copies what nobody did, for they were killed; raises EvidenceError for what it must not.
+
+        Of what it looked through it asks no second time.
+        """
+        self.adopt()
+        made, place = self._ledger.attestations.after(self._copied)
+        if problems := self._copy(made, {each.name.partition("/")[0] for each in made}):
+            raise EvidenceError("; ".join(problems))
+        self._copied = place
+
+    def adopt(self) -> None:
+        """Signs, once, what the ledger held before its changes were: later ones have to be."""
+        if self._adopted:
+            return
+        kept = self._ledger.attestations
+        if not kept.find("adoption"):
+            with suppress(Conflict):  # another replica was faster
+                kept.add(self._adoption())
+        self._copy(kept.find("adoption"), set())
+        self._adopted = True
+
+    def _adoption(self) -> Attestation:
+        """As the second store has it: an old ledger that was restored is not adopted anew."""
+        try:
+            envelope = self._second_store.get(ADOPTION)
+        except NotFound:
+            changes = self._ledger.aliases.history()
+            erased = self._ledger.erased_episodes()
+            found = Adoption(changes=tuple(changes), erased=tuple(erased), at=_now())
+            return attested(found, self._signer())
+        told = verify_declared(envelope, Adoption, self.known_keys())
+        return Attestation(ADOPTION, told.kind, *told.filed, envelope)
+
+    def _copy(self, made: Iterable[Attestation], folders: set[str]) -> list[str]:
+        """Makes the copies that these folders lack; what no key of ours signed gets none."""
+        there = {name for folder in folders for name in self._second_store.names(f"{folder}/")}
+        problems, known = [], self.known_keys()
+        for each in made:
+            if each.name in there:
+                continue
+            try:
+                _check_own(each, known)
+                self._second_store.put(each.name, each.envelope)
+            except (EvidenceError, InputError, Conflict) as error:
+                problems.append(f"{each.name} of the ledger is not copied: {error}")
+        return problems
+
+    def known_keys(self) -> TrustedKeys:
+        """Those that are trusted, and its own."""
+        own = self._signer().public_key
+        return {**self._trusted(), own.keyid: own}
 
     def _known(self, edge: Edge) -> Attestation | None:
         """The newest of this run and artifact and name, where it says the same."""
         of = {"subject": edge.claim.artifact, "run": edge.run}
         for each in reversed(self._ledger.attestations.find("edge", **of)):
             with suppress(EvidenceError):
-                told = verify_edge(each.envelope, self._trusted())
+                told = verify_edge(each.envelope, self.known_keys())
                 if told.claim.agent == edge.claim.agent:
                     return each if told.model_copy(update={"at": edge.at}) == edge else None
         return None
@@ -105,6 +185,16 @@ class Notary:
             check_weights(made, closing.signature, self._step_keys())
         except EvidenceError as error:
             yield f"what the run made is not signed by the step that wrote it: {error}"
+
+
+def _check_own(made: Attestation, known: TrustedKeys) -> None:
+    """Raises EvidenceError for what no key of ours signed, or not under this name."""
+    if kind := DECLARATIONS.get(made.kind):
+        check_attested(made, kind, known)
+        return
+    verify(made.envelope, known)
+    if "-" not in made.name.partition("/")[0]:
+        raise EvidenceError("its name is that of a run's checkpoint; find out who added it")
 
 
 def edge_name(run: str, envelope: bytes) -> str:

@@ -20,6 +20,8 @@ class Runs:
         self._ledger = keeper.ledger
         self._simulators = simulators
         self._sealer = sealer
+        self.notary = sealer.notary
+        """Signs what is declared beside the runs."""
 
     async def open(
         self, opening: RunOpening, name: str | None = None, tenant: str = LOCAL_TENANT
@@ -63,8 +65,11 @@ class Runs:
         return await asyncio.to_thread(self._sealer.notary.edge, found, claim)
 
     async def seal(self) -> int:
-        """Signs the logs that grew; returns how many."""
-        return await asyncio.to_thread(self._sealer.seal_all)
+        """Signs the logs that grew, and copies what was declared; returns how many logs."""
+        try:
+            return await asyncio.to_thread(self._sealer.seal_all)
+        finally:  # a log that forked keeps nothing else from being copied
+            await asyncio.to_thread(self.notary.keep_up)
 
     async def _opened(self, opening: RunOpening, name: str, tenant: str) -> AgentRun | None:
         """The run that was opened so under this name, whatever its alias means by now."""

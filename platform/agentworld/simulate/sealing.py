@@ -6,6 +6,7 @@ not know how to take it back. Keys are read when they are needed, for they may b
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
@@ -52,7 +53,13 @@ class Sealer:
         self._step_keys = step_keys
         self._read: dict[str, _Read] = {}
         self._turn = Lock()
-        self.notary = Notary(ledger, signer, second_store, trusted=trusted, step_keys=step_keys)
+        self.notary = Notary(
+            ledger,
+            partial(_read, signer),
+            second_store,
+            trusted=partial(_read, trusted),
+            step_keys=partial(_read, step_keys),
+        )
         """Signs with the same keys what is no log."""
 
     def check_closing(self, run: AgentRun, closing: RunClosing) -> None:

@@ -23,6 +23,7 @@ from agentworld.evidence.keys import (
 from agentworld.ledger import Ledger
 from agentworld.records.base import Digest
 from agentworld.simulate.mounted_keys import MountedKeys, told_keys
+from agentworld.simulate.notary import Notary
 from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.stores import Stores
 from agentworld.storage.objects import WriteOnce
@@ -64,6 +65,20 @@ def sealer_on_cluster(stores: Stores, ledger: Ledger) -> Sealer:
     own = MountedKeys(stores.keys / SIMULATOR_KEYS, ledger.signing_keys)
     own.signer()
     return _sealer(stores, ledger, None, own.signer, partial(told_keys, ledger.signing_keys))
+
+
+def notary_of(stores: Stores, ledger: Ledger) -> Notary:
+    """Signs what is declared of a ledger where no service is asked to.
+
+    A ledger that a cluster's services sign tells their keys: only one of those makes sense there.
+    """
+    if ledger.signing_keys.all():
+        return sealer_on_cluster(stores, ledger).notary
+    own = stores.keys / SIMULATOR_KEYS
+    ensure_signer(own)
+    return _sealer(
+        stores, ledger, None, partial(load_signer, own), partial(load_trusted, own)
+    ).notary
 
 
 def _sealer(

@@ -22,6 +22,7 @@ from agentworld.records.gate import Gate
 from agentworld.records.report import Report
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.simulate.alias_book import AliasBook
+from agentworld.simulate.setting_up import notary_of
 from agentworld.simulate.stores import Stores
 from agentworld.steps.addresses import check_store, open_registry
 from agentworld.steps.ledger import existing_ledger, open_ledger
@@ -158,7 +159,8 @@ def set_alias(
     except ValidationError as error:
         raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
     with closing(open_ledger(store)) as ledger:
-        book, artifact = AliasBook(ledger), simulator.manifest.artifact
+        book = AliasBook(ledger, notary_of(Stores.of(store), ledger))
+        artifact = simulator.manifest.artifact
         return book.move(alias, move, artifact, key or new_name(), dry_run=False)
 
 

@@ -7,7 +7,7 @@ import make
 import make_access
 import make_service
 from agentworld.records.run import RunClosing
-from agentworld.storage.objects import ObjectStore
+from agentworld.storage.objects import ObjectStore, WriteOnce
 
 SIMULATOR, NEXT = make_service.SIMULATOR, make.digest("next")
 KEY = {"Idempotency-Key": "11111111-2222"}
@@ -92,6 +92,16 @@ def test_a_move_that_is_told_again_is_recorded_once(asked):
     assert move(asked).json() == move(asked).json()
     move(asked, headers={"Idempotency-Key": "another"})
     assert len(asked.get("/aliases/stable").json()) == 2
+
+
+def test_a_move_and_an_end_are_signed(served, asked):
+    assert move(asked).status_code == 200
+    move(asked)
+    asked.delete("/aliases/stable", params={"by": "bob"}, headers={"Idempotency-Key": "end"})
+    kept = served.ledger.attestations.find("alias", subject="stable")
+    copies = WriteOnce(str(served.store / "checkpoints"))
+    assert len(kept) == 2
+    assert copies.names("alias-changes/stable/") == sorted(each.name for each in kept)
 
 
 def test_a_dry_run_judges_and_records_nothing(asked):

@@ -6,9 +6,11 @@ import make
 import make_access
 import make_many
 import make_service
+from agentworld.audit.alias_history import alias_problems
 from agentworld.errors import InputError, NotFound, SimulatorError
 from agentworld.lineage.base import WorldModel
 from agentworld.records.base import Digest
+from agentworld.steps.ledger import open_evidence, open_ledger
 from agentworld.steps.simulators import (
     alias_history,
     chosen_simulator,
@@ -35,6 +37,18 @@ def test_an_alias_means_what_it_was_set_to_last_and_tells_its_history(tmp_path):
     history = alias_history(tmp_path, "production")
     assert [change.simulator for change in history] == [old.digest, new.digest]
     assert [sheet(each, tmp_path).aliases for each in (old, new)] == [(), ("production",)]
+
+
+def test_a_name_that_is_set_here_is_signed_with_the_stores_key(tmp_path):
+    simulator = make.pinned(tmp_path)
+    set_alias("production", simulator.digest, tmp_path, "me")
+    ledger = open_ledger(tmp_path)
+    evidence = open_evidence(tmp_path)
+    assert list(alias_problems(ledger.aliases, ledger.attestations, evidence)) == []
+    ledger.aliases.set("production", simulator.digest, "eve")
+    (problem,) = alias_problems(ledger.aliases, ledger.attestations, evidence)
+    assert problem.endswith("by 'eve', and nobody signed it")
+    ledger.close()
 
 
 def test_a_name_for_nothing_is_refused_before_a_ledger_is_made(tmp_path):

@@ -23,7 +23,8 @@ router = APIRouter(generate_unique_id_function=lambda route: route.name)
 # A coroutine, for FastAPI calls anything else in a thread.
 async def book(request: Request) -> AliasBook:
     """The aliases of this service."""
-    return AliasBook(request.app.state.house.keeper.ledger)
+    house = request.app.state.house
+    return AliasBook(house.keeper.ledger, house.runs.notary)
 
 
 _Book = Annotated[AliasBook, Depends(book)]

@@ -81,7 +81,7 @@ async def close_run(run: str, closing: RunClosing, entered: Entered) -> AgentRun
     return await entered.close_run(run, closing)
 
 
-@router.put("/runs/{run}/edge", responses=failures(404, 409, 422, 503))
+@router.put("/runs/{run}/edge", responses=failures(400, 404, 409, 422, 503))
 async def attest(run: str, claim: Claim, entered: Entered) -> SignedEdge:
     """Which simulator made an agent: joined from the run's signed record, graded and signed.
 

@@ -1,0 +1,86 @@
+"""What a restored backup does not have, and which of it somebody declared to be lost.
+
+A declaration counts while the ledger keeps it. Whoever restores an older backup over it declares
+again, and what the first one named is then named by the second.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from agentworld.audit.evidence import Evidence, copies_of
+from agentworld.errors import EvidenceError
+from agentworld.evidence.declared import check_attested
+from agentworld.evidence.keys import TrustedKeys
+from agentworld.ledger.attestations import Attestations
+from agentworld.records.attestation import Attestation
+from agentworld.records.declaration import RESTORES, WHOLE_LEDGER, Restore
+
+_CHECKPOINT = re.compile(r"(\w+)/(\d{12})\.dsse\.json", re.ASCII)
+_STATEMENT = ".dsse.json"
+
+
+class Lost(NamedTuple):
+    """What was declared to be lost, of a run or of all that is no run's log."""
+
+    names: frozenset[str] = frozenset()
+    """Of copies in the second store that the ledger need not know."""
+    notes: tuple[str, ...] = ()
+    """What was declared, for people."""
+    problems: tuple[str, ...] = ()
+    """Of declarations that do not hold."""
+
+
+def lost_of(told: Attestations, evidence: Evidence, run: str = "") -> Lost:
+    """What a verification of a run, or of what is no run's, need not find in the ledger."""
+    copies = copies_of(f"{RESTORES}/{run or WHOLE_LEDGER}", evidence.second_store)
+    own = told.find("restore", run=run)
+    kept = own if not run else [*own, *told.find("restore", run="")]
+    found, problems = _verified(kept, evidence.trusted)
+    names = frozenset(name for each in found for name in each.lost)
+    rows = {each.name: each.envelope for each in kept}
+    for name, envelope in copies.items():
+        if rows.get(name, envelope) != envelope:
+            problems.append(f"the restore {name} is another one in the second store")
+        elif name not in rows and name not in names:
+            problems.append(
+                f"the restore {name} is gone from the ledger: an older one was put in its place"
+            )
+    notes = tuple(
+        f"declared lost on {each.at}: {len(each.lost)} of its signed copies ({each.reason})"
+        for each in found
+        if each.run == run
+    )
+    return Lost(names, notes, tuple(problems))
+
+
+def lost_by_any(told: Attestations, trusted: TrustedKeys) -> frozenset[str]:
+    """Every name that a declaration counts as lost."""
+    found, _ = _verified(told.find("restore"), trusted)
+    return frozenset(name for each in found for name in each.lost)
+
+
+def lost_logs(names: Iterable[str], lengths: dict[str, int]) -> Iterator[tuple[str, str]]:
+    """Names of checkpoints that cover more entries than a ledger has, each after its run."""
+    for name in names:
+        match = _CHECKPOINT.fullmatch(name)
+        if match and int(match[2]) > lengths.get(match[1], 0):
+            yield match[1], name
+
+
+def lost_statements(names: Iterable[str], known: set[str]) -> list[str]:
+    """Names of all other statements that a ledger does not have."""
+    others = (name for name in names if not _CHECKPOINT.fullmatch(name))
+    return [name for name in others if name.endswith(_STATEMENT) and name not in known]
+
+
+def _verified(kept: list[Attestation], trusted: TrustedKeys) -> tuple[list[Restore], list[str]]:
+    """Those that count: not those that a later one names, which an older backup took away."""
+    found, problems = [], []
+    for each in kept:
+        try:
+            found.append(check_attested(each, Restore, trusted))
+        except EvidenceError as error:
+            problems.append(f"the restore {each.name} does not verify: {error}")
+    named = {name for each in found for name in each.lost}
+    return [each for each in found if each.name not in named], problems

@@ -1,0 +1,21 @@
+"""Runs of which a declared restore of the ledger lost entries: nobody can go on with them."""
+
+from sqlalchemy import Connection, select
+
+from agentworld.ledger.tables import ATTESTATIONS, RUNS
+
+IS_OPEN = RUNS.c.final_weights.is_(None) & ~(
+    select(ATTESTATIONS.c.run)
+    .where(ATTESTATIONS.c.run == RUNS.c.id, ATTESTATIONS.c.kind == "restore")
+    .correlate(RUNS)
+    .exists()
+)
+"""Whether a run's row is of one that goes on."""
+
+
+def is_lost(connection: Connection, run: str) -> bool:
+    """Whether a run lost entries, or is not there any more at all."""
+    wanted = select(ATTESTATIONS.c.sequence).where(
+        ATTESTATIONS.c.run == run, ATTESTATIONS.c.kind == "restore"
+    )
+    return connection.scalar(wanted.limit(1)) is not None

@@ -1,0 +1,175 @@
+"""What the platform declares of its own record: who moved a name, what was erased, what was lost.
+
+Each is signed, and kept like an edge. A folder that is no run's has a dash in its name, which a
+run's name has not.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import ClassVar, NamedTuple
+
+from agentworld.records.alias import AliasChange
+from agentworld.records.attestation import Attestation, AttestationKind
+from agentworld.records.base import Digest, Name, Record, Words, digest_json
+
+ALIAS_CHANGES = "alias-changes"
+ERASURES = "episode-erasures"
+RESTORES = "ledger-restores"
+ADOPTION = "ledger-adoption/unsigned.dsse.json"
+"""The one name of an adoption: a ledger is adopted once."""
+WHOLE_LEDGER = "whole-ledger"
+
+
+class Filed(NamedTuple):
+    """Where a declaration is found; empty where it is about no such thing."""
+
+    subject: str
+    simulator: str
+    run: str
+    at: str
+
+
+class Declaration(Record):
+    """One that is signed. `name` is of its copy; `meant` is the digest that its subject goes by."""
+
+    kind: ClassVar[AttestationKind]
+    predicate_type: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """Of its copy in the second store."""
+        raise NotImplementedError
+
+    @property
+    def filed(self) -> Filed:
+        """Where it is found."""
+        raise NotImplementedError
+
+    @property
+    def meant(self) -> Digest:
+        """What its subject goes by."""
+        raise NotImplementedError
+
+    def _in(self, *folder: str) -> str:
+        return f"{'/'.join(folder)}/{self.digest.removeprefix('sha256:')}.dsse.json"
+
+
+Declare = Callable[[Declaration], Attestation]
+"""Signs one; whoever keeps the attestation makes the declaration count."""
+
+
+class AliasEntry(Declaration):
+    """A change of an alias with its place in the alias's history."""
+
+    kind: ClassVar[AttestationKind] = "alias"
+    predicate_type: ClassVar[str] = "urn:agentworld:alias-change:v1"
+
+    change: AliasChange
+    previous: Digest | None
+    """Of the entry before it; null for the first."""
+
+    @property
+    def name(self) -> str:
+        return self._in(ALIAS_CHANGES, self.change.alias)
+
+    @property
+    def filed(self) -> Filed:
+        return Filed(self.change.alias, self.change.simulator, "", self.change.at)
+
+    @property
+    def meant(self) -> Digest:
+        return self.change.simulator
+
+
+class Erasure(Declaration):
+    """The texts of an episode were taken away by whoever may."""
+
+    kind: ClassVar[AttestationKind] = "erasure"
+    predicate_type: ClassVar[str] = "urn:agentworld:erasure:v1"
+
+    episode: str
+    run: str
+    simulator: Digest
+    opening: Digest
+    """Of what the episode was opened with."""
+    by: Name
+    at: str
+
+    @property
+    def name(self) -> str:
+        return self._in(ERASURES, self.run)
+
+    @property
+    def filed(self) -> Filed:
+        return Filed(self.episode, self.simulator, self.run, self.at)
+
+    @property
+    def meant(self) -> Digest:
+        return self.opening
+
+
+class Restore(Declaration):
+    """A backup was put in the ledger's place, and these copies are of what it does not have."""
+
+    kind: ClassVar[AttestationKind] = "restore"
+    predicate_type: ClassVar[str] = "urn:agentworld:restore:v1"
+
+    run: str
+    """That lost entries, and can never go on; empty for all that is no run's log."""
+    lost: tuple[str, ...]
+    """The names of the copies."""
+    reason: Words
+    by: Name
+    at: str
+
+    @property
+    def name(self) -> str:
+        return self._in(RESTORES, self.run or WHOLE_LEDGER)
+
+    @property
+    def filed(self) -> Filed:
+        return Filed(self.run or WHOLE_LEDGER, "", self.run, self.at)
+
+    @property
+    def meant(self) -> Digest:
+        return digest_json(list(self.lost))
+
+
+class Adoption(Declaration):
+    """What a ledger held when its changes began to be signed: none of it was signed before."""
+
+    kind: ClassVar[AttestationKind] = "adoption"
+    predicate_type: ClassVar[str] = "urn:agentworld:adoption:v1"
+
+    changes: tuple[AliasChange, ...]
+    """Of all aliases, in their order."""
+    erased: tuple[str, ...]
+    """Episodes whose texts were gone."""
+    at: str
+
+    @property
+    def name(self) -> str:
+        return ADOPTION
+
+    @property
+    def filed(self) -> Filed:
+        return Filed(WHOLE_LEDGER, "", "", self.at)
+
+    @property
+    def meant(self) -> Digest:
+        return self.digest
+
+
+DECLARATIONS: dict[AttestationKind, type[Declaration]] = {
+    each.kind: each for each in (AliasEntry, Erasure, Restore, Adoption)
+}
+
+
+def alias_entries(changes: Iterable[AliasChange]) -> list[AliasEntry]:
+    """Changes of any aliases with their places, each alias's in the order of its own."""
+    last: dict[str, Digest] = {}
+    found = []
+    for change in changes:
+        entry = AliasEntry(change=change, previous=last.get(change.alias))
+        last[change.alias] = entry.digest
+        found.append(entry)
+    return found

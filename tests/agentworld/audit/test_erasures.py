@@ -1,0 +1,134 @@
+"""An erasure that nobody declared is told from retention's."""
+
+from functools import partial
+
+import pytest
+
+from agentworld.evidence.keys import ensure_signer, load_trusted, rotate
+from agentworld.simulate.notary import Notary
+
+
+def notary_of(scene) -> Notary:
+    own = scene.folder / "keys"
+    signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
+    return Notary(scene.ledger, signer, scene.second_store, trusted=trusted, step_keys=dict)
+
+
+def erase(scene, episode):
+    with notary_of(scene).declaring("erasure", episode) as declare:
+        scene.ledger.erase_texts(episode, "ada", declare)
+
+
+@pytest.fixture
+def erased(scene):
+    """The same with `first` erased, and this declared."""
+    erase(scene, "first")
+    return scene
+
+
+def test_an_erasure_that_was_declared_verifies_also_through_a_rotation(erased):
+    rotate(erased.folder / "keys")
+    erased.play("third", "d")
+    erased.seal()
+    erase(erased, "third")
+    assert (erased.verify().state, erased.verify().problems) == ("verified", ())
+    assert [erased.verify_episode(each).erased for each in ("first", "third")] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE episodes SET erased = 1 WHERE id = 'second'",
+        "UPDATE episodes SET erased = 1, opening = NULL WHERE id = 'second'",
+    ],
+)
+def test_an_erasure_that_nobody_declared_is_found(erased, statement):
+    erased.change(statement)
+    problem = "episode second is erased without a declaration"
+    assert problem in erased.verify().problems
+    assert problem in erased.verify_episode("second").problems
+    assert erased.verify_episode("first").state == "verified"
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("DELETE FROM attestations WHERE kind = 'erasure'", "is gone from the ledger; restore it"),
+        ("UPDATE attestations SET subject = 'second' WHERE kind = 'erasure'", "episode second"),
+        ("UPDATE attestations SET envelope = x'00' WHERE kind = 'erasure'", "does not verify"),
+        ("UPDATE attestations SET run = 'other' WHERE kind = 'erasure'", "is gone from the"),
+        ("UPDATE episodes SET erased = 0 WHERE id = 'first'", "is damaged"),
+    ],
+)
+def test_a_declaration_that_was_changed_is_found(erased, statement, problem):
+    erased.change(statement)
+    assert any(problem in each for each in erased.verify().problems), erased.verify().problems
+
+
+def test_texts_that_came_back_are_found(scene):
+    before = scene.ledger.episode("first")
+    erase(scene, "first")
+    opening = before.opening.text.encode().hex()
+    scene.change(f"UPDATE episodes SET erased = 0, opening = x'{opening}' WHERE id = 'first'")
+    for step in before.steps:
+        texts = step.action.encode().hex(), step.observation.encode().hex()
+        scene.change(
+            f"UPDATE steps SET action = x'{texts[0]}', observation = x'{texts[1]}'"
+            f" WHERE episode = 1 AND number = {step.number}"
+        )
+    assert scene.ledger.episode("first") == before
+    assert "episode first was erased, and its texts are there again" in scene.verify().problems
+
+
+def test_what_was_erased_before_anybody_declared_it_is_adopted(scene):
+    scene.ledger.erase_texts("first")
+    assert scene.verify().problems == ()
+    notary_of(scene).keep_up()
+    assert scene.verify().problems == ()
+    scene.play("third", "d")
+    scene.seal()
+    scene.ledger.erase_texts("third")
+    assert scene.verify().problems == ("episode third is erased without a declaration",)
+    erase(scene, "third")
+    assert scene.verify().problems == ()
+
+
+class Busy:
+    """A ledger in which an episode is erased after so many looks at it."""
+
+    def __init__(self, scene, num_looks):
+        self.scene = scene
+        self.left = num_looks
+
+    @property
+    def attestations(self):
+        return Looked(self, self.scene.ledger.attestations)
+
+    def __getattr__(self, name):
+        return getattr(Looked(self, self.scene.ledger), name)
+
+    def look(self):
+        self.left -= 1
+        if self.left == 0:
+            erase(self.scene, "first")
+
+
+class Looked:
+    def __init__(self, busy, of):
+        self.busy = busy
+        self.of = of
+
+    def __getattr__(self, name):
+        def looked(*arguments, **named):
+            found = getattr(self.of, name)(*arguments, **named)
+            self.busy.look()
+            return found
+
+        return looked
+
+
+@pytest.mark.parametrize("num_looks", range(1, 15))
+def test_an_episode_that_is_erased_meanwhile_has_no_problems(scene, num_looks):
+    notary_of(scene).keep_up()
+    assert scene.verify(Busy(scene, num_looks)).problems == ()
+    assert scene.verify().problems == ()

@@ -1,0 +1,128 @@
+"""What a ledger keeps together with a signed statement of it, and what a declared restore ends."""
+
+import pytest
+
+import make
+from agentworld.errors import Conflict, StoreError
+from agentworld.records.attestation import Attestation
+from make_ledger import OPENING, SIMULATOR, closing, end, open_episode, taken
+
+OLD, NEW = make.digest("old"), make.digest("new")
+
+
+def declare(told):
+    """Signs nothing: a ledger does not look into an envelope."""
+    return Attestation(told.name, told.kind, *told.filed, told.canonical)
+
+
+def fail(_told):
+    raise StoreError("killed")
+
+
+def lose(ledger, run):
+    ledger.attestations.add(Attestation(f"lost {run}", "restore", run, "", run, "", b""))
+
+
+def test_a_change_of_an_alias_is_kept_with_its_statement(ledger):
+    for simulator in (OLD, NEW):
+        ledger.aliases.set("stable", simulator, "ada", declare=declare)
+    ledger.aliases.end("stable", "bob", declare=declare)
+    kept = ledger.attestations.find("alias", subject="stable")
+    changes = ledger.aliases.history("stable")
+    assert [(each.simulator, each.at) for each in kept] == [
+        (each.simulator, each.at) for each in changes
+    ]
+    assert len(ledger.attestations.names()) == 3
+
+
+def test_a_change_that_is_told_again_has_one_statement(ledger):
+    for _ in range(2):
+        ledger.aliases.set("stable", OLD, "ada", key="one", declare=declare)
+    ledger.aliases.end("stable", "ada", key="two", declare=declare)
+    ledger.aliases.end("stable", "ada", key="two", declare=declare)
+    assert len(ledger.attestations.find("alias")) == 2
+
+
+def test_a_change_that_nobody_could_sign_did_not_happen(ledger):
+    with pytest.raises(StoreError, match="killed"):
+        ledger.aliases.set("stable", OLD, "ada", declare=fail)
+    assert ledger.aliases.history() == []
+
+
+def test_an_erasure_is_kept_with_one_statement(ledger):
+    episode = open_episode(ledger)
+    ledger.write([end(episode)])
+    with pytest.raises(StoreError, match="killed"):
+        ledger.erase_texts(episode.id, "ada", fail)
+    assert ledger.erased_episodes() == []
+    for _ in range(2):
+        ledger.erase_texts(episode.id, "ada", declare)
+    assert ledger.erased_episodes() == [episode.id]
+    (kept,) = ledger.attestations.find("erasure", run=episode.run)
+    assert (kept.subject, kept.simulator) == (episode.id, SIMULATOR)
+
+
+def test_what_was_erased_unsigned_is_declared_by_who_erases_it_again(ledger):
+    episode = open_episode(ledger)
+    ledger.write([end(episode)])
+    ledger.erase_texts(episode.id)
+    assert ledger.attestations.find("erasure") == []
+    ledger.erase_texts(episode.id, "ada", declare)
+    assert len(ledger.attestations.find("erasure", subject=episode.id)) == 1
+
+
+def test_attestations_are_told_from_a_place_on(ledger):
+    assert ledger.attestations.after(0) == ([], 0)
+    ledger.aliases.set("stable", OLD, "ada", declare=declare)
+    first, place = ledger.attestations.after(0)
+    ledger.aliases.set("stable", NEW, "ada", declare=declare)
+    (second,), newest = ledger.attestations.after(place)
+    assert [*first, second] == ledger.attestations.find("alias")
+    assert ledger.attestations.after(newest) == ([], newest)
+
+
+def test_a_run_that_lost_entries_takes_no_more(ledger):
+    episode, other = open_episode(ledger), open_episode(ledger)
+    lose(ledger, episode.run)
+    for write in (taken(episode, "x"), [end(episode)]):
+        with pytest.raises(Conflict, match=f"run {episode.run} lost what was answered"):
+            ledger.write(write)
+    with pytest.raises(Conflict, match="lost what was answered"):
+        ledger.close_run(episode.run, closing())
+    assert ledger.run(episode.run).log_length == 2
+    ledger.write(taken(other, "x"))
+
+
+def test_an_open_episode_of_a_run_that_lost_entries_can_be_erased(ledger):
+    episode = open_episode(ledger)
+    with pytest.raises(Conflict, match="is open; close it"):
+        ledger.erase_texts(episode.id, "ada", declare)
+    lose(ledger, episode.run)
+    ledger.erase_texts(episode.id, "ada", declare)
+    assert ledger.erased_episodes() == [episode.id]
+
+
+def test_a_run_that_lost_entries_is_not_counted_as_open(ledger):
+    episode, other = open_episode(ledger), open_episode(ledger)
+    lose(ledger, episode.run)
+    assert ledger.num_open_runs_of(SIMULATOR) == 1
+    assert ledger.open_episodes() == {SIMULATOR: 1}
+    assert ledger.num_open_episodes("local") == 1
+    assert [each.run for each in ledger.idle_episodes(None, 1e12)] == [other.run]
+
+
+def test_a_run_that_is_gone_is_not_opened_anew_under_its_name(ledger):
+    lose(ledger, "gone")
+    with pytest.raises(Conflict, match="run gone was lost when the ledger was restored"):
+        ledger.open_run(OPENING, SIMULATOR, "gone")
+    kept = ledger.open_run(OPENING, SIMULATOR, "kept")
+    lose(ledger, "kept")
+    assert ledger.open_run(OPENING, SIMULATOR, "kept") == kept
+
+
+def test_half_a_canary_is_no_change(ledger):
+    ledger.aliases.set("stable", OLD, "ada")
+    with ledger._engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE aliases SET percent = 10")
+    with pytest.raises(ValueError, match="for Canary"):
+        ledger.aliases.history()

@@ -1,0 +1,85 @@
+"""An operator declares that a backup was put in the ledger's place, here and on a server."""
+
+import json
+import shutil
+import sqlite3
+from functools import partial
+
+import pytest
+
+import make_service
+from agentworld.evidence.checkpoint import checkpoint_name
+from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
+from agentworld.ledger import Ledger
+from agentworld.simulate.sealing import Sealer
+from agentworld.storage.objects import WriteOnce
+
+
+@pytest.fixture
+def restored(call, played, tmp_path_factory):
+    """A store whose ledger is of before another run was opened and an episode erased."""
+    backup = tmp_path_factory.mktemp("backup") / "ledger.db"
+    with sqlite3.connect(played.store / "ledger.db") as database:
+        database.execute(f"VACUUM INTO '{backup}'")
+    played.ledger.open_run(make_service.OPENING, make_service.SIMULATOR, "later")
+    make_service.sealer(played.store).seal_all()
+    assert call(f"episode erase {played.episode} --yes --store {played.store}").code == 0
+    for file in played.store.glob("ledger.db*"):
+        file.unlink()
+    shutil.copy(backup, played.store / "ledger.db")
+    return played
+
+
+def test_what_a_backup_lost_is_printed_and_declared_with_a_reason(call, restored):
+    words = f"audit restored --store {restored.store}"
+    verify = f"run verify {restored.run} --store {restored.store}"
+    assert "the erasure" in call(verify).out
+    shown = call(words)
+    assert shown.code == 0, shown.error
+    assert shown.out.splitlines()[:2] == [
+        "run later lost entries of its log, or is gone:",
+        f"  {checkpoint_name('later', 1)}",
+    ]
+    assert "lost episode-erasures/" in shown.out
+    assert shown.out.endswith("nothing is declared; add --reason\n")
+    assert call(verify).code == 8
+    told = json.loads(call(f"{words} --reason 'a disk' --json").out)
+    assert (list(told["runs"]), len(told["others"])) == (["later"], 1)
+    assert call(verify).code == 0
+    assert call(words).out == "the ledger has all that was signed\n"
+
+
+def test_a_run_that_lost_entries_says_so_and_is_whole_as_far_as_it_goes(call, played):
+    store = WriteOnce(str(played.store / "checkpoints"))
+    (newest,) = store.names(f"{played.run}/")[-1:]
+    later = checkpoint_name(played.run, 99)
+    store.put(later, store.get(newest))
+    call(f"audit restored --reason 'a disk' --store {played.store}")
+    done = call(f"run verify {played.run} --store {played.store}")
+    assert done.code == 0
+    assert "1 of its signed copies (a disk)" in done.out
+
+
+def test_a_reason_that_nobody_reads_is_refused(call, restored):
+    done = call(f"audit restored --reason {'x' * 1025} --store {restored.store}")
+    assert (done.code, "cannot be declared" in done.error) == (2, True)
+
+
+@pytest.mark.slow
+def test_a_restore_of_a_server_is_declared_through_the_environment(
+    call, tmp_path, monkeypatch, postgres_url
+):
+    copies = WriteOnce(f"file://{tmp_path}/copies")
+    signer = partial(ensure_signer, tmp_path / "keys" / SIMULATOR_KEYS)
+    lost = Ledger(f"sqlite:///{tmp_path}/lost.db")
+    lost.open_run(make_service.OPENING, make_service.SIMULATOR, "gone")
+    Sealer(lost, make_service.SIMULATOR, signer, copies).seal_all()
+    lost.close()
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", postgres_url)
+    monkeypatch.setenv("AGENTWORLD_CHECKPOINTS_URL", f"file://{tmp_path}/copies")
+    monkeypatch.setenv("AGENTWORLD_KEYS", str(tmp_path / "keys"))
+    words = f"--store {tmp_path}/store"
+    assert "is gone from the ledger" in call(f"run verify gone {words}").error
+    assert call(f"audit restored --reason 'a disk' {words}").out.endswith("declared\n")
+    assert "there is no run gone" in call(f"run verify gone {words}").error
+    assert call(f"audit restored {words}").out == "the ledger has all that was signed\n"
