@@ -35,7 +35,7 @@ export DO_NOT_TRACK := 1
 
 .PHONY: help setup setup-test peers demo manifests verify goldens check test-fast test test-cluster test-cel \
 	bench bench-demo \
-	bench-simulator bench-wires bench-operator bench-pipelines faults-simulator faults-operator clean sandbox compiler browser \
+	bench-simulator bench-wires bench-operator bench-pipelines faults-simulator faults-operator tamper clean sandbox compiler browser \
 	etcd cluster extensions containers database monitor mpi
 .NOTPARALLEL:
 
@@ -117,6 +117,9 @@ faults-simulator: database setup-test ## thousands of faults over the simulator,
 
 faults-operator: cluster setup-test ## hundreds of faults over the operator, and a judge; SEED=text
 	PYTHONPATH=tests $(PYTHON) -m faults_operator.main --seed $(SEED)
+
+tamper: setup-test ## a thousand changes by who can write the store, and what the audit finds; SEED=text
+	PYTHONPATH=tests $(PYTHON) -m tamper.main --seed $(SEED)
 
 clean: ## remove what the demo, the tests and the linters wrote
 	rm -rf demo-output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,12 +1,14 @@
 """Which simulator made an agent, as it was signed when the agent was registered.
 
-The newest edge counts. What does not hold of it makes it disputed, whatever it said of itself.
+The newest edge counts, by the time that was signed: rows can be put in another order. What does not
+hold of it makes it disputed, whatever it said of itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from agentworld.audit.evidence import Evidence, copies_of
-from agentworld.audit.lost import lost_of
+from agentworld.audit.lost import lost_by_any, lost_of
 from agentworld.errors import EvidenceError
 from agentworld.evidence.edge import verify_edge
 from agentworld.ledger.attestations import Attestations
@@ -14,7 +16,7 @@ from agentworld.lineage.base import Agent
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest, Record
 from agentworld.records.edge import Edge, Grade
-from agentworld.simulate.notary import EDGES
+from agentworld.simulate.notary import EDGES, edge_name
 
 UNTOLD = "nobody signed which simulator made it: it was registered before that"
 
@@ -31,8 +33,10 @@ class EdgeAudit(Record):
 
 def audit_edge(name: str, agent: Agent, told: Attestations, evidence: Evidence) -> EdgeAudit:
     """Of an agent that is registered by a name."""
+    copies = copies_of(f"{EDGES}/{agent.run}", evidence.second_store)
     kept = told.find("edge", run=agent.run)
-    problems = [*_missing(kept, agent.run, told, evidence)]
+    lost = lost_of(told, evidence, agent.run).names
+    problems = [*_missing(kept, {name: copies[name] for name in copies.keys() - lost})]
     edges = []
     for each in kept:
         try:
@@ -44,7 +48,7 @@ def audit_edge(name: str, agent: Agent, told: Attestations, evidence: Evidence) 
     if not own:
         problems.append(UNTOLD)
         return EdgeAudit(grade="disputed", reasons=tuple(problems))
-    edge, text = own[-1]
+    edge, text = sorted(own, key=lambda signed: signed[0].at)[-1]
     if agent.edge is None or agent.edge.envelope != text:
         problems.append("the registry has another edge of it than the ledger")
     reasons = (*edge.reasons, *problems)
@@ -53,24 +57,34 @@ def audit_edge(name: str, agent: Agent, told: Attestations, evidence: Evidence) 
 
 def edges_of(simulator: Digest, told: Attestations, evidence: Evidence) -> list[Edge]:
     """Every edge of a simulator that verifies; of a run, an artifact and a name the newest."""
-    found: dict[tuple[str, str, str], Edge] = {}
+    edges = []
     for each in told.find("edge", simulator=simulator):
+        with suppress(EvidenceError):  # which `edge_problems` tells
+            edges.append(_verified(each, evidence))
+    edges.sort(key=lambda edge: edge.at)
+    return list({(e.run, e.claim.artifact, e.claim.agent): e for e in edges}.values())
+
+
+def edge_problems(told: Attestations, evidence: Evidence) -> Iterator[str]:
+    """What is wrong with all edges, each told by its name, in which its run is."""
+    copies, lost = copies_of(EDGES, evidence.second_store), lost_by_any(told, evidence.trusted)
+    kept = [each for each in told.all() if each.kind == "edge"]
+    yield from _missing(kept, {name: copies[name] for name in copies.keys() - lost})
+    for each in kept:
         try:
-            edge = _verified(each, evidence)
-        except EvidenceError:  # which the run's own verification says
-            continue
-        found[edge.run, edge.claim.artifact, edge.claim.agent] = edge
-    return list(found.values())
+            _verified(each, evidence)
+        except EvidenceError as error:
+            yield f"the edge {each.name} does not verify: {error}"
 
 
-def _missing(
-    kept: Sequence[Attestation], run: str, told: Attestations, evidence: Evidence
-) -> Iterator[str]:
-    """A row may be older than its copy, for a moment; a copy never is older than its row."""
+def _missing(kept: Sequence[Attestation], copies: Mapping[str, bytes]) -> Iterator[str]:
+    """A row may be older than its copy, for a moment; a copy never is older than its row.
+
+    So the copies are those of before the rows were read.
+    """
     rows = {each.name: each.envelope for each in kept}
-    lost = lost_of(told, evidence, run).names
-    for name, envelope in copies_of(f"{EDGES}/{run}", evidence.second_store).items():
-        if name not in rows and name not in lost:
+    for name, envelope in copies.items():
+        if name not in rows:
             yield f"the edge {name} is gone from the ledger; restore it"
         elif rows.get(name, envelope) != envelope:
             yield f"the edge {name} is another one in the second store"
@@ -78,7 +92,7 @@ def _missing(
 
 def _verified(kept: Attestation, evidence: Evidence) -> Edge:
     edge = verify_edge(kept.envelope, evidence.trusted)
-    told = (edge.claim.artifact, edge.simulator, edge.run, edge.at)
-    if told != (kept.subject, kept.simulator, kept.run, kept.at):
+    told = (edge_name(edge.run, kept.envelope), edge.claim.artifact, edge.simulator, edge.run)
+    if (*told, edge.at) != (kept.name, kept.subject, kept.simulator, kept.run, kept.at):
         raise EvidenceError("its row says something else than what was signed; restore it")
     return edge

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from agentworld.audit.erasures import Erasures
 from agentworld.audit.evidence import Evidence, StoredCheckpoints, copies_of
 from agentworld.audit.lost import Lost, lost_of
-from agentworld.errors import EvidenceError, NotFound
+from agentworld.errors import EvidenceError, NotFound, StoreError
 from agentworld.evidence.checkpoint import RunCheckpoint
 from agentworld.evidence.merkle import MerkleTree
 from agentworld.evidence.traffic import TrafficCount
@@ -81,7 +81,9 @@ def read_log(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
     """Raises NotFound where there is no such run, EvidenceError where it is gone or garbled."""
     try:
         return _read(name, ledger, evidence)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, StoreError) as error:
+        if isinstance(error, StoreError) and error.retryable:
+            raise
         raise EvidenceError(
             f"the ledger's record of run {name} is garbled ({type(error).__name__}); restore it"
         ) from error
@@ -179,14 +181,14 @@ def _order_problems(run: AgentRun, log: list[LogEntry], told: list[Fields]) -> I
 
 def _opening_problems(run: AgentRun, first: list[Fields]) -> Iterator[str]:
     """What a run began with is in its row too, which is what everybody reads."""
-    for fields in first:
-        try:
-            opening = RunOpening.model_validate(fields.get("opening"))
-        except ValidationError:
-            opening = None
-        told = opening, fields.get("simulator"), fields.get("tenant", LOCAL_TENANT)
-        if told != (run.opening, run.simulator, run.tenant):
-            yield "the run was not opened as the log says"
+    fields = first[0] if first else {}
+    try:
+        opening = RunOpening.model_validate(fields.get("opening"))
+    except ValidationError:
+        opening = None
+    told = opening, fields.get("simulator"), fields.get("tenant", LOCAL_TENANT)
+    if told != (run.opening, run.simulator, run.tenant):
+        yield "the run was not opened as the log says"
 
 
 def _closing_problems(run: AgentRun, told: list[Fields], evidence: Evidence) -> Iterator[str]:

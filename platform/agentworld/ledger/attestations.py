@@ -23,10 +23,17 @@ class Attestations:
 
     def find(self, kind: AttestationKind, **columns: str) -> list[Attestation]:
         """Those of a kind whose columns (`subject`, `simulator`, `run`) hold these values."""
+        return self._read(kind=kind, **columns)
+
+    def all(self) -> list[Attestation]:
+        """Those of every kind, also of one that nobody knows."""
+        return self._read()
+
+    def _read(self, **columns: str) -> list[Attestation]:
         wanted = [ATTESTATIONS.c[name] == value for name, value in columns.items()]
-        rows = select(*_COLUMNS).where(ATTESTATIONS.c.kind == kind, *wanted)
+        rows = select(*_COLUMNS).where(*wanted).order_by(ATTESTATIONS.c.sequence)
         with translated(self._url), self._engine.begin() as connection:
-            found = connection.execute(rows.order_by(ATTESTATIONS.c.sequence)).all()
+            found = connection.execute(rows).all()
         return [Attestation(**row._mapping) for row in found]
 
     def after(self, place: int) -> tuple[list[Attestation], int]:

@@ -48,6 +48,9 @@ _REFUSAL = re.compile(
     "not permitted to log in|no pg_hba.conf entry)|invalid connection option"
 )
 
+# SQLite says so of bytes where a text should be, and would say it again.
+_NO_TEXT = "Could not decode to UTF-8"
+
 
 def connect(url: str) -> Engine:
     """A pool of connections; nothing is opened yet. Raises InputError for what is no URL."""
@@ -148,5 +151,5 @@ def _in_our_words(error: DBAPIError, url: str) -> AgentworldError:
         return InputError(f"{url} is no database; name a new file or a ledger")
     if _REFUSAL.search(said):
         return InputError(f"{url} does not let the ledger in: {said}; check user and password")
-    passes = isinstance(error, OperationalError | InterfaceError)
+    passes = isinstance(error, OperationalError | InterfaceError) and _NO_TEXT not in said
     return StoreError(f"the ledger {url} failed: {said}", retryable=passes)

@@ -20,6 +20,7 @@ from agentworld.ledger.pages import Pages
 from agentworld.ledger.reading import Owner
 from agentworld.ledger.rows import insert_rows
 from agentworld.ledger.signing_keys import SigningKeys
+from agentworld.ledger.strays import strays
 from agentworld.ledger.tables import CHECKPOINTS, EPISODES, LOG, RUNS
 from agentworld.ledger.texts import Texts
 from agentworld.ledger.writes import Closed, Write, Writes, log_entries
@@ -127,6 +128,11 @@ class Ledger:
         if found is None:
             raise NotFound(f"there is no episode {episode}; reset to begin one")
         return str(found)
+
+    def run_names(self) -> list[str]:
+        """All runs by their names, also those that cannot be read."""
+        with self._transaction() as connection:
+            return list(connection.scalars(select(RUNS.c.id).order_by(RUNS.c.id.desc())))
 
     def runs(self) -> list[AgentRun]:
         """All runs, the newest first."""
@@ -246,6 +252,11 @@ class Ledger:
         for digest in elsewhere:
             with self._transaction() as connection:
                 erase_object(connection, digest, self._texts)
+
+    def strays(self) -> list[str]:
+        """A sentence for each row that belongs to nothing, which only somebody else writes."""
+        with self._transaction() as connection:
+            return list(strays(connection))
 
     def close(self) -> None:
         """Lets go of the database."""

@@ -95,14 +95,16 @@ def log(connection: Connection, run: str, after: int = 0) -> list[LogEntry]:
 def heads_by_entry(connection: Connection, run: str) -> dict[int, list[Digest]]:
     """The heads of a run's steps, by the log entry that covers them and in its order."""
     heads = (
-        select(STEPS.c.entry, STEPS.c.head)
+        select(STEPS.c.entry, STEPS.c.place, STEPS.c.head)
         .join(EPISODES, EPISODES.c.key == STEPS.c.episode)
         .where(EPISODES.c.run == run)
         .order_by(STEPS.c.entry, STEPS.c.place)
     )
     found: dict[int, list[Digest]] = {}
-    for entry, head in connection.execute(heads):
-        found.setdefault(entry, []).append(head)
+    for entry, place, head in connection.execute(heads):
+        there = found.setdefault(entry, [])
+        # The head of a step that is not in its place is none that the entry names.
+        there.append(head if place == len(there) else "")
     return found
 
 
@@ -146,8 +148,11 @@ def _is_of(simulator: Digest | None) -> ColumnElement[bool]:
 
 
 def _run(row: RowMapping) -> AgentRun:
-    weights = row["final_weights"]
-    closing = RunClosing(final_weights=weights, signature=row["signature"]) if weights else None
+    """Raises ValueError where the row is none that a run ever had."""
+    weights, signature = row["final_weights"], row["signature"]
+    closing = None
+    if weights is not None or signature is not None:
+        closing = RunClosing(final_weights=weights, signature=signature)
     return AgentRun(
         id=row["id"],
         opening=RunOpening.model_validate_json(row["opening"]),
@@ -206,8 +211,10 @@ def _opening(text: str | None) -> EpisodeOpening | None:
     return opening
 
 
-def _nothing(_data: bytes | None, _digest: Digest) -> None:
-    """What is left of an erased text."""
+def _nothing(data: bytes | None, digest: Digest) -> None:
+    """What is left of an erased text; raises ValueError where somebody put one there."""
+    if data is not None:
+        raise ValueError(f"the text {digest} was erased and is there")
 
 
 def _step(episode: str, row: Row[*tuple[object, ...]], read: Reader) -> EpisodeStep:

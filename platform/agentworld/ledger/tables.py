@@ -2,6 +2,9 @@
 
 Rows are only added. What changes in place: a run's length and closing, an episode's closing, and
 texts, which retention takes away and whose digests stay.
+
+A column is evidence: who changes a value in it contradicts what was signed, and is found. Those
+that nothing signed speaks of say so.
 """
 
 from sqlalchemy import (
@@ -23,6 +26,8 @@ from sqlalchemy import (
 from agentworld.records.run import LOCAL_TENANT
 
 METADATA = MetaData()
+
+_NO_EVIDENCE = {"evidence": False}
 
 # SQLite numbers rows itself, but only where the type is named INTEGER.
 _KEY = BigInteger().with_variant(Integer, "sqlite")
@@ -50,15 +55,17 @@ LOG = Table(
 EPISODES = Table(
     "episodes",
     METADATA,
-    # An index of small numbers: a group of steps changes half as many pages as with ids.
-    Column("key", _KEY, primary_key=True),
+    # An index of small numbers: a group of steps changes half as many pages as with ids. Numbered
+    # anew together with its steps an episode is the same.
+    Column("key", _KEY, primary_key=True, info=_NO_EVIDENCE),
     Column("id", String, nullable=False, unique=True),
     Column("run", ForeignKey("runs.id"), nullable=False),
     Column("opening", LargeBinary),  # null where it is in the object store, or erased
     Column("erased", Boolean, nullable=False),  # the texts of the episode and of its steps
     Column("opening_digest", String, nullable=False),
     Column("copied", Integer, nullable=False),  # steps that came with a fork
-    Column("at", Float, nullable=False),
+    # For expiry alone; the entry of the log that opens it has the signed time.
+    Column("at", Float, nullable=False, info=_NO_EVIDENCE),
     Column("closed", String),
     Index("episodes_of_run", "run", "closed"),
 )
@@ -78,14 +85,16 @@ STEPS = Table(
     Column("mean_logprob", Float),
     Column("agreement", Float),
     Column("low_confidence", Boolean, nullable=False),
-    Column("input_tokens", Integer, nullable=False, server_default="0"),
-    Column("cached_tokens", Integer, nullable=False, server_default="0"),
-    Column("output_tokens", Integer, nullable=False, server_default="0"),
-    Column("engine_seconds", Float, nullable=False, server_default="0"),
+    # What a step cost shapes no observation and is in no head, whose form older records have.
+    Column("input_tokens", Integer, nullable=False, server_default="0", info=_NO_EVIDENCE),
+    Column("cached_tokens", Integer, nullable=False, server_default="0", info=_NO_EVIDENCE),
+    Column("output_tokens", Integer, nullable=False, server_default="0", info=_NO_EVIDENCE),
+    Column("engine_seconds", Float, nullable=False, server_default="0", info=_NO_EVIDENCE),
     Column("head", String, nullable=False),
     Column("entry", Integer, nullable=False),  # of the run's log
     Column("place", Integer, nullable=False),  # among the steps of that entry
-    Column("at", Float, nullable=False),  # seconds since 1970, for expiry and never for order
+    # Seconds since 1970, for expiry and never for order; the entry has the signed time.
+    Column("at", Float, nullable=False, info=_NO_EVIDENCE),
 )
 
 CHECKPOINTS = Table(
@@ -117,7 +126,8 @@ ALIASES = Table(
 ATTESTATIONS = Table(
     "attestations",
     METADATA,
-    Column("sequence", Integer, primary_key=True),
+    # As the rows came; which one is newer is told by the time that was signed.
+    Column("sequence", Integer, primary_key=True, info=_NO_EVIDENCE),
     Column("name", String, nullable=False, unique=True),  # of its copy in the second store
     Column("kind", String, nullable=False),
     Column("subject", String, nullable=False, index=True),
@@ -130,10 +140,11 @@ ATTESTATIONS = Table(
 SIGNING_KEYS = Table(
     "signing_keys",
     METADATA,
-    Column("sequence", Integer, primary_key=True),
+    # A key is compared with those that the auditor trusts; since when it signs, nobody signed.
+    Column("sequence", Integer, primary_key=True, info=_NO_EVIDENCE),
     Column("key", String, nullable=False),
     Column("public", Text, nullable=False),
-    Column("since", String, nullable=False),
+    Column("since", String, nullable=False, info=_NO_EVIDENCE),
 )
 
 

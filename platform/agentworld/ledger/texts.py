@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from agentworld.errors import NotFound, StoreError
+from agentworld.errors import InputError, StoreError
 from agentworld.records.base import Digest
 from agentworld.records.episode import text_bytes, text_digest, text_of
 from agentworld.storage.objects import ObjectStore
@@ -42,7 +42,7 @@ class Texts:
         try:
             if self._objects is not None:
                 return text_of(self._objects.get(digest))
-        except NotFound:
+        except InputError:  # there is none, or somebody made a digest into what is none
             pass
         raise _lost(digest)
 

@@ -6,6 +6,7 @@ import pytest
 
 from agentworld.errors import Conflict, StoreError
 from agentworld.ledger import Ledger
+from agentworld.ledger.texts import Texts
 from agentworld.records.episode import text_digest
 from agentworld.storage.objects import ObjectStore
 from make_ledger import end, open_episode, taken
@@ -42,6 +43,12 @@ def test_a_long_text_that_got_lost_is_not_taken_for_an_erased_one(url, tmp_path)
         ledger.episode(episode.id)
     ledger.close()
     blind.close()
+
+
+def test_a_long_text_whose_digest_somebody_changed_is_lost(tmp_path):
+    texts = Texts(ObjectStore(str(tmp_path / "objects")))
+    with pytest.raises(StoreError, match="the text sha256:< is lost and was not erased"):
+        texts.read(None, "sha256:<")
 
 
 def test_a_long_text_goes_with_the_last_episode_that_shows_it(url, tmp_path):

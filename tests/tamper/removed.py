@@ -1,0 +1,164 @@
+"""What an attacker takes away, moves, or puts back as it was: whole records, and consistently."""
+
+import json
+import random
+import shutil
+import sqlite3
+from pathlib import Path
+
+from tamper.mutation import Case, Mutation, drawn, executed, opened
+from tamper.world import World
+
+# What a run may have more of than in an old copy.
+_SINCE = """
+    SELECT id, length, NULL FROM runs UNION SELECT run, name, NULL FROM attestations
+    UNION SELECT run, id, erased FROM episodes
+"""
+_RUN_TABLES = ("log", "checkpoints", "episodes", "attestations")
+
+
+def cases(world: World) -> list[Case]:
+    """What becomes of records."""
+    return [
+        Case("row removed", _row),
+        Case("episode removed", _episode),
+        Case("run removed", _run),
+        Case("edge removed", _edge),
+        Case("tail cut", _tail),
+        Case("snapshot restored", lambda database, chance: _snapshot(world, database, chance)),
+        Case("episode moved", _moved),
+        Case("runs joined", _joined),
+        Case("run renamed", _renamed),
+        Case("steps exchanged", _exchanged),
+    ]
+
+
+def _row(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+    """Of a checkpoint the second store has a copy, which proves as much as its row."""
+    table, run = chance.choice([("log", "run"), ("runs", "id"), ("episodes", "run")])
+    row = drawn(database, chance, f"SELECT rowid AS row, {run} AS run FROM {table}")
+    change = (f"DELETE FROM {table} WHERE rowid = ?", (row["row"],))
+    return Mutation("row removed", table, frozenset({row["run"]}), executed(change))
+
+
+def _episode(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+    row = drawn(database, chance, "SELECT key, id, run FROM episodes")
+    return Mutation(
+        kind="episode removed",
+        told=row["id"],
+        places=frozenset({row["id"], row["run"]}),
+        do=executed(
+            ("DELETE FROM steps WHERE episode = ?", (row["key"],)),
+            ("DELETE FROM episodes WHERE key = ?", (row["key"],)),
+        ),
+    )
+
+
+def _run(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+    run = drawn(database, chance, "SELECT id FROM runs")["id"]
+    steps = "DELETE FROM steps WHERE episode IN (SELECT key FROM episodes WHERE run = ?)"
+    rows = [(f"DELETE FROM {table} WHERE run = ?", (run,)) for table in _RUN_TABLES]
+    own = ("DELETE FROM runs WHERE id = ?", (run,))
+    return Mutation("run removed", run, frozenset({run}), executed((steps, (run,)), *rows, own))
+
+
+def _edge(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+    row = drawn(database, chance, "SELECT name, run FROM attestations")
+    change = ("DELETE FROM attestations WHERE name = ?", (row["name"],))
+    return Mutation("edge removed", row["name"], frozenset({row["run"]}), executed(change))
+
+
+def _tail(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+    """With all that the entries tell of, so that what is left agrees with itself."""
+    row = drawn(database, chance, "SELECT id, length FROM runs")
+    run, keep = row["id"], chance.randrange(1, row["length"])
+    entries = database.execute("SELECT body FROM log WHERE run = ? AND sequence > ?", (run, keep))
+    told = [json.loads(entry["body"]) for entry in entries]
+    unopened = [each["episode"] for each in told if each["kind"] == "episode-opened"]
+    unclosed = [each["episode"] for each in told if each["kind"] == "episode-closed"]
+    own = "episode IN (SELECT key FROM episodes WHERE run = ?)"
+    return Mutation(
+        kind="tail cut",
+        told=f"{row['length'] - keep} entries of run {run}",
+        places=frozenset({run}),
+        do=executed(
+            (f"DELETE FROM steps WHERE entry > ? AND {own}", (keep, run)),
+            *(("UPDATE episodes SET closed = NULL WHERE id = ?", (each,)) for each in unclosed),
+            *(("DELETE FROM episodes WHERE id = ?", (each,)) for each in unopened),
+            ("DELETE FROM log WHERE run = ? AND sequence > ?", (run, keep)),
+            ("DELETE FROM checkpoints WHERE run = ? AND length > ?", (run, keep)),
+            ("UPDATE runs SET final_weights = NULL, signature = NULL WHERE id = ?", (run,)),
+            ("UPDATE runs SET length = ? WHERE id = ?", (keep, run)),
+        ),
+    )
+
+
+def _snapshot(world: World, database: sqlite3.Connection, chance: random.Random) -> Mutation:
+    old = chance.choice(world.snapshots)
+    with opened(old) as before:
+        had = {tuple(row) for row in before.execute(_SINCE)}
+    grown = {tuple(row) for row in database.execute(_SINCE)} - had
+
+    def do(folder: Path) -> None:
+        shutil.copy(old, folder / "ledger.db")
+
+    return Mutation("snapshot restored", old.name, frozenset(run for run, *_ in grown), do)
+
+
+def _moved(database: sqlite3.Connection, chance: random.Random) -> Mutation | None:
+    row = drawn(database, chance, "SELECT id, run FROM episodes")
+    other = drawn(database, chance, "SELECT id FROM runs")["id"]
+    if other == row["run"]:
+        return None
+    change = ("UPDATE episodes SET run = ? WHERE id = ?", (other, row["id"]))
+    places = frozenset({row["run"], other})
+    return Mutation("episode moved", f"{row['id']} to run {other}", places, executed(change))
+
+
+def _joined(database: sqlite3.Connection, chance: random.Random) -> Mutation | None:
+    """All that happened in one run is told as the end of another one."""
+    row = drawn(database, chance, "SELECT id, length FROM runs")
+    other = drawn(database, chance, "SELECT id, length FROM runs")
+    if other["id"] == row["id"]:
+        return None
+    by, names = other["length"], (other["id"], row["id"])
+    own = "episode IN (SELECT key FROM episodes WHERE run = ?)"
+    return Mutation(
+        kind="runs joined",
+        told=f"{row['id']} into {other['id']}",
+        places=frozenset(names),
+        do=executed(
+            (f"UPDATE steps SET entry = entry + ? WHERE {own}", (by, row["id"])),
+            ("UPDATE episodes SET run = ? WHERE run = ?", names),
+            (
+                "UPDATE log SET run = ?, sequence = sequence + ? WHERE run = ?",
+                (names[0], by, names[1]),
+            ),
+            ("DELETE FROM checkpoints WHERE run = ?", (row["id"],)),
+            ("UPDATE runs SET length = length + ? WHERE id = ?", (row["length"], other["id"])),
+            ("DELETE FROM runs WHERE id = ?", (row["id"],)),
+        ),
+    )
+
+
+def _renamed(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+    run, new = drawn(database, chance, "SELECT id FROM runs")["id"], chance.randbytes(16).hex()
+    rows = [(f"UPDATE {table} SET run = ? WHERE run = ?", (new, run)) for table in _RUN_TABLES]
+    own = ("UPDATE runs SET id = ? WHERE id = ?", (new, run))
+    return Mutation("run renamed", run, frozenset({run}), executed(*rows, own))
+
+
+def _exchanged(database: sqlite3.Connection, chance: random.Random) -> Mutation | None:
+    """Two episodes have each other's steps."""
+    row = drawn(database, chance, "SELECT key, id, run FROM episodes")
+    other = drawn(database, chance, "SELECT key, id, run FROM episodes")
+    if other["key"] == row["key"]:
+        return None
+    change = "UPDATE episodes SET key = ? WHERE key = ?"
+    moves = [(-1, row["key"]), (row["key"], other["key"]), (other["key"], -1)]
+    return Mutation(
+        kind="steps exchanged",
+        told=f"{row['id']} and {other['id']}",
+        places=frozenset({row["run"], other["run"]}),
+        do=executed(*((change, move) for move in moves)),
+    )
