@@ -10,7 +10,7 @@ import make
 from agentworld.access import Access
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import AgentworldError, NotFound
-from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
+from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer, load_trusted
 from agentworld.ledger import Ledger
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.simulate.app import create_app
@@ -87,9 +87,11 @@ class Known(Protocol):
 def parts(folder: Path, catalogue: Known, access: Access = ACCESS, kind=Ledger) -> Parts:
     """Of one replica; all replicas of a folder share its ledger."""
     ledger = kind(f"sqlite:///{folder / 'ledger.db'}")
-    signer = partial(ensure_signer, folder / "keys" / SIMULATOR_KEYS)
+    keys = folder / "keys" / SIMULATOR_KEYS
+    signer, trusted = partial(ensure_signer, keys), partial(load_trusted, keys)
     keeper = Keeper(ledger)
-    sealer = Sealer(ledger, None, signer, WriteOnce(str(folder / "checkpoints")))
+    copies = WriteOnce(str(folder / "checkpoints"))
+    sealer = Sealer(ledger, None, signer, copies, trusted=trusted)
     return Parts(OnDemand(keeper, catalogue.find, catalogue.resolve), keeper, sealer, access)
 
 

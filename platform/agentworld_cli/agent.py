@@ -1,13 +1,41 @@
-"""Agents: what they can do in the live shell, and their versions."""
+"""Agents: what they can do in the live shell, their versions, and what these are in use as."""
 
-from typing import Annotated
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
+from rich.table import Table
 
-from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, RecipeName, show_step
+from agentworld_cli.alias import who
+from agentworld_cli.plain import plain
+from agentworld_cli.show import (
+    DEFAULT_RECIPE,
+    DEFAULT_STORE,
+    AnyStore,
+    Json,
+    RecipeName,
+    Store,
+    brief,
+    show_json,
+    show_step,
+    trees,
+)
+
+if TYPE_CHECKING:
+    from agentworld.audit.agents import AgentSummary
+    from agentworld.records.deployment import Deployment
 
 app = typer.Typer(help="Agents.", no_args_is_help=True)
 
+_As = Annotated[
+    str, typer.Option("--as", metavar="ALIAS", help="Lower-case letters, digits and dashes.")
+]
+_By = Annotated[str, typer.Option(metavar="WHO", help="By whose word; else yours.")]
+_Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why.")]
 _Agent = Annotated[str, typer.Option(help="The folder of a finished `train agent`.")]
 
 
@@ -16,13 +44,19 @@ def validate(
     imitated: Annotated[str, typer.Option(help="The folder of a finished `train imitate`.")],
     agent: _Agent,
     recipe: RecipeName = DEFAULT_RECIPE,
+    simulator: Annotated[
+        str,
+        typer.Option(
+            metavar="DIGEST|ALIAS", help="Try it in this simulator; else in that of its run."
+        ),
+    ] = "",
     store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """Try an agent before and after its training, simulated and live."""
     from agentworld.steps.validate import validate
 
-    show_step(validate, recipe, store, imitated, agent, as_json=as_json)
+    show_step(validate, recipe, store, imitated, agent, simulator, as_json=as_json)
 
 
 @app.command()
@@ -41,3 +75,105 @@ def register(
         return register_agent(recipe, store, agent, close_run(store, agent), validation)
 
     show_step(registered, as_json=as_json)
+
+
+@app.command()
+def adopt(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL_FOLDER", help="The weights, tokenizer and all.")
+    ],
+    run: Annotated[str, typer.Option(help="The run that made them, closed.")],
+    name: Annotated[str, typer.Option(help="What the agent is registered as.")],
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Make a version of an agent that was trained elsewhere, in a run of a simulator."""
+    from agentworld.steps.adopt import ADOPTED, Adopted, adopt
+
+    with redirect_stdout(sys.stderr):
+        folder = adopt(store, model, run, name)
+    made = Adopted.read(Path(folder) / ADOPTED)
+    if as_json:
+        show_json({"folder": folder, **made.model_dump(mode="json")})
+        return
+    print(f"{made.version}  {made.grade}  {plain(folder)}")
+    for reason in made.reasons:
+        print(f"disputed: {plain(reason)}")
+
+
+@app.command("list")
+def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Print every registered agent, what it is in use as, and which are to be validated anew."""
+    from agentworld.audit.agents import audit_agents
+    from agentworld.steps.deployments import mirror
+    from agentworld.steps.sources import open_sources
+
+    sources = open_sources(Path(store))
+    found = audit_agents(sources)
+    mirror({each.agent: each.revalidate for each in found.agents}, lambda: sources.registry)
+    if as_json:
+        show_json(found)
+        return
+    table = Table("agent", "edge", "simulator", "live", "in use as", "state", box=SIMPLE_HEAD)
+    for each in found.agents:
+        table.add_row(*_row(each))
+    trees.print(table if found.agents else "no agent is registered")
+    for each in found.agents:
+        for reason in each.revalidate:
+            trees.print(f"{_shown(each.agent)}: {_shown(str(reason))}")
+    for problem in found.problems:
+        trees.print(f"[red]broken: {_shown(problem)}[/]")
+
+
+@app.command()
+def use(
+    version: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="A registered agent.")],
+    alias: _As,
+    by: _By = "",
+    reason: _Reason = None,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Put an agent to use as something, which is signed and never forgotten."""
+    from agentworld.lineage.base import VersionRef
+    from agentworld.steps.deployments import use
+
+    made = use(VersionRef.parse(version), alias, Path(store), by or who(), reason)
+    _show_deployment(made, as_json=as_json)
+
+
+@app.command()
+def unuse(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An agent's, without a version.")],
+    alias: _As,
+    by: _By = "",
+    reason: _Reason = None,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Take whatever version of an agent is in use as something out of use."""
+    from agentworld.steps.deployments import unuse
+
+    made = unuse(name, alias, Path(store), by or who(), reason)
+    _show_deployment(made, as_json=as_json)
+
+
+def _show_deployment(made: "Deployment", *, as_json: bool) -> None:
+    if as_json:
+        show_json(made)
+        return
+    how = "out of use" if made.ended else "in use"
+    reason = f": {plain(made.reason)}" if made.reason else ""
+    print(f"{made.agent}  {how} as {made.alias} since {made.at}, by {plain(made.by)}{reason}")
+
+
+def _row(found: "AgentSummary") -> tuple[str, ...]:
+    live = "-" if found.live_success is None else f"{found.live_success:.0%}"
+    state = f"[red]{found.state}[/]" if found.revalidate else found.state
+    used = ", ".join(found.in_use_as) or "-"
+    told = (found.agent, found.grade or "unsigned", brief(found.simulator), live, used)
+    return *map(_shown, told), state
+
+
+def _shown(text: str) -> str:
+    return escape(plain(text))

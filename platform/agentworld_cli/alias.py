@@ -53,11 +53,18 @@ def set_(
     What was asked for, what the report showed, by whose word and why are in its history.
     """
     from agentworld.records.gate import Gate
+    from agentworld.steps.deployments import due_by
     from agentworld.steps.simulators import Shown, set_alias
 
     shown = Shown(tuple(map(Gate.parse, gates)), report, override)
     change = set_alias(alias, simulator, Path(store), who(), shown)
-    print(json.dumps(_json(change), indent=2) if as_json else told_change(change))
+    due = due_by(change, Path(store))
+    if as_json:
+        print(json.dumps(_json(change) | ({"revalidate": sorted(due)} if due else {}), indent=2))
+        return
+    print(told_change(change))
+    for agent in sorted(due):
+        print(f"revalidate {plain(agent)}: it was trained in {due[agent].trained_in}")
 
 
 @app.command()

@@ -64,6 +64,10 @@ def agent(
         live = chain.live
         words = f"{live.successes_before} successes before training, {live.successes_after} after"
         tree.add(f"live: {live.episodes} episodes, {live.commands} commands, {words}")
+    if chain.in_use_as:
+        tree.add(f"in use as {_shown(', '.join(chain.in_use_as))}")
+    for reason in chain.revalidate:
+        tree.add(f"[red]revalidate: {_shown(str(reason))}[/]")
     for broken in chain.breaks:
         tree.add(f"[red]broken: {_shown(broken)}[/]")
     trees.print(tree)

@@ -42,6 +42,7 @@ SHOWING = [
     "episode verify {episode} --store {store}",
     "episode fork {episode} --step 1 --url {url}",
     "episode replay {episode} --url {url}",
+    "agent list --store {store}",
     "audit simulator {simulator} --store {store}",
     "audit simulator {simulator} --at 2020-01-01 --store {store}",
     "audit dataset {data} --store {store}",
@@ -64,6 +65,9 @@ NAMED = [
     "audit export",
     "agent validate",
     "agent register",
+    "agent adopt",
+    "agent use",
+    "agent unuse",
 ]
 """Their results are names of ours, or what these tests would have to train."""
 

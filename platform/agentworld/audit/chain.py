@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from agentworld.audit.edges import EdgeAudit
 from agentworld.audit.receipts import step_that_read
+from agentworld.audit.revalidation import Revalidation, Uses
 from agentworld.audit.sources import Sources, edge_to, manifest_of, verification_of
 from agentworld.audit.verify import RunVerification
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
@@ -67,6 +68,9 @@ class AgentChain(Record):
     evidence: RunVerification | None = None
     """Whether all of the run's record is still the one that was signed; null where nobody asked,
     or the store has no keys."""
+    in_use_as: tuple[str, ...] = ()
+    revalidate: tuple[Revalidation, ...] = ()
+    """Why it has to be validated anew, where it is in use."""
     breaks: tuple[str, ...]
     """Links that do not agree, or are missing; none in a whole chain."""
     at: str | None = None
@@ -86,6 +90,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     live = _live(agent.artifact, run.simulator, sources)
     edge = edge_to(ref.name, agent, sources)
     evidence = verification_of(run, sources) if verify else None
+    use = Uses.read(sources.ledger, sources.evidence, sources.store).of(ref, agent)
     breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages))
     return AgentChain(
         agent=str(ref),
@@ -99,6 +104,8 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
         live=live,
         edge=edge,
         evidence=evidence,
+        in_use_as=use.aliases,
+        revalidate=use.revalidate,
         breaks=(
             *breaks,
             *(edge.reasons if edge else ()),

@@ -28,6 +28,10 @@ class Runs(RunRecord, Protocol):
         """People's names for simulators."""
         ...
 
+    def opened_at(self, run: str) -> str:
+        """When a run was opened; empty where its log does not tell it."""
+        ...
+
     def runs_of_simulator(self, simulator: Digest) -> list[AgentRun]:
         """The runs that a simulator served."""
         ...

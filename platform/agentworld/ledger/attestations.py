@@ -1,6 +1,6 @@
 """What the platform signed beside the logs of runs; nothing in it changes."""
 
-from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy import ColumnElement, Connection, Engine, insert, select
 
 from agentworld.ledger.database import translated
 from agentworld.ledger.tables import ATTESTATIONS
@@ -23,15 +23,21 @@ class Attestations:
 
     def find(self, kind: AttestationKind, **columns: str) -> list[Attestation]:
         """Those of a kind whose columns (`subject`, `simulator`, `run`) hold these values."""
-        return self._read(kind=kind, **columns)
+        return self._read(ATTESTATIONS.c.kind == kind, **columns)
+
+    def find_under(self, kind: AttestationKind, prefix: str) -> list[Attestation]:
+        """Those of a kind whose names begin so."""
+        under = ATTESTATIONS.c.name.startswith(prefix, autoescape=True)
+        alike = self._read(ATTESTATIONS.c.kind == kind, under)
+        return [each for each in alike if each.name.startswith(prefix)]  # SQLite takes A for a
 
     def all(self) -> list[Attestation]:
         """Those of every kind, also of one that nobody knows."""
         return self._read()
 
-    def _read(self, **columns: str) -> list[Attestation]:
-        wanted = [ATTESTATIONS.c[name] == value for name, value in columns.items()]
-        rows = select(*_COLUMNS).where(*wanted).order_by(ATTESTATIONS.c.sequence)
+    def _read(self, *wanted: ColumnElement[bool], **columns: str) -> list[Attestation]:
+        equal = [ATTESTATIONS.c[name] == value for name, value in columns.items()]
+        rows = select(*_COLUMNS).where(*wanted, *equal).order_by(ATTESTATIONS.c.sequence)
         with translated(self._url), self._engine.begin() as connection:
             found = connection.execute(rows).all()
         return [Attestation(**row._mapping) for row in found]

@@ -165,6 +165,11 @@ class Ledger:
         with self._transaction() as connection:
             return reading.log(connection, run, after)
 
+    def opened_at(self, run: str) -> str:
+        """When a run was opened; empty where its log does not tell it, as verification says."""
+        with self._transaction() as connection:
+            return reading.opened_at(connection, run)
+
     def heads_by_entry(self, run: str) -> dict[int, list[Digest]]:
         """The heads of a run's steps, by the log entry that covers them and in its order."""
         with self._transaction() as connection:

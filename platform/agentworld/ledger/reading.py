@@ -92,6 +92,12 @@ def log(connection: Connection, run: str, after: int = 0) -> list[LogEntry]:
     return [LogEntry(row.run, row.sequence, bytes(row.body)) for row in rows]
 
 
+def opened_at(connection: Connection, run: str) -> str:
+    """What the first entry of a run's log tells; empty where that is gone or garbled."""
+    body = connection.scalar(select(LOG.c.body).where(LOG.c.run == run, LOG.c.sequence == 1))
+    return str(LogEntry(run, 1, bytes(body or b"")).told.get("at", ""))
+
+
 def heads_by_entry(connection: Connection, run: str) -> dict[int, list[Digest]]:
     """The heads of a run's steps, by the log entry that covers them and in its order."""
     heads = (

@@ -149,6 +149,22 @@ class Registry(Protocol):
         """So many registered agents at most, the newest first."""
         ...
 
+    def mark(self, ref: VersionRef, tag: str, value: str | None) -> None:
+        """Sets a tag of a version, or takes it away; nothing else of it changes."""
+        ...
+
+    def set_alias(self, ref: VersionRef, alias: str) -> None:
+        """From now on the alias of this name is this version."""
+        ...
+
+    def remove_alias(self, name: str, alias: str) -> None:
+        """Takes an alias of a name away; what is not there stays so."""
+        ...
+
+    def aliases(self) -> dict[tuple[str, str], int]:
+        """The versions that names and their aliases stand for; also of what others registered."""
+        ...
+
     def fetch(self, ref: VersionRef, out: Path) -> None:
         """Copies the files of a version into a folder."""
         ...

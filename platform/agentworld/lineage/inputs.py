@@ -1,6 +1,7 @@
 """A version's origin in MLflow's own words: the data sets and the model that its run read."""
 
 import json
+from typing import NamedTuple
 
 from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelInput
 
@@ -9,6 +10,13 @@ from agentworld.records.checkpoint import Checkpoint, Stage
 
 _DIGEST_CHARACTERS = 36
 """The most that MLflow takes; the name has all of them."""
+
+
+class Inputs(NamedTuple):
+    """What a registration's run read, as `log_inputs` takes it: told again it is kept once."""
+
+    datasets: list[DatasetInput]
+    models: list[LoggedModelInput]
 
 
 def dataset_inputs(stages: tuple[Checkpoint, ...]) -> list[DatasetInput]:

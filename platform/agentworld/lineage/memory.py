@@ -34,6 +34,7 @@ class MemoryRegistry:
 
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
+        self._aliases: dict[tuple[str, str], int] = {}
 
     def register_world_model(
         self, name: str, what: WorldModel, model: Path, *, signature: str | None = None
@@ -113,6 +114,24 @@ class MemoryRegistry:
     def agents(self, limit: int) -> list[Version]:
         """So many registered agents at most, the newest first."""
         return [e.version for e in reversed(self._entries) if isinstance(e.what, Agent)][:limit]
+
+    def mark(self, ref: VersionRef, tag: str, value: str | None) -> None:
+        """Sets a tag of a version, or takes it away."""
+        tags = self._entry(ref).version.tags
+        tags.pop(tag, None)
+        tags.update({} if value is None else {tag: value})
+
+    def set_alias(self, ref: VersionRef, alias: str) -> None:
+        """From now on the alias of this name is this version."""
+        self._aliases[ref.name, alias] = self._entry(ref).ref.version
+
+    def remove_alias(self, name: str, alias: str) -> None:
+        """Takes an alias of a name away; what is not there stays so."""
+        self._aliases.pop((name, alias), None)
+
+    def aliases(self) -> dict[tuple[str, str], int]:
+        """The versions that names and their aliases stand for."""
+        return dict(self._aliases)
 
     def fetch(self, ref: VersionRef, out: Path) -> None:
         """Copies the files of a version into a folder."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import mlflow
-from mlflow.entities import DatasetInput, LoggedModelInput, Metric, Run
+from mlflow.entities import Metric, Run
 from mlflow.entities.model_registry import ModelVersion
 from mlflow.exceptions import MlflowException
 
@@ -25,7 +25,8 @@ from agentworld.lineage.base import (
     WorldModel,
     absent,
 )
-from agentworld.lineage.inputs import dataset_inputs, model_inputs
+from agentworld.lineage.inputs import Inputs, dataset_inputs, model_inputs
+from agentworld.lineage.mlflow_aliases import MlflowAliases, every
 from agentworld.lineage.model_version import (
     at_a_glance,
     is_ours,
@@ -56,7 +57,7 @@ class TaskRun(NamedTuple):
     experiment: str
 
 
-class MlflowRegistry:
+class MlflowRegistry(MlflowAliases):
     """Opens the registry at an MLflow address; `artifacts` is where a new one keeps files."""
 
     def __init__(
@@ -69,16 +70,16 @@ class MlflowRegistry:
     ) -> None:
         self._artifacts = artifacts
         self._task = task
-        self._ask = Server(uri, patience_seconds).ask
+        server = Server(uri, patience_seconds)
         for chatty in ("mlflow", "alembic"):
             logging.getLogger(chatty).setLevel(logging.WARNING)
-        self._client = self._ask(lambda: mlflow.MlflowClient(uri, uri))
+        super().__init__(server, server.ask(lambda: mlflow.MlflowClient(uri, uri)))
 
     def register_world_model(
         self, name: str, what: WorldModel, model: Path, *, signature: str | None = None
     ) -> VersionRef:
         """A new version, or the one that this artifact has already."""
-        inputs = _Inputs(dataset_inputs(what.stages), [])
+        inputs = Inputs(dataset_inputs(what.stages), [])
         return self._register(name, what, model, what.metrics, inputs, signature)
 
     def register_agent(
@@ -92,7 +93,7 @@ class MlflowRegistry:
     ) -> VersionRef:
         """A new version, or the one that this artifact of this run has already."""
         served = logged_model_of(self._version(world_model)) if world_model else None
-        inputs = _Inputs(dataset_inputs((what.checkpoint,)), model_inputs(served))
+        inputs = Inputs(dataset_inputs((what.checkpoint,)), model_inputs(served))
         return self._register(name, what, model, what.checkpoint.metrics, inputs, signature)
 
     def world_model(self, ref: VersionRef) -> WorldModel:
@@ -114,7 +115,9 @@ class MlflowRegistry:
     def versions(self, **tags: str) -> list[Version]:
         """All versions with these values of tags, in the order of names and versions."""
         wanted = [where(name, value) for name, value in tags.items()]
-        found = map(at_a_glance, filter(is_ours, self._ask(lambda: self._all(*wanted))))
+        search = self._client.search_model_versions
+        there: list[ModelVersion] = self._ask(lambda: every(search, " and ".join(wanted) or None))
+        found = map(at_a_glance, filter(is_ours, there))
         return sorted(found, key=lambda each: (each.ref.name, each.ref.version))
 
     def version(self, ref: VersionRef) -> Version:
@@ -156,7 +159,7 @@ class MlflowRegistry:
         what: WorldModel | Agent,
         model: Path,
         metrics: dict[str, float],
-        inputs: "_Inputs",
+        inputs: "Inputs",
         signature: str | None,
     ) -> VersionRef:
         tags = {spelled(tag): value for tag, value in tags_of(what).items()}
@@ -269,24 +272,9 @@ class MlflowRegistry:
         return self._ask(lambda: self._found(*conditions))
 
     def _found(self, *conditions: str) -> list[VersionRef]:
-        refs = [ref_of(version) for version in self._all(*conditions)]
-        return sorted(refs, key=lambda ref: (ref.name, ref.version))
-
-    def _all(self, *conditions: str) -> list[ModelVersion]:
-        wanted, token, found = " and ".join(conditions) or None, None, []
-        while True:
-            page = self._client.search_model_versions(wanted, page_token=token)
-            found += page
-            token = page.token
-            if not token:
-                return found
-
-
-class _Inputs(NamedTuple):
-    """What a registration's run read, as `log_inputs` takes it: told again it is kept once."""
-
-    datasets: list[DatasetInput]
-    models: list[LoggedModelInput]
+        search = self._client.search_model_versions
+        found: list[ModelVersion] = every(search, " and ".join(conditions))
+        return sorted(map(ref_of, found), key=lambda ref: (ref.name, ref.version))
 
 
 def _there(get: Callable[[], _Found]) -> _Found | None:

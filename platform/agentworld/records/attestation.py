@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-AttestationKind = Literal["edge", "alias", "erasure", "restore", "adoption"]
+AttestationKind = Literal["edge", "alias", "erasure", "restore", "adoption", "deployment"]
 
 
 class Attestation(NamedTuple):

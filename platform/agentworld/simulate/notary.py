@@ -6,7 +6,6 @@ the next one who asks the same makes the copy, or a service at its intervals.
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 
 from agentworld.errors import Conflict, EvidenceError, InputError, NotFound
 from agentworld.evidence.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
@@ -27,13 +26,14 @@ from agentworld.records.declaration import (
 )
 from agentworld.records.edge import Claim, Edge, SignedEdge
 from agentworld.records.run import AgentRun
+from agentworld.simulate.deploying import Deployer, now
 from agentworld.storage.objects import WriteOnce
 
 EDGES = "agent-edges"
 """Where the copies of edges are: a run's name has no dash, so that no checkpoint is there."""
 
 
-class Notary:
+class Notary(Deployer):
     """Of one ledger. Calls block; several replicas may sign the same, which is kept once."""
 
     def __init__(
@@ -45,17 +45,14 @@ class Notary:
         trusted: Callable[[], TrustedKeys],
         step_keys: Callable[[], TrustedKeys],
     ) -> None:
-        self._ledger = ledger
-        self._signer = signer
-        self._second_store = second_store
-        self._trusted = trusted
+        super().__init__(ledger, signer, second_store, trusted)
         self._step_keys = step_keys
         self._adopted = False
         self._copied = 0
 
     def edge(self, run: AgentRun, claim: Claim) -> SignedEdge:
         """What can be said of a claim by now; the same again is signed once."""
-        edge = join(claim, self._observed(run, claim), _now())
+        edge = join(claim, self._observed(run, claim), now())
         known = self._known(edge)
         if known is None:
             envelope = sign_edge(edge, self._signer())
@@ -114,7 +111,7 @@ class Notary:
         except NotFound:
             changes = self._ledger.aliases.history()
             erased = self._ledger.erased_episodes()
-            found = Adoption(changes=tuple(changes), erased=tuple(erased), at=_now())
+            found = Adoption(changes=tuple(changes), erased=tuple(erased), at=now())
             return attested(found, self._signer())
         told = verify_declared(envelope, Adoption, self.known_keys())
         return Attestation(ADOPTION, told.kind, *told.filed, envelope)
@@ -133,19 +130,11 @@ class Notary:
                 problems.append(f"{each.name} of the ledger is not copied: {error}")
         return problems
 
-    def known_keys(self) -> TrustedKeys:
-        """Those that are trusted, and its own."""
-        own = self._signer().public_key
-        return {**self._trusted(), own.keyid: own}
-
     def _known(self, edge: Edge) -> Attestation | None:
         """The newest of this run and artifact and name, where it says the same."""
-        of = {"subject": edge.claim.artifact, "run": edge.run}
-        for each in reversed(self._ledger.attestations.find("edge", **of)):
-            with suppress(EvidenceError):
-                told = verify_edge(each.envelope, self.known_keys())
-                if told.claim.agent == edge.claim.agent:
-                    return each if told.model_copy(update={"at": edge.at}) == edge else None
+        claim = edge.claim
+        for each, told in self._edges(claim.agent, claim.artifact, edge.run):
+            return each if told.model_copy(update={"at": edge.at}) == edge else None
         return None
 
     def _observed(self, run: AgentRun, claim: Claim) -> Observed:
@@ -156,7 +145,12 @@ class Notary:
         except (EvidenceError, NotFound) as error:
             problems.append(f"the newest checkpoint does not verify: {error}")
         same = self._ledger.runs_for_agent_weights(claim.artifact)
-        contradicting = tuple(other.id for other in same if other.simulator != run.simulator)
+        # An evaluation ends with the weights that it began with, wherever it was.
+        contradicting = tuple(
+            other.id
+            for other in same
+            if other.simulator != run.simulator and other.opening.purpose == "training"
+        )
         return Observed(run, checkpoint, tuple(problems), contradicting)
 
     def _newest(self, run: AgentRun) -> RunCheckpoint | None:
@@ -200,7 +194,3 @@ def _check_own(made: Attestation, known: TrustedKeys) -> None:
 def edge_name(run: str, envelope: bytes) -> str:
     """Where the copy of an edge is."""
     return f"{EDGES}/{run}/{digest_bytes(envelope).removeprefix('sha256:')}.dsse.json"
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 
 from agentworld.errors import Conflict, NotFound
+from agentworld.records.deployment import Deployment, DeploymentMove
 from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import new_name
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
@@ -63,6 +64,17 @@ class Runs:
         if found.closing:  # who closed it may have been killed before it was signed
             await asyncio.to_thread(self._sealer.seal_end, run)
         return await asyncio.to_thread(self._sealer.notary.edge, found, claim)
+
+    async def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
+        """From now on an agent is in use so; signed, and kept."""
+        return await asyncio.to_thread(self._sealer.notary.deploy, name, alias, move)
+
+    async def end_deployment(
+        self, name: str, alias: str, by: str, reason: str | None
+    ) -> Deployment:
+        """From now on no agent of this name is; signed, and kept."""
+        ended = self._sealer.notary.end_deployment
+        return await asyncio.to_thread(ended, name, alias, by, reason)
 
     async def seal(self) -> int:
         """Signs the logs that grew, and copies what was declared; returns how many logs."""

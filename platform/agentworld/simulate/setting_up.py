@@ -53,8 +53,8 @@ def access_with(tokens: RunTokens, access: Literal["local"] | Path, host: str) -
     return LocalAccess(tokens)
 
 
-def sealer_of(stores: Stores, ledger: Ledger, only: Digest) -> Sealer:
-    """Signs the logs of one simulator's runs."""
+def sealer_of(stores: Stores, ledger: Ledger, only: Digest | None) -> Sealer:
+    """Signs the logs of one simulator's runs, or of all."""
     own = stores.keys / SIMULATOR_KEYS
     ensure_signer(own)
     return _sealer(stores, ledger, only, partial(load_signer, own), partial(load_trusted, own))

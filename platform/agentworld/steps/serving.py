@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentworld.client.credential import ClientSettings
+from agentworld.client.credential import ClientSettings, Credential
+from agentworld.client.operator import OperatorClient
 from agentworld.client.simulator import SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.programs import recipe_of
@@ -98,14 +99,25 @@ def deployed_service(
     settings = ClientSettings()
     if not settings.service_url:
         return None
-    credential = settings.shown if settings.credential_file else settings.shown()
     return SimulatorClient(
         settings.service_url,
         simulator=simulator,
-        credential=credential,
+        credential=_credential(settings),
         trajectory=trajectory,
         attempts=attempts,
     )
+
+
+def deployed_operator() -> OperatorClient | None:
+    """The same, for what an operator asks of it."""
+    settings = ClientSettings()
+    if not settings.service_url:
+        return None
+    return OperatorClient(settings.service_url, credential=_credential(settings))
+
+
+def _credential(settings: ClientSettings) -> Credential | None:
+    return settings.shown if settings.credential_file else settings.shown()
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from agentworld.client.trajectory import TrajectoryLog
 from agentworld.domains.sandbox import check_sandbox
 from agentworld.domains.terminal.prompts import DOMAIN
 from agentworld.engine.server import serve
+from agentworld.errors import InputError
 from agentworld.evaluate.agent import (
     Played,
     Policy,
@@ -31,10 +32,8 @@ from agentworld.records.simulator import Sampling
 from agentworld.records.trajectory import Trajectory
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import (
-    PRACTICE,
     REPORT,
     TRAJECTORY,
-    Practice,
     checkpoint_of,
     context_tokens_of,
     model_of,
@@ -42,6 +41,7 @@ from agentworld.steps.folders import (
 from agentworld.steps.ledger import ledger_digest
 from agentworld.steps.remote import anywhere
 from agentworld.steps.serving import reached
+from agentworld.steps.simulators import chosen_simulator
 from agentworld.storage.trajectories import write_trajectories
 
 _UNTRAINED, _TRAINED = "untrained", "trained"
@@ -71,28 +71,28 @@ class _Served(NamedTuple):
 
 
 @anywhere("imitated", "agent")
-def validate(recipe: str, store: str, imitated: str, agent: str) -> str:
+def validate(recipe: str, store: str, imitated: str, agent: str, simulator: str = "") -> str:
     """The folder of the report, of the live episodes and of the agents' log of the simulated.
 
-    The simulator is that of the agent's run.
+    The simulator is that of the agent's run, or one that is named: by an alias, or a digest.
     """
     chosen = load_recipe(recipe_path(recipe))
     parents = {"imitated": output_of(imitated), "agent": output_of(agent)}
-    simulator = Practice.read(Path(agent) / PRACTICE).run.simulator
+    digest = _simulator(simulator, Path(agent), Path(store))
     agents = {_UNTRAINED: Path(imitated), _TRAINED: Path(agent)}
 
     def work(out: Path, tick: Tick) -> Digest:
         live = LiveWorld()
         with _closed_after(live), TrajectoryLog(out / TRAJECTORY) as acted:
             at_once = chosen.engine.concurrency
-            world = reached(simulator, at_once, Path(store), out / "logs", acted)
+            world = reached(digest, at_once, Path(store), out / "logs", acted)
             with _all_served(world, agents, chosen, out / "logs") as asked:
                 worlds = _Worlds(asked.simulator, live)
                 before = _try(asked.untrained, worlds, chosen, out, share_of(tick, 0, 0.5))
                 after = _try(asked.trained, worlds, chosen, out, share_of(tick, 0.5, 1))
         part = chosen.validation
         report = AgentReport(
-            simulator=simulator,
+            simulator=digest,
             untrained=agent_score(before.simulated, before.live, part),
             trained=agent_score(after.simulated, after.live, part),
             live_gain=gain(after.live, before.live, part),
@@ -101,9 +101,18 @@ def validate(recipe: str, store: str, imitated: str, agent: str) -> str:
         report.write(out / REPORT)
         return report.digest
 
-    inputs = {**parents, "simulator": simulator, "ledger": ledger_digest()}
+    inputs = {**parents, "simulator": digest, "ledger": ledger_digest()}
     parts = [chosen.validation, chosen.engine, chosen.agent]
     return str(run_step(Path(store), "validate", parts, inputs, work, check=check_sandbox))
+
+
+def _simulator(name: str, agent: Path, store: Path) -> Digest:
+    if name:
+        return chosen_simulator(name, store).digest
+    trained_in = checkpoint_of(agent).simulator
+    if trained_in is None:
+        raise InputError(f"{agent} does not say which simulator trained it; name one")
+    return trained_in
 
 
 @contextmanager

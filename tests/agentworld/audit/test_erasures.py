@@ -35,19 +35,21 @@ def test_an_erasure_that_was_declared_verifies_also_through_a_rotation(erased):
     assert [erased.verify_episode(each).erased for each in ("first", "third")] == [True, True]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE episodes SET erased = 1 WHERE id = 'second'",
+def test_an_erasure_that_nobody_declared_is_found(erased):
+    key = "(SELECT key FROM episodes WHERE id = 'second')"
+    erased.change(
         "UPDATE episodes SET erased = 1, opening = NULL WHERE id = 'second'",
-    ],
-)
-def test_an_erasure_that_nobody_declared_is_found(erased, statement):
-    erased.change(statement)
+        f"UPDATE steps SET action = NULL, observation = NULL WHERE episode = {key}",
+    )
     problem = "episode second is erased without a declaration"
     assert problem in erased.verify().problems
     assert problem in erased.verify_episode("second").problems
     assert erased.verify_episode("first").state == "verified"
+
+
+def test_an_episode_that_is_called_erased_and_has_texts_is_garbled(erased):
+    erased.change("UPDATE episodes SET erased = 1 WHERE id = 'second'")
+    assert [each for each in erased.verify().problems if "episode second is garbled" in each]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import pytest
 
 from agentworld.errors import Conflict
 from agentworld.records.attestation import Attestation
+from make_ledger import OPENING, SIMULATOR
 
 MADE = Attestation("agent-edges/r/1", "edge", "artifact", "simulator", "r", "now", b"signed")
 
@@ -21,3 +22,18 @@ def test_a_name_is_given_once(ledger):
     with pytest.raises(Conflict):
         ledger.attestations.add(MADE._replace(envelope=b"another"))
     assert ledger.attestations.find("edge") == [MADE]
+
+
+def test_what_was_signed_is_found_by_how_its_name_begins(ledger):
+    for name in ("a/b/1", "a/b/2", "A/b/1", "a/bc/1", "a_b/1"):
+        ledger.attestations.add(MADE._replace(name=name, kind="deployment"))
+    found = ledger.attestations.find_under("deployment", "a/b/")
+    assert [each.name for each in found] == ["a/b/1", "a/b/2"]
+    assert [each.name for each in ledger.attestations.find_under("deployment", "a_b")] == ["a_b/1"]
+    assert ledger.attestations.find_under("edge", "a/b/") == []
+
+
+def test_when_a_run_was_opened_is_told_by_its_log_and_by_nothing_else(ledger):
+    run = ledger.open_run(OPENING, SIMULATOR).id
+    assert ledger.opened_at(run) == ledger.log(run)[0].fields["at"]
+    assert ledger.opened_at("nobody's") == ""

@@ -205,3 +205,48 @@ def test_the_newest_agents_are_listed_first_and_no_more_than_asked_for(registry,
     assert [each.ref for each in found] == [refs[2], refs[1]]
     assert (found[0].tags["run"], found[0].tags["artifact"]) == ("run 2", digest_bytes(b"listed 2"))
     assert found[0].tags["simulator"] == digest_bytes(b"a simulator")
+
+
+def test_an_alias_is_the_version_that_it_was_set_to_last(registry, model):
+    first, second = (
+        registry.register_agent("aliased", agent(seed, "r"), model) for seed in ("one", "two")
+    )
+    for ref in (first, second):
+        registry.set_alias(ref, "production")
+        registry.set_alias(ref, "production")
+        assert registry.aliases()["aliased", "production"] == ref.version
+    registry.set_alias(first, "trial")
+    registry.remove_alias("aliased", "production")
+    registry.remove_alias("aliased", "production")
+    assert {known: is_ for known, is_ in registry.aliases().items() if known[0] == "aliased"} == {
+        ("aliased", "trial"): 1
+    }
+
+
+def test_an_alias_of_nothing_is_taken_away_as_well(registry):
+    registry.remove_alias("nothing", "production")
+
+
+def test_versions_are_found_by_their_tags(registry, model):
+    ref = registry.register_agent("tagged-agent", agent("by tag", "a run with tags"), model)
+    (found,) = registry.versions(kind="agent", run="a run with tags")
+    assert (found.ref, found.tags["artifact"]) == (ref, digest_bytes(b"by tag"))
+    assert registry.versions(kind="world-model", run="a run with tags") == []
+
+
+def test_a_mark_is_set_and_taken_away_and_nothing_else_changes(registry, model):
+    what = agent("marked", "a run that is marked")
+    ref = registry.register_agent("marked", what, model)
+
+    def tags():
+        (found,) = registry.versions(run="a run that is marked")
+        return found.tags
+
+    before = tags()
+    for value in ("why", "another why", "another why"):
+        registry.mark(ref, "revalidate", value)
+        assert tags() == before | {"revalidate": value}
+    for _ in range(2):
+        registry.mark(ref, "revalidate", None)
+        assert tags() == before
+    assert registry.agent(ref) == what

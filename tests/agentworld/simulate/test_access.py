@@ -123,7 +123,7 @@ def test_every_route_turns_away_who_comes_without_a_credential_but_health(two):
     found = sorted(routes(app.routes))
     assert {path for _, path in found} >= set(app.openapi()["paths"])
     for method, path in [*found, ("GET", "/nowhere"), ("PUT", "/runs"), ("OPTIONS", "/steps")]:
-        known = {"model": MODEL, "simulator": MODEL, "alias": "stable"}
+        known = {"model": MODEL, "simulator": MODEL, "alias": "stable", "name": "a"}
         where = path.format(run=two.run, episode=two.episode, **known)
         for who in (None, "nobody-agent"):
             status, kind = turned_away(two, who, method, where)

@@ -14,8 +14,10 @@ from typing import NamedTuple
 import httpx
 import pytest
 
+import make
 import make_many
 import make_service
+from agentworld.records.edge import Claim
 
 PEERS = Path(__file__).parents[2] / "peers"
 CHECKS = (
@@ -26,6 +28,7 @@ CHECKS = (
     "response_schema_conformance",
     "unsupported_method",
 )
+MADE = make.digest("made")
 EXAMPLES = 30  # of each operation, and as many walks along links
 KNOWN = 80  # runs with an episode; many are closed on the way
 
@@ -63,15 +66,20 @@ def examined(tmp_path_factory, request) -> Examined:
     return Examined(done.stdout + done.stderr, done.returncode, operations - answered)
 
 
-async def _begin(url: str, simulator: str) -> list[tuple[str, str, str]]:
-    """Runs with an episode that has one step, and their simulator; a run's id is an alias too."""
+async def _begin(url: str, simulator: str) -> list[tuple[str, str, str, str]]:
+    """Runs with an episode that has one step, their simulator, and what they are to make.
+
+    A run's id is an alias too, and the name of its agent.
+    """
     world = make_service.SimulatorClient(url)
     opening = make_service.OPENING.model_copy(update={"simulator": simulator})
     begun = []
     for _ in range(KNOWN):
         run = (await world.open_run(opening)).id
         episode = await make_service.play(world, "echo a", run=run)
-        begun.append((run, episode, simulator))
+        told = {"starting_weights": opening.starting_weights, "simulator": simulator}
+        await world.attest(Claim(agent=run, artifact=MADE, **told))
+        begun.append((run, episode, simulator, MADE))
         make_service.name(url, run, simulator)
         CATALOGUE.aliases[run] = simulator
     await world.close()

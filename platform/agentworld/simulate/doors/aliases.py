@@ -36,7 +36,7 @@ _Key = Annotated[
 _DryRun = Annotated[bool, Query(description="judges, and records nothing")]
 
 
-@router.put("/aliases/{alias}", responses=failures(404, 409, 422, 429, 502, 503, 504))
+@router.put("/aliases/{alias}", responses=failures(400, 404, 409, 422, 429, 502, 503, 504))
 async def move_alias(
     alias: _Alias,
     move: AliasMove,

@@ -1,0 +1,79 @@
+"""Every registered agent at a glance: what made it, what it can do, and what it is in use as."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from agentworld.audit.deployments import deployment_problems
+from agentworld.audit.receipts import step_that_read
+from agentworld.audit.revalidation import Revalidation, Uses
+from agentworld.audit.sources import Sources, edge_to
+from agentworld.lineage.base import Version
+from agentworld.records.base import Digest, Record
+from agentworld.records.edge import Grade
+from agentworld.records.report import AgentReport
+
+
+class AgentSummary(Record):
+    """A registered agent."""
+
+    agent: str
+    artifact: Digest
+    run: str
+    simulator: Digest | None
+    """As it was signed; else as the trainer told it."""
+    grade: Grade | None
+    """Of its edge; null where the store has no keys."""
+    live_success: float | None
+    """Share of its episodes in the live shell, by the newest validation; null without one."""
+    in_use_as: tuple[str, ...]
+    state: Literal["current", "revalidate"]
+    revalidate: tuple[Revalidation, ...]
+    """Why it is not current."""
+
+
+class AgentsAudit(Record):
+    """The answer to: which agents are there, and which of them are in use?"""
+
+    agents: tuple[AgentSummary, ...]
+    problems: tuple[str, ...]
+    """Where what is in use is not as it was signed, or the registry tells otherwise."""
+
+
+def audit_agents(sources: Sources) -> AgentsAudit:
+    """All that are registered, by name and version."""
+    uses = Uses.read(sources.ledger, sources.evidence, sources.store)
+    versions = sources.registry.versions(kind="agent")
+    return AgentsAudit(
+        agents=tuple(_summary(version, uses, sources) for version in versions),
+        problems=tuple(_problems(sources)),
+    )
+
+
+def _summary(version: Version, uses: Uses, sources: Sources) -> AgentSummary:
+    ref = version.ref
+    agent = sources.registry.agent(ref)
+    found = edge_to(ref.name, agent, sources)
+    use = uses.of(ref, agent)
+    signed = found.edge.simulator if found and found.edge else None
+    return AgentSummary(
+        agent=str(ref),
+        artifact=agent.artifact,
+        run=agent.run,
+        simulator=signed or agent.checkpoint.simulator,
+        grade=found.grade if found else None,
+        live_success=_live_success(agent.artifact, sources),
+        in_use_as=use.aliases,
+        state="revalidate" if use.revalidate else "current",
+        revalidate=use.revalidate,
+    )
+
+
+def _live_success(artifact: Digest, sources: Sources) -> float | None:
+    step = step_that_read(sources.store, "validate", agent=artifact)
+    return AgentReport.read(step.folder / "report.json").trained.live.mean if step else None
+
+
+def _problems(sources: Sources) -> Iterator[str]:
+    if sources.evidence is not None:
+        told = sources.ledger.attestations
+        yield from deployment_problems(told, sources.evidence, sources.registry)

@@ -1,0 +1,125 @@
+"""Which agents in use have to be validated anew, because a name for simulators moved on.
+
+Nothing of this is stored: it follows from what is signed and from the reports that there are, so
+that nobody can forget to say it, and it never is out of date.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import groupby, pairwise, takewhile
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.audit.deployments import deployments, in_use
+from agentworld.audit.evidence import Evidence
+from agentworld.audit.receipts import step_that_read
+from agentworld.audit.sources import Runs
+from agentworld.lineage.base import Agent, VersionRef
+from agentworld.records.alias import AliasChange
+from agentworld.records.base import Digest, Record
+from agentworld.records.deployment import Deployment
+from agentworld.records.report import AgentReport
+
+_REPORT = "report.json"
+
+
+class Revalidation(Record):
+    """Why an agent has to be validated anew."""
+
+    alias: str
+    """A name for simulators, which meant the one that trained the agent."""
+    at: str
+    """When it moved to what it means."""
+    trained_in: Digest
+    simulator: Digest
+    """What it means now, and the agent was not validated in."""
+
+    def __str__(self) -> str:
+        return f"{self.alias} moved from {self.trained_in} to {self.simulator} at {self.at}"
+
+
+class AgentUse(NamedTuple):
+    """What an agent is in use as, and what it has to be validated for."""
+
+    aliases: tuple[str, ...] = ()
+    revalidate: tuple[Revalidation, ...] = ()
+
+
+class Uses(NamedTuple):
+    """All agents in use, as they were read at one moment."""
+
+    deployed: Sequence[Deployment]
+    moves: Sequence[AliasChange]
+    ledger: Runs
+    store: Path
+
+    @classmethod
+    def read(cls, ledger: Runs, evidence: Evidence | None, store: Path) -> "Uses":
+        """Where nothing was ever signed, no agent is in use."""
+        used = in_use(deployments(ledger.attestations, evidence)) if evidence else []
+        return cls(used, ledger.aliases.history(), ledger, store)
+
+    def of(self, ref: VersionRef, agent: Agent) -> AgentUse:
+        """Of one agent as it is registered."""
+        meant = (str(ref), agent.artifact, agent.run)
+        own = [each for each in self.deployed if (each.agent, each.artifact, each.run) == meant]
+        if not own:
+            return AgentUse()
+        return AgentUse(tuple(sorted(each.alias for each in own)), self.revalidations(own[0]))
+
+    def revalidations(self, used: Deployment) -> tuple[Revalidation, ...]:
+        """What an agent in use has to be validated for; nothing where it is as it was trained."""
+        found = []
+        by_name = sorted(self.moves, key=attrgetter("alias"))
+        for alias, moves in groupby(by_name, key=attrgetter("alias")):
+            move = moved_on(list(moves), used.simulator, self.ledger.opened_at(used.run))
+            if move and not self._is_validated(used.artifact, move.simulator):
+                told = {"trained_in": used.simulator, "simulator": move.simulator}
+                found.append(Revalidation(alias=alias, at=move.at, **told))
+        return tuple(found)
+
+    def _is_validated(self, artifact: Digest, simulator: Digest) -> bool:
+        step = step_that_read(self.store, "validate", agent=artifact, simulator=simulator)
+        if step is None:
+            return False
+        report = AgentReport.read(step.folder / _REPORT)
+        return (report.simulator, report.digest) == (simulator, step.receipt.output)
+
+
+def moved_on(history: Sequence[AliasChange], simulator: Digest, opened: str) -> AliasChange | None:
+    """The move that gave a name the meaning that it has, if it had meant this simulator.
+
+    `history` is of one name. What it meant before a run was `opened` does not count; a canary is
+    meant too. Null where the name means the simulator, or nothing.
+    """
+    newest = history[-1]
+    if newest.ended or simulator in _meant(newest):
+        return None
+    if not any(
+        simulator in _meant(move) and not _is_before(following.at, opened)
+        for move, following in pairwise(history)
+    ):
+        return None
+
+    def is_same(move: AliasChange) -> bool:
+        return (
+            not move.ended and move.simulator == newest.simulator and simulator not in _meant(move)
+        )
+
+    return list(takewhile(is_same, reversed(history)))[-1]
+
+
+def _is_before(moment: str, other: str) -> bool:
+    """Not where somebody garbled one of them: rather one validation too many."""
+    try:
+        return datetime.fromisoformat(moment) < datetime.fromisoformat(other)
+    except (ValueError, TypeError):
+        return False
+
+
+def _meant(move: AliasChange) -> Iterator[Digest]:
+    if not move.ended:
+        yield move.simulator
+        if move.canary:
+            yield move.canary.simulator

@@ -1,0 +1,29 @@
+"""What an operator asks a service over HTTP, beside all that an agent may."""
+
+from urllib.parse import quote, urlencode
+
+from agentworld.client.simulator import SimulatorClient
+from agentworld.records.deployment import Deployment, DeploymentMove
+
+
+class OperatorClient(SimulatorClient):
+    """With the credential of an operator; what the service refuses is a SimulatorError."""
+
+    async def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
+        """From now on a version is in use as this."""
+        return await self._ask(_READ, "PUT", _path(name, alias), move, again=True, of_one=False)
+
+    async def end_deployment(
+        self, name: str, alias: str, by: str, reason: str | None = None
+    ) -> Deployment:
+        """From now on no version of this name is."""
+        told = {"by": by} | ({"reason": reason} if reason else {})
+        path = f"{_path(name, alias)}?{urlencode(told)}"
+        return await self._ask(_READ, "DELETE", path, again=True, of_one=False)
+
+
+_READ = Deployment.model_validate_json
+
+
+def _path(name: str, alias: str) -> str:
+    return f"/deployments/{quote(name, safe='')}/{quote(alias, safe='')}"

@@ -1,0 +1,67 @@
+"""What may change of a version that is registered: the aliases that mean it, and a tag on it.
+
+Both are mirrors, for who looks at MLflow alone; what is true stands in the ledger.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from mlflow import MlflowClient
+from mlflow.entities.model_registry import RegisteredModel
+from mlflow.store.entities.paged_list import PagedList
+
+from agentworld.lineage.base import VersionRef
+from agentworld.lineage.server import Server
+
+OURS = "agentworld."
+"""What our tags begin with."""
+
+_Found = TypeVar("_Found")
+
+
+class MlflowAliases:
+    """Of all the models of an MLflow."""
+
+    def __init__(self, server: Server, client: MlflowClient) -> None:
+        self._ask = server.ask
+        self._client = client
+
+    def mark(self, ref: VersionRef, tag: str, value: str | None) -> None:
+        """Sets a tag of a version, or takes it away; nothing else of it changes."""
+        number, name = str(ref.version), f"{OURS}{tag}"
+        told = self._ask(lambda: self._client.get_model_version(ref.name, number)).tags.get(name)
+        if value is None and told is not None:
+            self._ask(lambda: self._client.delete_model_version_tag(ref.name, number, name))
+        elif value is not None and value != told:
+            self._ask(lambda: self._client.set_model_version_tag(ref.name, number, name, value))
+
+    def set_alias(self, ref: VersionRef, alias: str) -> None:
+        """From now on the alias of this name is this version."""
+        number = str(ref.version)
+        self._ask(lambda: self._client.set_registered_model_alias(ref.name, alias, number))
+
+    def remove_alias(self, name: str, alias: str) -> None:
+        """Takes an alias of a name away; what is not there stays so."""
+        if (name, alias) in self.aliases():
+            self._ask(lambda: self._client.delete_registered_model_alias(name, alias))
+
+    def aliases(self) -> dict[tuple[str, str], int]:
+        """The versions that names and their aliases stand for; also of what others registered."""
+        search = self._client.search_registered_models
+        models: list[RegisteredModel] = self._ask(lambda: every(search))
+        return {
+            (model.name, alias): int(version)
+            for model in models
+            for alias, version in model.aliases.items()
+        }
+
+
+def every(search: Callable[..., PagedList[_Found]], wanted: str | None = None) -> list[_Found]:
+    """All that a search finds, page by page."""
+    token, found = None, list[_Found]()
+    while True:
+        page = search(wanted, page_token=token)
+        found += page
+        token = page.token
+        if not token:
+            return found

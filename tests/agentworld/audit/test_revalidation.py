@@ -1,0 +1,144 @@
+"""A name for simulators moves on, and the agents that it had trained have to be validated anew."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import make
+import make_agent
+from agentworld.audit.agents import audit_agents
+from agentworld.audit.chain import audit_agent
+from agentworld.audit.revalidation import moved_on
+from agentworld.records.alias import AliasChange, Canary
+
+OLD, NEXT, LAST = make.digest("old"), make.digest("next"), make.digest("last")
+OPENED = "2026-01-10T00:00:00.000+00:00"
+
+
+def moves(*told):
+    """Of one name: a day of January, what it meant from then on, and its canary."""
+    changes = []
+    for day, simulator, *canary in told:
+        changes.append(
+            AliasChange(
+                alias="stable",
+                simulator=simulator or OLD,
+                set_by="ada",
+                at=f"2026-01-{day:02}T12:00:00.000+00:00",
+                canary=Canary(simulator=canary[0], percent=10) if canary else None,
+                ended=simulator is None,
+            )
+        )
+    return changes
+
+
+HISTORIES = {
+    "it moved on": ([(1, OLD), (20, NEXT)], 20),
+    "it stands": ([(1, OLD)], None),
+    "it moved on before the run": ([(1, OLD), (5, NEXT)], None),
+    "and again after it": ([(1, OLD), (5, NEXT), (20, LAST)], None),
+    "it moved twice": ([(1, OLD), (20, NEXT), (25, LAST)], 25),
+    "it moved back": ([(1, OLD), (20, NEXT), (25, OLD)], None),
+    "it meant it later": ([(1, NEXT), (15, OLD), (20, LAST)], 20),
+    "it never meant it": ([(1, NEXT), (20, LAST)], None),
+    "it was taken away": ([(1, OLD), (20, NEXT), (25, None)], None),
+    "it was taken away between": ([(1, OLD), (20, None), (25, NEXT)], 25),
+    "the move was told twice": ([(1, OLD), (20, NEXT), (25, NEXT)], 20),
+    "another is tried": ([(1, OLD), (20, OLD, NEXT)], None),
+    "it is tried still": ([(1, NEXT, OLD), (20, LAST, OLD)], None),
+    "its trial ended": ([(1, NEXT, OLD), (20, NEXT)], 20),
+    "what was tried is meant": ([(1, NEXT, OLD), (20, OLD)], None),
+    "another is tried after the move": ([(1, OLD), (20, NEXT), (25, NEXT, LAST)], 20),
+}
+
+
+@pytest.mark.parametrize(("told", "day"), HISTORIES.values(), ids=HISTORIES)
+def test_a_name_moved_on_from_what_trained_an_agent(told, day):
+    found = moved_on(moves(*told), OLD, OPENED)
+    assert (found and int(found.at[8:10])) == day
+
+
+@pytest.mark.parametrize("opened", ["", "yesterday", "2026-01-10T00:00:00"])
+def test_where_nobody_can_tell_when_a_run_was_opened_every_move_counts(opened):
+    assert moved_on(moves((1, OLD), (5, NEXT)), OLD, opened)
+
+
+@given(st.lists(st.sampled_from([OLD, NEXT, LAST, None]), min_size=1, max_size=12))
+def test_the_move_that_is_told_leads_to_what_the_name_means_and_away_from_the_old(meant):
+    history = moves(*((day, simulator) for day, simulator in enumerate(meant, start=11)))
+    found = moved_on(history, OLD, OPENED)
+    due = meant[-1] not in (OLD, None) and OLD in meant
+    assert (found is not None) == due
+    if found:
+        place = history.index(found)
+        assert set(meant[place:]) == {meant[-1]}
+        assert place == 0 or meant[place - 1] != meant[-1]
+
+
+@pytest.fixture
+def made(tmp_path):
+    """An agent in use; the name that its simulator has moves on."""
+    made = make_agent.registered(tmp_path)
+    made.use()
+    made.ledger.aliases.set("stable", made.simulator.digest, "ada")
+    made.ledger.aliases.set("stable", NEXT, "ada")
+    return made
+
+
+def state(made):
+    (found,) = audit_agents(made.sources).agents
+    assert found.revalidate == audit_agent(made.ref, made.sources).revalidate
+    return found.state
+
+
+def test_an_agent_in_use_is_to_be_validated_until_it_was_so_in_the_next_simulator(made):
+    (found,) = audit_agents(made.sources).agents
+    (reason,) = found.revalidate
+    assert (reason.alias, reason.trained_in, reason.simulator) == (
+        "stable",
+        made.simulator.digest,
+        NEXT,
+    )
+    assert reason.at == made.ledger.aliases.history()[-1].at
+    for other in (made.simulator.digest, LAST):
+        made.validated(other)
+        assert state(made) == "revalidate"
+    made.validated(NEXT)
+    assert state(made) == "current"
+
+
+def test_the_validation_of_another_agent_says_nothing_of_this_one(made):
+    make_agent.registered(made.store, made.registry, "other").validated(NEXT)
+    states = [each.state for each in audit_agents(made.sources).agents]
+    assert states == ["revalidate", "current"]
+
+
+def test_a_report_that_was_changed_validates_nothing(made):
+    made.validated(NEXT)
+    (report,) = made.store.glob("steps/validate/*/report.json")
+    make.agent_report(simulator=NEXT, live_steps=1).write(report)
+    assert state(made) == "revalidate"
+
+
+def test_an_agent_that_is_in_use_no_more_is_let_alone(made):
+    made.notary.end_deployment(made.ref.name, "production", "ada", None)
+    assert state(made) == "current"
+
+
+def test_a_name_that_moves_back_lets_it_be(made):
+    made.ledger.aliases.set("stable", made.simulator.digest, "ada")
+    assert state(made) == "current"
+
+
+def test_of_an_agent_is_told_what_made_it_and_what_it_can_do(made):
+    made.validated(made.simulator.digest)
+    audited = audit_agents(made.sources)
+    (found,) = audited.agents
+    assert (found.agent, found.grade, found.live_success) == ("terminal-agent@1", "observed", 0.5)
+    assert (found.simulator, found.in_use_as) == (made.simulator.digest, ("production",))
+    assert audited.problems == ()
+
+
+def test_in_a_store_without_keys_no_agent_is_in_use(made):
+    (found,) = audit_agents(made.sources._replace(evidence=None)).agents
+    assert (found.grade, found.in_use_as, found.state) == (None, (), "current")

@@ -1,0 +1,69 @@
+"""Agents in use, as a person asks for them."""
+
+import json
+
+import pytest
+
+import make
+import make_agent
+from agentworld.steps.addresses import open_registry
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return make_agent.registered(tmp_path, open_registry(tmp_path))
+
+
+def test_an_upgrade_from_the_move_of_the_name_to_the_validation(call, made):
+    store = f"--store {made.store}"
+    used = call(f"agent use terminal-agent@1 --as production --by ada --reason first {store}")
+    assert used.out.startswith("terminal-agent@1  in use as production since ")
+    assert used.out.endswith(", by ada: first\n")
+    call(f"alias set stable {made.simulator.digest} {store}")
+    following = make.pinned(made.store, context_tokens=512)
+    moved = call(f"alias set stable {following.digest} {store}")
+    assert moved.out.splitlines()[1:] == [
+        f"revalidate terminal-agent@1: it was trained in {made.simulator.digest}"
+    ]
+    listed = call(f"agent list {store}").out
+    assert "revalidate" in listed
+    assert f"terminal-agent@1: stable moved from {made.simulator.digest}" in listed
+    audited = call(f"audit agent terminal-agent@1 {store}").out
+    assert "in use as production" in audited
+    assert "revalidate: stable moved from" in audited
+    made.validated(following.digest)
+    (found,) = json.loads(call(f"agent list {store} --json").out)["agents"]
+    assert (found["state"], found["in_use_as"]) == ("current", ["production"])
+
+
+def test_what_somebody_changed_in_the_registry_is_told_by_the_list(call, made):
+    call(f"agent use terminal-agent@1 --as production --store {made.store}")
+    made.registry.remove_alias("terminal-agent", "production")
+    done = call(f"agent list --store {made.store}")
+    assert "broken: the alias production of terminal-agent is gone from the registry" in done.out
+    ended = call(f"agent unuse terminal-agent --as production --store {made.store} --json")
+    assert json.loads(ended.out)["ended"]
+    assert json.loads(call(f"agent list --store {made.store} --json").out)["problems"] == []
+
+
+def test_words_of_others_do_nothing_to_who_looks(call, made):
+    nasty = "\x1b[2J [red]"
+    move = made.move(by=nasty, reason=nasty)
+    made.notary.deploy("terminal-agent", "production", move)
+    for words in ("agent use terminal-agent@1", "agent unuse terminal-agent"):
+        done = call(f"{words} --as production --store {made.store} --by {chr(39)}{nasty}{chr(39)}")
+        assert done.code == 0, done.error
+        assert "\\x1b[2J [red]" in done.out
+        assert "\x1b" not in done.out
+
+
+def test_a_name_that_moves_tells_machines_too(call, made):
+    store = f"--store {made.store}"
+    call(f"agent use terminal-agent@1 --as production {store}")
+    call(f"alias set stable {made.simulator.digest} {store}")
+    following = make.pinned(made.store, context_tokens=512)
+    told = json.loads(call(f"alias set stable {following.digest} {store} --json").out)
+    assert (told["alias"], told["revalidate"]) == ("stable", ["terminal-agent@1"])
