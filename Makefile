@@ -35,7 +35,8 @@ export DO_NOT_TRACK := 1
 
 .PHONY: help setup setup-test peers demo manifests verify goldens check test-fast test test-cluster test-cel \
 	bench bench-demo \
-	bench-simulator bench-wires bench-operator bench-pipelines faults-simulator faults-operator tamper clean sandbox compiler browser \
+	bench-simulator bench-wires bench-operator bench-pipelines bench-audit faults-simulator faults-operator tamper clean sandbox \
+	compiler browser \
 	etcd cluster extensions containers database monitor mpi
 .NOTPARALLEL:
 
@@ -95,7 +96,7 @@ test-cluster: cluster containers setup-test monitor ## the part that needs a Kub
 test-cel: extensions setup-test ## the custom resources on a Kubernetes of today; no part of `make test`
 	$(PYTHON) -m pytest tests/cel
 
-bench: bench-demo bench-simulator bench-wires bench-operator bench-pipelines ## every benchmark
+bench: bench-demo bench-simulator bench-wires bench-operator bench-pipelines bench-audit ## every benchmark
 
 bench-demo: setup ## the demo against its targets; PROFILE=long for the long one
 	$(PYTHON) tests/benchmarks/bench_demo.py $(PROFILE)
@@ -111,6 +112,9 @@ bench-operator: cluster containers setup-test ## the operator before a real API 
 
 bench-pipelines: setup-test ## what the pipelines add to their steps
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_pipelines
+
+bench-audit: database setup-test ## the auditor's questions to a ledger of a million episodes; SMALL=1
+	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_audit $(if $(SMALL),100 1000 10000)
 
 faults-simulator: database setup-test ## thousands of faults over the simulator, and a judge; SEED=text
 	PYTHONPATH=tests $(PYTHON) -m faults.main --seed $(SEED)

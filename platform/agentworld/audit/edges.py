@@ -6,15 +6,15 @@ hold of it makes it disputed, whatever it said of itself.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from agentworld.audit.evidence import Evidence, copies_of
 from agentworld.audit.lost import lost_by_any, lost_of
 from agentworld.errors import EvidenceError
 from agentworld.evidence.edge import verify_edge
 from agentworld.ledger.attestations import Attestations
-from agentworld.lineage.base import Agent
 from agentworld.records.attestation import Attestation
-from agentworld.records.base import Digest, Record
+from agentworld.records.base import Digest, Record, digest_bytes
 from agentworld.records.edge import Edge, Grade
 from agentworld.simulate.notary import EDGES, edge_name
 
@@ -31,7 +31,26 @@ class EdgeAudit(Record):
     """As it was signed; null where none was, or none that verifies."""
 
 
-def audit_edge(name: str, agent: Agent, told: Attestations, evidence: Evidence) -> EdgeAudit:
+class Registered(Protocol):
+    """What the registry has of an agent."""
+
+    @property
+    def artifact(self) -> Digest:
+        """Its weights."""
+        ...
+
+    @property
+    def run(self) -> str:
+        """That made it."""
+        ...
+
+    @property
+    def edge_digest(self) -> Digest | None:
+        """Of the envelope in which its edge was signed."""
+        ...
+
+
+def audit_edge(name: str, agent: Registered, told: Attestations, evidence: Evidence) -> EdgeAudit:
     """Of an agent that is registered by a name."""
     copies = copies_of(f"{EDGES}/{agent.run}", evidence.second_store)
     kept = told.find("edge", run=agent.run)
@@ -40,16 +59,16 @@ def audit_edge(name: str, agent: Agent, told: Attestations, evidence: Evidence) 
     edges = []
     for each in kept:
         try:
-            edges.append((_verified(each, evidence), each.envelope.decode()))
+            edges.append((_verified(each, evidence), each.envelope))
         except EvidenceError as error:
             problems.append(f"the edge {each.name} does not verify: {error}")
-    own = [(edge, text) for edge, text in edges if edge.claim.artifact == agent.artifact]
-    own = [(edge, text) for edge, text in own if edge.claim.agent == name]
+    own = [(edge, signed) for edge, signed in edges if edge.claim.artifact == agent.artifact]
+    own = [(edge, signed) for edge, signed in own if edge.claim.agent == name]
     if not own:
         problems.append(UNTOLD)
         return EdgeAudit(grade="disputed", reasons=tuple(problems))
-    edge, text = sorted(own, key=lambda signed: signed[0].at)[-1]
-    if agent.edge is None or agent.edge.envelope != text:
+    edge, signed = sorted(own, key=lambda each: each[0].at)[-1]
+    if agent.edge_digest != digest_bytes(signed):
         problems.append("the registry has another edge of it than the ledger")
     reasons = (*edge.reasons, *problems)
     return EdgeAudit(grade="disputed" if reasons else edge.grade, reasons=reasons, edge=edge)

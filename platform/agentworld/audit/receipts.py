@@ -1,6 +1,8 @@
 """The receipts of finished steps in a store, found by what they made or read."""
 
+import os
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,23 +31,58 @@ def read_receipt(folder: Path) -> StepReceipt:
 
 def step_that_made(store: Path, step: str, output: Digest) -> FinishedStep | None:
     """The newest finished step of a kind with this output."""
-    found = (each for each in finished_steps(store, step) if each.receipt.output == output)
-    return newest(found)
+    return newest(each for each in finished_steps(store, step) if each.receipt.output == output)
 
 
 def step_that_read(store: Path, step: str, **inputs: Digest) -> FinishedStep | None:
     """The newest finished step of a kind with these inputs among its own."""
+    named = _kept(store / "steps" / step).that_read(next(iter(inputs.items())))
     wanted = inputs.items()
-    found = (each for each in finished_steps(store, step) if wanted <= each.receipt.inputs.items())
-    return newest(found)
+    return newest(each for each in named if wanted <= each.receipt.inputs.items())
 
 
 def finished_steps(store: Path, step: str) -> Iterator[FinishedStep]:
     """All finished steps of a kind."""
-    for path in (store / "steps" / step).glob(f"*/{RECEIPT}"):
-        yield FinishedStep(path.parent, StepReceipt.read(path))
+    return iter(_kept(store / "steps" / step).all())
 
 
 def newest(found: Iterable[FinishedStep]) -> FinishedStep | None:
     """The one that was finished last."""
     return max(found, key=lambda step: (step.folder / RECEIPT).stat().st_mtime, default=None)
+
+
+class _Receipts:
+    """Of one kind of step in a store. None ever changes, so that each is read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[str, FinishedStep] = {}
+        """By the names of their folders."""
+        self._by_input: dict[tuple[str, Digest], list[FinishedStep]] = {}
+
+    def all(self) -> list[FinishedStep]:
+        self._look()
+        return [each for each in self._known.values() if _is_there(each)]
+
+    def that_read(self, one: tuple[str, Digest]) -> list[FinishedStep]:
+        self._look()
+        return [each for each in self._by_input.get(one, ()) if _is_there(each)]
+
+    def _look(self) -> None:
+        """Reads what was finished since."""
+        names = os.listdir(self._folder) if self._folder.is_dir() else []
+        for name in names:
+            if name not in self._known and (self._folder / name / RECEIPT).is_file():
+                step = FinishedStep(self._folder / name, read_receipt(self._folder / name))
+                self._known[name] = step
+                for one in step.receipt.inputs.items():
+                    self._by_input.setdefault(one, []).append(step)
+
+
+@cache
+def _kept(folder: Path) -> _Receipts:
+    return _Receipts(folder)
+
+
+def _is_there(step: FinishedStep) -> bool:
+    return (step.folder / RECEIPT).is_file()

@@ -5,7 +5,7 @@ entry, the log with the checkpoints of both stores. An old ledger that was resto
 the newest of them.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
@@ -36,12 +36,20 @@ class RunRecord(Protocol):
         """A run; raises NotFound."""
         ...
 
+    def counted_run(self, run: str) -> AgentRun:
+        """A run whose episodes and steps are counted anew; raises NotFound."""
+        ...
+
     def log(self, run: str, after: int = 0) -> list[LogEntry]:
         """A run's log in its order."""
         ...
 
     def episode(self, episode: str) -> Episode:
         """An episode with its steps; raises NotFound."""
+        ...
+
+    def episodes_named(self, names: Sequence[str]) -> dict[str, Episode]:
+        """Several episodes with their steps, by their names; those that are there."""
         ...
 
     def heads_by_entry(self, run: str) -> dict[int, list[Digest]]:
@@ -132,7 +140,7 @@ def _read(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
         *_order_problems(run, log, told),
         *_opening_problems(run, told[:1]),
         *_closing_problems(run, told, evidence),
-        *_checkpoint_problems(checkpoints.good, log),
+        *_checkpoint_problems(checkpoints.good, log, told),
         *lost.problems,
         *erasures.problems,
     ]
@@ -142,7 +150,7 @@ def _read(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
 
 def _run(name: str, ledger: RunRecord, evidence: Evidence) -> AgentRun:
     try:
-        return ledger.run(name)
+        return ledger.counted_run(name)
     except NotFound:
         # What a person typed may be a path, and is then no run's name.
         if not name.isalnum():
@@ -208,8 +216,10 @@ def _closing_problems(run: AgentRun, told: list[Fields], evidence: Evidence) -> 
             yield f"what the run made is not signed by the step that wrote it: {error}"
 
 
-def _checkpoint_problems(checkpoints: list[RunCheckpoint], log: list[LogEntry]) -> Iterator[str]:
-    tree, traffic, grown = MerkleTree(), TrafficCount(), iter(log)
+def _checkpoint_problems(
+    checkpoints: list[RunCheckpoint], log: list[LogEntry], told: list[Fields]
+) -> Iterator[str]:
+    tree, traffic, grown = MerkleTree(), TrafficCount(), zip(log, told, strict=True)
     for checkpoint in checkpoints:
         if checkpoint.length > len(log):
             yield (
@@ -218,9 +228,9 @@ def _checkpoint_problems(checkpoints: list[RunCheckpoint], log: list[LogEntry]) 
             )
             return
         while len(tree) < checkpoint.length:
-            entry = next(grown)
+            entry, fields = next(grown)
             tree.append(entry.body)
-            traffic.add(entry.told)
+            traffic.add(fields)
         if tree.root != checkpoint.root:
             yield f"the first {checkpoint.length} entries of the log are not those that were signed"
             return

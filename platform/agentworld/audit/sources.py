@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from agentworld.audit.edges import EdgeAudit, audit_edge
+from agentworld.audit.edges import EdgeAudit, Registered, audit_edge
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.meant import audit_alias
 from agentworld.audit.signed_log import RunRecord
@@ -13,7 +13,7 @@ from agentworld.audit.verify import RunVerification, verify_run
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.evidence.keys import TrustedKeys
 from agentworld.ledger.aliases import Aliases
-from agentworld.lineage.base import Agent, Registry, VersionRef
+from agentworld.lineage.base import Agent, RegisteredAgent, Registry, VersionRef
 from agentworld.records.base import Digest
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
@@ -78,6 +78,14 @@ class Sources(NamedTuple):
         made = self.registry.agents_of(run.id) if run.final_weights else []
         return refs_then(made, self.registry, self.at)
 
+    def agents_in(self, simulator: Digest) -> list[RegisteredAgent]:
+        """Those whose trainers named this simulator, as their tags tell them."""
+        found = self.registry.versions(kind="agent", simulator=simulator)
+        told = (
+            RegisteredAgent.tagged(each) for each in found if self.at is None or each.at <= self.at
+        )
+        return [agent for agent in told if agent]
+
     def world_models_of(self, manifest: SimulatorManifest | None) -> list[VersionRef]:
         """The registered versions whose weights a simulator serves; an endpoint serves none."""
         return refs_then(world_models_of(manifest, self.registry), self.registry, self.at)
@@ -106,7 +114,7 @@ def verification_of(run: AgentRun, sources: Sources) -> RunVerification | None:
         return RunVerification.of_garbled(run, str(error))
 
 
-def edge_to(name: str, agent: Agent, sources: Sources) -> EdgeAudit | None:
+def edge_to(name: str, agent: Registered, sources: Sources) -> EdgeAudit | None:
     """How far it is proven which simulator made an agent; null where nothing was signed."""
     if sources.evidence is None:
         return None

@@ -1,6 +1,6 @@
 """The agents that a simulator trained, and its runs that made none."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from agentworld.audit.edges import EdgeAudit, edges_of
@@ -12,7 +12,7 @@ from agentworld.audit.sources import (
     verification_of,
 )
 from agentworld.audit.verify import RunVerification
-from agentworld.lineage.base import VersionRef
+from agentworld.lineage.base import RegisteredAgent
 from agentworld.records.base import Digest, Record
 from agentworld.records.edge import Edge
 from agentworld.records.run import AgentRun
@@ -70,15 +70,27 @@ def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> Sim
     )
 
 
-def agents_of(runs: Iterable[AgentRun], sources: Sources) -> tuple[TrainedAgent, ...]:
-    """The registered agents that these runs made."""
-    return tuple(_trained(ref, run, sources) for run in runs for ref in sources.agents_of(run))
+def agents_of(runs: Sequence[AgentRun], sources: Sources) -> tuple[TrainedAgent, ...]:
+    """The registered agents that these runs made, whatever simulator their trainers name."""
+    named: dict[str, list[RegisteredAgent]] = {}
+    for simulator in sorted({run.simulator for run in runs}):
+        for each in sources.agents_in(simulator):
+            named.setdefault(each.run, []).append(each)
+    return tuple(
+        TrainedAgent(
+            agent=str(made.ref),
+            artifact=made.artifact,
+            run=run,
+            edge=edge_to(made.ref.name, made, sources),
+        )
+        for run in runs
+        for made in named.get(run.id) or _made_by(run, sources)
+    )
 
 
-def _trained(ref: VersionRef, run: AgentRun, sources: Sources) -> TrainedAgent:
-    made = sources.registry.agent(ref)
-    edge = edge_to(ref.name, made, sources)
-    return TrainedAgent(agent=str(ref), artifact=made.artifact, run=run, edge=edge)
+def _made_by(run: AgentRun, sources: Sources) -> Iterator[RegisteredAgent]:
+    for ref in sources.agents_of(run):
+        yield RegisteredAgent.of(ref, sources.registry.agent(ref))
 
 
 def _unregistered(

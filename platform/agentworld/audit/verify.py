@@ -59,7 +59,7 @@ def verify_run(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerificat
         *log.problems,
         *step_problems(log),
         *_count_problems(log),
-        *(problem for each in told for problem in episode_problems(each, told[each], log, ledger)),
+        *episode_problems(told, log, ledger),
     )
     return RunVerification(
         run=name,

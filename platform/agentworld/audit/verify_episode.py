@@ -20,6 +20,9 @@ from agentworld.records.base import Digest, Record
 from agentworld.records.episode import CloseReason, Episode
 from agentworld.records.log import Fields, episode_closed
 
+_AT_ONCE = 250
+"""Episodes that are read together."""
+
 
 class EpisodeVerification(Record):
     """The answer to: is this episode's record the one that was signed?"""
@@ -92,11 +95,30 @@ def episodes_told(log: SignedLog) -> dict[str, EpisodeTold]:
 
 
 def episode_problems(
-    name: str, told: EpisodeTold, log: SignedLog, ledger: RunRecord
+    told: dict[str, EpisodeTold], log: SignedLog, ledger: RunRecord
 ) -> Iterator[str]:
-    """What is wrong with an episode that the log names."""
+    """What is wrong with the episodes that the log names."""
+    names = list(told)
+    for start in range(0, len(names), _AT_ONCE):
+        group = names[start : start + _AT_ONCE]
+        read = _read_together(group, ledger)
+        for name in group:
+            yield from _problems(name, read.get(name), told[name], log, ledger)
+
+
+def _read_together(names: list[str], ledger: RunRecord) -> dict[str, Episode]:
+    """Nothing where one of them cannot be read: each is then read by itself, which tells why."""
     try:
-        episode = _readable(name, ledger)
+        return ledger.episodes_named(names)
+    except (ValueError, TypeError, StoreError):
+        return {}
+
+
+def _problems(
+    name: str, read: Episode | None, told: EpisodeTold, log: SignedLog, ledger: RunRecord
+) -> Iterator[str]:
+    try:
+        episode = read or _readable(name, ledger)
     except NotFound:
         yield f"episode {name} is missing"
     except EvidenceError as error:
@@ -146,11 +168,12 @@ def _differences(
     if told is None:
         yield f"the log of run {log.run.id} does not name episode {episode.id}"
         return
-    if episode.first_head != told.opening.get("head") or not episode.begins_whole:
+    first = episode.first_head
+    if first != told.opening.get("head") or not episode.begins_whole:
         yield f"episode {episode.id} did not begin as the log says"
     if problem := log.erasures.problem_of(episode.id, erased=episode.opening is None):
         yield problem
-    if not _follows(episode):
+    if not _follows(episode, first):
         yield f"the steps of episode {episode.id} do not follow from each other"
     if told.closing:
         said = [told.closing.get(name) for name in ("reason", "num_steps", "head")]
@@ -160,9 +183,9 @@ def _differences(
         yield f"episode {episode.id} ended and the log does not say so"
 
 
-def _follows(episode: Episode) -> bool:
+def _follows(episode: Episode, first: Digest) -> bool:
     try:
-        return episode.intact
+        return episode.follows(first)
     except (ValueError, TypeError):  # what cannot be hashed was never chained
         return False
 

@@ -1,13 +1,13 @@
 """Adding to an open run, whose row is held until the transaction ends."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, bindparam, func, select, update
 
 from agentworld.errors import Conflict, NotFound
 from agentworld.ledger import reading
 from agentworld.ledger.lost import is_lost
-from agentworld.ledger.rows import insert_rows, lengthen_log, open_episodes
+from agentworld.ledger.rows import Added, insert_rows, lengthen_run, open_episodes
 from agentworld.ledger.tables import EPISODES, LOG, RUNS, STEPS
 from agentworld.ledger.texts import Texts
 from agentworld.ledger.writes import Closed, Writes, episode_rows, log_entries, step_rows
@@ -20,7 +20,9 @@ from agentworld.records.run import RunClosing
 
 def add(connection: Connection, run: str, writes: Writes, texts: Texts) -> None:
     """Adds what happened to a run's episodes, and its log's entries for it."""
-    first = _extend_log(connection, run, writes.told, {e.simulator for e in writes.opened})
+    added = Added(episodes=len(writes.opened), steps=len(writes.steps))
+    simulators = {episode.simulator for episode in writes.opened}
+    first = _extend_log(connection, run, writes.told, added, simulators)
     insert_rows(connection, EPISODES, list(episode_rows(writes.opened, texts.in_row)))
     _add_steps(connection, run, writes.steps, first + len(writes.opened), texts)
     # Erasing waits for the rows above, and so does not take away what they name.
@@ -31,20 +33,24 @@ def add(connection: Connection, run: str, writes: Writes, texts: Texts) -> None:
 
 def close(connection: Connection, run: str, closing: RunClosing, texts: Texts) -> None:
     """Ends a run: first its episodes that are open, then the run."""
-    lengthen_log(connection, run, 0)  # holds the run: nobody opens another episode meanwhile
+    lengthen_run(connection, run, Added())  # holds the run: nobody opens another episode meanwhile
     add(connection, run, Writes.of(reading.open_ends(connection, run)), texts)
-    _extend_log(connection, run, [log.run_closed(closing)], set())
+    _extend_log(connection, run, [log.run_closed(closing)], Added())
     connection.execute(update(RUNS).where(RUNS.c.id == run).values(closing.model_dump()))
 
 
 def _extend_log(
-    connection: Connection, run: str, told: Sequence[Fields], simulators: set[Digest]
+    connection: Connection,
+    run: str,
+    told: Sequence[Fields],
+    added: Added,
+    simulators: Collection[Digest] = (),
 ) -> int:
     """Appends to the log of an open run and holds the run; returns the first sequence number.
 
     Raises NotFound, and Conflict where the run is closed or served by another simulator.
     """
-    found = lengthen_log(connection, run, len(told))
+    found = lengthen_run(connection, run, added._replace(entries=len(told)))
     if found is None:
         if connection.scalar(select(RUNS.c.id).where(RUNS.c.id == run)) is None:
             raise NotFound(f"there is no run {run}; open one first")
@@ -54,8 +60,9 @@ def _extend_log(
             )
         raise Conflict(f"run {run} is closed; open another one")
     length, own = found
-    for simulator in simulators - {own}:
-        raise Conflict(f"run {run} is served by {own} and by no other simulator ({simulator})")
+    for simulator in simulators:
+        if simulator != own:
+            raise Conflict(f"run {run} is served by {own} and by no other simulator ({simulator})")
     first = length - len(told) + 1
     insert_rows(connection, LOG, log_entries(run, first, told))
     return first

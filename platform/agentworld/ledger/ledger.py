@@ -113,6 +113,14 @@ class Ledger:
             raise NotFound(f"there is no run {run}; open one first")
         return found[0]
 
+    def counted_run(self, run: str) -> AgentRun:
+        """The same for who relies on the numbers: all of it is counted anew."""
+        with self._transaction() as connection:
+            found = reading.counted_run(connection, run)
+        if found is None:
+            raise NotFound(f"there is no run {run}; open one first")
+        return found
+
     def owner(self, run: str) -> Owner:
         """Whose a run is, and which simulator's; raises NotFound."""
         with self._transaction() as connection:
@@ -148,11 +156,15 @@ class Ledger:
 
     def episode(self, episode: str) -> Episode:
         """An episode with its steps; raises NotFound."""
-        with self._transaction() as connection:
-            found = reading.episode(connection, episode, self._texts)
+        found = self.episodes_named([episode]).get(episode)
         if found is None:
             raise NotFound(f"there is no episode {episode}; reset to begin one")
         return found
+
+    def episodes_named(self, names: Sequence[str]) -> dict[str, Episode]:
+        """Several episodes with their steps, by their names; those that are there."""
+        with self._transaction() as connection:
+            return reading.episodes(connection, names, self._texts)
 
     def episodes(self, run: str) -> Iterator[Episode]:
         """A run's episodes in the order in which they were opened, each read when asked for."""

@@ -1,9 +1,11 @@
 """From rows to records."""
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, RowMapping, Select, func, select, true
+from sqlalchemy import Connection, Row, RowMapping, func, select, true
 from sqlalchemy.sql.elements import ColumnElement
 
 from agentworld.ledger.lost import IS_OPEN
@@ -26,6 +28,9 @@ from agentworld.records.usage import Usage
 Reader = Callable[[bytes | None, Digest], str | None]
 """The text of a row's bytes and its digest; null where it was erased."""
 
+_MOST_ROWS = 10_000
+"""That are fetched at once: one by one they take twice as long."""
+
 
 class Owner(NamedTuple):
     """Whose a run is, and which simulator's: neither ever changes."""
@@ -37,30 +42,39 @@ class Owner(NamedTuple):
 def runs(connection: Connection, columns: Mapping[str, str]) -> list[AgentRun]:
     """Runs whose columns hold these values, the newest first."""
     wanted = [RUNS.c[name] == value for name, value in columns.items()]
-    return [_run(row) for row in connection.execute(_counted_runs(wanted)).mappings()]
+    rows = select(RUNS).where(*wanted).order_by(RUNS.c.id.desc())  # names sort by time
+    return [_run(row) for row in connection.execute(rows).mappings()]
 
 
-def episode(connection: Connection, name: str, texts: Texts) -> Episode | None:
-    """An episode with its steps."""
-    found = connection.execute(
+def counted_run(connection: Connection, run: str) -> AgentRun | None:
+    """A run whose episodes and steps are counted anew, in one look at all of it."""
+    episodes_ = select(func.count()).where(EPISODES.c.run == RUNS.c.id)
+    steps = (
+        select(func.count())
+        .select_from(STEPS.join(EPISODES, EPISODES.c.key == STEPS.c.episode))
+        .where(EPISODES.c.run == RUNS.c.id)
+    )
+    counted = (episodes_.scalar_subquery(), steps.scalar_subquery())
+    row = connection.execute(select(RUNS, *counted).where(RUNS.c.id == run)).first()
+    if row is None:
+        return None
+    *_, num_episodes, num_steps = row
+    told = _run(row._mapping)
+    return told.model_copy(update={"num_episodes": num_episodes, "num_steps": num_steps})
+
+
+def episodes(connection: Connection, names: Sequence[str], texts: Texts) -> dict[str, Episode]:
+    """Episodes with their steps, by their names; those that are there."""
+    begun = (
         select(EPISODES, RUNS.c.simulator)
         .join(RUNS, RUNS.c.id == EPISODES.c.run)
-        .where(EPISODES.c.id == name)
-    ).first()
-    if found is None:
-        return None
-    read = _nothing if found.erased else texts.read
-    wanted = select(STEPS).where(STEPS.c.episode == found.key).order_by(STEPS.c.number)
-    return Episode(
-        id=name,
-        simulator=found.simulator,
-        run=found.run,
-        opening=_opening(read(found.opening, found.opening_digest)),
-        opening_digest=found.opening_digest,
-        num_copied=found.copied,
-        steps=tuple(_step(name, row, read) for row in connection.execute(wanted)),
-        closed=found.closed,
+        .where(EPISODES.c.id.in_(names))
     )
+    found = {row.key: row for row in connection.execute(begun)}
+    wanted = select(*_STEP).where(STEPS.c.episode.in_(found))
+    rows = connection.execute(wanted.order_by(STEPS.c.episode, STEPS.c.number)).all()
+    steps = {key: tuple(own) for key, own in groupby(rows, itemgetter(0))}
+    return {row.id: _episode(row, steps.get(key, ()), texts) for key, row in found.items()}
 
 
 def log_lengths(connection: Connection) -> dict[str, int]:
@@ -107,10 +121,11 @@ def heads_by_entry(connection: Connection, run: str) -> dict[int, list[Digest]]:
         .order_by(STEPS.c.entry, STEPS.c.place)
     )
     found: dict[int, list[Digest]] = {}
-    for entry, place, head in connection.execute(heads):
-        there = found.setdefault(entry, [])
-        # The head of a step that is not in its place is none that the entry names.
-        there.append(head if place == len(there) else "")
+    for rows in connection.execute(heads).partitions(_MOST_ROWS):
+        for entry, place, head in rows:
+            there = found.setdefault(entry, [])
+            # The head of a step that is not in its place is none that the entry names.
+            there.append(head if place == len(there) else "")
     return found
 
 
@@ -171,21 +186,6 @@ def _run(row: RowMapping) -> AgentRun:
     )
 
 
-def _counted_runs(wanted: list[ColumnElement[bool]]) -> Select[*tuple[object, ...]]:
-    return (
-        select(
-            RUNS,
-            func.count(EPISODES.c.key.distinct()).label("num_episodes"),
-            func.count(STEPS.c.number).label("num_steps"),
-        )
-        .outerjoin(EPISODES, EPISODES.c.run == RUNS.c.id)
-        .outerjoin(STEPS, STEPS.c.episode == EPISODES.c.key)
-        .where(*wanted)
-        .group_by(RUNS.c.id)
-        .order_by(RUNS.c.id.desc())  # names sort by time
-    )
-
-
 def _ends(connection: Connection, wanted: ColumnElement[bool], reason: CloseReason) -> list[Closed]:
     steps = STEPS.alias()
     newest = select(func.max(steps.c.number)).where(steps.c.episode == EPISODES.c.key)
@@ -223,18 +223,43 @@ def _nothing(data: bytes | None, digest: Digest) -> None:
         raise ValueError(f"the text {digest} was erased and is there")
 
 
-def _step(episode: str, row: Row[*tuple[object, ...]], read: Reader) -> EpisodeStep:
+def _episode(
+    found: Row[*tuple[object, ...]], steps: Iterable[Row[*tuple[object, ...]]], texts: Texts
+) -> Episode:
+    read = _nothing if found.erased else texts.read
+    return Episode(
+        id=found.id,
+        simulator=found.simulator,
+        run=found.run,
+        opening=_opening(read(found.opening, found.opening_digest)),
+        opening_digest=found.opening_digest,
+        num_copied=found.copied,
+        steps=tuple(_step(found.id, row, read) for row in steps),
+        closed=found.closed,
+    )
+
+
+# In the order of EpisodeStep's fields: to find a column by its name takes as long as to read it.
+_STEP = (
+    *STEPS.c["episode", "number", "action", "observation", "action_digest", "observation_digest"],
+    *STEPS.c["reward", "done", "truncated", "mean_logprob", "agreement", "low_confidence"],
+    *STEPS.c["input_tokens", "cached_tokens", "output_tokens", "engine_seconds", "head"],
+)
+
+
+def _step(episode: str, row: Row[*tuple[Any, ...]], read: Reader) -> EpisodeStep:
+    _, number, action, shown, action_digest, shown_digest, reward, done, truncated = row[:9]
     return EpisodeStep(
-        episode=episode,
-        number=row.number,
-        action=read(row.action, row.action_digest),
-        observation=read(row.observation, row.observation_digest),
-        action_digest=row.action_digest,
-        observation_digest=row.observation_digest,
-        reward=row.reward,
-        done=row.done,
-        truncated=row.truncated,
-        confidence=Confidence(row.mean_logprob, row.agreement, row.low_confidence),
-        usage=Usage(row.input_tokens, row.cached_tokens, row.output_tokens, row.engine_seconds),
-        head=row.head,
+        episode,
+        number,
+        read(action, action_digest),
+        read(shown, shown_digest),
+        action_digest,
+        shown_digest,
+        reward,
+        done,
+        truncated,
+        Confidence(*row[9:12]),
+        Usage(*row[12:16]),
+        row[16],
     )

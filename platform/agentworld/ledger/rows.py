@@ -7,6 +7,7 @@ event loop each time costs up to a switch interval. One statement for all rows l
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import chain
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Table
 
@@ -25,10 +26,18 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> No
         connection.exec_driver_sql(statement, tuple(chain.from_iterable(part)))
 
 
-def lengthen_log(connection: Connection, run: str, added: int) -> tuple[int, Digest] | None:
-    """Adds to the length of the log of a run that goes on; returns it, and the run's simulator."""
+class Added(NamedTuple):
+    """How much longer a run becomes."""
+
+    entries: int = 0
+    episodes: int = 0
+    steps: int = 0
+
+
+def lengthen_run(connection: Connection, run: str, added: Added) -> tuple[int, Digest] | None:
+    """Adds to what an open run's row counts; returns its log's length, and its simulator."""
     statement = _LENGTHEN.format(_placeholder(connection))
-    found = connection.exec_driver_sql(statement, (added, run)).first()
+    found = connection.exec_driver_sql(statement, (*added, run)).first()
     return None if found is None else (found.length, found.simulator)
 
 
@@ -55,7 +64,8 @@ def _placeholder(connection: Connection) -> str:
 
 
 _LENGTHEN = (
-    "UPDATE runs SET length = length + {0} WHERE id = {0} AND final_weights IS NULL"
+    "UPDATE runs SET length = length + {0}, num_episodes = num_episodes + {0},"
+    " num_steps = num_steps + {0} WHERE id = {0} AND final_weights IS NULL"
     " AND NOT EXISTS (SELECT 1 FROM attestations WHERE run = runs.id AND kind = 'restore')"
     " RETURNING length, simulator"
 )

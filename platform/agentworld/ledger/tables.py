@@ -1,7 +1,7 @@
 """The ledger's tables. They hold digests and never a name that could move to another version.
 
-Rows are only added. What changes in place: a run's length and closing, an episode's closing, and
-texts, which retention takes away and whose digests stay.
+Rows are only added. What changes in place: a run's length, counts and closing, an episode's
+closing, and texts, which retention takes away and whose digests stay.
 
 A column is evidence: who changes a value in it contradicts what was signed, and is found. Those
 that nothing signed speaks of say so.
@@ -42,6 +42,9 @@ RUNS = Table(
     Column("length", Integer, nullable=False),  # of its log; whoever adds to the run holds this row
     Column("final_weights", String, index=True),
     Column("signature", Text),
+    # A verification counts for itself.
+    Column("num_episodes", Integer, nullable=False, server_default="0", info=_NO_EVIDENCE),
+    Column("num_steps", Integer, nullable=False, server_default="0", info=_NO_EVIDENCE),
 )
 
 LOG = Table(

@@ -8,10 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, Protocol, Self
 
-from pydantic import StringConstraints
+from pydantic import StringConstraints, ValidationError
 
 from agentworld.errors import InputError, NotFound
-from agentworld.records.base import Digest, Record
+from agentworld.records.base import Digest, Record, digest_bytes
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.edge import SignedEdge
 
@@ -65,6 +65,11 @@ class Agent(Record):
         """What a name and a version stand for."""
         return self.checkpoint.artifact
 
+    @property
+    def edge_digest(self) -> Digest | None:
+        """Of the envelope in which its edge was signed."""
+        return digest_bytes(self.edge.envelope.encode()) if self.edge else None
+
 
 class Version(Record):
     """What a registry tells of a version at a glance: no file of it is read."""
@@ -74,6 +79,30 @@ class Version(Record):
     """When it was registered."""
     tags: dict[str, str]
     """Those of ours, without the `agentworld.` before them."""
+
+
+class RegisteredAgent(Record):
+    """A registered agent as its tags tell it; its record says the rest."""
+
+    ref: VersionRef
+    artifact: Digest
+    run: str
+    edge_digest: Digest | None
+
+    @classmethod
+    def of(cls, ref: VersionRef, agent: Agent) -> Self:
+        """As its record tells it."""
+        return cls(ref=ref, artifact=agent.artifact, run=agent.run, edge_digest=agent.edge_digest)
+
+    @classmethod
+    def tagged(cls, version: Version) -> Self | None:
+        """As its tags tell it; null where somebody garbled them."""
+        artifact, run, edge = (version.tags.get(name) for name in ("artifact", "run", "edge"))
+        told = {"ref": version.ref, "artifact": artifact, "run": run, "edge_digest": edge}
+        try:
+            return cls.model_validate(told)
+        except ValidationError:
+            return None
 
 
 class StoredVersion(Record):

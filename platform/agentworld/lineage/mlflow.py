@@ -251,8 +251,13 @@ class MlflowRegistry(MlflowAliases):
 
     def _text(self, version: ModelVersion, name: str) -> str:
         """A file of the run that registered a version."""
-        file = f"runs:/{version.run_id}/{name}"
-        return str(self._ask(lambda: mlflow.artifacts.load_text(file)))
+
+        def read() -> str:
+            # MLflow would look up the run of `runs:/` twice.
+            files = self._client.get_run(version.run_id).info.artifact_uri
+            return str(mlflow.artifacts.load_text(f"{files}/{name}"))
+
+        return self._ask(read)
 
     def _files_of_run(self, run_id: str) -> list[str]:
         return [file.path for file in self._client.list_artifacts(run_id)]

@@ -4,7 +4,7 @@ A pure function of the record, so that whoever compares a tag with the record as
 """
 
 from agentworld.lineage.base import Agent, WorldModel
-from agentworld.records.base import digest_bytes, digest_json
+from agentworld.records.base import digest_json
 
 
 def tags_of(what: WorldModel | Agent) -> dict[str, str]:
@@ -31,7 +31,7 @@ def _of_agent(what: Agent) -> dict[str, str]:
     tags["parents"] = " ".join(made.parents)
     tags["recipe"] = digest_json(made.recipe)
     if what.edge:
-        tags["edge"] = digest_bytes(what.edge.envelope.encode())
+        tags["edge"] = what.edge_digest or ""
         tags["edge.grade"] = what.edge.edge.grade
         tags["edge.simulator"] = what.edge.edge.simulator
     return tags

@@ -9,7 +9,6 @@ import secrets
 import time
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Literal, NamedTuple, Self
 
 import rfc8785
@@ -135,7 +134,7 @@ class EpisodeStep(NamedTuple):
 
     def head_after(self, before: Digest) -> Digest:
         """The head that follows `before`."""
-        outcome = self.reward, self.done, self.truncated, *self.confidence
+        outcome = (self.reward, self.done, self.truncated, *self.confidence)
         return next_head(before, self.number, self.action_digest, self.observation_digest, outcome)
 
 
@@ -179,17 +178,15 @@ class Episode(NamedTuple):
     @property
     def intact(self) -> bool:
         """Every head follows from the one before it, and every text is the one of its digest."""
-        heads = [self.first_head, *(step.head for step in self.steps)]
-        numbers = [step.number for step in self.steps]
-        return (
-            numbers == list(range(1, len(numbers) + 1))
-            and self.begins_whole
-            and all(_is_whole(step) for step in self.steps)
-            and all(
-                step.head_after(before) == after
-                for step, (before, after) in zip(self.steps, pairwise(heads), strict=True)
-            )
-        )
+        return self.begins_whole and self.follows(self.first_head)
+
+    def follows(self, head: Digest) -> bool:
+        """Whether its steps are chained to this first head, each with its own texts."""
+        for number, step in enumerate(self.steps, 1):
+            if step.number != number or not _is_whole(step) or step.head_after(head) != step.head:
+                return False
+            head = step.head
+        return True
 
     @property
     def begins_whole(self) -> bool:
@@ -294,5 +291,7 @@ def _written(outcome: tuple[float | None, ...]) -> str:
 
 
 def _is_whole(step: EpisodeStep) -> bool:
-    texts = (step.action, step.action_digest), (step.observation, step.observation_digest)
-    return all(text is None or text_digest(text) == digest for text, digest in texts)
+    action, shown = step.action, step.observation
+    return (action is None or text_digest(action) == step.action_digest) and (
+        shown is None or text_digest(shown) == step.observation_digest
+    )

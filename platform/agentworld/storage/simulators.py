@@ -29,6 +29,7 @@ from agentworld.storage.model_folder import check_safe
 
 _MANIFEST = "manifest.json"
 _HEX = re.compile("[0-9a-f]{64}")
+_START = re.compile("[0-9a-f]{0,64}")
 _READ_ONLY = 0o444
 
 
@@ -140,17 +141,20 @@ class SimulatorStore:
     def find(self, start: str) -> PinnedSimulator:
         """The one whose digest starts so; raises NotFound, or InputError for several."""
         start = start if start.startswith("sha256:") else f"sha256:{start}"
-        known = {f"sha256:{folder.name}": folder for folder in self._folders()}
-        found = [digest for digest in known if digest.startswith(start)]
+        found = self._folders(_hex(start)) if _START.fullmatch(_hex(start)) else []
         if not found:
+            known = [f"sha256:{folder.name}" for folder in self._folders()]
             there = ", ".join(known) or "none yet; run `agentworld demo`"
             raise NotFound(f"there is no simulator {start} in {self._root}; simulators are {there}")
         if len(found) > 1:
-            raise InputError(f"{start} is the start of {', '.join(found)}; write more of it")
-        return PinnedSimulator.read(known[found[0]])
+            several = ", ".join(f"sha256:{folder.name}" for folder in found)
+            raise InputError(f"{start} is the start of {several}; write more of it")
+        return PinnedSimulator.read(found[0])
 
-    def _folders(self) -> list[Path]:
-        manifests = self._root.glob(f"*/{_MANIFEST}")
+    def _folders(self, start: str = "") -> list[Path]:
+        # A whole name is looked up, and not searched for.
+        name = start if _HEX.fullmatch(start) else f"{start}*"
+        manifests = self._root.glob(f"{name}/{_MANIFEST}")
         return sorted(path.parent for path in manifests if _HEX.fullmatch(path.parent.name))
 
     def _file(self, digest: Digest) -> Path:

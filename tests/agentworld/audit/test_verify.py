@@ -29,6 +29,21 @@ def test_an_honest_record_has_no_problems_and_is_signed_to_its_end(scene):
     assert (found.num_episodes, found.num_steps, found.weights) == (2, 3, "claimed")
 
 
+def test_what_a_runs_row_counts_is_not_believed(scene):
+    scene.change("UPDATE runs SET num_episodes = 7, num_steps = 8")
+    found = scene.verify()
+    assert (found.state, found.num_episodes, found.num_steps) == ("verified", 2, 3)
+
+
+def test_of_many_episodes_the_one_that_cannot_be_read_is_named(scene):
+    for number in range(5):
+        scene.play(f"more {number}", "d")
+    scene.seal()
+    scene.change("UPDATE episodes SET opening = x'00' WHERE id = 'more 3'")
+    (problem,) = scene.verify().problems
+    assert problem.startswith("episode more 3 is garbled")
+
+
 def test_a_log_that_did_not_grow_is_not_signed_again(scene):
     assert scene.seal() == 0
     scene.play("third", "d")

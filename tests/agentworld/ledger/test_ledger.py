@@ -27,6 +27,30 @@ def test_a_run_counts_its_episodes_and_steps(ledger):
     assert (run.num_episodes, run.num_steps) == (2, 3)
 
 
+def test_what_a_runs_row_counts_is_what_is_there(ledger):
+    first = open_episode(ledger)
+    ledger.write(taken(first, "a", "b"))
+    forked = ledger.episode(first.id)._replace(id="forked", num_copied=2)
+    ledger.write([Opened(forked._replace(steps=steps(forked._replace(steps=()), "a", "b")))])
+    ledger.close_run(first.run, closing())
+    run = ledger.run(first.run)
+    assert (run.num_episodes, run.num_steps) == (2, 4)
+    assert ledger.counted_run(first.run) == run
+
+
+def test_a_run_that_is_not_there_is_not_counted(ledger):
+    with pytest.raises(NotFound, match="no run nowhere"):
+        ledger.counted_run("nowhere")
+
+
+def test_several_episodes_are_read_at_once_and_those_that_are_missing_left_out(ledger):
+    first, empty = open_episode(ledger), open_episode(ledger)
+    ledger.write(taken(first, "a", "b"))
+    found = ledger.episodes_named([first.id, "missing", empty.id])
+    assert found == {name: ledger.episode(name) for name in (first.id, empty.id)}
+    assert (len(found[first.id].steps), found[empty.id].steps) == (2, ())
+
+
 def test_closing_a_run_names_the_weights_that_it_made(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
     closed = ledger.close_run(run, closing())

@@ -6,7 +6,7 @@ import pytest
 
 import make
 from agentworld.errors import InputError, StoreError
-from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
+from agentworld.lineage.base import Agent, RegisteredAgent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.base import digest_bytes
 
@@ -84,6 +84,32 @@ def test_the_agents_of_a_run_are_found(registry, model):
     ref = registry.register_agent("found", agent("found", "a run of its own"), model)
     registry.register_agent("found", agent("other", "another run"), model)
     assert registry.agents_of("a run of its own") == [ref]
+
+
+def test_the_agents_of_a_simulator_are_found_with_what_their_tags_tell(registry, model):
+    what = agent("in it", "a run in it", "a simulator of its own")
+    ref = registry.register_agent("in-it", what, model)
+    registry.register_agent("in-it", agent("elsewhere", "another run"), model)
+    assert what.checkpoint.simulator
+    (version,) = registry.versions(kind="agent", simulator=what.checkpoint.simulator)
+    found = RegisteredAgent.tagged(version)
+    assert found == RegisteredAgent.of(ref, what)
+    assert (found.artifact, found.run, found.edge_digest) == (what.artifact, what.run, None)
+
+
+@pytest.mark.slow
+def test_an_agent_whose_tags_were_garbled_is_not_told_by_them(database, model):
+    from agentworld.lineage.mlflow import MlflowRegistry
+
+    registry = MlflowRegistry(f"sqlite:///{database}/mlflow.db", database / "artifacts")
+    what = agent("garbled", "its run", "a simulator whose agent's tags are garbled")
+    ref = registry.register_agent("garbled", what, model)
+    tag = ref.name, str(ref.version), "agentworld.artifact"
+    registry._client.set_model_version_tag(*tag, "no digest")
+    assert what.checkpoint.simulator
+    (version,) = registry.versions(kind="agent", simulator=what.checkpoint.simulator)
+    assert RegisteredAgent.tagged(version) is None
+    assert registry.agents_of("its run") == [ref]
 
 
 def test_the_versions_of_an_artifact_are_found(registry, model):

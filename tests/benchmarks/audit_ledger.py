@@ -1,0 +1,244 @@
+"""Runs of any size, written into ledgers in bulk; they verify as if they had been served.
+
+What an episode says is one of a few scripts, whose texts are hashed once. The heads, the log's
+entries, its Merkle tree and its traffic are each run's own.
+"""
+
+import hashlib
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import cycle, islice
+from typing import NamedTuple, Protocol
+
+import psycopg
+import rfc8785
+from sqlalchemy import Table, make_url
+
+from agentworld.evidence.checkpoint import RunCheckpoint
+from agentworld.evidence.merkle import MerkleTree
+from agentworld.evidence.traffic import TrafficCount
+from agentworld.ledger import Ledger
+from agentworld.ledger.tables import ATTESTATIONS, EPISODES, LOG, METADATA, RUNS, STEPS
+from agentworld.ledger.writes import log_entries
+from agentworld.records import log
+from agentworld.records.base import Digest, digest_bytes
+from agentworld.records.episode import Episode, EpisodeOpening, new_name, text_digest
+from agentworld.records.log import Fields, LogEntry
+from agentworld.records.run import AgentRun
+
+NUM_STEPS = 20
+"""Of every episode."""
+_AT_ONCE = 32
+"""Episodes of a run that are served beside each other: so many steps are under one entry."""
+_NUM_SCRIPTS = 50
+_NUM_SEEDS = 64
+"""Of a run's episodes, which begin in so many ways."""
+_MOST_ROWS = 50_000
+
+Row = tuple[object, ...]
+
+
+class Sink(Protocol):
+    """A ledger's database, which takes many rows at once."""
+
+    def add(self, table: Table, rows: Sequence[Row]) -> None:
+        """Rows with all columns but `sequence` where the database makes it."""
+        ...
+
+    def settle(self) -> None:
+        """Commits, and lets the database learn what it holds, as it does by itself in time."""
+        ...
+
+
+class SqliteSink:
+    """A ledger in a file."""
+
+    def __init__(self, url: str) -> None:
+        Ledger(url).close()
+        self._connection = sqlite3.connect(str(make_url(url).database))
+        self._connection.execute("PRAGMA synchronous=OFF")
+
+    def add(self, table: Table, rows: Sequence[Row]) -> None:
+        values = ", ".join("?" * len(rows[0]))
+        statement = f"INSERT INTO {table} ({_columns(table)}) VALUES ({values})"
+        self._connection.executemany(statement, rows)
+        self._connection.commit()  # a write-ahead log of all rows would be as long as the file
+
+    def settle(self) -> None:
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+class PostgresSink:
+    """A ledger on a server; rows are copied in without a look at what they refer to."""
+
+    def __init__(self, url: str) -> None:
+        Ledger(url).close()
+        plain = make_url(url).set(drivername="postgresql")
+        self._connection = psycopg.connect(plain.render_as_string(hide_password=False))
+        self._connection.execute("SET session_replication_role = replica")
+
+    def add(self, table: Table, rows: Sequence[Row]) -> None:
+        into = f"COPY {table} ({_columns(table)}) FROM STDIN"
+        with self._connection.cursor() as cursor, cursor.copy(into) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    def settle(self) -> None:
+        newest = "(SELECT coalesce(max(key), 1) FROM episodes)"
+        sequence = "pg_get_serial_sequence('episodes', 'key')"
+        self._connection.execute(f"SELECT setval({sequence}, {newest})")
+        self._connection.commit()
+        self._connection.autocommit = True
+        self._connection.execute("VACUUM ANALYZE")
+        self._connection.autocommit = False
+        self._connection.execute("SET session_replication_role = replica")
+
+
+class Book:
+    """Writes runs into several ledgers, the same rows into each."""
+
+    def __init__(self, *sinks: Sink) -> None:
+        self._sinks = sinks
+        self._rows: dict[Table, list[Row]] = {table: [] for table in METADATA.tables.values()}
+        self._key = 0
+        self._scripts = [_script(number) for number in range(_NUM_SCRIPTS)]
+
+    def write(self, run: AgentRun, num_episodes: int) -> RunCheckpoint:
+        """A run with its episodes, open where it has no closing; returns what is to be signed."""
+        told = _Told(run.id)
+        self._tell(told, [log.run_opened(run)])
+        openings = (EpisodeOpening(run=run.id, seed=seed) for seed in range(_NUM_SEEDS))
+        begun = cycle([Episode.begun("", run.simulator, opening) for opening in openings])
+        texts = {
+            each.opening_digest: each.opened_with.text.encode()
+            for each in islice(begun, _NUM_SEEDS)
+        }
+        for first in range(0, num_episodes, _AT_ONCE):
+            group = islice(begun, min(_AT_ONCE, num_episodes - first))
+            self._serve([each._replace(id=new_name()) for each in group], texts, told)
+        if run.closing:
+            self._tell(told, [log.run_closed(run.closing)])
+        counted = {"num_episodes": num_episodes, "num_steps": num_episodes * NUM_STEPS}
+        row = {"id": run.id, "simulator": run.simulator, "tenant": run.tenant, **counted}
+        row |= {"opening": run.opening.model_dump_json(), "length": told.length}
+        row |= run.closing.model_dump() if run.closing else {}
+        self.add(RUNS, *[tuple(row.get(column.name) for column in RUNS.columns)])
+        return told.checkpoint(run)
+
+    def add(self, table: Table, *rows: Row) -> None:
+        """Rows of any table."""
+        self._rows[table].extend(rows)
+        if len(self._rows[table]) >= _MOST_ROWS:
+            self._flush()
+
+    def settle(self) -> None:
+        """All of it is there."""
+        self._flush()
+        for sink in self._sinks:
+            sink.settle()
+
+    def _serve(self, episodes: list[Episode], texts: dict[Digest, bytes], told: "_Told") -> None:
+        """Episodes side by side, from their openings to their ends."""
+        at = time.time()
+        self._tell(told, [log.episode_opened(each) for each in episodes])
+        first_key, entry = self._key + 1, told.length
+        self._key += len(episodes)
+        chains = []
+        for place, episode in enumerate(episodes):
+            key, digest = first_key + place, episode.opening_digest
+            begins = episode.id, episode.run, texts[digest], False, digest, 0
+            self.add(EPISODES, (key, *begins, at, "done"))
+            script = self._scripts[key % _NUM_SCRIPTS]
+            chains.append([*_heads(episode.first_head, script)])
+            self.add(
+                STEPS,
+                *(
+                    (key, number, *turn.row, head, entry + number, place, at)
+                    for number, (turn, head) in enumerate(zip(script, chains[-1], strict=True), 1)
+                ),
+            )
+        self._tell(told, [_taken(heads) for heads in zip(*chains, strict=True)])
+        ends = [(each.id, chain[-1]) for each, chain in zip(episodes, chains, strict=True)]
+        self._tell(told, [log.episode_closed(name, NUM_STEPS, head, "done") for name, head in ends])
+
+    def _tell(self, told: "_Told", said: Sequence[Fields]) -> None:
+        self.add(LOG, *told.say(said))
+
+    def _flush(self) -> None:
+        for table, rows in self._rows.items():
+            for sink in self._sinks if rows else ():
+                sink.add(table, rows)
+            rows.clear()
+
+
+class _Told:
+    """A run's log as the ledger writes it and the sealer reads it."""
+
+    def __init__(self, run: str) -> None:
+        self.length = 0
+        self._run = run
+        self._tree = MerkleTree()
+        self._traffic = TrafficCount()
+
+    def say(self, said: Sequence[Fields]) -> list[LogEntry]:
+        entries = log_entries(self._run, self.length + 1, said)
+        self.length += len(entries)
+        for entry in entries:
+            self._tree.append(entry.body)
+            self._traffic.add(entry.told)
+        return entries
+
+    def checkpoint(self, run: AgentRun) -> RunCheckpoint:
+        return RunCheckpoint(
+            run=run.id,
+            simulator=run.simulator,
+            length=self.length,
+            root=self._tree.root,
+            traffic=self._traffic.told,
+        )
+
+
+class _Turn(NamedTuple):
+    """A step of a script."""
+
+    row: Row
+    """Columns of STEPS from `action` to `engine_seconds`."""
+    named: bytes
+    """What its head names beside the head before it."""
+
+
+def _script(seed: int) -> list[_Turn]:
+    return [_turn(seed, number) for number in range(1, NUM_STEPS + 1)]
+
+
+def _turn(seed: int, number: int) -> _Turn:
+    texts = f"cat notes-{seed}-{number}.txt", f"line {number} of {seed}\n[0] ~/work"
+    digests = [text_digest(text) for text in texts]
+    done = number == NUM_STEPS
+    outcome = (float(seed % 2) if done else None, done, False, None, None, False)
+    usage = 400 + 20 * number, 300, 12, 0.25
+    lines = str(number), *digests, rfc8785.dumps(list(outcome)).decode()
+    data = [text.encode() for text in texts]
+    return _Turn((*data, *digests, *outcome, *usage), "\n".join(("", *lines)).encode())
+
+
+def _heads(first: Digest, script: list[_Turn]) -> Iterator[Digest]:
+    head = first
+    for turn in script:
+        head = "sha256:" + hashlib.sha256(head.encode() + turn.named).hexdigest()
+        yield head
+
+
+def _taken(heads: Iterable[Digest]) -> Fields:
+    told = list(heads)
+    return {
+        "kind": "steps",
+        "num_steps": len(told),
+        "heads": digest_bytes("\n".join(told).encode()),
+    }
+
+
+def _columns(table: Table) -> str:
+    made = ("sequence",) if table is ATTESTATIONS else ()
+    return ", ".join(each.name for each in table.columns if each.name not in made)

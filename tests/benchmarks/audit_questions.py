@@ -1,0 +1,181 @@
+"""The auditor's questions to a large store, each timed, and the same asked of MLflow alone."""
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import NamedTuple
+
+from mlflow import MlflowClient
+from sqlalchemy import make_url
+
+from agentworld.audit.chain import audit_agent
+from agentworld.audit.sources import Sources
+from agentworld.audit.touched import audit_simulator
+from agentworld.audit.verify import verify_run
+from agentworld.ledger import Ledger
+from agentworld.lineage.base import Agent, VersionRef
+from agentworld.lineage.mlflow import MlflowRegistry
+from agentworld.records.base import Digest, Record
+from agentworld.records.run import AgentRun
+from agentworld.steps.attested import attested
+from agentworld.steps.desk import desk
+from agentworld.storage.simulators import SimulatorStore
+from benchmarks.audit_store import AuditStore, Trained
+from benchmarks.figures import percentile
+
+
+class Times(Record):
+    """Of one question, in milliseconds, asked once for each of many."""
+
+    p50_ms: float
+    p99_ms: float
+
+    @classmethod
+    def of(cls, taken: Sequence[float]) -> "Times":
+        ordered = sorted(1e3 * each for each in taken)
+        return cls(
+            p50_ms=round(percentile(ordered, 0.5), 2), p99_ms=round(percentile(ordered, 0.99), 2)
+        )
+
+
+class Answers(Record):
+    """What a ledger of some size took."""
+
+    forward: Times
+    inverse: Times
+    first_forward_ms: float
+    """The first question of a process, which reads what later ones know."""
+    large_forward_ms: float
+    """Of the agent with a tenth of all episodes."""
+    close_seconds: float
+    register_seconds: float
+    verify_steps_per_second: float
+    """Of the run of that agent."""
+    verified_steps: int
+    problems: int
+    """That a verification found in a sample of runs; there is nothing to find."""
+
+
+class MlflowAnswers(Record):
+    """What MLflow's own search took for the same."""
+
+    forward: Times
+    inverse: Times
+
+
+def answers(of: AuditStore, large: Trained, url: str, num_asked: int) -> Answers:
+    """Asks the ledger at a URL, and closes and registers the agent that is not yet."""
+    with _ledger(url), closing(Ledger(url)) as ledger:
+        sources = Sources(MlflowRegistry(_uri(of)), ledger, of.store, of.evidence)
+        first = _seconds(lambda: _whole(of.agents[0], sources))
+        agents = random.Random(1).choices(of.agents, k=num_asked)
+        forward = [_seconds(lambda ref=ref: _whole(ref, sources)) for ref in agents]
+        simulators = random.Random(2).choices(of.simulators, k=num_asked)
+        inverse = [_seconds(lambda name=name: _touched(name, sources)) for name in simulators]
+        close_seconds = _seconds(lambda: _close(of, large))
+        began = time.perf_counter()
+        ref = _register(of, large, ledger, f"{large.name}-{make_url(url).get_backend_name()}")
+        register_seconds = time.perf_counter() - began
+        large_forward = _seconds(lambda: audit_agent(ref, sources))
+        verified = _verified(large.run.id, ledger, of)
+        of.forget(large)
+        sample = random.Random(3).choices(of.runs, k=20)
+        problems = [verify_run(run, ledger, of.evidence).problems for run in sample]
+        return Answers(
+            forward=Times.of(forward),
+            inverse=Times.of(inverse),
+            first_forward_ms=round(1e3 * first, 1),
+            large_forward_ms=round(1e3 * large_forward, 1),
+            close_seconds=round(close_seconds, 2),
+            register_seconds=round(register_seconds, 3),
+            verify_steps_per_second=round(verified.steps / verified.seconds),
+            verified_steps=verified.steps,
+            problems=sum(map(len, problems)) + verified.problems,
+        )
+
+
+def mlflow_answers(of: AuditStore, num_asked: int) -> MlflowAnswers:
+    """Which simulator a version's tags name, and which versions name a simulator."""
+    client: MlflowClient = of.registry.client
+    agents = random.Random(1).choices(of.agents, k=num_asked)
+    simulators = random.Random(2).choices(of.simulators, k=num_asked)
+
+    def forward(ref: VersionRef) -> None:
+        version = client.get_model_version(ref.name, str(ref.version))
+        run = client.get_run(version.run_id)
+        assert run.data.tags["agentworld.simulator"] == version.tags["agentworld.simulator"]
+
+    def inverse(simulator: Digest) -> None:
+        client.search_model_versions(f"tags.`agentworld.simulator` = '{simulator}'")
+
+    return MlflowAnswers(
+        forward=Times.of([_seconds(lambda ref=ref: forward(ref)) for ref in agents]),
+        inverse=Times.of([_seconds(lambda name=name: inverse(name)) for name in simulators]),
+    )
+
+
+class _Verified(NamedTuple):
+    steps: int
+    seconds: float
+    problems: int
+
+
+def _verified(run: str, ledger: Ledger, of: AuditStore) -> _Verified:
+    began = time.perf_counter()
+    found = verify_run(run, ledger, of.evidence)
+    return _Verified(found.num_steps, time.perf_counter() - began, len(found.problems))
+
+
+def _whole(ref: VersionRef, sources: Sources) -> None:
+    chain = audit_agent(ref, sources)
+    assert not chain.breaks, chain.breaks
+    assert chain.edge, ref
+    assert chain.edge.grade == "proven", chain.edge
+
+
+def _touched(simulator: Digest, sources: Sources) -> None:
+    found = audit_simulator(simulator, sources)
+    assert not found.unregistered, simulator
+    assert all(made.edge and made.edge.grade == "proven" for made in found.agents), simulator
+
+
+def _close(of: AuditStore, large: Trained) -> None:
+    """As the step does: by the service's own code, which signs the whole log at once."""
+    simulator = SimulatorStore(of.store).find(large.run.simulator)
+
+    async def close() -> AgentRun:
+        async with desk(simulator, of.store) as at:
+            return await at.close(large.run.id, large.closing)
+
+    asyncio.run(close())
+
+
+def _register(of: AuditStore, large: Trained, ledger: Ledger, name: str) -> VersionRef:
+    """As the step does; by a name of its own for each ledger, so that it is new to the registry."""
+    run, registry = ledger.run(large.run.id), MlflowRegistry(_uri(of))
+    edge = attested(name, large.checkpoint, run, registry, of.store)
+    agent = Agent(checkpoint=large.checkpoint, run=run.id, edge=edge)
+    return registry.register_agent(name, agent, of.store / "model")
+
+
+def _uri(of: AuditStore) -> str:
+    return f"sqlite:///{of.store}/mlflow.db"
+
+
+@contextmanager
+def _ledger(url: str) -> Iterator[None]:
+    """What a step of this store is told."""
+    os.environ["AGENTWORLD_LEDGER_URL"] = url
+    try:
+        yield
+    finally:
+        del os.environ["AGENTWORLD_LEDGER_URL"]
+
+
+def _seconds(asked: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    asked()
+    return time.perf_counter() - began

@@ -1,0 +1,173 @@
+"""A store of any size: simulators, the agents that they trained, their runs and what was signed.
+
+Everything is as the steps of a job leave it, and verifies; only that it is written in bulk.
+"""
+
+import secrets
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import make
+from agentworld.audit.evidence import Evidence
+from agentworld.evidence.checkpoint import checkpoint_name, sign_checkpoint
+from agentworld.evidence.edge import Observed, join, sign_edge
+from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
+from agentworld.evidence.weights import RunWeights, sign_weights
+from agentworld.ledger.tables import ATTESTATIONS, CHECKPOINTS
+from agentworld.lineage.base import Agent, VersionRef, WorldModel
+from agentworld.records.attestation import Attestation
+from agentworld.records.base import Digest
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.edge import Claim, SignedEdge
+from agentworld.records.episode import new_name
+from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.simulate.notary import EDGES, edge_name
+from agentworld.storage.objects import WriteOnce
+from benchmarks.audit_ledger import Book
+from benchmarks.audit_registry import BulkRegistry
+
+_STARTED = make.digest("untrained")
+_DATA = make.digest("data")
+_AT = "2026-01-01T00:00:00.000+00:00"
+_NUM_NAMES = 100
+"""Of agents; each has a hundredth of the versions."""
+
+
+class Size(NamedTuple):
+    """What a store holds; a tenth of the episodes is one agent's."""
+
+    simulators: int
+    agents: int
+    episodes: int
+
+
+class Trained(NamedTuple):
+    """An agent that was trained; its run is open where it is to be closed by the service."""
+
+    name: str
+    checkpoint: Checkpoint
+    run: AgentRun
+    closing: RunClosing
+
+
+class AuditStore:
+    """Grows; `agents` and `simulators` are those that can be asked about."""
+
+    def __init__(self, store: Path, book: Book) -> None:
+        self.store = store
+        self.agents: list[VersionRef] = []
+        self.runs: list[str] = []
+        self.simulators: list[Digest] = []
+        self.registry = BulkRegistry(store)
+        self._book = book
+        self._num_episodes = 0
+        self._model = store / "model"
+        self._model.mkdir()
+        self._world_models: dict[Digest, Digest] = {}
+        keys = store / "keys"
+        self._signer = ensure_signer(keys / SIMULATOR_KEYS)
+        self._step_signer = ensure_signer(keys / STEP_KEYS)
+        self._copies = store / "checkpoints"
+        trusted, steps = (load_trusted(keys / name) for name in (SIMULATOR_KEYS, STEP_KEYS))
+        self.evidence = Evidence(trusted, WriteOnce(str(self._copies)), steps)
+
+    def grow(self, size: Size) -> Trained:
+        """Adds what is missing; returns the agent with a tenth of all episodes, not yet closed."""
+        while len(self.simulators) < size.simulators:
+            self.simulators.append(self._pin())
+        num_large = size.episodes // 10
+        num_agents = size.agents - len(self.agents) - 1
+        share, left = divmod(size.episodes - self._num_episodes - num_large, num_agents)
+        for place in range(num_agents):
+            self._train(share + (place < left))
+        # In a simulator that nobody asks about: only in one ledger at a time it is signed for.
+        large = self._trained("large-agent", self._pin())
+        self._book.write(large.run, num_large)
+        self._num_episodes = size.episodes
+        self._book.settle()
+        self.registry.settle()
+        return large
+
+    def forget(self, large: Trained) -> None:
+        """Takes what was signed of its run out of the second store, which is each ledger's own."""
+        for folder in (self._copies, self._copies / EDGES):
+            shutil.rmtree(folder / large.run.id)
+
+    def _pin(self) -> Digest:
+        """A simulator, and the world model that it serves."""
+        made = {"artifact": make.digest(secrets.token_hex(8)), "data": _DATA}
+        cpt = make.checkpoint("cpt", data=_DATA)
+        sft = make.checkpoint("sft", data=_DATA, parents=[cpt.artifact])
+        rl = make.checkpoint("rl", parents=[sft.artifact], **made)
+        what = WorldModel(stages=(cpt, sft, rl), report=make.digest("report"))
+        self.registry.register_world_model("agentworld-terminal", what, self._model)
+        manifest = make.manifest(artifact=rl.artifact)
+        folder = self.store / "simulators" / manifest.digest.removeprefix("sha256:")
+        manifest.write(folder / "manifest.json")
+        self._world_models[manifest.digest] = rl.artifact
+        return manifest.digest
+
+    def _trained(self, name: str, simulator: Digest) -> Trained:
+        run = AgentRun(
+            id=new_name(),
+            opening=RunOpening(agent=name, starting_weights=_STARTED),
+            simulator=simulator,
+        )
+        artifact = make.digest(run.id)
+        made = RunWeights(run=run.id, simulator=run.simulator, weights=artifact)
+        signature = sign_weights(made, self._step_signer)
+        parents = {"parents": [_STARTED], "simulator": run.simulator}
+        checkpoint = make.checkpoint("agent", artifact=artifact, **parents)
+        return Trained(
+            name, checkpoint, run, RunClosing(final_weights=artifact, signature=signature)
+        )
+
+    def _train(self, num_episodes: int) -> None:
+        """An agent with everything behind it, registered."""
+        name = f"agent-{len(self.agents) % _NUM_NAMES:02d}"
+        made = self._trained(name, secrets.choice(self.simulators))
+        run = made.run.model_copy(update={"closing": made.closing})
+        checkpoint = self._book.write(run, num_episodes)
+        run = run.model_copy(update={"log_length": checkpoint.length})
+        sealed = sign_checkpoint(checkpoint, self._signer)
+        self._book.add(CHECKPOINTS, (run.id, checkpoint.length, sealed))
+        self._copy(checkpoint_name(run.id, checkpoint.length), sealed)
+        edge = join(self._claim(made), Observed(run, checkpoint), _AT)
+        envelope = sign_edge(edge, self._signer)
+        name, artifact = edge_name(run.id, envelope), made.checkpoint.artifact
+        kept = Attestation(name, "edge", artifact, run.simulator, run.id, edge.at, envelope)
+        self._book.add(ATTESTATIONS, kept)
+        self._copy(name, envelope)
+        agent = Agent(
+            checkpoint=made.checkpoint,
+            run=run.id,
+            report=self._validate(made),
+            edge=SignedEdge(edge=edge, envelope=envelope.decode()),
+        )
+        self.agents.append(self.registry.register_agent(made.name, agent, self._model))
+        self.runs.append(run.id)
+
+    def _claim(self, made: Trained) -> Claim:
+        return Claim(
+            agent=made.name,
+            artifact=made.checkpoint.artifact,
+            starting_weights=_STARTED,
+            simulator=made.run.simulator,
+            world_model=self._world_models[made.run.simulator],
+            data=(_DATA,),
+        )
+
+    def _validate(self, made: Trained) -> Digest:
+        report = make.agent_report(simulator=made.run.simulator)
+        read = {"agent": made.checkpoint.artifact, "simulator": made.run.simulator}
+        report.write(
+            make.finished_step(self.store, "validate", report.digest, **read) / "report.json"
+        )
+        return report.digest
+
+    def _copy(self, name: str, envelope: bytes) -> None:
+        """As the second store writes it, which waits for the disk each time."""
+        path = self._copies / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(envelope)

@@ -1,0 +1,110 @@
+"""Questions to a large ledger against their targets: `make bench-audit`.
+
+`.bench/audit.json`. A store grows to 10,000, 100,000 and a million episodes (SMALL=1: a hundredth
+of each), on SQLite and on PostgreSQL with the same rows, and is asked at each size. There is an
+agent for each 100 episodes and a simulator for each 1,000; one agent has a tenth of all episodes.
+The yardstick is MLflow's own search over the same versions, which proves nothing.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import postgres
+from agentworld.steps.targets import Figure
+from benchmarks.audit_ledger import Book, PostgresSink, SqliteSink
+from benchmarks.audit_questions import Answers, MlflowAnswers, answers, mlflow_answers
+from benchmarks.audit_store import AuditStore, Size
+from benchmarks.machine import BUSY, machine
+
+_BENCH = Path(__file__).parents[2] / ".bench"
+_SIZES = (10_000, 100_000, 1_000_000)
+_MOST = {"forward_p99_ms": 100.0, "inverse_p99_ms": 100.0, "register_seconds": 5.0, "problems": 0.0}
+_LEAST = {"verify_steps_per_second": 50_000.0}
+
+
+def main() -> int:
+    """Exit status 1 where something that must hold does not."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("episodes", type=int, nargs="*", default=_SIZES)
+    parser.add_argument("--asked", type=int, default=500)
+    given = parser.parse_args()
+    known = {"machine": machine()}
+    if machine()["load_average"] > BUSY:  # type: ignore[operator]
+        print("the machine is busy already; these figures are rough", file=sys.stderr)
+    sizes = [Size(max(2, num // 1_000), max(5, num // 100), num) for num in given.episodes]
+    store = _BENCH / "audit"
+    shutil.rmtree(store, ignore_errors=True)
+    store.mkdir(parents=True)
+    began = time.monotonic()
+    try:
+        told = measured(store, sizes, given.asked)
+    finally:
+        shutil.rmtree(store)
+    figures = [*figures_of("sqlite", told[-1]), *figures_of("postgresql", told[-1])]
+    missed = [figure.name for figure in figures if not figure.holds]
+    result = {
+        **known,
+        **{figure.name: figure.value for figure in figures},
+        **yardstick(told[-1]),
+        "sizes": told,
+        "wall_seconds": round(time.monotonic() - began),
+        "missed": missed,
+    }
+    (_BENCH / "audit.json").write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+    return 1 if missed else 0
+
+
+def measured(store: Path, sizes: Sequence[Size], num_asked: int) -> list[dict[str, object]]:
+    """What each size took, by the kind of database."""
+    sqlite = f"sqlite:///{store}/ledger.db"
+    with postgres.running() as server, server.database() as postgresql:
+        urls = {"sqlite": sqlite, "postgresql": postgresql}
+        of = AuditStore(store, Book(SqliteSink(sqlite), PostgresSink(postgresql)))
+        return [at_size(of, size, urls, num_asked) for size in sizes]
+
+
+def at_size(of: AuditStore, size: Size, urls: dict[str, str], num_asked: int) -> dict[str, object]:
+    """Grows the store, and asks it."""
+    began = time.monotonic()
+    large = of.grow(size)
+    written = time.monotonic() - began
+    told: dict[str, object] = {**size._asdict(), "write_seconds": round(written)}
+    told["mlflow"] = mlflow_answers(of, num_asked).model_dump()
+    for kind, url in urls.items():
+        told[kind] = answers(of, large, url, num_asked).model_dump()
+    told["seconds"] = round(time.monotonic() - began)
+    print(json.dumps(told), file=sys.stderr)
+    return told
+
+
+def figures_of(kind: str, told: dict[str, object]) -> list[Figure]:
+    """What is held against a target, of one kind of database."""
+    found = Answers.model_validate(told[kind])
+    values = {
+        "forward_p99_ms": found.forward.p99_ms,
+        "inverse_p99_ms": found.inverse.p99_ms,
+        "register_seconds": found.register_seconds,
+        "problems": float(found.problems),
+        "verify_steps_per_second": found.verify_steps_per_second,
+    }
+    most = [
+        Figure(f"{kind}.{name}", values[name], must, at_most=True) for name, must in _MOST.items()
+    ]
+    least = [Figure(f"{kind}.{name}", values[name], must) for name, must in _LEAST.items()]
+    return most + least
+
+
+def yardstick(told: dict[str, object]) -> dict[str, float]:
+    """The same two questions, of MLflow."""
+    found = MlflowAnswers.model_validate(told["mlflow"])
+    return {"mlflow_forward_ms": found.forward.p99_ms, "mlflow_inverse_ms": found.inverse.p99_ms}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
