@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 BOX_WIDTH = 124
 BOX_HEIGHT = 38
-_GAP_ACROSS = 28
+_GAP_ACROSS = 20
 _GAP_DOWN = 10
 _MARGIN = 8
 _SWEEPS = 8

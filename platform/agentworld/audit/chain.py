@@ -90,7 +90,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     live = _live(agent.artifact, run.simulator, sources)
     edge = edge_to(ref.name, agent, sources)
     evidence = verification_of(run, sources) if verify else None
-    use = Uses.read(sources.ledger, sources.evidence, sources.store).of(ref, agent)
+    use = Uses.read(sources.ledger, sources.evidence, sources.store, sources.at).of(ref, agent)
     breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages))
     return AgentChain(
         agent=str(ref),

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import groupby, pairwise, takewhile
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from agentworld.audit.deployments import deployments, in_use
 from agentworld.audit.evidence import Evidence
@@ -39,6 +39,14 @@ class Revalidation(Record):
         return f"{self.alias} moved from {self.trained_in} to {self.simulator} at {self.at}"
 
 
+class _Dated(Protocol):
+    @property
+    def at(self) -> str: ...
+
+
+_Told = TypeVar("_Told", bound=_Dated)
+
+
 class AgentUse(NamedTuple):
     """What an agent is in use as, and what it has to be validated for."""
 
@@ -55,10 +63,13 @@ class Uses(NamedTuple):
     store: Path
 
     @classmethod
-    def read(cls, ledger: Runs, evidence: Evidence | None, store: Path) -> "Uses":
-        """Where nothing was ever signed, no agent is in use."""
-        used = in_use(deployments(ledger.attestations, evidence)) if evidence else []
-        return cls(used, ledger.aliases.history(), ledger, store)
+    def read(
+        cls, ledger: Runs, evidence: Evidence | None, store: Path, at: datetime | None = None
+    ) -> "Uses":
+        """Now, or at a moment. Where nothing was ever signed, no agent is in use."""
+        told = deployments(ledger.attestations, evidence) if evidence else []
+        moves = ledger.aliases.history()
+        return cls(in_use(_by(at, told)), _by(at, moves), ledger, store)
 
     def of(self, ref: VersionRef, agent: Agent) -> AgentUse:
         """Of one agent as it is registered."""
@@ -123,3 +134,8 @@ def _meant(move: AliasChange) -> Iterator[Digest]:
         yield move.simulator
         if move.canary:
             yield move.canary.simulator
+
+
+def _by(at: datetime | None, told: Sequence[_Told]) -> list[_Told]:
+    """What had been told by a moment."""
+    return [each for each in told if at is None or datetime.fromisoformat(each.at) <= at]

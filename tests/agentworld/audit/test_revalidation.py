@@ -1,5 +1,7 @@
 """A name for simulators moves on, and the agents that it had trained have to be validated anew."""
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ import make
 import make_agent
 from agentworld.audit.agents import audit_agents
 from agentworld.audit.chain import audit_agent
-from agentworld.audit.revalidation import moved_on
+from agentworld.audit.revalidation import AgentUse, Uses, moved_on
 from agentworld.records.alias import AliasChange, Canary
 
 OLD, NEXT, LAST = make.digest("old"), make.digest("next"), make.digest("last")
@@ -123,6 +125,15 @@ def test_a_report_that_was_changed_validates_nothing(made):
 def test_an_agent_that_is_in_use_no_more_is_let_alone(made):
     made.notary.end_deployment(made.ref.name, "production", "ada", None)
     assert state(made) == "current"
+
+
+def test_of_a_moment_is_told_what_was_in_use_then(made):
+    told = made.sources.ledger, made.sources.evidence, made.store
+    early = Uses.read(*told, datetime(2020, 1, 1, tzinfo=UTC))
+    assert early.of(made.ref, made.agent) == AgentUse()
+    now = Uses.read(*told, datetime.now(UTC)).of(made.ref, made.agent)
+    assert now.aliases == ("production",)
+    assert now.revalidate
 
 
 def test_a_name_that_moves_back_lets_it_be(made):
