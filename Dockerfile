@@ -1,6 +1,6 @@
 # The images of agentworld. A target each:
-#   control     operator, service, console and the command line: no torch, no MLflow
-#   train       the steps of a pipeline: torch, transformers, TRL, DeepSpeed, MLflow
+#   control     operator, service and the command line: no torch, no MLflow
+#   train       the steps of a pipeline: torch, transformers, TRL, DeepSpeed, MLflow; the console
 #   engine-cpu  vLLM on CPUs, for trials and tests; GPUs take vLLM's own image
 #
 # All run as a user without rights or a home, on a root file system that nobody may write to;
@@ -59,7 +59,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
 
 FROM runtime AS control
 LABEL org.opencontainers.image.title="agentworld control" \
-      org.opencontainers.image.description="Operator, service, console and command line of agentworld"
+      org.opencontainers.image.description="Operator, service and command line of agentworld"
 COPY --from=control-packages /opt/agentworld /opt/agentworld
 COPY --from=ours /opt/agentworld /opt/agentworld
 ENTRYPOINT ["agentworld"]
@@ -73,7 +73,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
 
 FROM runtime AS train
 LABEL org.opencontainers.image.title="agentworld train" \
-      org.opencontainers.image.description="The steps of agentworld's pipelines"
+      org.opencontainers.image.description="The steps of agentworld's pipelines, and its console"
 USER 0:0
 # Live shells run in bubblewrap, torch.compile needs a compiler on CPUs and GPUs alike, and mpirun
 # reaches other nodes by ssh; a base that has them stays as it is.

@@ -49,7 +49,7 @@ def older_chart(folder: Path) -> Path:
     copied = folder / "chart"
     shutil.copytree(make_chart.CHART, copied)
     changed(copied / "Chart.yaml", ">=1.30.0-0", ">=1.20.0-0")
-    for name in ("operator", "service"):
+    for name in ("operator", "service", "console"):
         budgets = copied / f"templates/{name}/deployment.yaml"
         changed(budgets, "apiVersion: policy/v1\n", "apiVersion: policy/v1beta1\n")
     for path in (copied / "crds").iterdir():

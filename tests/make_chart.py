@@ -59,6 +59,16 @@ EVERYTHING: Values = {
     "stores": {"existingSecret": "cloud", "claim": {"accessMode": "ReadWriteMany"}},
     "database": {"storageClass": "fast"},
     "mlflow": {key: value for key, value in _PLACED.items() if key != "priorityClassName"},
+    "console": {
+        **_PLACED,
+        "enabled": True,
+        "replicas": 2,
+        "store": "/stores/demo",
+        "proxySecret": "proxy",
+        "databaseSecret": "reader",
+        "storesSecret": "cloud-reader",
+        "serviceKeysConfigMap": "service-keys",
+    },
     "pipelines": {
         "url": "http://ml-pipeline.kubeflow:8888",
         "namespace": "team-a",
@@ -89,6 +99,7 @@ EXTERNAL: Values = {
         "claim": {"enabled": False},
     },
     "mlflow": {"artifactsUrl": "s3://worlds/artifacts"},
+    "console": {"enabled": True, "mlflowUrl": "https://mlflow.example"},
 }
 """Nothing is kept in the namespace: database, buckets, keys and accesses are a team's own."""
 

@@ -72,9 +72,9 @@ class Told(NamedTuple):
         }
 
 
-def library(store: Path) -> Told:
-    """A signed ledger and a registry in memory."""
-    ledger = Ledger(make_ledger.laid(f"sqlite:///{store}/ledger.db"))
+def library(store: Path, ledger: Ledger | None = None) -> Told:
+    """A signed ledger, a file of the store where none is given, and a registry in memory."""
+    ledger = ledger or Ledger(make_ledger.laid(f"sqlite:///{store}/ledger.db"))
     registry, pinned = MemoryRegistry(), make.pinned(store)
     pinned.attach(make.served_report())
     registry.register_world_model("agentworld-terminal", world_model(), store)

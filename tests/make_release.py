@@ -129,6 +129,11 @@ def values(**more: object) -> Object:
             "resources": small,
             "nodeSelector": {"kubernetes.io/hostname": "node-2"},
         },
+        "console": {
+            "enabled": True,
+            "resources": small,
+            "nodeSelector": {"kubernetes.io/hostname": "node-2"},
+        },
         **more,
     }
 

@@ -49,6 +49,12 @@ _NAMED_SO: Schema = {
 # By the whole name.
 _CALLED: Schema = {
     "access.tenants": {"$ref": "#/definitions/Tenants"},
+    "console.databaseSecret": _NAME,
+    "console.mlflowUrl": {"pattern": "^(https?://.+)?$"},
+    "console.proxySecret": _NAME,
+    "console.serviceKeysConfigMap": _NAME,
+    "console.store": {"pattern": "^/"},
+    "console.storesSecret": _NAME,
     "images.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "images.pullSecrets": {"items": _NAMED},
     "images.registry": {"pattern": r"^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$"},

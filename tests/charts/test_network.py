@@ -8,7 +8,8 @@ from agentworld_operator.resources.names import child_labels
 from make_chart import BARE, EVERYTHING, EXTERNAL
 
 ENGINE_PORT = 8000
-_SETS = {"default": {}, "everything": EVERYTHING, "external": EXTERNAL}
+CONSOLE = {"console": {"enabled": True}}
+_SETS = {"default": {}, "console": CONSOLE, "everything": EVERYTHING, "external": EXTERNAL}
 
 
 @pytest.fixture(params=_SETS.values(), ids=_SETS)
@@ -70,6 +71,8 @@ def test_every_pod_is_denied_all_that_nobody_allows(found):
         ("service", "engine", ENGINE_PORT),
         ("service", "database", 5432),
         ("mlflow", "database", 5432),
+        ("console", "database", 5432),
+        ("console", "mlflow", 5000),
     ],
 )
 def test_who_has_to_ask_gets_there(source, target, port):
@@ -90,9 +93,13 @@ def test_who_has_to_ask_gets_there(source, target, port):
         ("mlflow", "engine", ENGINE_PORT),
         ("service", "mlflow", 5000),
         ("database", "service", 8000),
+        ("console", "service", 8000),
+        ("console", "engine", ENGINE_PORT),
+        ("engine", "console", 8090),
+        ("service", "console", 8090),
     ],
 )
-@pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["default", "everything"])
+@pytest.mark.parametrize("values", [CONSOLE, EVERYTHING], ids=["default", "everything"])
 def test_who_has_not_does_not(values, source, target, port):
     assert not reaches(make_chart.objects(values), source, target, port)
 
@@ -168,4 +175,10 @@ def test_what_a_team_allows_goes_to_who_keeps_things_there():
         for each in of(found, "NetworkPolicy")
         if allowed in each["spec"].get("egress", ())
     }
-    assert told == {f"agentworld-{name}" for name in ("engine", "mlflow", "operator", "service")}
+    kept = ("console", "engine", "mlflow", "operator", "service")
+    assert told == {f"agentworld-{name}" for name in kept}
+
+
+def test_nobody_is_let_in_for_a_console_that_is_not_there():
+    for each in of(make_chart.objects({}), "NetworkPolicy"):
+        assert "console" not in str(each)

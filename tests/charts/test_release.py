@@ -204,6 +204,20 @@ def test_a_namespace_with_simulators_goes_though_nobody_answers_for_them(release
     wait_for(lambda: namespace.get("Namespace", namespace.namespace) is None, BOUND)
 
 
+def test_a_console_comes_when_it_is_asked_for_and_goes_again(release):
+    release.install()
+    asked = make_chart.objects(
+        {"console": {"enabled": True}}, namespace=release.namespace.namespace
+    )
+    found = [(each["kind"], each["metadata"]["name"]) for each in asked]
+    own = {each for each in found if each[1].endswith("-console")}
+    assert {kind for kind, _ in own} >= {"Deployment", "Service", "NetworkPolicy", "ServiceAccount"}
+    release.upgrade(console={"enabled": True})
+    assert {each for each in own if release.get(*each)} == own
+    release.upgrade(console={"enabled": False})
+    wait_for(lambda: not [each for each in own if release.get(*each)])
+
+
 def test_an_api_server_takes_what_the_guide_shows_and_drops_nothing(release):
     release.install()
     wait_for(lambda: all(defined(release, kind) for kind in KINDS))

@@ -4,16 +4,21 @@ import subprocess
 
 import pytest
 import yaml
+from helm_python.errors import HelmRenderError
 from kubernetes_validate import validate
 
 import make_chart
 import prometheus
 from agentworld.simulate.cluster_main import Settings as ServiceSettings
+from agentworld.simulate.stores import Stores
+from agentworld.steps.addresses import Settings as RegistrySettings
+from agentworld_console.settings import Settings as ConsoleSettings
 from agentworld_operator.first_secrets import Settings as SecretsSettings
 from agentworld_operator.settings import Settings, WebhookSettings
 from agentworld_pipelines.settings import ServerSettings
 from make_chart import EVERYTHING, EXTERNAL, GOLDEN, VALUES
 
+CONSOLE = {"console": {"enabled": True}}
 VERSIONS = ["1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37"]
 
 
@@ -66,10 +71,11 @@ def environment(values, component):
         ("operator", (Settings, WebhookSettings, ServerSettings)),
         ("service", (ServiceSettings,)),
         ("secrets", (SecretsSettings,)),
+        ("console", (ConsoleSettings, Stores, RegistrySettings)),
     ],
 )
 def test_a_process_is_told_what_it_reads_and_nothing_else(values, component, kinds, monkeypatch):
-    told = environment(values, component)
+    told = environment({**CONSOLE, **values}, component)
     for name, value in told.items():
         monkeypatch.setenv(name, value)
     read = set()
@@ -93,6 +99,55 @@ def test_a_listener_is_where_its_probes_and_its_service_ask():
     assert webhook == [{"name": "webhook", "containerPort": int(told["AGENTWORLD_WEBHOOK_PORT"])}]
 
 
+def test_a_console_reads_what_others_write_and_holds_no_key_that_signs_or_opens():
+    for values in ({**EVERYTHING, "console": {"enabled": True}}, EVERYTHING):
+        spec = make_chart.pods(make_chart.objects(values))["console"]["spec"]
+        writable = [
+            each for each in spec["containers"][0]["volumeMounts"] if "readOnly" not in each
+        ]
+        assert [each["name"] for each in writable] == ["tmp"]
+        assert not [each for each in spec["volumes"] if "secret" in each]
+    told = make_chart.pods(make_chart.objects(EVERYTHING))["console"]["spec"]["containers"][0]
+    named = {
+        each["name"]: each["valueFrom"]["secretKeyRef"]
+        for each in told["env"]
+        if "valueFrom" in each
+    }
+    assert named == {
+        "AGENTWORLD_CONSOLE_PROXY_SECRET": {"name": "proxy", "key": "proxy-secret"},
+        "AGENTWORLD_LEDGER_URL": {"name": "reader", "key": "agentworld-url"},
+    }
+    assert told["envFrom"] == [{"secretRef": {"name": "cloud-reader"}}]
+
+
+def test_a_console_asks_the_mlflow_that_is_named_or_ours_and_needs_one():
+    def asked(**values):
+        return environment({**CONSOLE, **values}, "console")["MLFLOW_TRACKING_URI"]
+
+    assert asked() == "http://agentworld-mlflow.worlds.svc:5000"
+    assert environment(EXTERNAL, "console")["MLFLOW_TRACKING_URI"] == "https://mlflow.example"
+    with pytest.raises(
+        HelmRenderError, match=r"console\.mlflowUrl is empty and mlflow\.enabled is"
+    ):
+        asked(mlflow={"enabled": False})
+
+
+def test_a_console_is_where_the_claim_is_and_no_claim_of_one_pod_has_room_for_it():
+    def affinity(values, component):
+        return make_chart.pods(make_chart.objects(values))[component]["spec"].get("affinity")
+
+    beside = affinity(CONSOLE, "service")["podAffinity"]
+    assert affinity(CONSOLE, "console") == {"podAffinity": beside}
+    [rule] = beside["requiredDuringSchedulingIgnoredDuringExecution"]
+    chosen = rule["labelSelector"]["matchLabels"]
+    assert chosen["app.kubernetes.io/component"] == "service"
+    assert affinity(EVERYTHING, "console") is None
+    one_pod = {"stores": {"claim": {"accessMode": "ReadWriteOncePod"}}}
+    with pytest.raises(HelmRenderError, match=r"accessMode is ReadWriteOncePod, .* no console"):
+        make_chart.files({**CONSOLE, **one_pod})
+    assert make_chart.files(one_pod)
+
+
 def test_nothing_is_made_of_what_a_team_keeps_itself():
     found = make_chart.objects(EXTERNAL)
     kinds = {each["kind"] for each in found}
@@ -105,11 +160,13 @@ def test_the_notes_tell_where_to_ask_and_what_is_still_missing():
     notes = make_chart.files({}, "agentworld", "worlds")["agentworld/templates/NOTES.txt"]
     assert "http://agentworld-service.worlds.svc:8000" in notes
     assert "http://agentworld-mlflow.worlds.svc:5000" in notes
+    assert "console" not in notes
     for missing in ("Nobody may open a run yet", "for a trial", "share a claim"):
         assert missing in notes
     done = make_chart.files({**EXTERNAL, "mlflow": {"enabled": False}})
     told = done["agentworld/templates/NOTES.txt"]
     assert "agentworld-service" in told
+    assert "http://agentworld-console.worlds.svc:8090" in told
     for missing in ("mlflow", "Nobody", "for a trial", "share a claim"):
         assert missing not in told
 

@@ -62,7 +62,7 @@ def test_an_account_of_the_cluster_has_who_asks_its_api_and_nobody_else(found):
     accounts = {each["metadata"]["name"] for each in found if each["kind"] == "ServiceAccount"}
     for component, template in make_chart.pods(found).items():
         spec = template["spec"]
-        if component in ("operator", "service", "secrets"):
+        if component in ("operator", "service", "secrets", "console"):
             assert spec["serviceAccountName"] == f"agentworld-{component}"
             assert spec["serviceAccountName"] in accounts
         else:
@@ -103,15 +103,21 @@ def test_nobody_gives_rights_or_becomes_somebody_else(found):
 
 
 def test_of_the_cluster_it_reads_two_things(found):
-    told = [
-        (rule["resources"], rule.get("resourceNames"), rule["verbs"])
-        for each, rule in rules(found)
-        if each["kind"] == "ClusterRole"
-    ]
-    assert told == [
-        (["validatingwebhookconfigurations"], ["agentworld-worlds"], ["get", "update"]),
-        (["tokenreviews"], None, ["create"]),
-    ]
+    told = {
+        component: [
+            (rule["resources"], rule.get("resourceNames"), rule["verbs"])
+            for each, rule in rules(found)
+            if each["metadata"]["name"] == f"agentworld-worlds-{component}"
+        ]
+        for component in make_chart.pods(found)
+    }
+    asks = [(["tokenreviews"], None, ["create"])]
+    own = (["validatingwebhookconfigurations"], ["agentworld-worlds"], ["get", "update"])
+    assert told.pop("console", asks) == asks
+    assert {name: each for name, each in told.items() if each} == {
+        "operator": [own],
+        "service": asks,
+    }
 
 
 def test_every_binding_is_of_a_role_and_an_account_of_the_chart(found):
@@ -145,7 +151,7 @@ def test_every_image_has_a_version_and_none_is_latest(found):
 
 
 def test_an_airgapped_cluster_asks_its_mirror_alone_and_by_digests():
-    found = list(images(make_chart.objects(AIRGAP)))
+    found = list(images(make_chart.objects({**AIRGAP, "console": {"enabled": True}})))
     assert {re.split("[/@]", image)[-2] for image in found} == {"control", "train", "postgres"}
     for image in found:
         assert image.startswith(MIRROR)

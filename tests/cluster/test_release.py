@@ -107,6 +107,15 @@ def test_everything_is_up_and_mlflow_keeps_what_it_is_told(release):
         assert foreign.status_code == 403
 
 
+def test_a_console_is_up_and_asks_who_comes(release):
+    console = release.core.read_namespaced_service(f"{NAME}-console", NAMESPACE).spec.cluster_ip
+    with release.cluster.reached(console, 8090) as host:
+        assert httpx.get(f"http://{host}/healthz", timeout=30).text == "ok"
+        assert httpx.get(f"http://{host}/runs", timeout=30).status_code == 401
+        headers = {"Authorization": f"Bearer {AGENT}"}
+        assert httpx.get(f"http://{host}/runs", headers=headers, timeout=60).status_code == 200
+
+
 def test_a_simulator_is_ready_once_its_weights_were_verified(release, worlds):
     conditions = release.namespace.conditions("one")
     assert conditions["Verified"] == ("True", "FilesMatch")

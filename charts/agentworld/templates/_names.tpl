@@ -41,6 +41,9 @@ helm.sh/chart: {{ $context.Chart.Name }}-{{ $context.Chart.Version }}
 {{- define "agentworld.webhookHost" -}}
 {{- printf "%s.%s.svc" (include "agentworld.webhook" .) .Release.Namespace -}}
 {{- end -}}
+{{- define "agentworld.accessConfigMap" -}}
+{{- .Values.access.existingConfigMap | default (printf "%s-access" (include "agentworld.name" .)) -}}
+{{- end -}}
 {{- define "agentworld.storesClaim" -}}
 {{- .Values.stores.claim.existing | default (printf "%s-stores" (include "agentworld.name" .)) -}}
 {{- end -}}

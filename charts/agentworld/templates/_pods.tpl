@@ -52,6 +52,18 @@ topologySpreadConstraints:
       matchLabels: {{ include "agentworld.selectorLabels" (list $context (index . 1)) | nindent 8 }}
 {{- end -}}
 
+{{/* Keeps a pod on the node of the service's pods where one claim holds them there. */}}
+{{- define "agentworld.besideService" -}}
+{{- if include "agentworld.oneNode" . -}}
+affinity:
+  podAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      - topologyKey: kubernetes.io/hostname
+        labelSelector:
+          matchLabels: {{ include "agentworld.selectorLabels" (list . "service") | nindent 12 }}
+{{- end -}}
+{{- end -}}
+
 {{/* Not empty where a claim of one node holds all replicas of the service there: they leave it
 together, so that no budget may keep one back. */}}
 {{- define "agentworld.oneNode" -}}

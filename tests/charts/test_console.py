@@ -1,0 +1,160 @@
+"""The console as the chart starts it: a pod that can write nowhere, and a user who only reads."""
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+from sqlalchemy import create_engine, make_url
+
+import make_access
+import make_chart
+import make_console
+from agentworld.engine.process import LOOPBACK
+from agentworld.evidence.keys import SIMULATOR_KEYS, TRUSTED, load_signer, public_pem
+from agentworld.ledger import Ledger
+from api_server import kubeconfig
+from ports import free_ports
+from waiting import wait_for
+
+pytestmark = pytest.mark.slow
+
+TMP = "/of-the-pod"  # this machine's own may hold the house
+GUIDE = (make_chart.ROOT / "docs/guides/console.md").read_text()
+(READER,) = re.findall(r"^```sql\n(.*?)^```", GUIDE, re.M | re.S)
+(PASSWORD,) = re.findall(r"PASSWORD '(.*)'", READER)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory, postgres_server):
+    """A library whose ledger is a PostgreSQL that tells a service's keys, and its reader's URL."""
+    store = tmp_path_factory.mktemp("stores")
+    with postgres_server.database() as url:
+        ledger = Ledger(url)
+        told = make_console.library(store, ledger)
+        key = load_signer(store / "keys" / SIMULATOR_KEYS).public_key
+        ledger.signing_keys.use(key.keyid, public_pem(key).decode("ascii"))
+        reader = make_url(url).set(username="console", password=PASSWORD)
+        with create_engine(url).begin() as connection:
+            connection.exec_driver_sql(READER)
+        yield told, reader.render_as_string(hide_password=False)
+        ledger.close()
+        with create_engine(url).begin() as connection:
+            connection.exec_driver_sql("DROP OWNED BY console; DROP ROLE console")
+
+
+@pytest.fixture(scope="module", params=["", "service-keys"], ids=["keys-told", "keys-held"])
+def console(request, told, tmp_path_factory):
+    """What it answers at, once it answers."""
+    library, reader = told
+    folder, (port,) = tmp_path_factory.mktemp("pod"), free_ports(1)
+    access = yaml.safe_load(make_access.access_file(folder).read_text())
+    own = {"enabled": True, "proxySecret": "proxy", "serviceKeysConfigMap": request.param}
+    found = make_chart.objects({"console": own, "access": access})
+    (folder / "kubeconfig").write_text(yaml.safe_dump(kubeconfig("http://127.0.0.1:9")))
+    given = {
+        "AGENTWORLD_LEDGER_URL": reader,
+        "AGENTWORLD_CONSOLE_PROXY_SECRET": "p" * 32,
+        "AGENTWORLD_CONSOLE_PORT": str(port),
+        "MLFLOW_TRACKING_URI": f"sqlite:///{TMP}/mlflow.db",  # in which nothing was registered
+        "KUBECONFIG": "/access/kubeconfig",  # as a pod of a cluster has its account
+    }
+    url = f"http://{LOOPBACK}:{port}"
+    with started(found, folder, library.library.store, given):
+        wait_for(lambda: answered(url), 60)
+        yield url
+
+
+@contextmanager
+def started(found, folder: Path, stores: Path, given: dict[str, str]):
+    """The container's process on a root that is read-only, with the mounts of its pod."""
+    access = make_chart.only(found, "ConfigMap", "agentworld-access")["data"]["access.yaml"]
+    (folder / "access.yaml").write_text(access)
+    (container,) = make_chart.pods(found)["console"]["spec"]["containers"]
+    environment = {each["name"]: each.get("value", "") for each in container["env"]} | given
+    command = [sys.executable, *container["command"][1:]]
+    trusted = stores / "keys" / SIMULATOR_KEYS / TRUSTED
+    folders = {"access": folder, "stores": stores, "service-keys": trusted}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*pod(container["volumeMounts"], folders), *command],
+            env=environment | {"TMPDIR": TMP, "HOME": TMP, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield
+        assert process.poll() is None, (folder / "log").read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def pod(mounts, folders: dict[str, Path]) -> list[str]:
+    """A sandbox with this machine's files, of which none may be written, and a pod's mounts."""
+    words = ["bwrap", "--die-with-parent", "--unshare-user", "--uid", "65532", "--gid", "65532"]
+    words += ["--tmpfs", "/"]
+    for path in map(str, Path("/").iterdir()):
+        words += ["--ro-bind-try", path, path] if path not in ("/dev", "/proc") else []
+    words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", TMP]
+    for mount in mounts:
+        if folder := folders.get(mount["name"]):
+            words += ["--ro-bind" if mount.get("readOnly") else "--bind", str(folder)]
+            words.append(mount["mountPath"])
+    return [*words, "--remount-ro", "/"]
+
+
+def answered(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/healthz", trust_env=False).is_success
+    except httpx.TransportError:
+        return False
+
+
+def asked(url: str, **headers: str) -> httpx.Response:
+    return httpx.get(url, headers=headers, trust_env=False, timeout=60)
+
+
+def test_who_has_no_credential_is_turned_away(console, told):
+    run = f"{console}/runs/{told[0].run}"
+    assert asked(run).status_code == 401
+    assert asked(run, authorization=make_access.bearer("rival-agent")).status_code == 404
+
+
+def test_a_tenant_sees_its_run_and_that_its_record_is_verified(console, told):
+    found = asked(f"{console}/runs/{told[0].run}", authorization=make_access.bearer("acme-agent"))
+    assert found.status_code == 200
+    assert ">verified<" in found.text
+
+
+def test_every_list_is_read_by_a_user_who_may_only_read(console):
+    for page in ("", "runs", "agents", "simulators", "runs.csv"):
+        found = asked(f"{console}/{page}", authorization=make_access.bearer("office-auditor"))
+        assert found.status_code == 200, page
+
+
+def test_a_proxy_that_shows_the_secret_says_who_comes(console, told):
+    names = {"tenant": "acme", "user": "jo", "roles": "agent", "proxy-secret": "p" * 32}
+    headers = {f"x-agentworld-{name}": each for name, each in names.items()}
+    run = f"{console}/runs/{told[0].run}"
+    assert asked(run, **headers).status_code == 200
+    assert asked(run, **{**headers, "x-agentworld-proxy-secret": "q" * 32}).status_code == 401
+
+
+def test_the_guide_has_values_that_the_chart_takes():
+    (values,) = re.findall(r"^```yaml\n(.*?)^```", GUIDE, re.M | re.S)
+    assert "console" in make_chart.pods(make_chart.objects(yaml.safe_load(values)))
+
+
+def test_a_value_that_the_guide_names_is_there():
+    values = yaml.safe_load((make_chart.CHART / "values.yaml").read_text())
+    named = re.findall(rf"`((?:{'|'.join(values)})\.\w+)`", GUIDE)
+    assert len(named) >= 5
+    for name in named:
+        part, _, own = name.partition(".")
+        assert own in values[part], name
