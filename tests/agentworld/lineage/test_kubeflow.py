@@ -12,15 +12,18 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import make
-import make_job
+import make_ledger
+import make_service
 from agentworld.errors import NotFound, StoreError
 from agentworld.lineage.base import VersionRef, WorldModel
 from agentworld.records.base import digest_bytes
+from agentworld.records.run import AgentRun
 from agentworld.steps.addresses import open_registry
 from agentworld.steps.folders import (
     AGENT,
@@ -174,12 +177,23 @@ class Driver:
         return {"MLFLOW_RUN_ID": made.info.run_id, "MLFLOW_EXPERIMENT_ID": self.experiment}
 
 
+def closed_run(store: Path) -> AgentRun:
+    """A run of an episode, in a simulator that is pinned in the store."""
+    simulator = make.pinned(store).digest
+    with closing(make_service.ledger(store)) as ledger:
+        run = ledger.open_run(make_ledger.OPENING, simulator)
+        episode = make_ledger.open_episode(ledger, run.id, simulator)
+        ledger.write(make_ledger.taken(episode, "[0] ~"))
+        return ledger.close_run(run.id, make_ledger.closing("trained"))
+
+
 def finished(store: Path, seed: str) -> dict[str, list[str]]:
     """What the steps before the registrations leave, as the arguments of these."""
-    run, weights = make_job.agent_run(), make.digest("trained")
+    run, weights = closed_run(store), make.digest("trained")
     rl = make.checkpoint("rl", artifact=make.digest(seed))
     stages = {"cpt": make.checkpoint("cpt"), "sft": make.checkpoint("sft"), "rl": rl}
-    stages["agent"] = make.checkpoint("agent", artifact=weights, simulator=run.simulator)
+    known = {"parents": [run.opening.starting_weights], "simulator": run.simulator}
+    stages["agent"] = make.checkpoint("agent", artifact=weights, **known)
     folders = {}
     for name, made in stages.items():
         folders[name] = make.finished_step(store, name, made.artifact)

@@ -167,8 +167,9 @@ def test_an_agent_is_registered_once_with_its_run_and_its_validation(store, simu
     assert registry.agents_of(run.id) == [made.version]
     report = make.agent_report(simulator=simulator.digest).digest
     assert registry.agent(made.version).report == report
-    (problem,) = verify_agent(made.version, open_sources(store)).problems
-    assert "its files are" in problem  # which stand in for what was trained
+    files, unplayed = verify_agent(made.version, open_sources(store)).problems
+    assert "its files are" in files  # which stand in for what was trained
+    assert "the simulator answered no step of the run" in unplayed
 
 
 def test_what_another_agent_showed_registers_nothing(store, simulator):
