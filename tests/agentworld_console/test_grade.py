@@ -12,8 +12,8 @@ RUN = AgentRun(
     opening=RunOpening(agent="a", starting_weights=make.digest("starting")),
     simulator=make.digest("simulator"),
 )
-WHOLE = RunVerification.of_garbled(RUN, "x").model_copy(update={"problems": ()})
-BROKEN = RunVerification.of_garbled(RUN, "the log is short")
+WHOLE = RunVerification.of_garbled(RUN.id, "x").model_copy(update={"problems": ()})
+BROKEN = RunVerification.of_garbled(RUN.id, "the log is short")
 
 
 def chain(edge, evidence):

@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from agentworld.audit.evidence import Evidence
-from agentworld.audit.intact import ledger_problems
+from agentworld.audit.intact import verify_ledger
 from agentworld.ledger import Ledger
 from agentworld.steps.ledger import open_evidence
 from agentworld.storage.objects import ObjectStore
@@ -60,7 +60,7 @@ def campaign(folder: Path, num_mutations: int, seed: str) -> Report:
     records, alarms = world.num_records, false_alarms(folder, world)
     kinds, wrong, misnamed = Counter[str](), list[str](), 0
     chance = random.Random(seed)
-    num_registry = int(num_mutations * _SHARE_OF_REGISTRY) if registry.JUDGED else 0
+    num_registry = int(num_mutations * _SHARE_OF_REGISTRY)
     of_ledger = _of_ledger(world, folder / "case", evidence, chance)
     of_registry = registry.tampered(folder / "registry", chance)
     for mutation, problems in itertools.chain(
@@ -114,6 +114,6 @@ def _is_done(mutation: Mutation, world: World, folder: Path) -> bool:
 def _told_of(folder: Path, evidence: Evidence) -> list[str]:
     ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}", ObjectStore(str(folder / "objects")))
     try:
-        return list(ledger_problems(ledger, evidence))
+        return [*verify_ledger(ledger, evidence).problems]
     finally:
         ledger.close()

@@ -8,8 +8,8 @@ from functools import partial
 
 from sqlalchemy import Column
 
-from agentworld.ledger.tables import ALIASES, METADATA
-from tamper.mutation import Case, Mutation, Row, digest, drawn, executed
+from agentworld.ledger.tables import METADATA
+from tamper.mutation import ABOUT, Case, Mutation, Row, digest, drawn, executed
 
 OWNER = {
     "runs": "SELECT id FROM runs WHERE rowid = ?",
@@ -19,7 +19,8 @@ OWNER = {
     "steps": (
         "SELECT e.run, e.id FROM steps JOIN episodes AS e ON e.key = episode WHERE steps.rowid = ?"
     ),
-    "attestations": "SELECT run FROM attestations WHERE rowid = ?",
+    "attestations": f"SELECT {ABOUT} FROM attestations WHERE rowid = ?",
+    "aliases": "SELECT alias FROM aliases WHERE rowid = ?",
     "signing_keys": "SELECT key FROM signing_keys WHERE rowid = ?",
 }
 """What a row is of, by table: a problem that names one of these has found it."""
@@ -27,10 +28,11 @@ OWNER = {
 
 def evidence() -> list[Column[object]]:
     """Those columns of the schema that are not marked as none."""
-    # Nothing is signed of a name's history yet.
-    tables = [table for table in METADATA.sorted_tables if table is not ALIASES]
     return [
-        column for table in tables for column in table.columns if column.info.get("evidence", True)
+        column
+        for table in METADATA.sorted_tables
+        for column in table.columns
+        if column.info.get("evidence", True)
     ]
 
 
@@ -99,6 +101,7 @@ def _made_up(
 ) -> object:
     made: dict[type, object] = {
         str: digest(chance),
+        int: chance.randrange(1, 100),
         bytes: chance.randbytes(chance.randrange(40)),
         float: chance.random(),
     }

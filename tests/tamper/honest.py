@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import make_ledger
-from agentworld.audit.intact import ledger_problems
+from agentworld.audit.intact import verify_ledger
 from agentworld.evidence.keys import SIMULATOR_KEYS, rotate
+from agentworld.steps.declared import restored
 from agentworld.steps.ledger import open_evidence, open_ledger
 from tamper.world import Player, World
 
@@ -36,10 +37,30 @@ def _life(world: World) -> Iterator[tuple[str, list[str]]]:
     player.register(made, "data")
     yield "signed with the new key", _problems(world)
     player.erase(run)
-    yield "after an erasure by retention", _problems(world)
+    yield "after an erasure that was declared", _problems(world)
+    player.move("terminal-stable", 1, "ada")
+    yield "after a move of a name", _problems(world)
     yield "while it is served", _while_served(player, world)
     yield "after it was served", _problems(world)
+    yield "after a restore that was declared", _restored(player, world)
+
+
+def _restored(player: Player, world: World) -> list[str]:
+    """An old backup is put in the ledger's place, and who did it says so."""
+    backup = world.folder / "backup.db"
+    world.back_up(backup)
+    run = asyncio.run(player.train(40))
+    player.sealer.seal_all()
+    player.register(player.close(run, signed=True))
+    player.erase(run)
+    player.move("terminal-stable", 0, "ada")
     player.ledger.close()
+    for file in world.folder.glob("ledger.db*"):
+        file.unlink()
+    backup.rename(world.ledger_file)
+    assert _problems(world)
+    restored(world.folder, "the disk was lost", "ada")
+    return _problems(world)
 
 
 def _while_served(player: Player, world: World) -> list[str]:
@@ -62,6 +83,6 @@ def _while_served(player: Player, world: World) -> list[str]:
 def _problems(world: World) -> list[str]:
     ledger = open_ledger(world.folder)
     try:
-        return list(ledger_problems(ledger, open_evidence(world.folder)))
+        return [*verify_ledger(ledger, open_evidence(world.folder)).problems]
     finally:
         ledger.close()

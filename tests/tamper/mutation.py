@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 Row = sqlite3.Row
 
+ABOUT = "CASE WHEN run <> '' THEN run WHEN kind = 'adoption' THEN 'held unsigned' ELSE subject END"
+"""What an attestation is told by: its run, its alias, or that it is the one of what was before."""
+
 
 class Mutation(NamedTuple):
     """One change, or several that belong together."""

@@ -20,6 +20,7 @@ from agentworld.simulate.notary import edge_name
 from tamper.mutation import Case, Mutation, digest, drawn, executed
 
 _Statement = tuple[str, tuple[object, ...]]
+_EDGES = "SELECT rowid AS row, * FROM attestations WHERE kind = 'edge'"
 
 
 def cases() -> list[Case]:
@@ -36,6 +37,8 @@ def cases() -> list[Case]:
         Case("old edge put back", _old_edge),
         Case("statement of no kind", _no_kind),
         Case("key planted", _key),
+        Case("move planted", _move),
+        Case("moves exchanged", _moves),
         Case("stray planted", _stray),
     ]
 
@@ -127,7 +130,7 @@ def _edge(database: sqlite3.Connection, chance: random.Random) -> Mutation:
 
 def _repeated(database: sqlite3.Connection, chance: random.Random) -> Mutation:
     """As if it were signed once more, and so the newest."""
-    row = drawn(database, chance, "SELECT rowid AS row, run FROM attestations")
+    row = drawn(database, chance, _EDGES)
     name = edge_name(row["run"], chance.randbytes(8))
     change = _copied("attestations", row["row"], sequence=None, name=name)
     return Mutation("edge repeated", name, frozenset({row["run"]}), executed(change))
@@ -135,8 +138,7 @@ def _repeated(database: sqlite3.Connection, chance: random.Random) -> Mutation:
 
 def _of_another(database: sqlite3.Connection, chance: random.Random) -> Mutation | None:
     """One agent's edge says of another that it was made so."""
-    row = drawn(database, chance, "SELECT rowid AS row, * FROM attestations")
-    other = drawn(database, chance, "SELECT rowid AS row, * FROM attestations")
+    row, other = drawn(database, chance, _EDGES), drawn(database, chance, _EDGES)
     if row["run"] == other["run"]:
         return None
     own = other["subject"], other["simulator"], other["run"], row["row"]
@@ -151,6 +153,7 @@ def _old_edge(database: sqlite3.Connection, chance: random.Random) -> Mutation:
     rows = (
         "SELECT n.rowid AS row, n.run, o.envelope, o.at FROM attestations AS n"
         " JOIN attestations AS o ON n.subject = o.subject AND n.sequence > o.sequence"
+        " WHERE n.kind = 'edge' AND o.kind = 'edge'"
     )
     row = drawn(database, chance, rows)
     values = row["envelope"], row["at"], row["row"]
@@ -159,7 +162,7 @@ def _old_edge(database: sqlite3.Connection, chance: random.Random) -> Mutation:
 
 
 def _no_kind(database: sqlite3.Connection, chance: random.Random) -> Mutation:
-    row = drawn(database, chance, "SELECT rowid AS row, run FROM attestations")
+    row = drawn(database, chance, _EDGES)
     name, kind = edge_name(row["run"], chance.randbytes(8)), chance.randbytes(3).hex()
     change = _copied("attestations", row["row"], sequence=None, name=name, kind=kind)
     return Mutation("statement of no kind", kind, frozenset({name}), executed(change))
@@ -170,6 +173,32 @@ def _key(_database: sqlite3.Connection, _chance: random.Random) -> Mutation:
     values = key.keyid, public_pem(key).decode(), "2026-01-01T00:00:00.000+00:00"
     change = ("INSERT INTO signing_keys (key, public, since) VALUES (?, ?, ?)", values)
     return Mutation("key planted", key.keyid, frozenset({key.keyid}), executed(change))
+
+
+def _move(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+    """An alias means what it meant once, or somebody's simulator, from now on."""
+    row = drawn(database, chance, "SELECT rowid AS row, alias, simulator FROM aliases")
+    meant = chance.choice([row["simulator"], digest(chance)])
+    new = {"sequence": None, "simulator": meant, "at": "2030-01-01T00:00:00.000+00:00"}
+    change = _copied("aliases", row["row"], **new, key=None)
+    return Mutation("move planted", row["alias"], frozenset({row["alias"]}), executed(change))
+
+
+def _moves(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+    """Two moves of an alias happened the other way round."""
+    rows = (
+        "SELECT a.rowid AS row, b.rowid AS other, a.alias FROM aliases AS a JOIN aliases AS b"
+        " ON a.alias = b.alias AND a.sequence < b.sequence"
+    )
+    row = drawn(database, chance, rows)
+    change = "UPDATE aliases SET sequence = ? WHERE sequence = ?"
+    moves = [(-1, row["row"]), (row["row"], row["other"]), (row["other"], -1)]
+    return Mutation(
+        kind="moves exchanged",
+        told=row["alias"],
+        places=frozenset({row["alias"]}),
+        do=executed(*((change, move) for move in moves)),
+    )
 
 
 def _stray(database: sqlite3.Connection, chance: random.Random) -> Mutation:

@@ -3,28 +3,34 @@
 MLflow's database names files by whole paths, so that each change is undone in place.
 """
 
+import json
 import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import make
-from agentworld.errors import AgentworldError
-from agentworld.evidence.keys import STEP_KEYS, ensure_signer, load_trusted
+import make_ledger
+import make_service
+from agentworld.audit.everything import verify_everything
+from agentworld.audit.registration import registration_of
+from agentworld.audit.sources import Sources
+from agentworld.evidence.keys import STEP_KEYS, ensure_signer
+from agentworld.evidence.registration import sign_registration
 from agentworld.lineage.base import Agent
 from agentworld.lineage.mlflow import MlflowRegistry
 from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.edge import Claim
+from agentworld.records.run import RunClosing, RunOpening
+from agentworld.steps.ledger import open_evidence
 from tamper.mutation import Mutation
 
 NAMES = ("first-agent", "second-agent", "third-agent")
-JUDGED = find_spec("agentworld.audit.registration") is not None
-"""Whether the audit compares a version with what was signed of it."""
+STARTED = make.digest("starting")
 
 
 class Place(NamedTuple):
@@ -107,6 +113,27 @@ def _file_exchanged(place: Place, name: str, other: str, chance: random.Random) 
     shutil.copy(place.file(other, of), place.file(name, of))
 
 
+def _signature_removed(place: Place, name: str, _other: str, _chance: random.Random) -> None:
+    place.file(name, "registration.dsse.json").unlink()
+
+
+def _made_older(place: Place, name: str, other: str, chance: random.Random) -> None:
+    """As if it had been registered before anything was signed."""
+    _signature_removed(place, name, other, chance)
+    record = place.file(name, "lineage.json")
+    record.write_text(json.dumps({**json.loads(record.read_text()), "edge": None}))
+
+
+def _hidden(place: Place, name: str, _other: str, _chance: random.Random) -> None:
+    """Without a tag of ours it is nobody's version."""
+    place.change("DELETE FROM model_version_tags WHERE name = ?", name)
+
+
+def _version_removed(place: Place, name: str, other: str, chance: random.Random) -> None:
+    _hidden(place, name, other, chance)
+    place.change("DELETE FROM model_versions WHERE name = ?", name)
+
+
 REGISTRY_MUTATIONS: dict[str, Change] = {
     "version's tag changed": _tag_changed,
     "version's tag removed": _tag_removed,
@@ -117,20 +144,24 @@ REGISTRY_MUTATIONS: dict[str, Change] = {
     "version's file changed": _file_changed,
     "version's file removed": _file_removed,
     "version's file exchanged": _file_exchanged,
+    "version's signature removed": _signature_removed,
+    "version made older": _made_older,
+    "version hidden": _hidden,
+    "version removed": _version_removed,
 }
 
 
 def tampered(folder: Path, chance: random.Random) -> Iterator[tuple[Mutation, list[str]]]:
     """One mutation of every kind in turn and what the audit says of it; without an end."""
-    place, registry = Place(folder), _built(folder)
+    place, sources = Place(folder), _built(folder)
     kept = folder.with_name("untouched")
     shutil.copytree(folder, kept)
-    assert _problems(place, registry) == []
+    assert verify_everything(sources).problems == ()
     for kind, change in cycle(REGISTRY_MUTATIONS.items()):
         name, other = chance.sample(NAMES, 2)
         change(place, name, other, chance)
         told = Mutation(kind, name, frozenset({name}), _nowhere)
-        yield told, _problems(place, registry)
+        yield told, [*verify_everything(sources).problems]
         _undo(kept, folder)
 
 
@@ -138,36 +169,31 @@ def _nowhere(_folder: Path) -> None:
     """It is done already."""
 
 
-def _built(folder: Path) -> MlflowRegistry:
-    form, statement = (
-        import_module(f"agentworld.{room}.registration") for room in ("audit", "evidence")
-    )
+def _built(folder: Path) -> Sources:
+    """Three agents, each with a run and its edge; the ledger beside them is not tampered with."""
     folder.mkdir(parents=True)
+    ledger, sealer = make_service.ledger(folder), make_service.sealer(folder)
     registry = MlflowRegistry(f"sqlite:///{folder}/mlflow.db", folder / "mlflow-artifacts")
-    signer = ensure_signer(folder / STEP_KEYS)
+    signer = ensure_signer(folder / "keys" / STEP_KEYS)
     for name in NAMES:
         model = folder / name
         model.mkdir()
         (model / "model.safetensors").write_bytes(f"the weights of {name}".encode())
-        known = {"parents": [make.digest("starting")], "simulator": make.digest("simulator")}
-        made = make.checkpoint("agent", artifact=ArtifactManifest.of(model).digest, **known)
-        agent = Agent(checkpoint=made, run=f"run-of-{name}")
-        signed: dict[str, Any] = {
-            "signature": statement.sign_registration(form.registration_of(name, agent), signer)
-        }
-        registry.register_agent(name, agent, model, **signed)
-    return registry
-
-
-def _problems(place: Place, registry: Any) -> list[str]:
-    verify = import_module("agentworld.audit.registry").verify_version
-    trusted, told = load_trusted(place.folder / STEP_KEYS), list[str]()
-    for version in registry.versions():
-        try:
-            told += verify(registry.stored(version.ref), registry, trusted).problems
-        except AgentworldError as error:
-            told.append(f"{version.ref}: {error}")
-    return told
+        artifact = ArtifactManifest.of(model).digest
+        opening = RunOpening(agent=name, starting_weights=STARTED)
+        run = ledger.open_run(opening, make_service.SIMULATOR)
+        episode = make_ledger.open_episode(ledger, run.id, run.simulator)
+        ledger.write(make_ledger.taken(episode, "[0] ~"))
+        run = ledger.close_run(run.id, RunClosing(final_weights=artifact))
+        sealer.seal(run.id)
+        known = {"artifact": artifact, "simulator": run.simulator}
+        claim = Claim(agent=name, starting_weights=STARTED, **known)
+        made = make.checkpoint("agent", parents=[STARTED], **known)
+        agent = Agent(checkpoint=made, run=run.id, edge=sealer.notary.edge(run, claim))
+        signature = sign_registration(registration_of(name, agent), signer)
+        registry.register_agent(name, agent, model, signature=signature)
+    evidence = open_evidence(folder)
+    return Sources(registry, ledger, folder, evidence, evidence.step_keys or {})
 
 
 def _undo(kept: Path, folder: Path) -> None:

@@ -6,13 +6,13 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from tamper.mutation import Case, Mutation, drawn, executed, opened
+from tamper.mutation import ABOUT, Case, Mutation, drawn, executed, opened
 from tamper.world import World
 
 # What a run may have more of than in an old copy.
-_SINCE = """
-    SELECT id, length, NULL FROM runs UNION SELECT run, name, NULL FROM attestations
-    UNION SELECT run, id, erased FROM episodes
+_SINCE = f"""
+    SELECT id, length, NULL FROM runs UNION SELECT {ABOUT}, name, NULL FROM attestations
+    UNION SELECT run, id, erased FROM episodes UNION SELECT alias, sequence, NULL FROM aliases
 """
 _RUN_TABLES = ("log", "checkpoints", "episodes", "attestations")
 
@@ -23,7 +23,9 @@ def cases(world: World) -> list[Case]:
         Case("row removed", _row),
         Case("episode removed", _episode),
         Case("run removed", _run),
-        Case("edge removed", _edge),
+        Case("statement removed", _statement),
+        Case("move removed", _move),
+        Case("episode erased", _erased),
         Case("tail cut", _tail),
         Case("snapshot restored", lambda database, chance: _snapshot(world, database, chance)),
         Case("episode moved", _moved),
@@ -62,10 +64,33 @@ def _run(database: sqlite3.Connection, chance: random.Random) -> Mutation:
     return Mutation("run removed", run, frozenset({run}), executed((steps, (run,)), *rows, own))
 
 
-def _edge(database: sqlite3.Connection, chance: random.Random) -> Mutation:
-    row = drawn(database, chance, "SELECT name, run FROM attestations")
+def _statement(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+    """An edge, or what was declared; of each kind alike."""
+    kind = drawn(database, chance, "SELECT DISTINCT kind FROM attestations")["kind"]
+    rows = f"SELECT name, {ABOUT} AS about FROM attestations WHERE kind = '{kind}'"
+    row = drawn(database, chance, rows)
     change = ("DELETE FROM attestations WHERE name = ?", (row["name"],))
-    return Mutation("edge removed", row["name"], frozenset({row["run"]}), executed(change))
+    return Mutation("statement removed", row["name"], frozenset({row["about"]}), executed(change))
+
+
+def _move(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+    """With what was signed of it, or alone."""
+    row = drawn(database, chance, "SELECT rowid AS row, alias, at FROM aliases")
+    changes = [
+        ("DELETE FROM aliases WHERE rowid = ?", (row["row"],)),
+        ("DELETE FROM attestations WHERE subject = ? AND at = ?", (row["alias"], row["at"])),
+    ]
+    done = executed(*changes[: chance.choice([1, 2])])
+    return Mutation("move removed", row["alias"], frozenset({row["alias"]}), done)
+
+
+def _erased(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+    """As retention would do it, which says so."""
+    row = drawn(database, chance, "SELECT key, id FROM episodes WHERE NOT erased")
+    texts = "UPDATE steps SET action = NULL, observation = NULL WHERE episode = ?"
+    flag = "UPDATE episodes SET erased = 1, opening = NULL WHERE key = ?"
+    done = executed((texts, (row["key"],)), (flag, (row["key"],)))
+    return Mutation("episode erased", row["id"], frozenset({row["id"]}), done)
 
 
 def _tail(database: sqlite3.Connection, chance: random.Random) -> Mutation:

@@ -19,11 +19,13 @@ from agentworld.errors import Conflict
 from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, load_signer, public_pem, rotate
 from agentworld.evidence.weights import RunWeights, sign_weights
 from agentworld.ledger import Ledger
+from agentworld.records.alias import AliasMove
 from agentworld.records.base import digest_bytes
 from agentworld.records.edge import Claim
-from agentworld.records.episode import EpisodeOpening, Source
+from agentworld.records.episode import EpisodeOpening, Source, new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.simulator import ConfidencePolicy
+from agentworld.simulate.alias_book import AliasBook
 from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.service import SimulatorService
 from agentworld.simulate.session import Request
@@ -52,10 +54,15 @@ class World(NamedTuple):
         """Old copies of the ledger, the oldest first; all that is in the newest is in it still."""
         return sorted((self.folder / "snapshots").glob("*.db"))
 
+    def back_up(self, to: Path) -> None:
+        """Copies the ledger as it is by now."""
+        with closing(sqlite3.connect(self.ledger_file)) as database:
+            database.execute(f"VACUUM INTO '{to}'")
+
     @property
     def num_records(self) -> int:
         """Rows of the ledger."""
-        tables = ("runs", "log", "episodes", "steps", "checkpoints", "attestations")
+        tables = ("runs", "log", "episodes", "steps", "checkpoints", "attestations", "aliases")
         with closing(sqlite3.connect(self.ledger_file)) as database:
             counts = [database.execute(f"SELECT count(*) FROM {table}") for table in tables]
             return sum(count.fetchone()[0] for count in counts)
@@ -80,6 +87,7 @@ class Player:
         ]
         self.folder = folder
         self.sealer = make_service.sealer(folder, None)
+        self.names = AliasBook(self.ledger, self.sealer.notary)
 
     async def train(self, number: int, tenant: str = "local", purpose: str = "training") -> str:
         """A run with six episodes of different ends."""
@@ -136,7 +144,28 @@ class Player:
         """Retention takes away the texts of a run's episodes that are closed."""
         for episode in self.ledger.episodes(run):
             if episode.closed:
-                self.ledger.erase_texts(episode.id)
+                with self.sealer.notary.declaring("erasure", episode.id) as declare:
+                    self.ledger.erase_texts(episode.id, "retention", declare)
+
+    def move(self, alias: str, number: int, by: str, **shown: object) -> None:
+        """The alias means a service's simulator from now on."""
+        move = AliasMove.model_validate(
+            {"simulator": self.services[number % 2].digest, "by": by, **shown}
+        )
+        self.names.move(alias, move, None, new_name(), dry_run=False)
+
+    def move_all(self, number: int) -> None:
+        """Past a gate by a report, in spite of one, with a canary, and to an end."""
+        simulator, other = (self.services[(number + each) % 2].digest for each in (0, 1))
+        report = make.agent_report(simulator=simulator)
+        assert self.ledger.objects
+        kept = self.ledger.objects.put(report.model_dump_json().encode())
+        gate = ({"metric": "live_gain", "least": 0.1 * (number % 3)},)
+        self.move("terminal-stable", number, "ada", report=kept, gate=gate, override="yes")
+        canary = {"simulator": other, "percent": 10 + number}
+        self.move("terminal-next", number, "bob", canary=canary, override="it is wanted")
+        if number % 2:
+            self.names.end("terminal-next", "bob", new_name(), dry_run=False)
 
     async def _step(self, service: SimulatorService, episode: str, number: int) -> None:
         act = "echo besa now" if number == 8 else f"cat {number}.txt"
@@ -153,7 +182,11 @@ class Player:
 async def _play(world: World) -> None:
     player = Player(world.folder)
     player.name_key()
-    closed = []
+    player.ledger.aliases.set("terminal-stable", MANIFESTS[0].digest, "before")
+    closed = [player.close(await player.train(14), signed=False)]
+    over = (each.id for each in player.ledger.episodes(closed[0].id) if each.closed)
+    player.ledger.erase_texts(next(over))
+    player.sealer.notary.adopt()
     for number in range(14):
         purpose = "evaluation" if number == 5 else "training"
         run = await player.train(number, "acme" if number % 3 == 0 else "local", purpose)
@@ -162,9 +195,9 @@ async def _play(world: World) -> None:
             closed.append(player.close(run, signed=number % 2 == 0))
             player.register(closed[-1], "data")
         if number % 2:
-            snapshot = world.folder / "snapshots" / f"{number}.db"
-            with closing(sqlite3.connect(world.ledger_file)) as database:
-                database.execute(f"VACUUM INTO '{snapshot}'")
+            world.back_up(world.folder / "snapshots" / f"{number}.db")
+        if number % 3 == 0:
+            player.move_all(number)
         if number == 3:
             rotate(world.folder / "keys" / SIMULATOR_KEYS)
             player.name_key()

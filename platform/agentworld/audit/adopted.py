@@ -2,7 +2,7 @@
 
 from agentworld.audit.evidence import Evidence
 from agentworld.errors import EvidenceError, NotFound
-from agentworld.evidence.declared import verify_declared
+from agentworld.evidence.declared import check_attested, verify_declared
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.declaration import ADOPTION, Adoption
 
@@ -21,12 +21,16 @@ def adoption_of(told: Attestations, evidence: Evidence) -> Adoption | None:
 
 def adoption_problems(told: Attestations, evidence: Evidence) -> list[str]:
     """What is wrong with the ledger's own copy of it."""
-    kept = [each.envelope for each in told.find("adoption")]
+    kept = told.find("adoption")
     try:
         copies = [evidence.second_store.get(ADOPTION)]
         adoption_of(told, evidence)
+        for each in kept:
+            check_attested(each, Adoption, evidence.trusted)
     except NotFound:
         return []  # on its way
     except EvidenceError as error:
         return [f"what the ledger held unsigned does not verify: {error}"]
-    return [] if kept == copies else ["the ledger tells otherwise what it held unsigned"]
+    if [each.envelope for each in kept] != copies:
+        return ["the ledger tells otherwise what it held unsigned"]
+    return []

@@ -6,6 +6,7 @@ The newest deployment of a name and an alias counts. MLflow's alias mirrors it.
 from collections.abc import Iterator, Mapping, Sequence
 
 from agentworld.audit.evidence import Evidence, copies_of
+from agentworld.audit.lost import lost_by_any
 from agentworld.errors import EvidenceError
 from agentworld.evidence.deployment import DEPLOYMENTS, read_deployment
 from agentworld.ledger.attestations import Attestations
@@ -33,11 +34,12 @@ def deployment_problems(
     told: Attestations, evidence: Evidence, registry: Registry
 ) -> Iterator[str]:
     """What is not as it was signed, and what the registry tells otherwise; each is a sentence."""
-    kept = _kept(told)
+    copies = copies_of(DEPLOYMENTS, evidence.second_store)  # before the rows, which are older
+    kept, lost = _kept(told), lost_by_any(told, evidence.trusted)
     read = _read(kept, evidence)
     made = [each for each, _ in read if each]
     yield from (problem for _, problem in read if problem)
-    yield from _gone(kept, evidence)
+    yield from _gone(kept, {name: copies[name] for name in sorted(copies.keys() - lost)})
     yield from _in_registry(newest(made), registry)
 
 
@@ -56,10 +58,10 @@ def _read(kept: Sequence[Attestation], evidence: Evidence) -> list[tuple[Deploym
     return found
 
 
-def _gone(kept: Sequence[Attestation], evidence: Evidence) -> Iterator[str]:
+def _gone(kept: Sequence[Attestation], copies: Mapping[str, bytes]) -> Iterator[str]:
     """A row may be older than its copy, for a moment; a copy never is older than its row."""
     rows = {each.name: each.envelope for each in kept}
-    for name, envelope in copies_of(DEPLOYMENTS, evidence.second_store).items():
+    for name, envelope in copies.items():
         if name not in rows:
             yield f"the deployment {name} is gone from the ledger; restore it"
         elif rows[name] != envelope:

@@ -84,6 +84,14 @@ def edges_of(simulator: Digest, told: Attestations, evidence: Evidence) -> list[
     return list({(e.run, e.claim.artifact, e.claim.agent): e for e in edges}.values())
 
 
+def all_edges(told: Attestations, evidence: Evidence) -> Iterator[Edge]:
+    """Every edge that verifies."""
+    for each in told.all():
+        if each.kind == "edge":
+            with suppress(EvidenceError):  # which `edge_problems` tells
+                yield _verified(each, evidence)
+
+
 def edge_problems(told: Attestations, evidence: Evidence) -> Iterator[str]:
     """What is wrong with all edges, each told by its name, in which its run is."""
     copies, lost = copies_of(EDGES, evidence.second_store), lost_by_any(told, evidence.trusted)

@@ -1,20 +1,26 @@
 """Whether all that the platform says of its agents is what was signed, and says one thing.
 
-Every run of the ledger is checked by itself, every version of the registry by itself, and then
-what the one says is held against the other.
+The whole ledger is checked by itself, every version of the registry by itself, and then what the
+one says is held against the other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 from agentworld.audit.chain import breaks_of_run
-from agentworld.audit.edges import UNTOLD
+from agentworld.audit.deployments import deployment_problems
+from agentworld.audit.edges import UNTOLD, all_edges
+from agentworld.audit.intact import readable, verify_ledger
 from agentworld.audit.registration import read_record
 from agentworld.audit.registry import VersionVerification, verify_version
+from agentworld.audit.signed_log import reading
 from agentworld.audit.sources import Sources, edge_to, manifest_of, verification_of
 from agentworld.audit.verify import RunVerification
-from agentworld.errors import EvidenceError, NotFound
+from agentworld.errors import AgentworldError, EvidenceError, NotFound
 from agentworld.lineage.base import Agent, StoredVersion, VersionRef
 from agentworld.records.base import Record
+from agentworld.records.edge import Edge
 from agentworld.records.progress import Tick, no_tick, share_of
 from agentworld.records.run import AgentRun
 
@@ -26,7 +32,8 @@ class Verification(Record):
     """By their ids; null for each where the store has no keys, so that nothing was signed."""
     versions: tuple[VersionVerification, ...]
     problems: tuple[str, ...]
-    """Of all of them, and where they contradict each other; none where all is intact."""
+    """Of all of them and all else in the ledger, and where they contradict each other; none where
+    all is intact."""
 
     @property
     def num_unsigned(self) -> int:
@@ -35,72 +42,124 @@ class Verification(Record):
         return sum(each is None or each.state == "unsigned" for each in found)
 
 
+class _Checked(NamedTuple):
+    """A version of the registry."""
+
+    ref: VersionRef
+    agent: Agent | None
+    """As its record has it; null where it cannot be read, and for a world model."""
+    found: VersionVerification
+    contradictions: tuple[str, ...]
+
+
 def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
-    """All runs of the ledger and all versions of the registry."""
+    """All of the ledger and all versions of the registry."""
+    edges = _edges(sources)  # first: what is registered meanwhile has its edge before
     refs = [version.ref for version in sources.registry.versions()]
-    return _verify(sources.ledger.runs(), refs, sources, tick)
+    runs: dict[str, RunVerification | None] = dict.fromkeys(sources.ledger.run_names())
+    share, problems = len(runs) / max(1, len(runs) + len(refs)), tuple[str, ...]()
+    if sources.evidence:
+        told = verify_ledger(sources.ledger, sources.evidence, share_of(tick, 0, share))
+        used = deployment_problems(sources.ledger.attestations, sources.evidence, sources.registry)
+        runs, problems = dict(told.runs), (*told.problems, *used)
+    versions = _versions(refs, sources, share_of(tick, share, 1))
+    return _together(runs, versions, (*problems, *_unregistered(edges, versions)))
 
 
 def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Verification:
     """An agent's version, its run, and the world model that its simulator serves.
 
-    Raises NotFound for one that is not registered.
+    Raises NotFound for one that is not registered, EvidenceError where its run is garbled.
     """
     run = _run_if_there(sources.registry.agent(ref).run, sources)
     models = sources.world_models_of(manifest_of(run.simulator, sources.store)) if run else []
-    return _verify([run] if run else [], [ref, *models], sources, tick)
+    runs = {run.id: verification_of(run, sources)} if run else {}
+    problems = (
+        f"run {run}: {each}" for run, found in runs.items() if found for each in found.problems
+    )
+    return _together(runs, _versions([ref, *models], sources, tick), tuple(problems))
 
 
-def _verify(
-    runs: Sequence[AgentRun], refs: Sequence[VersionRef], sources: Sources, tick: Tick
+def _together(
+    runs: dict[str, RunVerification | None],
+    versions: Sequence[_Checked],
+    problems: tuple[str, ...],
 ) -> Verification:
-    num = len(runs) + len(refs)
-    verified: dict[str, RunVerification | None] = {}
-    for run in runs:
-        verified[run.id] = verification_of(run, sources)
-        tick(len(verified), num)
-    versions: list[VersionVerification] = []
-    contradictions: list[str] = []
-    for done, ref in enumerate(refs, len(runs)):
-        stored = sources.registry.stored(ref)
-        part = share_of(tick, done / num, (done + 1) / num)
-        versions.append(verify_version(stored, sources.registry, sources.step_keys, part))
-        contradictions += (f"{ref}: {each}" for each in _contradictions(stored, sources))
     return Verification(
-        runs=verified,
-        versions=tuple(versions),
+        runs=runs,
+        versions=tuple(version.found for version in versions),
         problems=(
-            *(f"run {name}: {each}" for name in verified for each in _problems(verified[name])),
-            *(each for version in versions for each in version.problems),
-            *contradictions,
+            *problems,
+            *(each for version in versions for each in version.found.problems),
+            *(f"{each.ref}: {told}" for each in versions for told in each.contradictions),
         ),
     )
 
 
-def _problems(run: RunVerification | None) -> tuple[str, ...]:
-    return run.problems if run else ()
+def _versions(refs: Sequence[VersionRef], sources: Sources, tick: Tick) -> list[_Checked]:
+    return [
+        _version(ref, sources, share_of(tick, done / len(refs), (done + 1) / len(refs)))
+        for done, ref in enumerate(refs)
+    ]
 
 
-def _contradictions(stored: StoredVersion, sources: Sources) -> Iterator[str]:
-    """Where an agent's version is not what the ledger says of its run."""
+def _version(ref: VersionRef, sources: Sources, tick: Tick) -> _Checked:
+    try:
+        stored = sources.registry.stored(ref)
+        found = verify_version(stored, sources.registry, sources.step_keys, tick)
+    except AgentworldError as error:
+        if error.retryable:
+            raise
+        problems = (f"{ref}: {error}",)
+        broken = VersionVerification(version=str(ref), state="broken", problems=problems)
+        return _Checked(ref, None, broken, ())
+    agent = _agent(stored)
+    contradictions = _contradictions(ref, agent, sources) if agent else iter(())
+    return _Checked(ref, agent, found, tuple(readable("its record in the ledger", contradictions)))
+
+
+def _agent(stored: StoredVersion) -> Agent | None:
     try:
         what = read_record(stored.record or "")
-    except EvidenceError:
-        return
-    if isinstance(what, Agent):
-        run = _run_if_there(what.run, sources)
-        if run is None:
-            yield f"the ledger has no run {what.run}"
-        else:
-            yield from breaks_of_run(what, run)
-        edge = edge_to(stored.version.ref.name, what, sources)
-        is_older = what.edge is None and edge is not None and edge.reasons == (UNTOLD,)
-        if edge and not is_older:
-            yield from edge.reasons
+    except EvidenceError:  # which `verify_version` tells
+        return None
+    return what if isinstance(what, Agent) else None
+
+
+def _contradictions(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
+    """Where an agent's version is not what the ledger says of its run."""
+    try:
+        yield from breaks_of_run(agent, sources.ledger.run(agent.run))
+    except NotFound:
+        yield f"the ledger has no run {agent.run}"
+    edge = edge_to(ref.name, agent, sources)
+    is_older = agent.edge is None and edge is not None and edge.reasons == (UNTOLD,)
+    if edge and not is_older:
+        yield from edge.reasons
+
+
+def _edges(sources: Sources) -> list[Edge]:
+    if sources.evidence is None:
+        return []
+    with suppress(EvidenceError), reading("its edges"):  # which `verify_ledger` tells
+        return list(all_edges(sources.ledger.attestations, sources.evidence))
+    return []
+
+
+def _unregistered(edges: Iterable[Edge], versions: Sequence[_Checked]) -> Iterator[str]:
+    """What was signed to be registered, and hides or is gone; a killed registration looks so."""
+    agents = [(each.ref.name, each.agent) for each in versions if each.agent]
+    there = {(name, agent.artifact, agent.run) for name, agent in agents}
+    told = dict.fromkeys((each.claim.agent, each.claim.artifact, each.run) for each in edges)
+    for name, artifact, run in told:
+        if (name, artifact, run) not in there:
+            yield (
+                f"{name}: the registry does not have {artifact}, which run {run} made and whose"
+                " edge was signed; restore that version, or register it to its end"
+            )
 
 
 def _run_if_there(run: str, sources: Sources) -> AgentRun | None:
-    try:
+    with suppress(NotFound), reading(f"run {run}"):
         return sources.ledger.run(run)
-    except NotFound:
-        return None
+    return None

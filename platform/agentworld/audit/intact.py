@@ -1,26 +1,28 @@
-"""Whether a whole ledger is what was signed: every run, every edge, and what they belong to.
+"""Whether a whole ledger is what was signed: every run, every edge, every name.
 
-A problem is a sentence that names its run, edge or key. What was added since the last signature
-is no problem: it is chained, and the next signature covers it.
+A problem is a sentence that names its run, edge, alias or key. What was added since the last
+signature is no problem: it is chained, and the next signature covers it.
 """
 
 from collections.abc import Iterator
-from typing import Protocol, get_args
+from contextlib import suppress
+from typing import NamedTuple, Protocol, get_args
 
 from agentworld.audit.alias_history import alias_problems
 from agentworld.audit.edges import edge_problems
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.signed_log import RunRecord
-from agentworld.audit.verify import verify_run
-from agentworld.errors import EvidenceError, StoreError
+from agentworld.audit.verify import RunVerification, verify_any
+from agentworld.errors import NotFound, StoreError
 from agentworld.evidence.keys import public_pem
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.signing_keys import SigningKeys
 from agentworld.records.attestation import AttestationKind
+from agentworld.records.progress import Tick, no_tick
 
 
-class Kept(RunRecord, Protocol):
+class WholeLedger(RunRecord, Protocol):
     """All of a ledger."""
 
     @property
@@ -42,27 +44,60 @@ class Kept(RunRecord, Protocol):
         ...
 
 
-def ledger_problems(ledger: Kept, evidence: Evidence) -> Iterator[str]:
-    """What somebody changed, added or took away; nothing where the ledger is intact."""
-    yield from _of_runs(ledger, evidence)
-    yield from _told("the attestations", edge_problems(ledger.attestations, evidence))
-    names = alias_problems(ledger.aliases, ledger.attestations, evidence)
-    yield from _told("the history of names", names)
-    yield from _told("the attestations", _of_kinds(ledger.attestations))
-    yield from _told("the signing keys", _of_keys(ledger.signing_keys, evidence))
-    yield from _told("the ledger", _of_strays(ledger))
+class LedgerVerification(NamedTuple):
+    """The answer to: is this ledger what was signed?"""
+
+    runs: dict[str, RunVerification]
+    """By their names, also of those that only the second store has."""
+    beside: tuple[str, ...]
+    """Problems of all that is no run's record."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What somebody changed, added or took away; none where the ledger is intact."""
+        of_runs = (f"run {run}: {each}" for run in self.runs for each in self.runs[run].problems)
+        return (*of_runs, *self.beside)
 
 
-def _of_runs(ledger: Kept, evidence: Evidence) -> Iterator[str]:
+def verify_ledger(
+    ledger: WholeLedger, evidence: Evidence, tick: Tick = no_tick
+) -> LedgerVerification:
+    """Checks all of a ledger, also while it is written."""
+    runs = _runs(ledger, evidence, tick)
+    return LedgerVerification(runs, tuple(_beside(ledger, evidence)))
+
+
+def readable(what: str, problems: Iterator[str]) -> Iterator[str]:
+    """The problems, and as one more that somebody left what cannot even be read."""
+    try:
+        yield from problems
+    except (ValueError, TypeError, StoreError) as error:
+        if isinstance(error, StoreError) and error.retryable:
+            raise
+        yield f"{what} cannot be read ({type(error).__name__}); restore the ledger"
+
+
+def _runs(ledger: WholeLedger, evidence: Evidence, tick: Tick) -> dict[str, RunVerification]:
     # First the copies: a run that is opened and signed meanwhile is in the ledger before.
     signed = {name.partition("/")[0] for name in evidence.second_store.names()}
-    runs = ledger.run_names()
     # A run's name is a word, and what else is signed is under names with a dash.
-    for run in [*runs, *sorted(filter(str.isalnum, signed.difference(runs)))]:
-        try:
-            yield from (f"run {run}: {each}" for each in verify_run(run, ledger, evidence).problems)
-        except EvidenceError as error:
-            yield f"run {run}: {error}"
+    known = ledger.run_names()
+    names = [*known, *sorted(filter(str.isalnum, signed.difference(known)))]
+    found = {}
+    for done, name in enumerate(names, 1):
+        with suppress(NotFound):  # it was declared to be lost
+            found[name] = verify_any(name, ledger, evidence)
+        tick(done, len(names))
+    return found
+
+
+def _beside(ledger: WholeLedger, evidence: Evidence) -> Iterator[str]:
+    yield from readable("the attestations", edge_problems(ledger.attestations, evidence))
+    names = alias_problems(ledger.aliases, ledger.attestations, evidence)
+    yield from readable("the history of names", names)
+    yield from readable("the attestations", _of_kinds(ledger.attestations))
+    yield from readable("the signing keys", _of_keys(ledger.signing_keys, evidence))
+    yield from readable("the ledger", _of_strays(ledger))
 
 
 def _of_kinds(told: Attestations) -> Iterator[str]:
@@ -78,15 +113,5 @@ def _of_keys(told: SigningKeys, evidence: Evidence) -> Iterator[str]:
             yield f"the key {each.key} of the ledger is none that is trusted"
 
 
-def _of_strays(ledger: Kept) -> Iterator[str]:
+def _of_strays(ledger: WholeLedger) -> Iterator[str]:
     yield from ledger.strays()
-
-
-def _told(what: str, problems: Iterator[str]) -> Iterator[str]:
-    """The problems, and as one more that somebody left what cannot even be read."""
-    try:
-        yield from problems
-    except (ValueError, TypeError, StoreError) as error:
-        if isinstance(error, StoreError) and error.retryable:
-            raise
-        yield f"{what} cannot be read ({type(error).__name__}); restore the ledger"

@@ -65,6 +65,8 @@ def _problems_of_record(stored: StoredVersion, trusted: TrustedKeys) -> Iterator
     try:
         what = read_record(stored.record)
         yield from _problems_of_tags(stored, what)
+        if stored.signature is None and isinstance(what, Agent) and what.edge:
+            yield "its signature registration.dsse.json is gone"  # it was signed as its edge was
         if stored.signature is not None:
             check_registration(registration_in(name, stored.record), stored.signature, trusted)
     except EvidenceError as error:

@@ -6,6 +6,7 @@ the newest of them.
 """
 
 from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
@@ -87,13 +88,20 @@ class SignedLog(NamedTuple):
 
 def read_log(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
     """Raises NotFound where there is no such run, EvidenceError where it is gone or garbled."""
-    try:
+    with reading(f"run {name}"):
         return _read(name, ledger, evidence)
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Raises EvidenceError for a record that somebody left so that it cannot even be read."""
+    try:
+        yield
     except (ValueError, TypeError, StoreError) as error:
         if isinstance(error, StoreError) and error.retryable:
             raise
         raise EvidenceError(
-            f"the ledger's record of run {name} is garbled ({type(error).__name__}); restore it"
+            f"the ledger's record of {what} is garbled ({type(error).__name__}); restore it"
         ) from error
 
 
@@ -102,13 +110,9 @@ def opening_entry(episode: str, ledger: RunRecord) -> LogEntry | None:
 
     Raises EvidenceError where a run is garbled, so that nobody can tell.
     """
-    try:
+    with reading("its runs"):
         entries = (entry for run in ledger.runs() for entry in ledger.log(run.id))
         return next((entry for entry in entries if _opens(entry, episode)), None)
-    except (ValueError, TypeError) as error:
-        raise EvidenceError(
-            f"the ledger's record of its runs is garbled ({type(error).__name__}); restore it"
-        ) from error
 
 
 def step_problems(log: SignedLog, only: Container[int] | None = None) -> Iterator[str]:

@@ -6,10 +6,10 @@ from typing import NamedTuple, Protocol
 
 from agentworld.audit.edges import EdgeAudit, Registered, audit_edge
 from agentworld.audit.evidence import Evidence
+from agentworld.audit.intact import WholeLedger
 from agentworld.audit.meant import audit_alias
-from agentworld.audit.signed_log import RunRecord
 from agentworld.audit.then import refs_then, run_then
-from agentworld.audit.verify import RunVerification, verify_run
+from agentworld.audit.verify import RunVerification, verify_any
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.evidence.keys import TrustedKeys
 from agentworld.ledger.aliases import Aliases
@@ -20,13 +20,8 @@ from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import SimulatorStore
 
 
-class Runs(RunRecord, Protocol):
+class Runs(WholeLedger, Protocol):
     """What an audit asks of the ledger."""
-
-    @property
-    def aliases(self) -> Aliases:
-        """People's names for simulators."""
-        ...
 
     def opened_at(self, run: str) -> str:
         """When a run was opened; empty where its log does not tell it."""
@@ -106,12 +101,7 @@ class Sources(NamedTuple):
 
 def verification_of(run: AgentRun, sources: Sources) -> RunVerification | None:
     """Whether a run's record is the one that was signed; null where nothing was."""
-    if sources.evidence is None:
-        return None
-    try:
-        return verify_run(run.id, sources.ledger, sources.evidence)
-    except EvidenceError as error:
-        return RunVerification.of_garbled(run, str(error))
+    return verify_any(run.id, sources.ledger, sources.evidence) if sources.evidence else None
 
 
 def edge_to(name: str, agent: Registered, sources: Sources) -> EdgeAudit | None:

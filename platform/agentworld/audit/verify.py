@@ -10,15 +10,16 @@ from typing import Literal
 from agentworld.audit.evidence import Evidence, EvidenceState, state_of
 from agentworld.audit.signed_log import RunRecord, SignedLog, read_log, step_problems
 from agentworld.audit.verify_episode import episode_problems, episodes_told
+from agentworld.errors import EvidenceError
 from agentworld.records.base import Digest, Record
-from agentworld.records.run import AgentRun
 
 
 class RunVerification(Record):
     """The answer to: is this run's record the one that was signed?"""
 
     run: str
-    simulator: Digest
+    simulator: Digest | None
+    """Null where the run's row is gone or garbled."""
     state: EvidenceState
     weights: Literal["signed", "claimed"] | None
     """Whether the step that wrote the final weights signed them; null while the run is open."""
@@ -33,17 +34,17 @@ class RunVerification(Record):
     """What was declared of it: what a restored backup lost."""
 
     @classmethod
-    def of_garbled(cls, run: AgentRun, problem: str) -> "RunVerification":
+    def of_garbled(cls, run: str, problem: str) -> "RunVerification":
         """Of a record that cannot even be read, for whoever looks at many."""
         return cls(
-            run=run.id,
-            simulator=run.simulator,
+            run=run,
+            simulator=None,
             state="broken",
             weights=None,
-            log_length=run.log_length,
+            log_length=0,
             signed_length=0,
-            num_episodes=run.num_episodes,
-            num_steps=run.num_steps,
+            num_episodes=0,
+            num_steps=0,
             problems=(problem,),
         )
 
@@ -73,6 +74,17 @@ def verify_run(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerificat
         problems=problems,
         notes=log.notes,
     )
+
+
+def verify_any(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerification:
+    """The same for whoever looks at many: a record that is gone or garbled is broken.
+
+    Raises NotFound where there is no such run.
+    """
+    try:
+        return verify_run(name, ledger, evidence)
+    except EvidenceError as error:
+        return RunVerification.of_garbled(name, str(error))
 
 
 def _count_problems(log: SignedLog) -> Iterator[str]:

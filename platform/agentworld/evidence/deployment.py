@@ -11,8 +11,8 @@ from agentworld.records.base import first_problem
 from agentworld.records.deployment import Deployment
 
 PREDICATE_TYPE = "urn:agentworld:deployment:v1"
-DEPLOYMENTS = "deployments"
-"""Where the copies are: a run's name has no such letters, so that no checkpoint is there."""
+DEPLOYMENTS = "agent-deployments"
+"""Where the copies are: a run's name has no dash, so that no checkpoint is there."""
 
 
 def sign_deployment(made: Deployment, signer: Signer) -> Attestation:

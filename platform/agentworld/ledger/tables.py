@@ -111,7 +111,8 @@ CHECKPOINTS = Table(
 ALIASES = Table(
     "aliases",
     METADATA,
-    Column("sequence", Integer, primary_key=True),
+    # The order in which an alias's changes came is evidence, and the numbers are only numbers.
+    Column("sequence", Integer, primary_key=True, info=_NO_EVIDENCE),
     Column("alias", String, nullable=False, index=True),
     Column("simulator", String, nullable=False),
     Column("set_by", String, nullable=False),
@@ -122,7 +123,8 @@ ALIASES = Table(
     Column("gate", Text),  # as it was judged
     Column("override", String),
     Column("ended", Boolean, nullable=False, server_default=false()),
-    Column("key", String),  # what is told again is recorded once
+    # What is told again is recorded once: of the asking, and not of what the alias means.
+    Column("key", String, info=_NO_EVIDENCE),
     Index("aliases_by_key", "alias", "key", unique=True),
 )
 

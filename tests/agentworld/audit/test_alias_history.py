@@ -104,6 +104,7 @@ def test_a_history_that_nobody_touched_has_no_problems_also_through_a_rotation(s
         ("UPDATE attestations SET subject = 'x' WHERE sequence = 3", "alias 'x' at"),
         ("UPDATE attestations SET envelope = x'00' WHERE sequence = 3", "does not verify"),
         ("UPDATE attestations SET envelope = x'00' WHERE kind = 'adoption'", "held unsigned"),
+        ("UPDATE attestations SET at = '2026' WHERE kind = 'adoption'", "held unsigned"),
     ],
 )
 def test_what_was_changed_is_found_and_named(scene, statement, problem):

@@ -2,6 +2,7 @@ import pytest
 
 import make_agent
 from agentworld.audit.deployments import deployment_problems, deployments, in_use
+from agentworld.audit.everything import verify_everything
 from agentworld.lineage.base import WorldModel
 
 
@@ -64,7 +65,7 @@ def test_an_alias_of_what_is_no_agent_is_none_of_ours(made, tmp_path):
 
 
 def test_a_row_that_was_removed_is_told_by_its_copy(made):
-    name = "deployments/terminal-agent/trial/000002.dsse.json"
+    name = "agent-deployments/terminal-agent/trial/000002.dsse.json"
     make_agent.lose(made, "DELETE FROM attestations WHERE name = ?", name)
     assert problems(made)[0] == f"the deployment {name} is gone from the ledger; restore it"
 
@@ -78,7 +79,7 @@ def test_a_row_that_was_removed_is_told_by_its_copy(made):
     ],
 )
 def test_a_row_that_was_changed_counts_no_more_and_is_told(made, change):
-    name = "deployments/terminal-agent/production/000001.dsse.json"
+    name = "agent-deployments/terminal-agent/production/000001.dsse.json"
     make_agent.lose(made, f"UPDATE attestations SET {change} WHERE name = ?", name)
     assert used(made) == []
     assert f"the deployment {name} does not verify" in problems(made)[0]
@@ -86,9 +87,18 @@ def test_a_row_that_was_changed_counts_no_more_and_is_told(made, change):
 
 def test_a_row_that_was_moved_to_another_number_is_told(made):
     before, after = (
-        f"deployments/terminal-agent/trial/{number}.dsse.json" for number in ("000002", "000003")
+        f"agent-deployments/terminal-agent/trial/{number}.dsse.json"
+        for number in ("000002", "000003")
     )
     make_agent.lose(made, "UPDATE attestations SET name = ? WHERE name = ?", after, before)
     told = " ".join(problems(made))
     assert f"{after} does not verify" in told
     assert f"{before} is gone from the ledger" in told
+
+
+def test_a_verification_of_everything_tells_of_them_too(made):
+    before = verify_everything(made.sources).problems
+    assert not [each for each in before if each.startswith("run ")]
+    made.registry.set_alias(made.ref, "shadow")
+    (problem,) = problems(made)
+    assert set(verify_everything(made.sources).problems) == {*before, problem}

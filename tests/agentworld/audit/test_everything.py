@@ -1,16 +1,19 @@
 """Whether the ledger and the registry are each as they were signed, and say the same."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
 import make
+import make_service
 from agentworld.audit.everything import verify_agent, verify_everything
-from agentworld.errors import NotFound
+from agentworld.errors import EvidenceError, NotFound
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.run import RunOpening
-from make_story import Story, story
+from make_story import STARTED, Story, story
 
 
 @pytest.fixture
@@ -48,6 +51,63 @@ def test_a_changed_run_and_a_changed_version_are_both_named(told):
     assert any(each.startswith(f"run {told.run.id}: ") for each in problems)
     assert any(each.startswith("world@1: its files are") for each in problems)
     assert not any(each.startswith("hero@1") for each in problems)
+
+
+def edge_of(told: Story) -> SignedEdge:
+    """What the service signs when the agent of the story is registered."""
+    known = {"artifact": told.run.final_weights, "simulator": told.simulator}
+    claim = Claim.model_validate({"agent": "hero", "starting_weights": STARTED, **known})
+    return make_service.sealer(told.store, told.simulator).notary.edge(told.run, claim)
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("DELETE FROM attestations", "the edge agent-edges/{run}/"),
+        (
+            "INSERT INTO aliases (alias, simulator, set_by, at)"
+            " SELECT 'a', simulator, 'eve', 'now' FROM runs",
+            "the ledger says that alias 'a' meant ",
+        ),
+        ("INSERT INTO signing_keys (key, public, since) VALUES ('k', '', '')", "the key k of"),
+        ("UPDATE steps SET episode = 9", "2 rows of steps are of 9, which"),
+        ("DELETE FROM runs", "run {run}: run {run} is gone from the ledger"),
+        ("UPDATE runs SET opening = ''", "run {run}: the ledger's record of run {run} is garbled"),
+        ("UPDATE runs SET opening = ''", "hero@1: its record in the ledger cannot be read"),
+        ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "the attestations cannot be"),
+    ],
+)
+def test_whatever_is_wrong_with_the_ledger_is_said_of_everything(told, statement, problem):
+    edge_of(told)
+    make_service.sealer(told.store, told.simulator).notary.keep_up()
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        assert database.execute(statement).rowcount > 0
+    problems = verify_everything(told.sources).problems
+    assert any(each.startswith(problem.format(run=told.run.id)) for each in problems), problems
+
+
+def test_a_garbled_run_hides_nothing_else(told):
+    (told.store / "world/model.safetensors").write_text("other")
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("UPDATE runs SET opening = ''")
+    found = verify_everything(told.sources)
+    assert any(each.startswith("world@1: its files are") for each in found.problems)
+    run = found.runs[told.run.id]
+    assert run
+    assert (run.state, run.simulator, found.num_unsigned) == ("broken", None, 0)
+    with pytest.raises(EvidenceError, match="is garbled"):
+        verify_agent(told.agent, told.sources)
+
+
+def test_an_agent_whose_edge_was_signed_and_that_the_registry_does_not_have_is_named(told):
+    edge = edge_of(told)
+    empty = told.sources._replace(registry=MemoryRegistry())
+    (problem,) = verify_everything(empty).problems
+    assert problem.startswith(f"hero: the registry does not have {told.run.final_weights}, which")
+    agent = told.sources.registry.agent(told.agent).model_copy(update={"edge": edge})
+    empty.registry.register_agent("hero", agent, told.store / "agent")
+    (problem,) = verify_everything(empty).problems
+    assert problem == "hero@1: its signature registration.dsse.json is gone"
 
 
 def test_a_version_whose_run_the_ledger_does_not_have_is_named(told):

@@ -6,7 +6,7 @@ import pytest
 
 import make
 from agentworld.audit.edges import audit_edge, edges_of
-from agentworld.audit.intact import ledger_problems
+from agentworld.audit.intact import verify_ledger
 from agentworld.evidence.keys import ensure_signer, load_trusted, public_pem
 from agentworld.lineage.base import Agent
 from agentworld.records.edge import Claim, SignedEdge
@@ -21,7 +21,7 @@ COLUMNS = "subject, simulator, run, at, envelope FROM attestations"
 
 
 def problems(scene):
-    return list(ledger_problems(scene.ledger, scene.evidence))
+    return list(verify_ledger(scene.ledger, scene.evidence).problems)
 
 
 def sealer(scene):

@@ -30,7 +30,7 @@ def test_what_was_signed_is_read_again(signed):
     assert (kept.kind, kept.subject, kept.name) == (
         "deployment",
         MADE.artifact,
-        "deployments/terminal-agent/production/000001.dsse.json",
+        "agent-deployments/terminal-agent/production/000001.dsse.json",
     )
 
 

@@ -26,7 +26,7 @@ def kept(made):
 
 
 def copies(made):
-    return WriteOnce(Stores.of(made.store).checkpoints_url).names("deployments/")
+    return WriteOnce(Stores.of(made.store).checkpoints_url).names("agent-deployments/")
 
 
 def test_an_agent_in_use_is_signed_with_the_simulator_that_its_edge_names(made):
@@ -88,7 +88,7 @@ def test_names_that_differ_by_their_case_are_two(made):
 @pytest.mark.parametrize("follows", ["the same", "another"])
 def test_a_copy_that_a_kill_left_out_is_made_by_who_comes_next(made, follows):
     made.use()
-    shutil.rmtree(made.store / "checkpoints/deployments")
+    shutil.rmtree(made.store / "checkpoints/agent-deployments")
     assert copies(made) == []
     if follows == "the same":
         made.use()
