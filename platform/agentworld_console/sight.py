@@ -21,6 +21,8 @@ from agentworld_console.library import Library
 
 MOST_AGENTS = 1_000
 """That a list of them looks through."""
+_TOLD = {"artifact", "run", "simulator"}
+"""Tags of an agent."""
 _LONG_LOG = 5_000
 """Entries."""
 
@@ -128,12 +130,17 @@ class Sight:
     def agents(self, limit: int = MOST_AGENTS) -> list[Version]:
         """Of the newest MOST_AGENTS that are registered, the newest first."""
         if self.is_whole:
-            return self.library.registry.agents(limit)
-        found = self.library.registry.agents(MOST_AGENTS)
+            return self._newest(limit)
+        found = self._newest(MOST_AGENTS)
         whose = self._pages.tenants_of(each.tags["run"] for each in found)
         own = (self.caller.run,) if self.caller.run else whose
         theirs = {run for run in own if whose.get(run) == self.caller.tenant}
         return [each for each in found if each.tags["run"] in theirs][:limit]
+
+    def _newest(self, limit: int) -> list[Version]:
+        """Without those whose tags somebody took away; an audit names them."""
+        found = self.library.registry.agents(limit)
+        return [each for each in found if each.tags.keys() >= _TOLD]
 
     def agents_of(self, runs: Sequence[ListedRun]) -> dict[str, list[VersionRef]]:
         """That each of these runs, which are seen, made.
@@ -143,7 +150,7 @@ class Sight:
         """
         registry, found = self.library.registry, {run.id: list[VersionRef]() for run in runs}
         made = [run.id for run in runs if run.final_weights]
-        newest = registry.agents(MOST_AGENTS) if len(made) > 1 else None
+        newest = self._newest(MOST_AGENTS) if len(made) > 1 else None
         for each in newest or ():
             if each.tags["run"] in found:
                 found[each.tags["run"]].append(each.ref)

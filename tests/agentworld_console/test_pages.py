@@ -65,6 +65,14 @@ def test_an_agent_in_use_is_to_be_validated_where_its_simulators_name_moved_on(o
     assert f"terminal-stable moved from {own.simulator} to {make.digest('next')}" in text()
 
 
+def test_a_version_whose_tags_are_gone_is_left_out_of_the_lists(own, tmp_path):
+    own.library.registry.version(own.agent).tags.pop("run")
+    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    for path in ("/", "/agents", f"/simulators/{own.simulator}"):
+        assert auditor.get(path).status_code == 200
+    assert f"/agents/{own.agent}" not in auditor.get("/agents").text
+
+
 def test_an_agent_of_no_run_is_disputed_and_shown_to_the_auditor_alone(own, tmp_path):
     made = make.checkpoint("agent", simulator=own.simulator)
     ref = own.library.registry.register_agent("lost", Agent(checkpoint=made, run="gone"), tmp_path)

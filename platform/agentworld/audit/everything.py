@@ -107,15 +107,16 @@ def _version(ref: VersionRef, sources: Sources, tick: Tick) -> _Checked:
     try:
         stored = sources.registry.stored(ref)
         found = verify_version(stored, sources.registry, sources.step_keys, tick)
-    except AgentworldError as error:
-        if error.retryable:
+        agent = _agent(stored)
+        told = _contradictions(ref, agent, sources) if agent else iter(())
+        contradictions = tuple(readable("its record in the ledger", told))
+    except (AgentworldError, ValueError, TypeError) as error:
+        if isinstance(error, AgentworldError) and error.retryable:
             raise
         problems = (f"{ref}: {error}",)
         broken = VersionVerification(version=str(ref), state="broken", problems=problems)
         return _Checked(ref, None, broken, ())
-    agent = _agent(stored)
-    contradictions = _contradictions(ref, agent, sources) if agent else iter(())
-    return _Checked(ref, agent, found, tuple(readable("its record in the ledger", contradictions)))
+    return _Checked(ref, agent, found, contradictions)
 
 
 def _agent(stored: StoredVersion) -> Agent | None:
@@ -147,10 +148,14 @@ def _edges(sources: Sources) -> list[Edge]:
 
 
 def _unregistered(edges: Iterable[Edge], versions: Sequence[_Checked]) -> Iterator[str]:
-    """What was signed to be registered, and hides or is gone; a killed registration looks so."""
+    """What was signed to be registered, and hides or is gone; a killed registration looks so.
+
+    What was disputed from the start is no more than a claim that somebody made.
+    """
     agents = [(each.ref.name, each.agent) for each in versions if each.agent]
     there = {(name, agent.artifact, agent.run) for name, agent in agents}
-    told = dict.fromkeys((each.claim.agent, each.claim.artifact, each.run) for each in edges)
+    claims = [(each.claim, each.run) for each in edges if each.grade != "disputed"]
+    told = dict.fromkeys((claim.agent, claim.artifact, run) for claim, run in claims)
     for name, artifact, run in told:
         if (name, artifact, run) not in there:
             yield (

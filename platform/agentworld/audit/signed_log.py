@@ -18,7 +18,7 @@ from agentworld.errors import EvidenceError, NotFound, StoreError
 from agentworld.evidence.checkpoint import RunCheckpoint
 from agentworld.evidence.merkle import MerkleTree
 from agentworld.evidence.traffic import TrafficCount
-from agentworld.evidence.weights import RunWeights, check_weights
+from agentworld.evidence.weights import closing_problem
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.episode import Episode
@@ -212,12 +212,8 @@ def _closing_problems(run: AgentRun, told: list[Fields], evidence: Evidence) -> 
         return
     if closings and not run_closed(run.closing).items() <= closings[-1].items():
         yield "the run was not closed as the log says"
-    if run.closing.signature:
-        made = RunWeights(run=run.id, simulator=run.simulator, weights=run.closing.final_weights)
-        try:
-            check_weights(made, run.closing.signature, evidence.step_keys or {})
-        except EvidenceError as error:
-            yield f"what the run made is not signed by the step that wrote it: {error}"
+    if problem := closing_problem(run, evidence.step_keys or {}):
+        yield problem
 
 
 def _checkpoint_problems(

@@ -12,6 +12,7 @@ from agentworld.audit.then import refs_then, run_then
 from agentworld.audit.verify import RunVerification, verify_any
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.evidence.keys import TrustedKeys
+from agentworld.evidence.weights import closing_problem
 from agentworld.ledger.aliases import Aliases
 from agentworld.lineage.base import Agent, RegisteredAgent, Registry, VersionRef
 from agentworld.records.base import Digest
@@ -108,7 +109,23 @@ def edge_to(name: str, agent: Registered, sources: Sources) -> EdgeAudit | None:
     """How far it is proven which simulator made an agent; null where nothing was signed."""
     if sources.evidence is None:
         return None
-    return audit_edge(name, agent, sources.ledger.attestations, sources.evidence)
+    found = audit_edge(name, agent, sources.ledger.attestations, sources.evidence)
+    problem = _weights_problem(agent.run, sources) if found.grade == "proven" else None
+    if problem is None:
+        return found
+    return found.model_copy(update={"grade": "disputed", "reasons": (*found.reasons, problem)})
+
+
+def _weights_problem(run: str, sources: Sources) -> str | None:
+    """Why no step that is trusted now signed what a run made."""
+    try:
+        found = sources.ledger.run(run)
+    except NotFound:
+        return f"the ledger has no run {run}"
+    if found.closing is None or found.closing.signature is None:
+        return "the signature that its run was closed with is gone"
+    trusted = sources.evidence.step_keys if sources.evidence else None
+    return closing_problem(found, trusted or {})
 
 
 def manifest_of(simulator: Digest, store: Path) -> SimulatorManifest | None:

@@ -30,7 +30,7 @@ class Observed(NamedTuple):
     problems: tuple[str, ...] = ()
     """Why a signature does not hold."""
     contradicting: tuple[str, ...] = ()
-    """Runs in other simulators that were closed with the same weights."""
+    """Runs in other simulators that were closed with the same weights, as they may be told."""
 
 
 def join(claim: Claim, seen: Observed, at: str) -> Edge:
@@ -94,7 +94,7 @@ def _of_record(seen: Observed) -> Iterator[str]:
     elif checkpoint.traffic.num_steps == 0:
         yield "the simulator answered no step of the run"
     for run in seen.contradicting:
-        yield f"run {run} made the same weights in another simulator"
+        yield f"{run} made the same weights in another simulator"
 
 
 def _statement(edge: Edge) -> Statement:

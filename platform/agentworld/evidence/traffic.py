@@ -1,9 +1,12 @@
 """Adding up what a run's log tells, entry by entry, so that a signed log tells it at once."""
 
+import re
+
 from agentworld.records.edge import Traffic
 from agentworld.records.log import Fields
 
 MOST_CONTROLS = 100
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
 
 
 class TrafficCount:
@@ -19,10 +22,10 @@ class TrafficCount:
         at = str(told.get("at", ""))
         self._first_at, self._last_at = self._first_at or at, at
         match told:
-            case {"kind": "episode-opened", "control": str(control)}:
+            case {"kind": "episode-opened", "control": str(control)} if _DIGEST.fullmatch(control):
                 self._num_episodes += 1
                 self._steer(control)
-            case {"kind": "steps", "num_steps": int(num_steps)}:
+            case {"kind": "steps", "num_steps": int(num_steps)} if num_steps >= 0:
                 self._num_steps += num_steps
 
     @property

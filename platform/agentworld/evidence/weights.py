@@ -10,6 +10,7 @@ from agentworld.evidence.envelope import sign, verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.statement import Statement, Subject
 from agentworld.records.base import Digest, Record, first_problem
+from agentworld.records.run import AgentRun
 
 PREDICATE_TYPE = "urn:agentworld:run-weights:v1"
 
@@ -46,3 +47,16 @@ def check_weights(made: RunWeights, signature: str, trusted: TrustedKeys) -> Non
             f"what was signed is {signed.weights} of run {signed.run}, and not {made.weights} of"
             f" run {made.run}"
         )
+
+
+def closing_problem(run: AgentRun, trusted: TrustedKeys) -> str | None:
+    """Why the signature that a run was closed with does not hold; null where there is none."""
+    closing = run.closing
+    if closing is None or closing.signature is None:
+        return None
+    made = RunWeights(run=run.id, simulator=run.simulator, weights=closing.final_weights)
+    try:
+        check_weights(made, closing.signature, trusted)
+    except EvidenceError as error:
+        return f"what the run made is not signed by the step that wrote it: {error}"
+    return None

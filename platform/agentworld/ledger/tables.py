@@ -140,6 +140,7 @@ ATTESTATIONS = Table(
     Column("run", String, nullable=False, index=True),
     Column("at", String, nullable=False),
     Column("envelope", LargeBinary, nullable=False),
+    Index("attestations_of_kind", "kind", "run"),
 )
 
 SIGNING_KEYS = Table(

@@ -6,15 +6,16 @@ A name and a number are labels for people. What is stored elsewhere holds digest
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, Self
+from typing import Annotated, Literal, Protocol, Self, TypeVar
 
-from pydantic import StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
-from agentworld.errors import InputError, NotFound
-from agentworld.records.base import Digest, Record, digest_bytes
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.records.base import Digest, Record, digest_bytes, first_problem
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.edge import SignedEdge
 
+_Kind = TypeVar("_Kind", bound=Record)
 _NAME = r"[A-Za-z0-9_-]+"
 
 
@@ -39,7 +40,7 @@ class VersionRef(Record):
 class WorldModel(Record):
     """A world model to be registered: its stages, from the first to the one that is served."""
 
-    stages: tuple[Checkpoint, ...]
+    stages: tuple[Checkpoint, ...] = Field(min_length=1)
     report: Digest
     """The evaluation of all stages."""
     metrics: dict[str, float] = {}
@@ -206,3 +207,13 @@ def absent(ref: VersionRef, versions: list[int], names: list[str]) -> NotFound:
         return NotFound(f"there is no version {ref.version} of {ref.name}; versions are {there}")
     there = ", ".join(sorted(names)) or "none yet; run `agentworld demo`"
     return NotFound(f"nothing is registered as {ref.name!r}; registered are {there}")
+
+
+def parsed(kind: type[_Kind], ref: VersionRef, record: str) -> _Kind:
+    """What was registered, as a registry kept it; raises EvidenceError for what is garbled."""
+    try:
+        return kind.model_validate_json(record)
+    except ValidationError as error:
+        raise EvidenceError(
+            f"the registry's record of {ref} is garbled ({first_problem(error)}); restore it"
+        ) from error

@@ -58,6 +58,7 @@ class MemoryRegistry:
             for entry in self._named(name)
             if isinstance(entry.what, Agent)
             and (entry.what.artifact, entry.what.run) == (what.artifact, what.run)
+            and what.edge_digest in (None, entry.what.edge_digest)
         ]
         return known[0] if known else self._add(name, what, model, signature)
 

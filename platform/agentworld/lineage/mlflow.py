@@ -24,6 +24,7 @@ from agentworld.lineage.base import (
     VersionRef,
     WorldModel,
     absent,
+    parsed,
 )
 from agentworld.lineage.inputs import Inputs, dataset_inputs, model_inputs
 from agentworld.lineage.mlflow_aliases import MlflowAliases, every
@@ -44,7 +45,7 @@ _EXPERIMENT = "agentworld"
 _RECORD = "lineage.json"
 _SIGNATURE = "registration.dsse.json"
 _ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
-_SAME_VERSION = ("artifact", "run")
+_SAME_VERSION = ("artifact", "run", "edge")
 _SAME_ATTEMPT = (*_SAME_VERSION, "report")
 
 _Found = TypeVar("_Found")
@@ -98,11 +99,11 @@ class MlflowRegistry(MlflowAliases):
 
     def world_model(self, ref: VersionRef) -> WorldModel:
         """What was registered under a name and a version."""
-        return WorldModel.model_validate_json(self._record(ref, "world-model"))
+        return parsed(WorldModel, ref, self._record(ref, "world-model"))
 
     def agent(self, ref: VersionRef) -> Agent:
         """What was registered under a name and a version."""
-        return Agent.model_validate_json(self._record(ref, "agent"))
+        return parsed(Agent, ref, self._record(ref, "agent"))
 
     def world_models_of(self, artifact: Digest) -> list[VersionRef]:
         """The versions that stand for an artifact."""

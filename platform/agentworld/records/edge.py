@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from agentworld.records.base import Digest, Name, Record
+from agentworld.records.base import Digest, Record
+from agentworld.records.deployment import AgentName
 
 Grade = Literal["proven", "observed", "disputed"]
 """How far an edge can be relied on:
@@ -33,7 +34,7 @@ class Traffic(Record):
 class Claim(Record):
     """What whoever registers an agent says of it."""
 
-    agent: Name
+    agent: AgentName
     """The name that it is registered by."""
     artifact: Digest
     starting_weights: Digest

@@ -91,7 +91,12 @@ class Entrance:
         return await self._house.runs.close(run, closing)
 
     async def attest(self, run: str, claim: Claim) -> SignedEdge:
-        """Which simulator made an agent, in a run of the caller's tenant."""
+        """Which simulator made an agent, in a run of the caller's tenant.
+
+        A run's token is an agent's, which says nothing of itself.
+        """
+        if self.caller.run is not None:
+            raise InputError("a run's token attests nothing; ask with an API key")
         await self._check_owns(run, _no_run(run))
         await self._simulator(run)
         return await self._house.runs.attest(run, claim)

@@ -13,7 +13,9 @@ from agentworld.evidence.declared import attested, check_attested, verify_declar
 from agentworld.evidence.edge import Observed, join, sign_edge, verify_edge
 from agentworld.evidence.envelope import verify
 from agentworld.evidence.keys import Signer, TrustedKeys
-from agentworld.evidence.weights import RunWeights, check_weights
+from agentworld.evidence.merkle import MerkleTree
+from agentworld.evidence.traffic import TrafficCount
+from agentworld.evidence.weights import closing_problem
 from agentworld.ledger import Ledger
 from agentworld.records.attestation import Attestation, AttestationKind
 from agentworld.records.base import digest_bytes
@@ -138,19 +140,15 @@ class Notary(Deployer):
         return None
 
     def _observed(self, run: AgentRun, claim: Claim) -> Observed:
-        problems = [*self._closing_problems(run)]
+        problem = closing_problem(run, self._step_keys())
+        problems = [problem] if problem else []
         checkpoint = None
         try:
             checkpoint = self._newest(run)
         except (EvidenceError, NotFound) as error:
             problems.append(f"the newest checkpoint does not verify: {error}")
         same = self._ledger.runs_for_agent_weights(claim.artifact)
-        # An evaluation ends with the weights that it began with, wherever it was.
-        contradicting = tuple(
-            other.id
-            for other in same
-            if other.simulator != run.simulator and other.opening.purpose == "training"
-        )
+        contradicting = tuple(_told(other, run) for other in same if _contradicts(other, run))
         return Observed(run, checkpoint, tuple(problems), contradicting)
 
     def _newest(self, run: AgentRun) -> RunCheckpoint | None:
@@ -159,7 +157,7 @@ class Notary(Deployer):
         if not stored:
             return None
         length = max(stored)
-        checkpoint = verify_checkpoint(stored[length], self._trusted())
+        checkpoint = self._counted(verify_checkpoint(stored[length], self._trusted()))
         if (checkpoint.run, checkpoint.simulator, checkpoint.length) != (
             run.id,
             run.simulator,
@@ -170,15 +168,35 @@ class Notary(Deployer):
             raise EvidenceError("the second store holds another one; find out which is true")
         return checkpoint
 
-    def _closing_problems(self, run: AgentRun) -> Iterator[str]:
-        closing = run.closing
-        if closing is None or closing.signature is None:
-            return
-        made = RunWeights(run=run.id, simulator=run.simulator, weights=closing.final_weights)
-        try:
-            check_weights(made, closing.signature, self._step_keys())
-        except EvidenceError as error:
-            yield f"what the run made is not signed by the step that wrote it: {error}"
+    def _counted(self, checkpoint: RunCheckpoint) -> RunCheckpoint:
+        """With its traffic, also where an earlier service signed it without."""
+        if checkpoint.traffic is not None:
+            return checkpoint
+        tree, count = MerkleTree(), TrafficCount()
+        for entry in self._ledger.log(checkpoint.run)[: checkpoint.length]:
+            tree.append(entry.body)
+            count.add(entry.told)
+        if (len(tree), tree.root) != (checkpoint.length, checkpoint.root):
+            raise EvidenceError("the log is not the one that was signed; restore it")
+        return checkpoint.model_copy(update={"traffic": count.told})
+
+
+def _contradicts(other: AgentRun, run: AgentRun) -> bool:
+    """Whether a run with the same outcome says that another simulator made it.
+
+    An evaluation ends with the weights that it began with; and what another tenant merely claims
+    to have made is no evidence.
+    """
+    if other.simulator == run.simulator or other.closing is None:
+        return False
+    is_unchanged = other.opening.starting_weights == other.closing.final_weights
+    is_evaluation = other.opening.purpose == "evaluation" and is_unchanged
+    is_told = other.tenant == run.tenant or other.closing.signature is not None
+    return is_told and not is_evaluation
+
+
+def _told(other: AgentRun, run: AgentRun) -> str:
+    return f"run {other.id}" if other.tenant == run.tenant else "a run of another tenant"
 
 
 def _check_own(made: Attestation, known: TrustedKeys) -> None:

@@ -20,7 +20,7 @@ from agentworld.records.alias import AliasChange
 from agentworld.records.base import first_problem
 from agentworld.records.deployment import AgentAlias, AgentName, Deployment, DeploymentMove
 from agentworld.simulate.notary import Notary
-from agentworld.simulate.setting_up import sealer_of
+from agentworld.simulate.setting_up import notary_of
 from agentworld.simulate.stores import Stores
 from agentworld.steps.addresses import check_store, open_registry
 from agentworld.steps.ledger import existing_ledger, has_keys, open_evidence
@@ -133,4 +133,4 @@ async def _done(store: Path, work: Callable[[_Desk], Awaitable[Deployment]]) -> 
         finally:
             await operator.close()
     with closing(existing_ledger(store)) as ledger:
-        return await work(_Here(sealer_of(Stores.of(store), ledger, None).notary))
+        return await work(_Here(notary_of(Stores.of(store), ledger)))

@@ -13,12 +13,13 @@ import make_service
 from agentworld.audit.edges import EdgeAudit
 from agentworld.audit.sources import Sources, edge_to
 from agentworld.audit.touched import audit_simulator
-from agentworld.evidence.keys import STEP_KEYS, ensure_signer, rotate
+from agentworld.evidence.keys import STEP_KEYS, current_key, ensure_signer, rotate
 from agentworld.evidence.weights import RunWeights, sign_weights
 from agentworld.lineage.base import Agent
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.edge import Claim, SignedEdge
-from agentworld.records.run import RunOpening
+from agentworld.records.run import RunClosing, RunOpening
+from agentworld.simulate import sealing
 from agentworld.simulate.stores import Stores
 from agentworld.steps.ledger import open_evidence
 
@@ -73,6 +74,10 @@ def scene(store: Path, *, sign: bool = True, again: bool = False) -> Scene:
     return Scene(store, sources, agent)
 
 
+def with_keys_of_now(told: Scene) -> Scene:
+    return told._replace(sources=told.sources._replace(evidence=open_evidence(told.store)))
+
+
 @pytest.mark.parametrize(("sign", "grade"), [(True, "proven"), (False, "observed")])
 def test_the_service_signs_which_simulator_made_an_agent(tmp_path, sign, grade):
     found = scene(tmp_path, sign=sign).audit()
@@ -90,10 +95,61 @@ def test_the_same_claim_is_signed_once(tmp_path):
 def test_a_rotated_key_still_proves_what_it_signed(tmp_path):
     told = scene(tmp_path)
     rotate(Stores.of(tmp_path).keys / "simulator")
-    assert (
-        told._replace(sources=told.sources._replace(evidence=open_evidence(tmp_path))).audit().grade
-        == "proven"
-    )
+    assert with_keys_of_now(told).audit().grade == "proven"
+
+
+def test_a_step_key_that_is_trusted_no_more_disputes_what_it_signed(tmp_path):
+    told = scene(tmp_path)
+    steps = Stores.of(tmp_path).keys / STEP_KEYS
+    rotate(steps)
+    assert with_keys_of_now(told).audit().grade == "proven"
+    (old,) = {*(steps / "trusted").iterdir()} - {steps / "trusted" / f"{current_key(steps)}.pem"}
+    old.unlink()
+    found = with_keys_of_now(told).audit()
+    assert found.grade == "disputed"
+    assert [reason for reason in found.reasons if "is not signed by the step" in reason]
+
+
+def test_an_edge_whose_run_lost_its_signature_is_disputed(tmp_path):
+    told = scene(tmp_path)
+    told.change("UPDATE runs SET signature = NULL")
+    assert told.audit().reasons == ("the signature that its run was closed with is gone",)
+
+
+def test_a_log_that_an_earlier_service_signed_is_counted_when_its_edge_is_made(
+    tmp_path, monkeypatch
+):
+    signed = sealing.sign_checkpoint
+
+    def untold(checkpoint, signer):
+        return signed(checkpoint.model_copy(update={"traffic": None}), signer)
+
+    monkeypatch.setattr(sealing, "sign_checkpoint", untold)
+    found = scene(tmp_path).audit()
+    assert (found.grade, found.edge and found.edge.traffic.num_steps) == ("proven", 1)
+
+
+def test_a_run_of_another_simulator_with_the_same_outcome_is_told_as_far_as_it_may_be(tmp_path):
+    told = scene(tmp_path)
+    ledger, notary = make_service.ledger(tmp_path), make_service.sealer(tmp_path).notary
+    assert told.agent.edge
+    claim, run = told.agent.edge.edge.claim, ledger.run(told.agent.run)
+
+    def close(tenant, purpose, signature=None):
+        opening = RunOpening(agent="a", starting_weights=STARTED, purpose=purpose)
+        other = ledger.open_run(opening, make.digest("elsewhere"), tenant=tenant)
+        ledger.close_run(other.id, RunClosing(final_weights=MADE, signature=signature))
+        return other.id
+
+    close("rival", "training")
+    assert notary.edge(run, claim).edge.grade == "proven"
+    own = close(run.tenant, "evaluation")
+    close("rival", "training", "signed")
+    reasons = notary.edge(run, claim).edge.reasons
+    assert sorted(reasons) == [
+        "a run of another tenant made the same weights in another simulator",
+        f"run {own} made the same weights in another simulator",
+    ]
 
 
 def test_an_edge_that_was_taken_away_is_missed(tmp_path):

@@ -173,3 +173,29 @@ def test_how_far_it_is_is_told_to_the_end(told):
     verify_everything(told.sources, lambda done, total: seen.append(done / total))
     assert seen == sorted(seen)
     assert seen[-1] == 1
+
+
+def test_a_claim_that_was_disputed_from_the_start_is_no_version_that_is_missing(told):
+    notary = make_service.sealer(told.store, told.simulator).notary
+    claim = Claim(
+        agent="nobody",
+        artifact=make.digest("made up"),
+        starting_weights=STARTED,
+        simulator=told.simulator,
+    )
+    assert notary.edge(told.run, claim).edge.grade == "disputed"
+    assert verify_everything(told.sources).problems == ()
+
+
+@pytest.mark.parametrize("record", ['{"stages":[],"report":"REPORT"}', '{"run":"../"}', "[]"])
+def test_a_record_that_cannot_be_read_hides_nothing_else(told, monkeypatch, record):
+    stored = told.sources.registry.stored
+    garbled = record.replace("REPORT", make.digest("report"))
+    monkeypatch.setattr(
+        told.sources.registry,
+        "stored",
+        lambda ref: stored(ref).model_copy(update={"record": garbled}),
+    )
+    found = verify_everything(told.sources)
+    assert found.runs
+    assert [each for each in found.problems if each.startswith("hero@1: its record cannot be read")]

@@ -9,6 +9,7 @@ from agentworld.errors import InputError, StoreError
 from agentworld.lineage.base import Agent, RegisteredAgent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.base import digest_bytes
+from agentworld.records.edge import Claim, Edge, SignedEdge, Traffic
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +85,25 @@ def test_the_agents_of_a_run_are_found(registry, model):
     ref = registry.register_agent("found", agent("found", "a run of its own"), model)
     registry.register_agent("found", agent("other", "another run"), model)
     assert registry.agents_of("a run of its own") == [ref]
+
+
+def test_what_is_registered_again_with_an_edge_is_a_version_of_its_own(registry, model):
+    what = agent("edged", "a run whose edge comes later")
+    first = registry.register_agent("edged", what, model)
+    claim = Claim(
+        agent="edged",
+        artifact=what.artifact,
+        starting_weights=digest_bytes(b"s"),
+        simulator=digest_bytes(b"w"),
+    )
+    told = {"claim": claim, "run": what.run, "tenant": "local", "simulator": claim.simulator}
+    edge = Edge(**told, traffic=Traffic(), log_length=1, root=None, grade="proven", at="now")
+    signed = what.model_copy(update={"edge": SignedEdge(edge=edge, envelope="signed")})
+    second = registry.register_agent("edged", signed, model)
+    assert (first.version, second.version) == (1, 2)
+    assert registry.register_agent("edged", signed, model) == second
+    assert registry.register_agent("edged", what, model) in (first, second)
+    assert registry.agent(second).edge == signed.edge
 
 
 def test_the_agents_of_a_simulator_are_found_with_what_their_tags_tell(registry, model):

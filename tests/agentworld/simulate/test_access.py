@@ -171,6 +171,15 @@ def test_what_is_anothers_is_answered_as_what_nobody_has(two, method, path):
     assert two.named("acme-agent", method, path, two.own, two.own_episode).is_success
 
 
+def test_a_runs_token_says_nothing_of_what_its_run_made(two):
+    opening = {"agent": "a", "starting_weights": make.digest("starting")}
+    token = two.ask("acme-agent", "POST", "/runs", opening).json()["token"]
+    headers = {"authorization": f"Bearer {token}"}
+    answer = two.client.put(f"/runs/{two.own}/edge", json=CLAIM, headers=headers)
+    assert not answer.is_success
+    assert two.served.ledger.attestations.find("edge") == []
+
+
 @pytest.mark.parametrize(("method", "path", "body"), IN_OWN_RUN.values(), ids=IN_OWN_RUN)
 def test_anothers_episode_in_an_own_run_is_answered_as_what_nobody_has(two, method, path, body):
     def ask(episode):

@@ -20,3 +20,4 @@ def upgrade() -> None:
         sa.Column("at", sa.String, nullable=False),
         sa.Column("envelope", sa.LargeBinary, nullable=False),
     )
+    op.create_index("attestations_of_kind", "attestations", ["kind", "run"])
