@@ -14,7 +14,7 @@ from rich.tree import Tree
 from agentworld_cli.alias import told_change, who
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, trees
-from agentworld_cli.verification import show_everything
+from agentworld_cli.verification import check_names, counted, show_everything
 
 if TYPE_CHECKING:
     from agentworld.audit.edges import EdgeAudit
@@ -96,9 +96,7 @@ def simulator(
     tree = Tree(f"simulator {found.simulator}{_then(found.at)}")
     tree.add(f"world model {_shown(found.world_model)} {brief(found.world_model_artifact)}")
     for made in found.agents:
-        ran = _add_agent(tree, made)
-        ran.add(_graded(made.edge))
-        _add_evidence(ran, found.evidence.get(made.run.id))
+        _add_evidence(_add_agent(tree, made), found.evidence.get(made.run.id))
     for edge in found.unregistered:
         tree.add(f"[red]not in the registry: {_shown(edge.claim.agent)} of run {edge.run}[/]")
     for run in found.other_runs:
@@ -152,11 +150,11 @@ def alias(
     found = audit_alias(name, alias_history(Path(store), name), then)
     if as_json:
         show_json(found)
-        return
-    print(f"{plain(name)} at {found.at}: {found.simulator or 'nothing'}")
-    for words, change in (("by", found.since), ("until", found.until)):
-        if change:
-            print(f"{words}  {told_change(change)}")
+    else:
+        print(f"{plain(name)} at {found.at}: {found.simulator or 'nothing'}")
+        changes = (("by", found.since), ("until", found.until))
+        print(*(f"{word}  {told_change(each)}" for word, each in changes if each), sep="\n")
+    check_names(Path(store), as_json=as_json)
 
 
 @app.command()
@@ -268,7 +266,9 @@ def _then(at: str | None) -> str:
 def _add_agent(tree: Tree, made: "TrainedAgent") -> Tree:
     """The branch of its run."""
     branch = tree.add(f"agent [bold]{_shown(made.agent)}[/] {brief(made.artifact)}")
-    return branch.add(f"run {made.run.id}: {_served(made.run.num_episodes, made.run.num_steps)}")
+    ran = branch.add(f"run {made.run.id}: {_served(made.run.num_episodes, made.run.num_steps)}")
+    ran.add(_graded(made.edge))
+    return ran
 
 
 def _value(told: object) -> str:
@@ -279,7 +279,7 @@ def _value(told: object) -> str:
 
 
 def _served(num_episodes: int, num_steps: int) -> str:
-    return f"{num_episodes} episodes, {num_steps} steps served"
+    return f"{counted(num_episodes, 'episode')}, {counted(num_steps, 'step')} served"
 
 
 def _shown(text: str | None) -> str:

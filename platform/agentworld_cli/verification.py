@@ -1,5 +1,6 @@
 """What a verification found: printed, and an exit code that tells a broken record."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentworld.errors import EvidenceError
@@ -37,12 +38,32 @@ def show_everything(found: "Verification", *, as_json: bool) -> None:
     else:
         for problem in found.problems:
             print(plain(problem))
-        print(
-            f"{len(found.runs)} runs and {len(found.versions)} versions, of which"
-            f" {found.num_unsigned} unsigned; {len(found.problems)} problems"
-        )
+        runs, versions = counted(len(found.runs), "run"), counted(len(found.versions), "version")
+        problems = counted(len(found.problems), "problem")
+        print(f"{runs} and {versions}, of which {found.num_unsigned} unsigned; {problems}")
     if found.problems:
         raise EvidenceError(
             f"what is there is not what was signed; its problems ({len(found.problems)}) are"
             " printed above"
         )
+
+
+def check_names(store: Path, *, as_json: bool) -> None:
+    """A line for each problem of names' histories; raises EvidenceError for any."""
+    from agentworld.audit.alias_history import alias_problems
+    from agentworld.steps.ledger import existing_ledger, has_keys, open_evidence
+
+    ledger = existing_ledger(store)
+    if not has_keys(store, ledger):
+        return
+    evidence = open_evidence(store, ledger)
+    problems = [*alias_problems(ledger.aliases, ledger.attestations, evidence)]
+    for problem in () if as_json else problems:
+        print(plain(problem))
+    if problems:
+        raise EvidenceError("the history of names is not the one that was signed; restore it")
+
+
+def counted(num: int, what: str) -> str:
+    """As people say it."""
+    return f"{num} {what}{'' if num == 1 else 's'}"

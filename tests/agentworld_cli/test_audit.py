@@ -22,7 +22,7 @@ def test_a_data_set_is_told_with_all_that_it_came_into(call, told):
     assert f"data {DATA}\n" in done.out
     assert "read by sft, rl" in done.out
     assert f"simulator {told.simulator} of world@1" in done.out
-    assert f"run {told.run.id}: 1 episodes, 2 steps served" in done.out
+    assert f"run {told.run.id}: 1 episode, 2 steps served" in done.out
 
 
 @pytest.mark.parametrize("question", ["agent hero@1", "simulator {simulator}", "dataset {data}"])
@@ -45,7 +45,7 @@ def test_a_moment_that_has_not_come_is_refused(call, told):
 @pytest.mark.parametrize("what", ["", "hero@1"])
 def test_what_verifies_ends_well_with_a_summary(call, told, what):
     done = call(f"audit verify {what} --store {told.store}")
-    assert (done.code, done.out) == (0, "1 runs and 2 versions, of which 0 unsigned; 0 problems\n")
+    assert (done.code, done.out) == (0, "1 run and 2 versions, of which 0 unsigned; 0 problems\n")
     assert "verify" in done.error
 
 

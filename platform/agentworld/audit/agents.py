@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Literal
 
 from agentworld.audit.deployments import deployment_problems
-from agentworld.audit.receipts import step_that_read
 from agentworld.audit.revalidation import Revalidation, Uses
 from agentworld.audit.sources import Sources, edge_to
-from agentworld.lineage.base import Version
+from agentworld.audit.validation import validation_of
+from agentworld.errors import EvidenceError
+from agentworld.lineage.base import Agent, Version
 from agentworld.records.base import Digest, Record
 from agentworld.records.edge import Grade
-from agentworld.records.report import AgentReport
 
 
 class AgentSummary(Record):
@@ -61,16 +61,19 @@ def _summary(version: Version, uses: Uses, sources: Sources) -> AgentSummary:
         run=agent.run,
         simulator=signed or agent.checkpoint.simulator,
         grade=found.grade if found else None,
-        live_success=_live_success(agent.artifact, sources),
+        live_success=_live_success(agent, sources),
         in_use_as=use.aliases,
         state="revalidate" if use.revalidate else "current",
         revalidate=use.revalidate,
     )
 
 
-def _live_success(artifact: Digest, sources: Sources) -> float | None:
-    step = step_that_read(sources.store, "validate", agent=artifact)
-    return AgentReport.read(step.folder / "report.json").trained.live.mean if step else None
+def _live_success(agent: Agent, sources: Sources) -> float | None:
+    try:
+        report = validation_of(agent, agent.checkpoint.simulator or "", sources.store)
+    except EvidenceError:  # which its chain says
+        return None
+    return report.trained.live.mean if report else None
 
 
 def _problems(sources: Sources) -> Iterator[str]:

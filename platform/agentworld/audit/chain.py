@@ -7,15 +7,16 @@ the steps, the store. Links that should agree are compared, and what does not is
 from collections.abc import Iterator
 from itertools import pairwise
 
-from agentworld.audit.edges import EdgeAudit
-from agentworld.audit.receipts import step_that_read
+from agentworld.audit.edges import EdgeAudit, as_signed
 from agentworld.audit.revalidation import Revalidation, Uses
 from agentworld.audit.sources import Sources, edge_to, manifest_of, verification_of
+from agentworld.audit.validation import validation_of
 from agentworld.audit.verify import RunVerification
+from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.records.base import Digest, Record, digest_json
 from agentworld.records.checkpoint import Checkpoint, Stage
-from agentworld.records.report import AgentReport, Estimate
+from agentworld.records.report import Estimate
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
 
@@ -87,8 +88,13 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     manifest = manifest_of(run.simulator, sources.store)
     version, world_model = _world_model(manifest, sources)
     stages = world_model.stages if world_model else ()
-    live = _live(agent.artifact, run.simulator, sources)
+    live, changed = None, tuple[str, ...]()
+    try:
+        live = _live(agent, run.simulator, sources)
+    except EvidenceError as error:
+        changed = (str(error),)
     edge = edge_to(ref.name, agent, sources)
+    run = as_signed(run, edge)
     evidence = verification_of(run, sources) if verify else None
     use = Uses.read(sources.ledger, sources.evidence, sources.store, sources.at).of(ref, agent)
     breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages))
@@ -109,7 +115,9 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
         breaks=(
             *breaks,
             *(edge.reasons if edge else ()),
-            *_missing(manifest, world_model, live),
+            *_claimed(edge, manifest),
+            *_missing(manifest, world_model),
+            *(changed or _unvalidated(live)),
             *(evidence.problems if evidence else ()),
         ),
         at=sources.moment,
@@ -125,11 +133,11 @@ def _world_model(
     return versions[0], sources.registry.world_model(versions[0])
 
 
-def _live(artifact: Digest, simulator: Digest, sources: Sources) -> LiveLink | None:
-    step = step_that_read(sources.store, "validate", agent=artifact, simulator=simulator)
-    if step is None:
+def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
+    """Raises EvidenceError where its report was changed."""
+    report = validation_of(agent, simulator, sources.store)
+    if report is None:
         return None
-    report = AgentReport.read(step.folder / "report.json")
     before, after = report.untrained.live, report.trained.live
     return LiveLink(
         report=report.digest,
@@ -164,14 +172,22 @@ def _breaks_of_stages(stages: tuple[Checkpoint, ...]) -> Iterator[str]:
             yield f"{after.stage} read the data {after.data}, {before.stage} {before.data}"
 
 
-def _missing(
-    manifest: SimulatorManifest | None, world_model: WorldModel | None, live: LiveLink | None
-) -> Iterator[str]:
+def _missing(manifest: SimulatorManifest | None, world_model: WorldModel | None) -> Iterator[str]:
     if manifest is None:
         yield "the simulator's manifest is not in the store"
     elif manifest.artifact is None:
         yield "the simulator is somebody's endpoint, and nobody can verify what that serves"
     elif world_model is None:
         yield f"no registered world model stands for {manifest.artifact}"
+
+
+def _claimed(edge: EdgeAudit | None, manifest: SimulatorManifest | None) -> Iterator[str]:
+    """Where a trainer named other weights than the simulator's own bytes do."""
+    claim = edge.edge.claim if edge and edge.edge else None
+    if claim and manifest and claim.world_model not in (None, manifest.artifact):
+        yield f"the edge names the world model {claim.world_model}, the simulator another"
+
+
+def _unvalidated(live: LiveLink | None) -> Iterator[str]:
     if live is None:
         yield "the agent was not validated in the live shell"

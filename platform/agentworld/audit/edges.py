@@ -16,6 +16,7 @@ from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest, Record, digest_bytes
 from agentworld.records.edge import Edge, Grade
+from agentworld.records.run import AgentRun
 from agentworld.simulate.notary import EDGES, edge_name
 
 UNTOLD = "nobody signed which simulator made it: it was registered before that"
@@ -72,6 +73,17 @@ def audit_edge(name: str, agent: Registered, told: Attestations, evidence: Evide
         problems.append("the registry has another edge of it than the ledger")
     reasons = (*edge.reasons, *problems)
     return EdgeAudit(grade="disputed" if reasons else edge.grade, reasons=reasons, edge=edge)
+
+
+def as_signed(run: AgentRun, found: EdgeAudit | None) -> AgentRun:
+    """A run with the episodes and steps that were signed of it, where they were: its row's counts
+    are for who looks at it, and nobody signed them.
+    """
+    if run.closing is None or found is None or found.edge is None:
+        return run
+    told = found.edge.traffic
+    counts = {"num_episodes": told.num_episodes, "num_steps": told.num_steps}
+    return run.model_copy(update=counts)
 
 
 def edges_of(simulator: Digest, told: Attestations, evidence: Evidence) -> list[Edge]:

@@ -6,6 +6,7 @@ one says is held against the other.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from agentworld.audit.chain import breaks_of_run
@@ -17,12 +18,13 @@ from agentworld.audit.registry import VersionVerification, verify_version
 from agentworld.audit.signed_log import reading
 from agentworld.audit.sources import Sources, edge_to, manifest_of, verification_of
 from agentworld.audit.verify import RunVerification
-from agentworld.errors import AgentworldError, EvidenceError, NotFound
+from agentworld.errors import AgentworldError, EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Agent, StoredVersion, VersionRef
 from agentworld.records.base import Record
 from agentworld.records.edge import Edge
 from agentworld.records.progress import Tick, no_tick, share_of
 from agentworld.records.run import AgentRun
+from agentworld.storage.simulators import SimulatorStore
 
 
 class Verification(Record):
@@ -63,7 +65,8 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
         used = deployment_problems(sources.ledger.attestations, sources.evidence, sources.registry)
         runs, problems = dict(told.runs), (*told.problems, *used)
     versions = _versions(refs, sources, share_of(tick, share, 1))
-    return _together(runs, versions, (*problems, *_unregistered(edges, versions)))
+    beside = (*_unregistered(edges, versions), *_simulators(sources.store))
+    return _together(runs, versions, (*problems, *beside))
 
 
 def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Verification:
@@ -162,6 +165,16 @@ def _unregistered(edges: Iterable[Edge], versions: Sequence[_Checked]) -> Iterat
                 f"{name}: the registry does not have {artifact}, which run {run} made and whose"
                 " edge was signed; restore that version, or register it to its end"
             )
+
+
+def _simulators(store: Path) -> Iterator[str]:
+    """What is not as it was pinned; one that was pinned elsewhere is not there to be checked."""
+    pinned = SimulatorStore(store)
+    for digest in pinned.digests():
+        try:
+            pinned.find(digest).verify()
+        except (EvidenceError, InputError) as error:
+            yield f"simulator {digest}: {error}"
 
 
 def _run_if_there(run: str, sources: Sources) -> AgentRun | None:

@@ -101,6 +101,8 @@ def _of_agent(edge: Trained, made: Checkpoint, version: Version) -> _Work:
     parents = tuple(_Thing(parent, _MODEL) for parent in made.parents)
     simulator = (_Thing(run.simulator, _SIMULATOR),) if run else ()
     tags = {"agent": str(edge.version), "run": edge.run}
+    if edge.edge:
+        tags["grade"] = edge.edge.grade
     if run:
         tags |= {"episodes": str(run.num_episodes), "steps": str(run.num_steps)}
     at = version.at.isoformat()

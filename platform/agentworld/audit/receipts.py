@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -48,7 +49,12 @@ def finished_steps(store: Path, step: str) -> Iterator[FinishedStep]:
 
 def newest(found: Iterable[FinishedStep]) -> FinishedStep | None:
     """The one that was finished last."""
-    return max(found, key=lambda step: (step.folder / RECEIPT).stat().st_mtime, default=None)
+    return max(found, key=finished_at, default=None)
+
+
+def finished_at(step: FinishedStep) -> datetime:
+    """When its receipt was written."""
+    return datetime.fromtimestamp((step.folder / RECEIPT).stat().st_mtime, UTC)
 
 
 class _Receipts:

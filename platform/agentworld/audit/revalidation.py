@@ -5,6 +5,7 @@ that nobody can forget to say it, and it never is out of date.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import groupby, pairwise, takewhile
 from operator import attrgetter
@@ -13,15 +14,14 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from agentworld.audit.deployments import deployments, in_use
 from agentworld.audit.evidence import Evidence
-from agentworld.audit.receipts import step_that_read
+from agentworld.audit.receipts import finished_at, step_that_read
 from agentworld.audit.sources import Runs
+from agentworld.audit.validation import STEP, read_report
+from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest, Record
 from agentworld.records.deployment import Deployment
-from agentworld.records.report import AgentReport
-
-_REPORT = "report.json"
 
 
 class Revalidation(Record):
@@ -61,6 +61,7 @@ class Uses(NamedTuple):
     moves: Sequence[AliasChange]
     ledger: Runs
     store: Path
+    at: datetime | None = None
 
     @classmethod
     def read(
@@ -69,7 +70,7 @@ class Uses(NamedTuple):
         """Now, or at a moment. Where nothing was ever signed, no agent is in use."""
         told = deployments(ledger.attestations, evidence) if evidence else []
         moves = ledger.aliases.history()
-        return cls(in_use(_by(at, told)), _by(at, moves), ledger, store)
+        return cls(in_use(_by(at, told)), _by(at, moves), ledger, store, at)
 
     def of(self, ref: VersionRef, agent: Agent) -> AgentUse:
         """Of one agent as it is registered."""
@@ -91,11 +92,13 @@ class Uses(NamedTuple):
         return tuple(found)
 
     def _is_validated(self, artifact: Digest, simulator: Digest) -> bool:
-        step = step_that_read(self.store, "validate", agent=artifact, simulator=simulator)
-        if step is None:
+        step = step_that_read(self.store, STEP, agent=artifact, simulator=simulator)
+        if step and self.at and finished_at(step) > self.at:
             return False
-        report = AgentReport.read(step.folder / _REPORT)
-        return (report.simulator, report.digest) == (simulator, step.receipt.output)
+        with suppress(EvidenceError):
+            report = read_report(step)
+            return report is not None and report.simulator == simulator
+        return False
 
 
 def moved_on(history: Sequence[AliasChange], simulator: Digest, opened: str) -> AliasChange | None:

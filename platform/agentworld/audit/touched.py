@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from agentworld.audit.edges import EdgeAudit, edges_of
+from agentworld.audit.edges import EdgeAudit, as_signed, edges_of
 from agentworld.audit.sources import (
     Sources,
     edge_to,
@@ -77,15 +77,16 @@ def agents_of(runs: Sequence[AgentRun], sources: Sources) -> tuple[TrainedAgent,
         for each in sources.agents_in(simulator):
             named.setdefault(each.run, []).append(each)
     return tuple(
-        TrainedAgent(
-            agent=str(made.ref),
-            artifact=made.artifact,
-            run=run,
-            edge=edge_to(made.ref.name, made, sources),
-        )
+        _trained(made, run, sources)
         for run in runs
         for made in named.get(run.id) or _made_by(run, sources)
     )
+
+
+def _trained(made: RegisteredAgent, run: AgentRun, sources: Sources) -> TrainedAgent:
+    edge = edge_to(made.ref.name, made, sources)
+    counted = as_signed(run, edge)
+    return TrainedAgent(agent=str(made.ref), artifact=made.artifact, run=counted, edge=edge)
 
 
 def _made_by(run: AgentRun, sources: Sources) -> Iterator[RegisteredAgent]:

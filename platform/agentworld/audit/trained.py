@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agentworld.audit.edges import EdgeAudit
+from agentworld.audit.edges import EdgeAudit, as_signed
 from agentworld.audit.sources import Sources, edge_to, manifest_of
 from agentworld.errors import NotFound
 from agentworld.lineage.base import VersionRef
@@ -41,13 +41,14 @@ def _trained(ref: VersionRef, sources: Sources) -> Trained:
     manifest = manifest_of(run.simulator, sources.store) if run else None
     world_model = next(iter(sources.world_models_of(manifest)), None)
     stages = sources.registry.world_model(world_model).stages if world_model else ()
+    edge = edge_to(ref.name, agent, sources)
     return Trained(
         version=ref,
         artifact=agent.artifact,
         run=agent.run,
-        served=run,
+        served=as_signed(run, edge) if run else None,
         world_model=world_model,
         world_model_artifact=manifest.artifact if manifest else None,
         data=stages[-1].data if stages else None,
-        edge=edge_to(ref.name, agent, sources),
+        edge=edge,
     )

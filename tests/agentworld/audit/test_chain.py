@@ -139,6 +139,15 @@ def test_an_agent_that_nobody_validated_is_said(tmp_path):
     assert chain.breaks == ("the agent was not validated in the live shell",)
 
 
+def test_a_validation_that_was_changed_is_told_as_that_and_not_by_its_figures(tmp_path):
+    told = story(tmp_path)
+    (report,) = tmp_path.glob("steps/validate/*/report.json")
+    make.agent_report(live_steps=1).write(report)
+    chain = audit_agent(told.agent, told.sources)
+    assert chain.live is None
+    assert [each for each in chain.breaks if "the live validation in" in each and "changed" in each]
+
+
 def test_an_agent_that_is_not_registered_has_no_chain(tmp_path):
     told = story(tmp_path)
     with pytest.raises(NotFound, match="no version 9 of terminal-agent"):

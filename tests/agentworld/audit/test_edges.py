@@ -152,6 +152,13 @@ def test_a_run_of_another_simulator_with_the_same_outcome_is_told_as_far_as_it_m
     ]
 
 
+def test_by_how_much_is_told_as_it_was_signed(tmp_path):
+    told = scene(tmp_path)
+    told.change("UPDATE runs SET num_episodes = 99, num_steps = 99")
+    (made,) = audit_simulator(make_service.SIMULATOR, told.sources).agents
+    assert (made.run.num_episodes, made.run.num_steps) == (1, 1)
+
+
 def test_an_edge_that_was_taken_away_is_missed(tmp_path):
     told = scene(tmp_path)
     told.change("DELETE FROM attestations")

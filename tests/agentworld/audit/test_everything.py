@@ -199,3 +199,11 @@ def test_a_record_that_cannot_be_read_hides_nothing_else(told, monkeypatch, reco
     found = verify_everything(told.sources)
     assert found.runs
     assert [each for each in found.problems if each.startswith("hero@1: its record cannot be read")]
+
+
+def test_a_pinned_simulator_that_was_changed_is_named(told):
+    (weights,) = (told.store / "simulators").glob("*/model/model.safetensors")
+    weights.chmod(0o644)
+    weights.write_text("other")
+    (problem,) = verify_everything(told.sources).problems
+    assert problem.startswith(f"simulator {told.simulator}: ")

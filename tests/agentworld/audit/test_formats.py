@@ -125,4 +125,5 @@ def test_every_run_event_is_whole_and_every_run_starts_and_completes(told):
 def test_an_agents_event_tells_its_episodes_and_steps(told):
     agent = next(each for each in events(told) if each["job"]["name"] == "agent")
     tags = {tag["key"]: tag["value"] for tag in agent["run"]["facets"]["tags"]["tags"]}
-    assert tags == {"agent": "hero@1", "run": told.run.id, "episodes": "1", "steps": "2"}
+    counts = {"episodes": "1", "steps": "2"}
+    assert tags == {"agent": "hero@1", "run": told.run.id, "grade": "disputed", **counts}
