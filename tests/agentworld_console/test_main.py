@@ -49,17 +49,18 @@ def answers(url, name=""):
     ("told", "words"),
     [
         ({}, "CONSOLE_STORE|store"),
-        ({"store": "/nowhere", "access": "local", "port": "x"}, "port"),
-        ({"store": "/nowhere"}, "nobody may come"),
-        ({"store": "/nowhere", "access": "local", "host": "0.0.0.0"}, "listen on 127.0.0.1"),
-        ({"store": "/nowhere", "proxy_secret": "hunter2"}, "at least 32"),
-        ({"store": "/nowhere", "access": "local"}, "holds no ledger.db"),
+        ({"store": "empty", "access": "local", "port": "x"}, "port"),
+        ({"store": "empty"}, "nobody may come"),
+        ({"store": "empty", "access": "local", "host": "0.0.0.0"}, "listen on 127.0.0.1"),
+        ({"store": "empty", "proxy_secret": "hunter2"}, "at least 32"),
+        ({"store": "empty", "access": "local"}, "holds no ledger.db"),
     ],
 )
 @pytest.mark.slow
-def test_a_wrong_environment_is_one_sentence_without_a_secret(told, words):
+def test_a_wrong_environment_is_one_sentence_without_a_secret(told, words, tmp_path):
+    own = environment(**{**told, **({"store": tmp_path} if "store" in told else {})})
     done = subprocess.run(
-        CONSOLE, env=environment(**told), capture_output=True, text=True, check=False
+        CONSOLE, env=own, cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert any(each in done.stderr for each in words.split("|"))

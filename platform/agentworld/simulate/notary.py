@@ -31,6 +31,7 @@ from agentworld.records.run import AgentRun
 from agentworld.simulate.deploying import Deployer, now
 from agentworld.storage.objects import WriteOnce
 
+_MANY = 100
 EDGES = "agent-edges"
 """Where the copies of edges are: a run's name has no dash, so that no checkpoint is there."""
 
@@ -91,7 +92,10 @@ class Notary(Deployer):
         """
         self.adopt()
         made, place = self._ledger.attestations.after(self._copied)
-        if problems := self._copy(made, {each.name.partition("/")[0] for each in made}):
+        folders = {each.name.rpartition("/")[0] for each in made}
+        if len(folders) > _MANY:  # as when a service starts: then one look at all of them is less
+            folders = {each.name.partition("/")[0] for each in made}
+        if problems := self._copy(made, folders):
             raise EvidenceError("; ".join(problems))
         self._copied = place
 
