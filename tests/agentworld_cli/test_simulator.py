@@ -2,6 +2,7 @@
 
 import getpass
 import json
+import sqlite3
 import sys
 import time
 from contextlib import closing
@@ -224,6 +225,15 @@ def test_an_auditor_is_told_what_a_name_meant_at_a_moment_and_who_moved_it(call,
     before = call("audit", "alias", "production", "--at", "2020-01-01").splitlines()
     assert before[0] == "production at 2020-01-01T00:00:00+00:00: nothing"
     assert before[1].startswith(f"until  production  {old.digest}")
+
+
+def test_an_auditor_is_told_of_a_name_whose_history_was_changed(call, tmp_path):
+    call("alias", "set", "production", make.pinned(tmp_path).digest)
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as database, database:
+        database.execute("UPDATE aliases SET set_by = 'mallory'")
+    for words in ([], ["--json"]):
+        said = call("audit", "alias", "production", *words, status=8)
+        assert "the history of names is not the one that was signed" in said
 
 
 def test_a_history_shows_what_let_an_alias_move_and_that_it_was_taken_away(call, tmp_path):
