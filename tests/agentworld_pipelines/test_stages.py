@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 
 import make
-import make_ledger
 from agentworld.audit.receipts import read_receipt
 from agentworld.domains import sandbox
 from agentworld.errors import InputError, SandboxUnavailable
 from agentworld.recipes import load_recipe, recipe_path
-from agentworld.records.run import AgentRun
 from agentworld.steps.base import folder_of
-from agentworld.steps.folders import PRACTICE, Practice
+from agentworld.steps.folders import CHECKPOINT
 from agentworld.storage.trajectories import write_trajectories
 from agentworld.storage.working_copy import open_copy, there
 from agentworld_pipelines.alone import main
@@ -44,8 +42,7 @@ def arguments(step: str, store: Path) -> list[str]:
         return ["smoke", str(store), simulator, "monday"]
     imitated = make.finished_step(store, "imitate", make.digest("untrained"))
     trained = make.finished_step(store, "agent", make.digest("trained"))
-    run = AgentRun(id="r", opening=make_ledger.OPENING, simulator=simulator)
-    Practice(run=run, live_steps=0).write(trained / PRACTICE)
+    make.checkpoint("agent", simulator=simulator).write(trained / CHECKPOINT)
     return ["smoke", str(store), str(imitated), str(trained)]
 
 
