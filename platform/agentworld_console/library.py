@@ -25,10 +25,9 @@ class Library(NamedTuple):
             return None
         return open_evidence(self.store, self.ledger)
 
-    def sources(self, *, checked: bool = True) -> Sources:
-        """What an audit reads; it checks no signature where `checked` is false."""
-        evidence = self.evidence if checked else None
-        return Sources(self.registry, self.ledger, self.store, evidence)
+    def sources(self) -> Sources:
+        """What an audit reads."""
+        return Sources(self.registry, self.ledger, self.store, self.evidence)
 
 
 def open_library(store: Path) -> Library:

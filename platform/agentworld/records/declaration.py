@@ -4,6 +4,7 @@ Each is signed, and kept like an edge. A folder that is no run's has a dash in i
 run's name has not.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import ClassVar, NamedTuple
 
@@ -35,19 +36,19 @@ class Declaration(Record):
     predicate_type: ClassVar[str]
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """Of its copy in the second store."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def filed(self) -> Filed:
         """Where it is found."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def meant(self) -> Digest:
         """What its subject goes by."""
-        raise NotImplementedError
 
     def _in(self, *folder: str) -> str:
         return f"{'/'.join(folder)}/{self.digest.removeprefix('sha256:')}.dsse.json"
