@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from platform import freedesktop_os_release
 from tempfile import NamedTemporaryFile
@@ -71,7 +71,7 @@ class Image(NamedTuple):
 
 def built(target: str) -> Image:
     """A target of the Dockerfile; nothing is done where it was built of the very same files."""
-    base = _base(_PACKAGES_OF[target])
+    base = _base(target, _PACKAGES_OF[target])
     digest = hashlib.sha256(base.encode())
     for path in _made_of(target):
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
@@ -85,7 +85,7 @@ def built(target: str) -> Image:
 
 def postgres() -> Image:
     """Debian's PostgreSQL with what the chart asks of the official image."""
-    base, entry = _base("postgresql"), Path(__file__).parent / "cluster/postgres.sh"
+    base, entry = _base("postgres", "postgresql"), Path(__file__).parent / "cluster/postgres.sh"
     lines = (
         f"FROM {base}\nRUN groupmod -g 999 postgres && usermod -u 999 postgres"
         " && ln -s /usr/lib/postgresql/*/bin/* /usr/local/bin/"
@@ -134,7 +134,8 @@ def podman(*arguments: str, stdin: str = "") -> str:
     return done.stdout
 
 
-def _base(packages: str) -> str:
+def _base(of: str, packages: str) -> str:
+    """A Debian with these packages for one kind of image, of which the newest are kept."""
     lists = sorted(Path("/etc/apt").glob("sources.list.d/*.sources"))
     lists += [path for path in [Path("/etc/apt/sources.list")] if path.exists()]
     command = [
@@ -149,7 +150,7 @@ def _base(packages: str) -> str:
     ]
     words = "".join([*command, *(path.read_text() for path in lists)])
     digest = hashlib.sha256(words.encode()).hexdigest()
-    name = f"localhost/agentworld-base/{packages.partition(',')[0]}:{digest[:16]}"
+    name = f"localhost/agentworld-base/{of}:{digest[:16]}"
     with _kept(name) as archive:
         if archive:
             whole = archive.with_suffix(".root")
@@ -208,14 +209,19 @@ def _kept(name: str) -> Iterator[Path | None]:
     """Where to put an image's archive, unless there is one; older ones go."""
     archive = _archive(name)
     archive.parent.mkdir(parents=True, exist_ok=True)
-    with (archive.parent / ".lock").open("w") as lock:
+    with (archive.parent / ".lock").open("w") as lock, (FOLDER / ".builds").open("w") as builds:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not archive.exists():
-            yield archive
-            _forget_old(archive.parent)
-        else:
+        if archive.exists():
             archive.touch()
             yield None
+            return
+        fcntl.flock(builds, fcntl.LOCK_SH)
+        yield archive
+        _forget_old(archive.parent)
+        with suppress(BlockingIOError):
+            fcntl.flock(builds, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # With what builds that were killed left, which is nobody's while none is under way.
+            podman("image", "prune", "--force", "--external", "--filter=until=24h")
 
 
 def _forget_old(folder: Path) -> None:
@@ -224,7 +230,6 @@ def _forget_old(folder: Path) -> None:
     for archive in archives[:-_KEPT]:
         podman("image", "rm", "--force", f"localhost/{folder.relative_to(FOLDER)}:{archive.stem}")
         archive.unlink()
-    podman("image", "prune", "--force", "--filter=until=24h")
 
 
 def _save(name: str, archive: Path) -> None:

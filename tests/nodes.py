@@ -35,6 +35,8 @@ _CGROUPS = Path("/sys/fs/cgroup")
 _ROUTER = "10.99.0.1"
 _NAMES = ("node-1", "node-2")
 _READY_SECONDS = 120.0
+_FREE_GIB = 25
+"""On the disk: each node unpacks its images, and forgets some where there is no room for them."""
 
 
 class Node(NamedTuple):
@@ -94,6 +96,8 @@ def running(folder: Path) -> Iterator[Cluster]:
     """Makes a cluster with its logs in this folder, and ends it."""
     assert os.geteuid() == 0, "nodes mount and make networks; run this as root"
     with _only_one(), ExitStack() as stack:
+        free = shutil.disk_usage(_FOLDER).free >> 30
+        assert free >= _FREE_GIB, f"{_FOLDER} has {free} GiB free; make it {_FREE_GIB} for nodes"
         enter = stack.enter_context
         wire = enter(_wire(folder))
         control = enter(_control_plane(folder, wire))

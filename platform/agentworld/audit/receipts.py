@@ -32,7 +32,7 @@ def read_receipt(folder: Path) -> StepReceipt:
 
 def step_that_made(store: Path, step: str, output: Digest) -> FinishedStep | None:
     """The newest finished step of a kind with this output."""
-    return newest(each for each in finished_steps(store, step) if each.receipt.output == output)
+    return newest(_kept(store / "steps" / step).that_made(output))
 
 
 def step_that_read(store: Path, step: str, **inputs: Digest) -> FinishedStep | None:
@@ -64,11 +64,16 @@ class _Receipts:
         self._folder = folder
         self._known: dict[str, FinishedStep] = {}
         """By the names of their folders."""
+        self._by_output: dict[Digest, list[FinishedStep]] = {}
         self._by_input: dict[tuple[str, Digest], list[FinishedStep]] = {}
 
     def all(self) -> list[FinishedStep]:
         self._look()
         return [each for each in self._known.values() if _is_there(each)]
+
+    def that_made(self, output: Digest) -> list[FinishedStep]:
+        self._look()
+        return [each for each in self._by_output.get(output, ()) if _is_there(each)]
 
     def that_read(self, one: tuple[str, Digest]) -> list[FinishedStep]:
         self._look()
@@ -81,6 +86,7 @@ class _Receipts:
             if name not in self._known and (self._folder / name / RECEIPT).is_file():
                 step = FinishedStep(self._folder / name, read_receipt(self._folder / name))
                 self._known[name] = step
+                self._by_output.setdefault(step.receipt.output, []).append(step)
                 for one in step.receipt.inputs.items():
                     self._by_input.setdefault(one, []).append(step)
 

@@ -76,7 +76,7 @@ class Sources(NamedTuple):
 
     def agents_in(self, simulator: Digest) -> list[RegisteredAgent]:
         """Those whose trainers named this simulator, as their tags tell them."""
-        found = self.registry.versions(kind="agent", simulator=simulator)
+        found = self.registry.versions(simulator=simulator, kind="agent")
         told = (
             RegisteredAgent.tagged(each) for each in found if self.at is None or each.at <= self.at
         )

@@ -20,7 +20,7 @@ from agentworld.records.base import Digest, Record
 from agentworld.records.episode import CloseReason, Episode
 from agentworld.records.log import Fields, episode_closed
 
-_AT_ONCE = 250
+_AT_ONCE = 64
 """Episodes that are read together."""
 
 

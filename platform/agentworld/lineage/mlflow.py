@@ -107,18 +107,23 @@ class MlflowRegistry(MlflowAliases):
 
     def world_models_of(self, artifact: Digest) -> list[VersionRef]:
         """The versions that stand for an artifact."""
-        return self._search(where("kind", "world-model"), where("artifact", artifact))
+        return [each.ref for each in self.versions(artifact=artifact, kind="world-model")]
 
     def agents_of(self, run: str) -> list[VersionRef]:
         """The versions that a run made."""
-        return self._search(where("kind", "agent"), where("run", run))
+        return [each.ref for each in self.versions(run=run, kind="agent")]
 
     def versions(self, **tags: str) -> list[Version]:
-        """All versions with these values of tags, in the order of names and versions."""
-        wanted = [where(name, value) for name, value in tags.items()]
+        """All versions with these values of tags, in the order of names and versions.
+
+        MLflow looks through the tags of all versions for each condition, so that it is told the
+        first alone: name the one that says the most.
+        """
+        first = next((where(*tag) for tag in tags.items()), None)
         search = self._client.search_model_versions
-        there: list[ModelVersion] = self._ask(lambda: every(search, " and ".join(wanted) or None))
-        found = map(at_a_glance, filter(is_ours, there))
+        there: list[ModelVersion] = self._ask(lambda: every(search, first))
+        ours = map(at_a_glance, filter(is_ours, there))
+        found = [each for each in ours if tags.items() <= each.tags.items()]
         return sorted(found, key=lambda each: (each.ref.name, each.ref.version))
 
     def version(self, ref: VersionRef) -> Version:
