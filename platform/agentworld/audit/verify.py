@@ -95,6 +95,9 @@ def _unsearched() -> Iterator[None]:
     """What was there before is not searched for garbage, which took half of all the time: millions
     of rows come and go, and everything that was imported was looked at each time.
     """
+    if gc.get_freeze_count():  # whoever froze some of it is not to find it thawed
+        yield
+        return
     gc.freeze()
     try:
         yield

@@ -1,11 +1,14 @@
 """What a verification finds of what somebody with the database in hand did."""
 
+import gc
 import shutil
 import sqlite3
+from contextlib import nullcontext
 
 import pytest
 
 import make
+from agentworld.audit.verify import verify_run
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.evidence.checkpoint import RunCheckpoint, checkpoint_name, sign_checkpoint
 from agentworld.evidence.keys import ensure_signer, rotate
@@ -287,4 +290,21 @@ def test_what_an_earlier_key_signed_verifies_until_its_key_is_taken_away(scene):
 
 def test_an_erased_episode_verifies(scene):
     scene.ledger.erase_texts("first")
+    assert scene.verify().problems == ()
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["a run", "no run"])
+def test_what_was_there_before_is_searched_for_garbage_again_afterwards(scene, monkeypatch, begun):
+    calls = []
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: 0)
+    monkeypatch.setattr(gc, "freeze", lambda: calls.append("freeze"))
+    monkeypatch.setattr(gc, "unfreeze", lambda: calls.append("unfreeze"))
+    with nullcontext() if begun else pytest.raises(NotFound):
+        verify_run(scene.run if begun else "0" * 32, scene.ledger, scene.evidence)
+    assert calls == ["freeze", "unfreeze"]
+
+
+def test_what_somebody_else_froze_stays_so(scene, monkeypatch):
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: 1)
+    monkeypatch.setattr(gc, "unfreeze", lambda: pytest.fail("it was thawed"))
     assert scene.verify().problems == ()
