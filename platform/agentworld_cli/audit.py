@@ -14,7 +14,7 @@ from rich.tree import Tree
 from agentworld_cli.alias import told_change, who
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, trees
-from agentworld_cli.verification import check_names, counted, show_everything
+from agentworld_cli.verification import by_how_much, check_names, show_everything
 
 if TYPE_CHECKING:
     from agentworld.audit.edges import EdgeAudit
@@ -50,7 +50,7 @@ def agent(
         show_json(chain)
         return
     tree = Tree(f"agent [bold]{_shown(chain.agent)}[/] {brief(chain.artifact)}{_then(chain.at)}")
-    run = tree.add(f"run {chain.run.id}: {_served(chain.run.num_episodes, chain.run.num_steps)}")
+    run = tree.add(f"run {chain.run.id}: {by_how_much(chain.run, chain.edge)}")
     run.add(_graded(chain.edge))
     if chain.evidence:
         run.add(f"record {chain.evidence.state}")
@@ -100,9 +100,8 @@ def simulator(
     for edge in found.unregistered:
         tree.add(f"[red]not in the registry: {_shown(edge.claim.agent)} of run {edge.run}[/]")
     for run in found.other_runs:
-        served = _served(run.num_episodes, run.num_steps)
         agent = _shown(run.opening.agent)
-        ran = tree.add(f"{run.opening.purpose} run {run.id} of {agent}: {served}")
+        ran = tree.add(f"{run.opening.purpose} run {run.id} of {agent}: {by_how_much(run, None)}")
         _add_evidence(ran, found.evidence.get(run.id))
     trees.print(tree)
 
@@ -266,7 +265,7 @@ def _then(at: str | None) -> str:
 def _add_agent(tree: Tree, made: "TrainedAgent") -> Tree:
     """The branch of its run."""
     branch = tree.add(f"agent [bold]{_shown(made.agent)}[/] {brief(made.artifact)}")
-    ran = branch.add(f"run {made.run.id}: {_served(made.run.num_episodes, made.run.num_steps)}")
+    ran = branch.add(f"run {made.run.id}: {by_how_much(made.run, made.edge)}")
     ran.add(_graded(made.edge))
     return ran
 
@@ -276,10 +275,6 @@ def _value(told: object) -> str:
     if isinstance(told, str):
         return brief(told) if told.startswith("sha256:") else _shown(told)
     return json.dumps(told)
-
-
-def _served(num_episodes: int, num_steps: int) -> str:
-    return f"{counted(num_episodes, 'episode')}, {counted(num_steps, 'step')} served"
 
 
 def _shown(text: str | None) -> str:

@@ -15,10 +15,11 @@ from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
 if TYPE_CHECKING:
     from agentworld.audit.cost import Cost, Costs
 
-_By = Literal["tenant", "run", "episode"]
+_By = Literal["tenant", "agent", "run", "episode"]
 
 _NAMES: dict[_By, tuple[str, ...]] = {
     "tenant": ("tenant",),
+    "agent": ("agent", "tenant"),
     "run": ("run", "tenant", "agent"),
     "episode": ("episode", "run"),
 }
@@ -34,7 +35,7 @@ def cost(
     episode: Annotated[str, typer.Option(metavar="EPISODE", help="Only this episode.")] = "",
     by: Annotated[
         _By | None,
-        typer.Option(help="A line for each: a run, or an episode where a run is named."),
+        typer.Option(help="A line for each; else a run, or an episode where a run is named."),
     ] = None,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
@@ -46,6 +47,10 @@ def cost(
     answers, and the seconds from each request to its answer. A step that failed
     in the end is in the service's metrics alone, as one that failed. A step that
     a fork copied, or that was answered from the record, used nothing.
+
+    An agent used what the run did that made it. What made no agent that is
+    registered (an evaluation, a run that goes on) goes by the name that its run
+    has for one, and is told as unregistered.
 
     Prices are what the environment names:
 
@@ -63,11 +68,22 @@ def cost(
     named = {"tenant": tenant, "run": run, "episode": episode}
     of = {name: value for name, value in named.items() if value}
     share = by or ("episode" if run or episode else "run")
-    told = costs(existing_ledger(Path(store)), Prices.named(), share, **of)
+    ledger, prices = existing_ledger(Path(store)), Prices.named()
+    agents = _agents(Path(store)) if share == "agent" else {}
+    told = costs(ledger, prices, share, agents, **of)
     if as_json:
         show_json(told)
     else:
         _wide.print(_table(told, share))
+
+
+def _agents(store: Path) -> dict[str, str]:
+    """Those that are registered, by their runs."""
+    from agentworld.audit.cost import agents_by_run
+    from agentworld.steps.addresses import check_store, open_registry
+
+    check_store(store)
+    return agents_by_run(open_registry(store))
 
 
 def _table(told: "Costs", by: _By) -> Table:
@@ -90,9 +106,14 @@ def _table(told: "Costs", by: _By) -> Table:
     for name, total in _figures(told.total, told.currency).items():
         table.add_column(Text(name), Text(total), justify="right", no_wrap=True)
     for each in told.costs:
-        shown = (plain(getattr(each, name)) for name in names)
+        shown = (plain(_named(each, name)) for name in names)
         table.add_row(*map(Text, (*shown, *_figures(each, told.currency).values())))
     return table
+
+
+def _named(cost: "Cost", name: str) -> str:
+    told = str(getattr(cost, name))
+    return f"{told}, unregistered" if name == "agent" and cost.registered is False else told
 
 
 def _figures(cost: "Cost", currency: str) -> dict[str, str]:

@@ -8,9 +8,11 @@ from agentworld_cli.plain import plain
 from agentworld_cli.show import show_record
 
 if TYPE_CHECKING:
+    from agentworld.audit.edges import EdgeAudit
     from agentworld.audit.everything import Verification
     from agentworld.audit.verify import RunVerification
     from agentworld.audit.verify_episode import EpisodeVerification
+    from agentworld.records.run import AgentRun
 
 
 def show_verification(found: "RunVerification | EpisodeVerification", *, as_json: bool) -> None:
@@ -67,3 +69,10 @@ def check_names(store: Path, *, as_json: bool) -> None:
 def counted(num: int, what: str) -> str:
     """As people say it."""
     return f"{num} {what}{'' if num == 1 else 's'}"
+
+
+def by_how_much(run: "AgentRun", edge: "EdgeAudit | None") -> str:
+    """By how much a simulator touched a run, and what came with forks as far as it was signed."""
+    told = f"{counted(run.num_episodes, 'episode')}, {counted(run.num_steps, 'step')} served"
+    copied = edge.num_copied if edge else 0
+    return f"{told}, {counted(copied, 'step')} copied by forks" if copied else told

@@ -4,8 +4,14 @@ import json
 
 import pytest
 
+import make
+from agentworld.audit import chain, touched
+from agentworld.audit.edges import EdgeAudit
+from agentworld.records.edge import Claim, Edge, Traffic
 from agentworld.steps import sources
 from make_story import DATA, Story, story
+
+MADE = make.digest("made")
 
 
 @pytest.fixture
@@ -23,6 +29,21 @@ def test_a_data_set_is_told_with_all_that_it_came_into(call, told):
     assert "read by sft, rl" in done.out
     assert f"simulator {told.simulator} of world@1" in done.out
     assert f"run {told.run.id}: 1 episode, 2 steps served" in done.out
+
+
+@pytest.mark.parametrize("question", ["agent hero@1", "simulator {simulator}"])
+def test_what_forks_copied_is_told_beside_what_was_served(call, told, question, monkeypatch):
+    traffic = Traffic(num_episodes=3, num_steps=5, num_copied=4)
+    claim = Claim(agent="hero", artifact=MADE, starting_weights=MADE, simulator=told.simulator)
+    known = {"run": told.run.id, "tenant": "local", "simulator": told.simulator, "at": "now"}
+    edge = Edge(
+        claim=claim, traffic=traffic, log_length=1, root=None, grade="disputed", reasons=(), **known
+    )
+    found = EdgeAudit(grade="disputed", edge=edge)
+    for module in (chain, touched):
+        monkeypatch.setattr(module, "edge_to", lambda *_: found)
+    shown = call(f"audit {question.format(simulator=told.simulator)} --store {told.store}")
+    assert f"run {told.run.id}: 3 episodes, 5 steps served, 4 steps copied by forks" in shown.out
 
 
 @pytest.mark.parametrize("question", ["agent hero@1", "simulator {simulator}", "dataset {data}"])

@@ -6,9 +6,11 @@ from decimal import Decimal
 
 import pytest
 
+import make_agent
 import make_service
 from agentworld.ledger import Ledger
 from agentworld.records.usage import Usage
+from agentworld.steps.addresses import open_registry
 from make_ledger import open_episode, taken
 
 PRICES = {
@@ -70,6 +72,33 @@ def test_tenants_are_told_where_there_is_one(call, played):
     assert [row[0] for row in rows] == ["tenant", "acme", "local", "total"]
     one = lines(call(f"cost --tenant local --store {played.store}"))
     assert [row[0] for row in one] == ["run", played.run, "total"]
+
+
+@pytest.mark.slow
+def test_an_agent_has_a_line_and_what_is_registered_is_told_from_what_is_not(
+    call, tmp_path, monkeypatch
+):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    made = make_agent.registered(tmp_path, open_registry(tmp_path))
+    opening = make_service.OPENING.model_copy(update={"agent": "[bold]a\x1b[2J"})
+    made.ledger.open_run(opening, made.simulator.digest)
+    heading, other, own, total = lines(call(f"cost --by agent --store {tmp_path}"))
+    assert heading[:2] == ["agent", "episodes"]
+    assert other[0] == r"[bold]a\x1b[2J, unregistered"
+    assert (own[:3], total[:3]) == (["terminal-agent@1", "1", "2"], ["total", "1", "2"])
+    costs = json.loads(call(f"cost --by agent --store {tmp_path} --json").out)["costs"]
+    assert [(each["agent"], each["registered"], each["run"]) for each in costs] == [
+        (opening.agent, False, None),
+        ("terminal-agent@1", True, None),
+    ]
+
+
+def test_agents_of_a_store_without_a_registry_are_one_sentence(call, played, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    done = call(f"cost --by agent --store {played.store}")
+    assert (done.code, done.out) == (2, "")
+    assert "holds no registry" in done.error
+    assert done.error.count("\n") == 1
 
 
 @pytest.mark.usefixtures("priced")

@@ -4,7 +4,7 @@ The ledger keeps what every answered step used. Prices are no part of it: they d
 to reader and change, and what was used does not.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import reduce
 from typing import Annotated, Literal, Self
@@ -15,14 +15,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from agentworld.errors import InputError, NotFound
 from agentworld.ledger import Ledger
 from agentworld.ledger.counting import Used
+from agentworld.lineage.base import RegisteredAgent, Registry
 from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.usage import Usage
 
-Share = Literal["tenant", "run", "episode"]
+Share = Literal["tenant", "agent", "run", "episode"]
 """Whose costs are told one by one."""
 
 _NAMES: dict[Share, tuple[str, ...]] = {
     "tenant": ("tenant",),
+    "agent": ("tenant",),
     "run": ("tenant", "simulator", "agent", "run"),
     "episode": ("tenant", "simulator", "agent", "run", "episode"),
 }
@@ -93,6 +95,9 @@ class Cost(Record):
     tenant: str | None = None
     simulator: Digest | None = None
     agent: str | None = None
+    registered: bool | None = None
+    """Whether `agent` names versions that the registry has; null where no registry was asked, and
+    `agent` is what whoever opened the run called it."""
     run: str | None = None
     episode: str | None = None
     num_episodes: int
@@ -115,34 +120,54 @@ class Costs(Record):
     total: Cost
 
 
-def costs(ledger: Ledger, prices: Prices, by: Share, **of: str) -> Costs:
-    """Of all runs, the newest first, or of a `tenant`, a `run`, an `episode`; raises NotFound."""
+def agents_by_run(registry: Registry) -> dict[str, str]:
+    """The registered versions that each run made, as NAME@VERSION; several with commas."""
+    found: dict[str, list[str]] = {}
+    for version in registry.versions(kind="agent"):
+        if agent := RegisteredAgent.tagged(version):
+            found.setdefault(agent.run, []).append(str(agent.ref))
+    return {run: ", ".join(made) for run, made in found.items()}
+
+
+def costs(
+    ledger: Ledger, prices: Prices, by: Share, agents: Mapping[str, str] = {}, **of: str
+) -> Costs:
+    """Of all runs, the newest first, or of a `tenant`, a `run`, an `episode`; raises NotFound.
+
+    By agent, `agents` names by their runs those that are registered.
+    """
     found = ledger.used(by_episode=by == "episode", **of)
     if of and not found:
         names = ", ".join(f"{what} {of[what]}" for what in sorted(of))
         raise NotFound(f"the ledger holds nothing of {names}; name what `agentworld cost` lists")
     return Costs(
         currency=prices.currency,
-        costs=tuple(_cost(each, prices, _NAMES[by]) for each in _shares(found, by)),
-        total=_cost(found, prices),
+        costs=tuple(_cost(each, prices, told) for told, each in _shares(found, by, agents)),
+        total=_cost(found, prices, {}),
     )
 
 
-def _shares(found: Iterable[Used], by: Share) -> list[list[Used]]:
-    """Those that are told together."""
+def _shares(
+    found: Iterable[Used], by: Share, agents: Mapping[str, str]
+) -> list[tuple[dict[str, object], list[Used]]]:
+    """Those that are told together, after what names them."""
+    shares: dict[tuple[str, ...], tuple[dict[str, object], list[Used]]] = {}
+    for each in found:
+        if by == "episode" and not each.episode:
+            continue
+        told: dict[str, object] = {name: getattr(each, name) for name in _NAMES[by]}
+        if by == "agent":
+            told |= {"agent": agents.get(each.run, each.agent), "registered": each.run in agents}
+        shares.setdefault(tuple(map(str, told.values())), (told, []))[1].append(each)
     if by == "tenant":
-        tenants: dict[str, list[Used]] = {}
-        for each in found:
-            tenants.setdefault(each.tenant, []).append(each)
-        return [tenants[tenant] for tenant in sorted(tenants)]
-    return [[each] for each in found if by == "run" or each.episode]
+        return [shares[tenant] for tenant in sorted(shares)]
+    return list(shares.values())
 
 
-def _cost(used: Sequence[Used], prices: Prices, names: Sequence[str] = ()) -> Cost:
+def _cost(used: Sequence[Used], prices: Prices, told: Mapping[str, object]) -> Cost:
     usage = reduce(Usage.plus, (each.usage for each in used), Usage())
     counts = {
         "num_episodes": sum(each.num_episodes for each in used),
         "num_steps": sum(each.num_steps for each in used),
     }
-    told = {name: getattr(used[0], name) for name in names}
     return Cost.model_validate({**told, **counts, **usage._asdict(), "money": prices.money(usage)})

@@ -31,6 +31,11 @@ class EdgeAudit(Record):
     edge: Edge | None = None
     """As it was signed; null where none was, or none that verifies."""
 
+    @property
+    def num_copied(self) -> int:
+        """Steps of its run that forks copied, as they were signed."""
+        return self.edge.traffic.num_copied if self.edge else 0
+
 
 class Registered(Protocol):
     """What the registry has of an agent."""

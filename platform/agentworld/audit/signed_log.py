@@ -234,6 +234,6 @@ def _checkpoint_problems(
         if tree.root != checkpoint.root:
             yield f"the first {checkpoint.length} entries of the log are not those that were signed"
             return
-        if checkpoint.traffic not in (None, traffic.told):
+        if not checkpoint.tells(traffic.told):
             yield f"the checkpoint of {checkpoint.length} entries tells of other traffic than they"
             return

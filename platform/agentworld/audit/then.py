@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from agentworld.evidence.traffic import TrafficCount
 from agentworld.lineage.base import Registry, VersionRef
 from agentworld.records.log import Fields, LogEntry
 from agentworld.records.run import AgentRun
@@ -44,12 +45,13 @@ def refs_then(
 
 def _as_told(run: AgentRun, told: Sequence[Fields]) -> AgentRun:
     """By the entries that there were."""
-    kinds = [each["kind"] for each in told]
-    steps = [each["num_steps"] for each in told if each["kind"] == "steps"]
+    count = TrafficCount()
+    for each in told:
+        count.add(each)
     changes = {
-        "closing": run.closing if "run-closed" in kinds else None,
-        "num_episodes": kinds.count("episode-opened"),
-        "num_steps": sum(each for each in steps if isinstance(each, int)),
+        "closing": run.closing if any(each["kind"] == "run-closed" for each in told) else None,
+        "num_episodes": count.told.num_episodes,
+        "num_steps": count.told.num_steps,
         "log_length": len(told),
     }
     return run.model_copy(update=changes)

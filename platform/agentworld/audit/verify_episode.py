@@ -169,7 +169,9 @@ def _differences(
         yield f"the log of run {log.run.id} does not name episode {episode.id}"
         return
     first = episode.first_head
-    if first != told.opening.get("head") or not episode.begins_whole:
+    # An earlier release told no number of copied steps.
+    begun = told.opening.get("head"), told.opening.get("num_copied", episode.num_copied)
+    if begun != (first, episode.num_copied) or not episode.begins_whole:
         yield f"episode {episode.id} did not begin as the log says"
     if problem := log.erasures.problem_of(episode.id, erased=episode.opening is None):
         yield problem

@@ -25,6 +25,14 @@ class RunCheckpoint(Record):
     traffic: Traffic | None = None
     """What these entries tell; null for one that was signed before it was counted."""
 
+    def tells(self, counted: Traffic) -> bool:
+        """Whether its traffic is what was counted of these entries.
+
+        An earlier release told none, or took the steps that forks copied for answered ones.
+        """
+        together = {"num_steps": counted.num_steps + counted.num_copied, "num_copied": 0}
+        return self.traffic in (None, counted, counted.model_copy(update=together))
+
 
 def sign_checkpoint(checkpoint: RunCheckpoint, signer: Signer) -> bytes:
     """A DSSE envelope; equal checkpoints of one key have equal bytes."""

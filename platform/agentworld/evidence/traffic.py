@@ -13,7 +13,7 @@ class TrafficCount:
     """Of a log that only grows."""
 
     def __init__(self) -> None:
-        self._num_episodes = self._num_steps = self._other_controls = 0
+        self._num_episodes = self._num_steps = self._num_copied = self._other_controls = 0
         self._controls: dict[str, int] = {}
         self._first_at = self._last_at = ""
 
@@ -25,15 +25,18 @@ class TrafficCount:
             case {"kind": "episode-opened", "control": str(control)} if _DIGEST.fullmatch(control):
                 self._num_episodes += 1
                 self._steer(control)
-            case {"kind": "steps", "num_steps": int(num_steps)} if num_steps >= 0:
-                self._num_steps += num_steps
+                self._num_copied += _number(told.get("num_copied"))
+            case {"kind": "steps"}:
+                self._num_steps += _number(told.get("num_steps"))
 
     @property
     def told(self) -> Traffic:
-        """All that was added."""
+        """All that was added. Copied steps are under the same entries as answered ones."""
+        num_copied = min(self._num_copied, self._num_steps)
         return Traffic(
             num_episodes=self._num_episodes,
-            num_steps=self._num_steps,
+            num_steps=self._num_steps - num_copied,
+            num_copied=num_copied,
             controls=dict(self._controls),
             other_controls=self._other_controls,
             first_at=self._first_at,
@@ -45,3 +48,8 @@ class TrafficCount:
             self._controls[control] = self._controls.get(control, 0) + 1
         else:
             self._other_controls += 1
+
+
+def _number(told: object) -> int:
+    """Nothing where it is no number of steps: the log is then not what was signed."""
+    return told if isinstance(told, int) and told > 0 else 0

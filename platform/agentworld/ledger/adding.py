@@ -20,7 +20,7 @@ from agentworld.records.run import RunClosing
 
 def add(connection: Connection, run: str, writes: Writes, texts: Texts) -> None:
     """Adds what happened to a run's episodes, and its log's entries for it."""
-    added = Added(episodes=len(writes.opened), steps=len(writes.steps))
+    added = Added(episodes=len(writes.opened), steps=len(writes.taken))
     simulators = {episode.simulator for episode in writes.opened}
     first = _extend_log(connection, run, writes.told, added, simulators)
     insert_rows(connection, EPISODES, list(episode_rows(writes.opened, texts.in_row)))

@@ -47,12 +47,12 @@ def runs(connection: Connection, columns: Mapping[str, str]) -> list[AgentRun]:
 
 
 def counted_run(connection: Connection, run: str) -> AgentRun | None:
-    """A run whose episodes and steps are counted anew, in one look at all of it."""
+    """A run whose episodes and answered steps are counted anew, in one look at all of it."""
     episodes_ = select(func.count()).where(EPISODES.c.run == RUNS.c.id)
     steps = (
         select(func.count())
         .select_from(STEPS.join(EPISODES, EPISODES.c.key == STEPS.c.episode))
-        .where(EPISODES.c.run == RUNS.c.id)
+        .where(EPISODES.c.run == RUNS.c.id, STEPS.c.number > EPISODES.c.copied)
     )
     counted = (episodes_.scalar_subquery(), steps.scalar_subquery())
     row = connection.execute(select(RUNS, *counted).where(RUNS.c.id == run)).first()

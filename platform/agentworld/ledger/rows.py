@@ -32,6 +32,7 @@ class Added(NamedTuple):
     entries: int = 0
     episodes: int = 0
     steps: int = 0
+    """Answered ones."""
 
 
 def lengthen_run(connection: Connection, run: str, added: Added) -> tuple[int, Digest] | None:

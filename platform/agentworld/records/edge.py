@@ -21,6 +21,9 @@ class Traffic(Record):
 
     num_episodes: int = Field(0, ge=0)
     num_steps: int = Field(0, ge=0)
+    """That the simulator answered in it."""
+    num_copied: int = Field(0, ge=0, exclude_if=lambda num: num == 0)
+    """Steps that came with forks: answered in another run, or earlier in this one."""
     controls: dict[Digest, int] = {}
     """Episodes by the instruction that steered their world (Qwen-AgentWorld 3.5); the first
     hundred different ones."""

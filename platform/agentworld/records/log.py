@@ -61,18 +61,21 @@ def run_opened(run: AgentRun) -> Fields:
 
 
 def episode_opened(episode: Episode) -> Fields:
-    """The head names all that the episode starts with; the control text also by itself."""
-    control = episode.opened_with.control
+    """The head names all that the episode starts with; the control text also by itself, and how
+    many steps came with a fork, where one did.
+    """
+    copied: Fields = {"num_copied": episode.num_copied} if episode.num_copied else {}
     return {
         "kind": "episode-opened",
         "episode": episode.id,
         "head": episode.first_head,
-        "control": control,
+        "control": episode.opened_with.control,
+        **copied,
     }
 
 
 def steps_taken(steps: list[EpisodeStep]) -> Fields:
-    """Steps that became durable together, of any episodes of the run."""
+    """Steps that became durable together, of any episodes of the run; a fork's copies too."""
     return {"kind": "steps", "num_steps": len(steps), "heads": heads_digest(steps)}
 
 

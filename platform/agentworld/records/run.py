@@ -42,6 +42,7 @@ class AgentRun(Record):
     closing: RunClosing | None = None
     num_episodes: int = 0
     num_steps: int = 0
+    """That its simulator answered in it: without those that came with forks."""
     log_length: int = Field(0, ge=0)
     """Entries of its log."""
 

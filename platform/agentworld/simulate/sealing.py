@@ -23,6 +23,7 @@ from agentworld.evidence.traffic import TrafficCount
 from agentworld.evidence.weights import RunWeights, check_weights
 from agentworld.ledger import Ledger
 from agentworld.records.base import Digest
+from agentworld.records.edge import Traffic
 from agentworld.records.run import AgentRun, RunClosing
 from agentworld.simulate.notary import Notary
 from agentworld.storage.objects import WriteOnce
@@ -149,8 +150,8 @@ def _check_same(checkpoint: RunCheckpoint, envelope: bytes, known: TrustedKeys) 
             f"{checkpoint.length} entries of run {checkpoint.run} cannot be signed, for what the"
             f" second store holds of them does not verify: {error}"
         ) from error
-    untold = {"traffic": None} if stored.traffic is None else {}  # by an earlier service
-    if stored != checkpoint.model_copy(update=untold):
+    alike = stored.model_copy(update={"traffic": checkpoint.traffic}) == checkpoint
+    if not alike or not stored.tells(checkpoint.traffic or Traffic()):
         raise EvidenceError(
             f"the log of run {checkpoint.run} has forked: of {checkpoint.length} entries the second"
             f" store holds {stored.root} of run {stored.run}, and the ledger has {checkpoint.root};"

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.audit.cost import Prices, costs
+from agentworld.audit.cost import Prices, agents_by_run, costs
 from agentworld.errors import InputError, NotFound
 from agentworld.ledger import Ledger
 from agentworld.records.usage import Usage
 from make_ledger import OPENING, SIMULATOR, laid, open_episode, taken
+from make_story import story
 
 USAGE = Usage(1_000, 400, 70, 1.5)
 TOKENS = {"per_million_input_tokens": "0.15", "per_million_output_tokens": "0.6"}
@@ -143,6 +144,37 @@ def test_a_tenant_is_told_with_all_its_runs_and_no_name_of_one(ledger):
     assert {(each.run, each.agent, each.simulator) for each in told} == {(None, None, None)}
 
 
+def test_an_agent_is_told_with_its_run_and_what_made_none_with_its_own_name(ledger, runs):
+    other = ledger.open_run(OPENING, SIMULATOR, "3" * 32, "acme").id
+    play(ledger, other, 4)
+    told = costs(ledger, Prices(), "agent", {runs[0]: "hero@1, hero@2"}).costs
+    assert [(e.agent, e.registered, e.tenant, e.num_episodes, e.num_steps) for e in told] == [
+        (OPENING.agent, False, "acme", 1, 4),
+        (OPENING.agent, False, "beta", 1, 3),
+        ("hero@1, hero@2", True, "acme", 2, 3),
+    ]
+    assert {(each.run, each.simulator) for each in told} == {(None, None)}
+
+
+def test_a_name_that_looks_like_a_version_is_not_taken_for_one(ledger):
+    opening = OPENING.model_copy(update={"agent": "hero@1"})
+    made = ledger.open_run(OPENING, SIMULATOR).id
+    ledger.open_run(opening, SIMULATOR)
+    told = costs(ledger, Prices(), "agent", {made: "hero@1"}).costs
+    assert sorted((each.agent, each.registered) for each in told) == [
+        ("hero@1", False),
+        ("hero@1", True),
+    ]
+
+
+def test_an_agent_goes_by_all_versions_that_its_run_made(tmp_path):
+    told = story(tmp_path)
+    assert agents_by_run(told.sources.registry) == {told.run.id: "hero@1"}
+    agent = told.sources.registry.agent(told.agent)
+    told.sources.registry.register_agent("again", agent, tmp_path / "agent")
+    assert agents_by_run(told.sources.registry) == {told.run.id: "again@1, hero@1"}
+
+
 def test_the_episodes_of_a_run_are_told_in_their_order(ledger, runs):
     told = costs(ledger, Prices(), "episode", run=runs[0])
     assert [each.episode for each in told.costs] == [each.id for each in ledger.episodes(runs[0])]
@@ -158,9 +190,10 @@ def test_a_run_without_an_episode_has_a_total_and_no_line(ledger, runs):
 @pytest.mark.parametrize("of", [{}, {"tenant": "acme"}, {"run": "0" * 32}])
 def test_the_total_is_the_same_whichever_parts_are_told(ledger, of):
     prices = Prices.model_validate({**TOKENS, "per_engine_hour": "3.6"})
-    tenant, run, episode = (costs(ledger, prices, by, **of) for by in ("tenant", "run", "episode"))
-    assert tenant.total == run.total == episode.total
-    for told in (tenant, run, episode):
+    shares = ("tenant", "agent", "run", "episode")
+    tenant, agent, run, episode = (costs(ledger, prices, by, **of) for by in shares)
+    assert tenant.total == agent.total == run.total == episode.total
+    for told in (tenant, agent, run, episode):
         assert sum(each.num_steps for each in told.costs) == told.total.num_steps
         assert sum(each.money for each in told.costs) == told.total.money
     assert run.total.run is None

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import make
 from agentworld.errors import EvidenceError
-from agentworld.evidence.checkpoint import RunCheckpoint
+from agentworld.evidence.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
 from agentworld.evidence.edge import Observed, join, sign_edge, verify_edge
 from agentworld.evidence.envelope import sign
 from agentworld.evidence.keys import ensure_signer, load_trusted
@@ -64,6 +64,11 @@ def test_weights_that_are_a_trainers_word_are_observed():
         (WHOLE._replace(checkpoint=None), {}, "end of the run's log is not signed"),
         (WHOLE._replace(checkpoint=checkpoint(traffic=None)), {}, "before its traffic"),
         (WHOLE._replace(checkpoint=checkpoint(traffic=Traffic())), {}, "answered no step"),
+        (
+            WHOLE._replace(checkpoint=checkpoint(traffic=Traffic(num_copied=2))),
+            {},
+            "answered no step",
+        ),
         (WHOLE._replace(problems=("a key is unknown",)), {}, "a key is unknown"),
         (WHOLE._replace(contradicting=("run q",)), {}, "run q made the same weights"),
     ],
@@ -90,6 +95,25 @@ def test_what_is_signed_is_an_in_toto_statement_of_the_artifact_and_its_material
     assert materials == ["simulator", "starting-weights", "world-model", "data"]
 
 
+def test_traffic_without_a_fork_is_told_as_it_was_before_forks_were(tmp_path):
+    signer = ensure_signer(tmp_path)
+    plain = json.loads(sealed(sign_checkpoint(checkpoint(), signer)))["predicate"]["traffic"]
+    assert plain == {
+        "num_episodes": 1,
+        "num_steps": 2,
+        "controls": {},
+        "other_controls": 0,
+        "first_at": "",
+        "last_at": "",
+    }
+    forked = checkpoint(traffic=Traffic(num_episodes=1, num_steps=2, num_copied=3))
+    envelope = sign_checkpoint(forked, signer)
+    assert json.loads(sealed(envelope))["predicate"]["traffic"] == {**plain, "num_copied": 3}
+    assert verify_checkpoint(envelope, load_trusted(tmp_path)) == forked
+    edge = join(CLAIM, WHOLE._replace(checkpoint=forked), AT)
+    assert verify_edge(sign_edge(edge, signer), load_trusted(tmp_path)).traffic.num_copied == 3
+
+
 def test_an_edge_of_an_unknown_key_or_with_other_materials_is_refused(tmp_path):
     edge, signer = join(CLAIM, WHOLE, AT), ensure_signer(tmp_path / "own")
     ensure_signer(tmp_path / "other")
@@ -111,8 +135,13 @@ def sealed(envelope: bytes) -> bytes:
 
 entries = st.one_of(
     st.builds(
-        lambda control: {"kind": "episode-opened", "control": make.digest(str(control))},
+        lambda control, copied: {
+            "kind": "episode-opened",
+            "control": make.digest(str(control)),
+            **({"num_copied": copied} if copied else {}),
+        },
         st.integers(0, 2 * MOST_CONTROLS),
+        st.integers(0, 3),
     ),
     st.builds(lambda num: {"kind": "steps", "num_steps": num}, st.integers(0, 100)),
     st.sampled_from(
@@ -122,6 +151,9 @@ entries = st.one_of(
             {"kind": "steps", "num_steps": -3},
             {"kind": "episode-opened"},
             {"kind": "episode-opened", "control": "no digest"},
+            {"kind": "episode-opened", "num_copied": 3},
+            {"kind": "episode-opened", "control": make.digest("0"), "num_copied": -3},
+            {"kind": "episode-opened", "control": make.digest("0"), "num_copied": "3"},
             {"kind": 3},
         ]
     ),
@@ -136,7 +168,11 @@ def test_traffic_is_what_the_entries_add_up_to(told):
     opened = [fields for fields in told if fields.get("control", "").startswith("sha256:")]
     found = count.told
     assert found.num_episodes == len(opened)
-    assert found.num_steps == sum(max(0, fields.get("num_steps", 0)) for fields in told)
+    num_steps = sum(max(0, fields.get("num_steps", 0)) for fields in told)
+    copied = [fields.get("num_copied", 0) for fields in opened]
+    num_copied = sum(each for each in copied if isinstance(each, int) and each > 0)
+    assert found.num_copied == min(num_copied, num_steps)
+    assert found.num_steps + found.num_copied == num_steps
     assert sum(found.controls.values()) + found.other_controls == len(opened)
     assert len(found.controls) <= MOST_CONTROLS
     assert (found.first_at, found.last_at) == (("000", f"{len(told) - 1:03}") if told else ("", ""))

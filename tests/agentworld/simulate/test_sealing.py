@@ -13,12 +13,14 @@ import make_ledger
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.verify import verify_run
 from agentworld.errors import EvidenceError, StoreError
-from agentworld.evidence.checkpoint import checkpoint_name
+from agentworld.evidence.checkpoint import checkpoint_name, sign_checkpoint
 from agentworld.evidence.keys import ensure_signer, load_signer, load_trusted, rotate
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import Opened
-from agentworld.records.episode import Episode, EpisodeOpening
+from agentworld.ledger.writes import Opened, Taken
+from agentworld.records.edge import Traffic
+from agentworld.records.episode import Episode, EpisodeOpening, Source
 from agentworld.records.run import RunOpening
+from agentworld.simulate import session
 from agentworld.simulate.sealing import Sealer
 from agentworld.storage.objects import WriteOnce
 
@@ -69,9 +71,13 @@ def scene(tmp_path):
     ledger.close()
 
 
+def episode(run, name, **opening) -> Episode:
+    return Episode.begun(name, SIMULATOR, EpisodeOpening(run=run, **opening))
+
+
 def grow(ledger, run, name):
     """A log entry more."""
-    ledger.write([Opened(Episode.begun(name, SIMULATOR, EpisodeOpening(run=run)))])
+    ledger.write([Opened(episode(run, name))])
 
 
 def key_of(envelope: bytes) -> str:
@@ -122,6 +128,31 @@ def test_a_log_that_forked_is_named_and_not_signed(scene, keys):
     assert forked.checkpoints(scene.run) == {}
     assert list(forked.checkpoints(other)) == [1]
     forked.close()
+
+
+@pytest.mark.parametrize(
+    "before", [None, Traffic(num_episodes=2, num_steps=2), Traffic(num_episodes=2, num_steps=3)]
+)
+def test_what_an_earlier_release_signed_of_a_log_stays_if_it_counted_as_it_did(scene, before):
+    played = make.episode("a", base=episode(scene.run, "e"))
+    fork = session.forked(episode(scene.run, "f", fork=Source(episode="e", step=1)), played.steps)
+    scene.ledger.write([Opened(played._replace(steps=())), Taken(scene.run, played.steps[0])])
+    scene.ledger.write([Opened(fork)])
+    sealer = scene.sealer()
+    ours = sealer._checkpoint(scene.run)
+    assert (ours.traffic.num_steps, ours.traffic.num_copied) == (1, 1)
+    if before:
+        counted = {name: getattr(before, name) for name in ("num_steps", "num_copied")}
+        before = ours.traffic.model_copy(update=counted)
+    signer = ensure_signer(scene.folder / "keys")
+    theirs = sign_checkpoint(ours.model_copy(update={"traffic": before}), signer)
+    scene.copies.put(checkpoint_name(scene.run, ours.length), theirs)
+    if before and before.num_steps == 3:
+        with pytest.raises(EvidenceError, match="has forked"):
+            sealer.seal(scene.run)
+    else:
+        sealer.seal(scene.run)
+        assert scene.ledger.checkpoints(scene.run) == {ours.length: theirs}
 
 
 def test_a_copy_that_a_known_key_did_not_sign_is_not_kept(scene):
