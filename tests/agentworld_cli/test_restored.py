@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from functools import partial
 
 import pytest
@@ -47,6 +48,28 @@ def test_what_a_backup_lost_is_printed_and_declared_with_a_reason(call, restored
     assert (list(told["runs"]), len(told["others"])) == (["later"], 1)
     assert call(verify).code == 0
     assert call(words).out == "the ledger has all that was signed\n"
+
+
+def test_without_a_reason_nothing_is_signed(call, played):
+    copies = WriteOnce(str(played.store / "checkpoints"))
+    before = copies.names()
+    done = call(f"audit restored --store {played.store}")
+    assert done.out == "the ledger has all that was signed\n"
+    assert (copies.names(), played.ledger.attestations.all()) == (before, [])
+    shutil.rmtree(played.store / "keys")
+    done = call(f"audit restored --store {played.store}")
+    assert (done.code, done.out, done.error.count("\n")) == (2, "", 1)
+    assert not (played.store / "keys").exists()
+
+
+def test_a_second_store_of_another_ledger_is_one_sentence(call, played):
+    assert call(f"audit restored --reason 'a disk' --store {played.store}").code == 0
+    with closing(sqlite3.connect(played.store / "ledger.db")) as database, database:
+        database.execute("DELETE FROM attestations")
+    done = call(f"episode erase {played.episode} --yes --store {played.store}")
+    assert (done.code, done.out, done.error.count("\n")) == (2, "", 1)
+    assert "the second store was begun with another ledger" in done.error
+    assert played.ledger.episode(played.episode).opening
 
 
 def test_a_run_that_lost_entries_says_so_and_is_whole_as_far_as_it_goes(call, played):

@@ -1,12 +1,15 @@
 """What the second store holds and a ledger does not, any more."""
 
+from contextlib import suppress
 from typing import Protocol
 
 from agentworld.audit.lost import lost_by_any, lost_logs, lost_statements
+from agentworld.errors import NotFound
 from agentworld.evidence.declared import verify_declared
 from agentworld.evidence.keys import TrustedKeys
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
+from agentworld.records.alias import AliasChange
 from agentworld.records.base import Record
 from agentworld.records.declaration import ADOPTION, Adoption, Restore, alias_entries
 from agentworld.storage.objects import WriteOnce
@@ -46,11 +49,13 @@ class Missing(Record):
 
 
 def missing(ledger: Restored, second_store: WriteOnce, trusted: TrustedKeys) -> Missing:
-    """Without what was declared to be lost already."""
+    """Without what was declared to be lost already. Nothing is written."""
     # In this order: what a service adds meanwhile is in the ledger before it has a copy.
     names = second_store.names()
-    adoption = verify_declared(second_store.get(ADOPTION), Adoption, trusted)
-    adopted = [entry.name for entry in alias_entries(adoption.changes)]
+    changes = tuple[AliasChange, ...]()
+    with suppress(NotFound):  # nobody has signed yet what the ledger holds
+        changes = verify_declared(second_store.get(ADOPTION), Adoption, trusted).changes
+    adopted = [entry.name for entry in alias_entries(changes)]
     declared = lost_by_any(ledger.attestations, trusted)
     known = ledger.attestations.names() | declared
     known |= {entry.name for entry in alias_entries(ledger.aliases.history())}

@@ -1,40 +1,20 @@
 """Signing who uses which agent for what, in one order for each use of a name."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.evidence.deployment import deployments_under, read_deployment, sign_deployment
 from agentworld.evidence.edge import verify_edge
-from agentworld.evidence.keys import Signer, TrustedKeys
-from agentworld.ledger import Ledger
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest
 from agentworld.records.deployment import Deployment, DeploymentMove
 from agentworld.records.edge import Edge
-from agentworld.storage.objects import WriteOnce
+from agentworld.simulate.adopting import Adopter, now
 
 
-class Deployer:
+class Deployer(Adopter):
     """Signs with the keys of a service. Calls block."""
-
-    def __init__(
-        self,
-        ledger: Ledger,
-        signer: Callable[[], Signer],
-        second_store: WriteOnce,
-        trusted: Callable[[], TrustedKeys],
-    ) -> None:
-        self._ledger = ledger
-        self._signer = signer
-        self._second_store = second_store
-        self._trusted = trusted
-
-    def known_keys(self) -> TrustedKeys:
-        """Those that are trusted, and its own."""
-        own = self._signer().public_key
-        return {**self._trusted(), own.keyid: own}
 
     def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
         """From now on this agent is in use so; the same again is signed once.
@@ -62,6 +42,7 @@ class Deployer:
 
     def _deployed(self, wanted: Deployment) -> Deployment:
         """The newest of its name and alias, if that means the same; else the next one."""
+        self.adopt()
         name, alias = wanted.name, wanted.alias
         known = self._deployments(name, alias)
         if known:
@@ -95,8 +76,3 @@ class Deployer:
                 edge = verify_edge(each.envelope, self.known_keys())
                 if (edge.claim.agent, edge.claim.artifact, edge.run) == (name, artifact, run):
                     yield each, edge
-
-
-def now() -> str:
-    """The time as statements tell it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -4,14 +4,13 @@ The ledger keeps it first: who is killed before the copy is made leaves a signat
 the next one who asks the same makes the copy, or a service at its intervals.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from agentworld.errors import Conflict, EvidenceError, InputError, NotFound
+from agentworld.errors import EvidenceError, NotFound
 from agentworld.evidence.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
-from agentworld.evidence.declared import attested, check_attested, verify_declared
+from agentworld.evidence.declared import attested
 from agentworld.evidence.edge import Observed, join, sign_edge, verify_edge
-from agentworld.evidence.envelope import verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.merkle import MerkleTree
 from agentworld.evidence.traffic import TrafficCount
@@ -19,16 +18,11 @@ from agentworld.evidence.weights import closing_problem
 from agentworld.ledger import Ledger
 from agentworld.records.attestation import Attestation, AttestationKind
 from agentworld.records.base import digest_bytes
-from agentworld.records.declaration import (
-    ADOPTION,
-    DECLARATIONS,
-    Adoption,
-    Declare,
-    Restore,
-)
+from agentworld.records.declaration import Declare, Restore
 from agentworld.records.edge import Claim, Edge, SignedEdge
 from agentworld.records.run import AgentRun
-from agentworld.simulate.deploying import Deployer, now
+from agentworld.simulate.adopting import now
+from agentworld.simulate.deploying import Deployer
 from agentworld.storage.objects import WriteOnce
 
 _MANY = 100
@@ -50,11 +44,11 @@ class Notary(Deployer):
     ) -> None:
         super().__init__(ledger, signer, second_store, trusted)
         self._step_keys = step_keys
-        self._adopted = False
         self._copied = 0
 
     def edge(self, run: AgentRun, claim: Claim) -> SignedEdge:
         """What can be said of a claim by now; the same again is signed once."""
+        self.adopt()
         edge = join(claim, self._observed(run, claim), now())
         known = self._known(edge)
         if known is None:
@@ -98,43 +92,6 @@ class Notary(Deployer):
         if problems := self._copy(made, folders):
             raise EvidenceError("; ".join(problems))
         self._copied = place
-
-    def adopt(self) -> None:
-        """Signs, once, what the ledger held before its changes were: later ones have to be."""
-        if self._adopted:
-            return
-        kept = self._ledger.attestations
-        if not kept.find("adoption"):
-            with suppress(Conflict):  # another replica was faster
-                kept.add(self._adoption())
-        self._copy(kept.find("adoption"), set())
-        self._adopted = True
-
-    def _adoption(self) -> Attestation:
-        """As the second store has it: an old ledger that was restored is not adopted anew."""
-        try:
-            envelope = self._second_store.get(ADOPTION)
-        except NotFound:
-            changes = self._ledger.aliases.history()
-            erased = self._ledger.erased_episodes()
-            found = Adoption(changes=tuple(changes), erased=tuple(erased), at=now())
-            return attested(found, self._signer())
-        told = verify_declared(envelope, Adoption, self.known_keys())
-        return Attestation(ADOPTION, told.kind, *told.filed, envelope)
-
-    def _copy(self, made: Iterable[Attestation], folders: set[str]) -> list[str]:
-        """Makes the copies that these folders lack; what no key of ours signed gets none."""
-        there = {name for folder in folders for name in self._second_store.names(f"{folder}/")}
-        problems, known = [], self.known_keys()
-        for each in made:
-            if each.name in there:
-                continue
-            try:
-                _check_own(each, known)
-                self._second_store.put(each.name, each.envelope)
-            except (EvidenceError, InputError, Conflict) as error:
-                problems.append(f"{each.name} of the ledger is not copied: {error}")
-        return problems
 
     def _known(self, edge: Edge) -> Attestation | None:
         """The newest of this run and artifact and name, where it says the same."""
@@ -201,16 +158,6 @@ def _contradicts(other: AgentRun, run: AgentRun) -> bool:
 
 def _told(other: AgentRun, run: AgentRun) -> str:
     return f"run {other.id}" if other.tenant == run.tenant else "a run of another tenant"
-
-
-def _check_own(made: Attestation, known: TrustedKeys) -> None:
-    """Raises EvidenceError for what no key of ours signed, or not under this name."""
-    if kind := DECLARATIONS.get(made.kind):
-        check_attested(made, kind, known)
-        return
-    verify(made.envelope, known)
-    if "-" not in made.name.partition("/")[0]:
-        raise EvidenceError("its name is that of a run's checkpoint; find out who added it")
 
 
 def edge_name(run: str, envelope: bytes) -> str:

@@ -90,7 +90,11 @@ class Sealer:
         return len(grown)
 
     def seal(self, run: str) -> None:
-        """Signs a log as it is now; raises EvidenceError where another one was signed as this."""
+        """Signs a log as it is now; raises EvidenceError where another one was signed as this.
+
+        Raises Conflict where the second store is of another ledger.
+        """
+        self.notary.check_own()
         checkpoint = self._checkpoint(run)
         envelope = self._copied(checkpoint)
         with suppress(Conflict):  # another replica was faster, with the same copy

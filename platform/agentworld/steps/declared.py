@@ -12,8 +12,7 @@ from agentworld.records.base import first_problem
 from agentworld.records.declaration import Restore
 from agentworld.simulate.setting_up import notary_of
 from agentworld.simulate.stores import Stores
-from agentworld.steps.ledger import existing_ledger
-from agentworld.storage.objects import WriteOnce
+from agentworld.steps.ledger import existing_ledger, open_evidence
 
 
 def erase_episode(episode: str, store: Path, by: str) -> None:
@@ -31,15 +30,18 @@ def erase_episode(episode: str, store: Path, by: str) -> None:
 def restored(store: Path, reason: str, by: str) -> Missing:
     """What the second store holds and the ledger does not, any more; with a reason it is declared.
 
-    Runs that lost entries cannot go on from then on. Raises InputError for a reason that is too
-    long.
+    Runs that lost entries cannot go on from then on. Without a reason nothing is written. Raises
+    InputError for a reason that is too long, and Conflict where the second store is of another
+    ledger, whose backup this one is not.
     """
-    stores = Stores.of(store)
     with closing(existing_ledger(store)) as ledger:
-        notary = notary_of(stores, ledger)
-        notary.adopt()
-        found = missing(ledger, WriteOnce(stores.checkpoints_url), notary.known_keys())
-        for lost in _declarations(found, reason, by) if reason else ():
+        evidence = open_evidence(store, ledger)
+        if not reason:
+            return missing(ledger, evidence.second_store, evidence.trusted)
+        notary = notary_of(Stores.of(store), ledger)
+        notary.adopt(restored=True)
+        found = missing(ledger, evidence.second_store, notary.known_keys())
+        for lost in _declarations(found, reason, by):
             notary.restored(lost)
         return found
 

@@ -170,7 +170,7 @@ def test_an_edge_that_was_taken_away_is_missed(tmp_path):
 @pytest.mark.parametrize("column", ["subject", "simulator", "run", "at", "envelope", "name"])
 def test_an_edge_that_was_changed_is_found(tmp_path, column):
     told = scene(tmp_path)
-    told.change(f"UPDATE attestations SET {column} = 'x'")
+    told.change(f"UPDATE attestations SET {column} = 'x' WHERE kind = 'edge'")
     found = told.audit()
     assert found.grade == "disputed"
     assert found.reasons

@@ -108,14 +108,14 @@ def test_a_text_that_is_put_into_an_erased_episode_is_found(scene):
 )
 def test_an_edge_that_somebody_changed_is_found(scene, change, words):
     register(scene)
-    scene.change(change)
+    scene.change(f"{change} WHERE kind = 'edge'")
     assert any(words in each for each in problems(scene)), problems(scene)
 
 
 def test_the_newest_edge_counts_whatever_the_order_of_the_rows(scene):
     register(scene, "data")
     newer = register(scene, "data", "more data")
-    scene.change("UPDATE attestations SET sequence = 9 WHERE sequence = 1")
+    scene.change("UPDATE attestations SET sequence = 9 WHERE sequence = 2")
     made = make.checkpoint("agent", artifact=FINAL, parents=[STARTED], simulator=SIMULATOR)
     agent = Agent(checkpoint=made, run=scene.run, edge=newer)
     told = audit_edge("a", agent, scene.ledger.attestations, scene.evidence)

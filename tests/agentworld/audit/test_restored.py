@@ -55,11 +55,11 @@ class Place:
         shutil.copy(self.scene.folder / f"{name}.db", self.scene.folder / "ledger.db")
 
     def missing(self):
-        self.notary.adopt()
         scene = self.scene
         return missing(scene.ledger, scene.second_store, scene.evidence.trusted)
 
     def declare(self, at=AT):
+        self.notary.adopt(restored=True)
         for lost in self.missing().declarations("a disk", "ada", at):
             self.notary.restored(lost)
 
@@ -92,7 +92,9 @@ def other(place):
 
 
 def test_nothing_is_missing_where_nothing_was_restored(place):
+    before = place.scene.second_store.names()
     found = place.missing()
+    assert place.scene.second_store.names() == before
     assert (found.runs, found.others) == ({}, ())
     assert found.declarations("why", "ada", AT) == []
 
@@ -200,7 +202,11 @@ def test_what_was_there_before_moves_were_signed_may_be_lost_too(scene):
     scene.ledger.aliases.set("stable", make.digest("unsigned"), "ada")
     place.notary.keep_up()
     place.restore("old")
-    place.notary.keep_up()
+    scene.play("third", "d")
+    for sign in (place.notary.keep_up, scene.seal):
+        with pytest.raises(Conflict, match="begun with another ledger.* restored --reason"):
+            sign()
     assert any("does not have it" in each for each in place.alias_problems())
     place.declare()
     assert place.alias_problems() == []
+    assert scene.seal() == 1

@@ -8,14 +8,16 @@ import pytest
 
 import make
 import make_ledger
-from agentworld.errors import EvidenceError, NotFound, StoreError
+from agentworld.errors import Conflict, EvidenceError, NotFound, StoreError
 from agentworld.evidence.declared import attested, verify_declared
 from agentworld.evidence.keys import ensure_signer, load_trusted, public_pem
 from agentworld.ledger import Ledger
 from agentworld.records.alias import AliasMove
 from agentworld.records.declaration import ADOPTION, Adoption, AliasEntry, alias_entries
+from agentworld.records.edge import Claim
 from agentworld.simulate.alias_book import AliasBook
 from agentworld.simulate.notary import Notary
+from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.setting_up import notary_of
 from agentworld.simulate.stores import Stores
 from agentworld.storage.objects import WriteOnce
@@ -110,11 +112,89 @@ def test_an_old_ledger_is_adopted_as_it_was(scene):
     scene.move(OLD)
     old = Ledger(make_ledger.laid(f"sqlite:///{scene.folder}/old.db"))
     old.aliases.set("stable", NEW, "eve")
+    scene.notary(ledger=old).adopt(restored=True)
     scene.notary(ledger=old).keep_up()
     (kept,) = old.attestations.find("adoption")
     assert kept.envelope == scene.copies.get(ADOPTION)
     assert scene.adopted.changes == ()
     old.close()
+
+
+@pytest.fixture
+def other(scene):
+    """A ledger beside the scene's, whose own second store has its first move."""
+    folder = scene.folder / "other"
+    other = Scene(folder, Ledger(make_ledger.laid(f"sqlite:///{folder}/ledger.db")))
+    yield other
+    other.ledger.close()
+
+
+def sign_with(scene, other):
+    """All ways to sign what another ledger holds in the scene's second store."""
+    notary = partial(scene.notary, ledger=other.ledger)
+    run = other.ledger.open_run(make_ledger.OPENING, OLD)
+    told = {"artifact": NEW, "starting_weights": OLD, "simulator": OLD}
+    book = AliasBook(other.ledger, notary())
+    move = AliasMove(simulator=OLD, by="ada")
+    sealer = Sealer(other.ledger, OLD, partial(ensure_signer, scene.folder / "keys"), scene.copies)
+    return {
+        "intervals": lambda: notary().keep_up(),
+        "a move": lambda: book.move("stable", move, None, "one", dry_run=False),
+        "an edge": lambda: notary().edge(run, Claim(agent="a", **told)),
+        "a log": sealer.seal_all,
+    }
+
+
+@pytest.mark.parametrize("has_its_own", [False, True], ids=["new", "with a store of its own"])
+@pytest.mark.parametrize("how", ["intervals", "a move", "an edge", "a log"])
+def test_a_second_store_refuses_another_ledger(scene, other, how, has_its_own):
+    scene.move(OLD)
+    if has_its_own:
+        other.move(NEW)
+    before = scene.copies.names()
+    sign = sign_with(scene, other)[how]
+    with pytest.raises(Conflict, match="the second store was begun with another ledger") as told:
+        sign()
+    assert "\n" not in str(told.value)
+    assert scene.copies.names() == before
+    assert other.ledger.attestations.find("edge") == []
+    assert len(other.ledger.aliases.history()) == has_its_own
+
+
+def test_a_ledger_that_has_a_second_store_takes_no_other_as_a_restored_backup(scene, other):
+    scene.move(OLD)
+    other.move(NEW)
+    with pytest.raises(Conflict, match="begun with another ledger"):
+        scene.notary(ledger=other.ledger).adopt(restored=True)
+
+
+def test_a_second_store_of_an_earlier_release_is_of_the_first_ledger_that_signs_there(scene, other):
+    scene.copies.put("agent-edges/run/old.dsse.json", b"{}")
+    scene.move(OLD)
+    with pytest.raises(Conflict, match="begun with another ledger"):
+        scene.notary(ledger=other.ledger).keep_up()
+
+
+class Slow(WriteOnce):
+    """A second store that another replica adopts the ledger in while who asks is on the way."""
+
+    meanwhile = None
+
+    def get(self, name):
+        work, Slow.meanwhile = Slow.meanwhile, None
+        found = None
+        try:
+            found = super().get(name)
+        finally:
+            if work:
+                work()
+        return found
+
+
+def test_replicas_that_come_at_once_are_of_one_ledger(scene):
+    Slow.meanwhile = scene.notary(keys="keys of another replica").keep_up
+    scene.notary(store=Slow).keep_up()
+    assert len(scene.ledger.attestations.find("adoption")) == 1
 
 
 def test_a_ledger_that_a_clusters_services_sign_takes_nothing_by_a_key_made_here(scene):
