@@ -12,8 +12,9 @@ import make_ledger
 from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer, load_trusted
 from agentworld.ledger import Ledger
 from agentworld.ledger.writes import Closed, Taken
-from agentworld.lineage.base import Agent, VersionRef, WorldModel
+from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.deployment import DeploymentMove
 from agentworld.records.edge import Claim
 from agentworld.records.episode import (
     Confidence,
@@ -58,6 +59,9 @@ class Told(NamedTuple):
         return {
             "index": "/",
             "agents": "/agents",
+            "in-use": "/in-use",
+            "datasets": "/datasets",
+            "dataset": f"/datasets/{make.digest('data')}",
             "simulators": "/simulators",
             "runs": "/runs",
             "agent": f"/agents/{self.agent}",
@@ -72,10 +76,10 @@ class Told(NamedTuple):
         }
 
 
-def library(store: Path, ledger: Ledger | None = None) -> Told:
-    """A signed ledger, a file of the store where none is given, and a registry in memory."""
+def library(store: Path, ledger: Ledger | None = None, registry: Registry | None = None) -> Told:
+    """A signed ledger, a file of the store where none is given, and a registry, one in memory."""
     ledger = ledger or Ledger(make_ledger.laid(f"sqlite:///{store}/ledger.db"))
-    registry, pinned = MemoryRegistry(), make.pinned(store)
+    registry, pinned = registry or MemoryRegistry(), make.pinned(store)
     pinned.attach(make.served_report())
     registry.register_world_model("agentworld-terminal", world_model(), store)
     ledger.aliases.set("terminal-stable", pinned.digest, "office/jo", override=NASTY[:60])
@@ -89,7 +93,10 @@ def library(store: Path, ledger: Ledger | None = None) -> Told:
     hidden = play(ledger, rival, pinned.digest, "the secret of the rival")
     play(ledger, open_, pinned.digest, "ls", close=False)
     refs = [register(ledger, registry, run, store) for run in (acme, rival)]
-    sealer(store, ledger, pinned.digest).seal_all()
+    sealing = sealer(store, ledger, pinned.digest)
+    sealing.seal_all()
+    use(sealing, registry, refs[0], "shop")
+    use(sealing, registry, refs[1], "robot")
     ledger.erase_texts(erased)
     told = Library(registry, ledger, store)
     return Told(told, pinned.digest, acme, open_, rival, *refs, first, fork, erased, hidden)
@@ -128,7 +135,7 @@ def play(
     return begun.id
 
 
-def register(ledger: Ledger, registry: MemoryRegistry, run: str, store: Path) -> VersionRef:
+def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> VersionRef:
     """Closes a run with an agent, which was validated."""
     simulator, weights = ledger.run(run).simulator, make.digest(f"weights of {run}")
     ledger.close_run(run, RunClosing(final_weights=weights))
@@ -144,6 +151,14 @@ def register(ledger: Ledger, registry: MemoryRegistry, run: str, store: Path) ->
     make.agent_report().write(validated / "report.json")
     agent = Agent(checkpoint=made, run=run, edge=edge)
     return registry.register_agent("terminal-agent", agent, store)
+
+
+def use(sealing: Sealer, registry: Registry, ref: VersionRef, alias: str) -> None:
+    """Puts an agent to use, and says so to the registry."""
+    agent = registry.agent(ref)
+    told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
+    sealing.notary.deploy(ref.name, alias, DeploymentMove(by="office/jo", **told))
+    registry.set_alias(ref, alias)
 
 
 def sealer(store: Path, ledger: Ledger, simulator: str) -> Sealer:

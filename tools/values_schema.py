@@ -53,7 +53,7 @@ _CALLED: Schema = {
     "console.mlflowUrl": {"pattern": "^(https?://.+)?$"},
     "console.proxySecret": _NAME,
     "console.serviceKeysConfigMap": _NAME,
-    "console.store": {"pattern": "^/"},
+    "console.store": {"pattern": "^(/|[a-z0-9]+://)"},
     "console.storesSecret": _NAME,
     "images.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "images.pullSecrets": {"items": _NAMED},

@@ -1,15 +1,14 @@
 """The console: what an audit reads, as pages for a browser."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from agentworld_cli.show import DEFAULT_STORE, Store
+from agentworld_cli.show import DEFAULT_STORE, AnyStore
 
 
 def console(
-    store: Store = DEFAULT_STORE,
+    store: AnyStore = DEFAULT_STORE,
     host: Annotated[str, typer.Option(help="Where it listens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Where it listens.")] = 8090,
     access: Annotated[
@@ -27,7 +26,7 @@ def console(
     from agentworld_console.settings import Settings
 
     told: dict[str, Any] = {"access": access} if access else {}
-    settings = Settings(store=Path(store), host=host, port=port, **told)
+    settings = Settings(store=store, host=host, port=port, **told)
     check_free(settings.port)
-    terminal.print(f"the console answers at http://{host}:{port}", soft_wrap=True)
-    serve(settings)
+    where = f"the console answers at http://{host}:{port}"
+    serve(settings, lambda: terminal.print(where, soft_wrap=True))

@@ -30,7 +30,13 @@ class Sheet(NamedTuple):
     listing: Listing
 
 
-Answer = Page | Elsewhere | Sheet
+class Text(NamedTuple):
+    """A text by itself, whole."""
+
+    text: str
+
+
+Answer = Page | Elsewhere | Sheet | Text
 Answering = Callable[[Sight, Request], Answer]
 
 

@@ -25,11 +25,20 @@ from agentworld.errors import AgentworldError, EvidenceError
 from agentworld.simulate.failures import answer_of
 from agentworld_console import words
 from agentworld_console.access import Callers, Gate, Secured
-from agentworld_console.answer import Answer, Answering, Elsewhere, Page, Sheet
+from agentworld_console.answer import Answer, Answering, Elsewhere, Page, Sheet, Text
 from agentworld_console.library import Library
-from agentworld_console.pages import agent, episode, graph, index, run, simulator
+from agentworld_console.pages import (
+    agent,
+    dataset,
+    episode,
+    graph,
+    in_use,
+    index,
+    run,
+    simulator,
+)
 from agentworld_console.sight import Sight
-from agentworld_console.table import Link
+from agentworld_console.table import Link, Mark
 
 _HERE = Path(__file__).parent
 _log = logging.getLogger(__name__)
@@ -41,13 +50,20 @@ _PAGES: dict[str, Answering] = {
     "/graph": graph.graph,
     "/graph.csv": graph.sheet,
     **{f"/{name}.csv": index.sheet_of(name) for name in index.LISTS},
-    **{f"/{name}": index.list_of(name) for name in index.LISTS},
+    "/in-use": in_use.in_use,
+    **{f"/{name}": index.list_of(name) for name in index.LISTS if name != "in-use"},
     "/agents/{agent}": agent.agent,
     "/simulators/{simulator}/runs.csv": simulator.runs_sheet,
     "/simulators/{simulator}/aliases.csv": simulator.aliases_sheet,
     "/simulators/{simulator}": simulator.simulator,
+    "/datasets/{data}/simulators.csv": dataset.simulators_sheet,
+    "/datasets/{data}/runs.csv": dataset.runs_sheet,
+    "/datasets/{data}": dataset.dataset,
     "/runs/{run}/episodes.csv": run.sheet,
     "/runs/{run}": run.run,
+    "/episodes/{episode}/forks.csv": episode.forks_sheet,
+    "/episodes/{episode}/opening.txt": episode.opening,
+    "/episodes/{episode}/{step:int}/{text}.txt": episode.text,
     "/episodes/{episode}.csv": episode.sheet,
     "/episodes/{episode}": episode.episode,
 }
@@ -67,8 +83,10 @@ class Console:
             finalize=words.shown,
         )
         self._templates.globals.update(at=words.at, brief=words.brief, num_untold=words.num_untold)
+        self._templates.globals["lists"] = {name: told for name, (told, _) in index.LISTS.items()}
         self._templates.filters["told"] = words.told
         self._templates.tests["link"] = lambda cell: isinstance(cell, Link)
+        self._templates.tests["mark"] = lambda cell: isinstance(cell, Mark)
 
     async def page(self, answering: Answering, request: Request) -> Response:
         """Reads in a thread, for the ledger and the registry block."""
@@ -88,10 +106,14 @@ class Console:
         return self._html(request, Page("error.html", told, status), headers)
 
     def _answered(self, answering: Answering, request: Request) -> Response:
+        if self._library.records:
+            self._library.records.refresh()
         answer: Answer = answering(Sight(self._library, request.scope["caller"]), request)
         match answer:
             case Elsewhere(href):
                 return RedirectResponse(href, 303)
+            case Text(told):
+                return PlainTextResponse(words.visible_lines(told))
             case Sheet(name, listing):
                 kept = "".join(c if c.isalnum() or c in "-_" else "-" for c in name)
                 disposition = f'attachment; filename="{kept}.csv"'

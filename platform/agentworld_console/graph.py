@@ -11,7 +11,7 @@ from agentworld.lineage.base import VersionRef, WorldModel
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
 from agentworld_console.layout import Box, Layout, laid_out
-from agentworld_console.lists import run_link
+from agentworld_console.rows import run_link
 from agentworld_console.sight import Sight
 from agentworld_console.words import at, brief, shortened
 
@@ -66,13 +66,13 @@ def graph_of_simulator(sight: Sight, simulator: Digest) -> tuple[Graph, bool]:
     """A simulator with the newest runs that it served; whether there are more of them."""
     graph = Graph()
     served = _add_simulator(graph, sight, simulator)
-    runs = sight.runs(MOST_RUNS + 1, simulator=simulator)
+    runs = sight.runs(MOST_RUNS + 1, simulators=[simulator])
     made = sight.agents_of(runs[:MOST_RUNS])
     for run in runs[:MOST_RUNS]:
         node = _run(run.id, f"{run.opening.purpose} run")
         graph.add(node, after=served)
-        for ref in made[run.id]:
-            graph.add(_agent(ref), after=node.name)
+        for each in made[run.id]:
+            graph.add(_agent(each.ref), after=node.name)
     return graph, len(runs) > MOST_RUNS
 
 
@@ -109,7 +109,7 @@ def _add_stages(graph: Graph, world: WorldModel) -> str:
         graph.add(node)
         if stage.data and stage.data != data:  # what all stages read is drawn once
             data = stage.data
-            read = graph.add(Node(data, "data", brief(data), "", 0))
+            read = graph.add(Node(data, "data", brief(data), at("datasets", data), 0))
             graph.add(node, after=read)
         for parent in stage.parents:
             if parent in by_artifact:

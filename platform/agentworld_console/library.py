@@ -1,5 +1,7 @@
 """What the console reads: a store's ledger and registry, and what proves the record."""
 
+import threading
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +11,34 @@ from agentworld.ledger import Ledger
 from agentworld.lineage.base import Registry
 from agentworld.steps.addresses import check_store, open_registry
 from agentworld.steps.ledger import existing_ledger, has_keys, open_evidence
+from agentworld.steps.remote import located
+from agentworld.storage.working_copy import is_bucket
+
+_PATIENCE_SECONDS = 10.0
+"""That a page waits for a registry that is down: who looks at it waits less long than a step."""
+_STALE_SECONDS = 30.0
+
+
+class Records:
+    """The manifests, receipts and reports of a store in a bucket, as the bucket has them."""
+
+    def __init__(self, store: str, stale_seconds: float = _STALE_SECONDS) -> None:
+        """Brings them; raises InputError and StoreError."""
+        self.folder = located(store)
+        self._store = store
+        self._stale_seconds = stale_seconds
+        self._brought = time.monotonic()
+        self._turn = threading.Lock()
+
+    def refresh(self) -> None:
+        """Brings what came since, now and then: one page waits for it, the others go on."""
+        is_stale = time.monotonic() - self._brought >= self._stale_seconds
+        if is_stale and self._turn.acquire(blocking=False):
+            try:
+                located(self._store)
+                self._brought = time.monotonic()
+            finally:
+                self._turn.release()
 
 
 class Library(NamedTuple):
@@ -17,6 +47,8 @@ class Library(NamedTuple):
     registry: Registry
     ledger: Ledger
     store: Path
+    records: Records | None = None
+    """Where the store is in a bucket, and `store` its copy."""
 
     @property
     def evidence(self) -> Evidence | None:
@@ -30,7 +62,12 @@ class Library(NamedTuple):
         return Sources(self.registry, self.ledger, self.store, self.evidence)
 
 
-def open_library(store: Path) -> Library:
-    """Raises NotFound where nothing was ever registered or served."""
-    check_store(store)
-    return Library(open_registry(store), existing_ledger(store), store)
+def open_library(store: str) -> Library:
+    """Of a folder, or of one in a bucket; raises NotFound where nothing was registered or served,
+    InputError for a bucket without an address of its ledger or its registry.
+    """
+    records = Records(store) if is_bucket(store) else None
+    folder = records.folder if records else Path(store)
+    check_store(folder)
+    registry = open_registry(folder, _PATIENCE_SECONDS)
+    return Library(registry, existing_ledger(folder), folder, records)

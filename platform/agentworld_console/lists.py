@@ -1,47 +1,80 @@
-"""The lists of the console: of agents, simulators, runs, episodes, and of what names meant."""
+"""The lists of the console: of agents, simulators, data sets, runs, episodes, and of what names
+meant.
+"""
 
-from datetime import UTC, datetime
+from collections.abc import Collection
 
+from agentworld.audit.dataset import Reader
 from agentworld.errors import InputError
-from agentworld.ledger.pages import ListedEpisode, ListedRun
-from agentworld.lineage.base import Version, VersionRef
+from agentworld.ledger.pages import ListedRun
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
+from agentworld_console import rows
+from agentworld_console.datasets import DataSets
 from agentworld_console.sight import Sight
-from agentworld_console.table import Cell, Link, Listing, Part, Row
-from agentworld_console.words import at, brief, shortened
+from agentworld_console.table import Listing, Part, Row
+from agentworld_console.words import at
 
 _ROWS = 50
 OF_A_FILE = 2_000
 """Rows that are read at once for a list as a whole."""
 _ROWS_WITH_AGENTS = 25
-"""Of a list that asks the registry for each of its rows."""
-
+"""Of a list that asks the registry and the second store for each of its rows."""
 _RUN = ("run", "opened", "purpose", "agent", "simulator", "tenant", "log entries", "made")
+_TOUCHED = ("tenant", "episodes", "steps", "registered as", "grade")
 
 
 def agents(sight: Sight, limit: int = _ROWS) -> Listing:
     """The newest registered ones."""
 
     def fetch(cursor: str) -> Part:
-        first = _number(cursor)
+        first = number(cursor)
         found = sight.agents(first + limit + 1)[first:]
         more = str(first + limit) if len(found) > limit else ""
-        return Part([_agent_row(each) for each in found[:limit]], more)
+        return Part([rows.agent_row(each) for each in found[:limit]], more)
 
     return Listing("/agents", ("agent", "weights", "run", "simulator as told"), fetch)
+
+
+def in_use(sight: Sight, limit: int = _ROWS_WITH_AGENTS) -> Listing:
+    """The agents in use, by their names and aliases, and who put them there for the auditor."""
+
+    def fetch(cursor: str) -> Part:
+        first = number(cursor)
+        found = sight.in_use()[first:]
+        made = sight.made_in({each.run for each in found[:limit]})
+        told = [rows.use_row(sight, each, made[each.run]) for each in found[:limit]]
+        return Part(told, str(first + limit) if len(found) > limit else "")
+
+    by = ("by",) if sight.is_whole else ()
+    columns = ("agent", "in use as", "since", *by, "state", "grade", "simulator", "why")
+    return Listing("/in-use", columns, fetch)
+
+
+def datasets(sight: Sight, limit: int = _ROWS) -> Listing:
+    """By their digests, as they have no other order."""
+    found = sorted(DataSets(sight).seen().items())
+
+    def fetch(cursor: str) -> Part:
+        first = number(cursor)
+        told = [rows.dataset_row(*each) for each in found[first : first + limit]]
+        return Part(told, str(first + limit) if len(found) > first + limit else "")
+
+    return Listing("/datasets", ("data set", "world models", "stages that read it"), fetch)
 
 
 def simulators(sight: Sight, limit: int = _ROWS) -> Listing:
     """Those that served runs, by their newest one; then those that only were pinned."""
 
     def fetch(cursor: str) -> Part:
-        first, names = _number(cursor), sight.aliases()
+        first, names = number(cursor), sight.aliases()
         found = sight.simulators(limit + 1, offset=first)
-        rows = [_simulator_row(e.simulator, names, e.num_runs, e.newest_run) for e in found[:limit]]
+        told = [
+            rows.simulator_row(e.simulator, names, e.num_runs, e.newest_run) for e in found[:limit]
+        ]
         if len(found) > limit:
-            return Part(rows, str(first + limit))
-        return Part(rows + [_simulator_row(d, names, 0, "") for d in sight.unused_simulators()])
+            return Part(told, str(first + limit))
+        return Part(told + [rows.simulator_row(d, names, 0, "") for d in sight.unused_simulators()])
 
     return Listing("/simulators", ("simulator", "means it now", "runs", "newest run"), fetch)
 
@@ -51,34 +84,67 @@ def runs(sight: Sight, limit: int = _ROWS) -> Listing:
 
     def fetch(cursor: str) -> Part:
         found = sight.runs(limit + 1, before=cursor)
-        return Part([_run_row(run) for run in found[:limit]], _last(found, limit))
+        return Part([rows.run_row(run) for run in found[:limit]], _last(found, limit))
 
     return Listing("/runs", _RUN, fetch)
 
 
-def runs_of(sight: Sight, simulator: Digest, limit: int = _ROWS_WITH_AGENTS) -> Listing:
-    """All that a simulator served, and the agents that came of it."""
+def runs_of(
+    sight: Sight, path: str, simulators: Collection[Digest], limit: int = _ROWS_WITH_AGENTS
+) -> Listing:
+    """All that simulators served, and the agents that came of it: a row for each."""
 
     def fetch(cursor: str) -> Part:
-        found = sight.runs(limit + 1, before=cursor, simulator=simulator)
+        found = sight.runs(limit + 1, before=cursor, simulators=simulators)
         made = sight.agents_of(found[:limit])
-        rows = [_touched_row(run, made[run.id]) for run in found[:limit]]
-        return Part(rows, _last(found, limit))
+        told = [
+            rows.touched_row(sight, run, each)
+            for run in found[:limit]
+            for each in made[run.id] or (None,)
+        ]
+        return Part(told, _last(found, limit))
 
-    columns = ("run", "opened", "purpose", "agent", "tenant", "log entries", "registered as")
-    return Listing(at("simulators", simulator, "runs"), columns, fetch)
+    columns = ("run", "opened", "purpose", "agent", "simulator", *_TOUCHED)
+    return Listing(path, columns, fetch)
+
+
+def simulators_of(sight: Sight, path: str, served: dict[Digest, Reader]) -> Listing:
+    """Those that a data set came into, and the world models that they serve."""
+
+    def fetch(cursor: str) -> Part:
+        names, first = sight.aliases(), number(cursor)
+        told: list[Row] = [
+            (rows.simulator_link(each), served[each].world_model, " ".join(names.get(each, [])))
+            for each in list(served)[first : first + _ROWS]
+        ]
+        return Part(told, str(first + _ROWS) if len(served) > first + _ROWS else "")
+
+    return Listing(path, ("simulator", "world model", "means it now"), fetch)
 
 
 def episodes(sight: Sight, run: str, limit: int = _ROWS) -> Listing:
     """Of a run that is seen, in the order of their opening."""
 
     def fetch(cursor: str) -> Part:
-        found = sight.library.ledger.pages.episodes(run, limit + 1, _number(cursor))
+        found = sight.library.ledger.pages.episodes(run, limit + 1, number(cursor))
         more = str(found[limit - 1].key) if len(found) > limit else ""
-        return Part([_episode_row(each) for each in found[:limit]], more)
+        return Part([rows.episode_row(each) for each in found[:limit]], more)
 
     columns = ("episode", "steps", "of a fork", "not sure", "reward", "ended", "texts")
     return Listing(at("runs", run, "episodes"), columns, fetch)
+
+
+def forks(sight: Sight, episode: str, limit: int = _ROWS) -> Listing:
+    """That were made of an episode, and its replays; of an episode that is seen."""
+
+    def fetch(cursor: str) -> Part:
+        found = sight.forks(episode, limit + 1, number(cursor))
+        more = str(found[limit - 1].key) if len(found) > limit else ""
+        told = (rows.fork_row(episode, each) for each in found[:limit])
+        return Part([row for row in told if row], more)
+
+    columns = ("episode", "is a", "of the first steps", "run", "tenant", "opened", "ended")
+    return Listing(at("episodes", episode, "forks"), columns, fetch)
 
 
 def meanings(sight: Sight, simulator: Digest) -> Listing:
@@ -88,7 +154,7 @@ def meanings(sight: Sight, simulator: Digest) -> Listing:
         changes = sight.alias_changes()
         return Part(
             [
-                _meaning_row(change, _next(changes[place + 1 :], change.alias))
+                rows.meaning_row(change, _next(changes[place + 1 :], change.alias))
                 for place, change in enumerate(changes)
                 if simulator in (change.simulator, change.canary and change.canary.simulator)
                 and not change.ended
@@ -99,75 +165,13 @@ def meanings(sight: Sight, simulator: Digest) -> Listing:
     return Listing(at("simulators", simulator, "aliases"), columns, fetch)
 
 
-def run_link(run: str) -> Link:
-    """To a run's page."""
-    return Link(shortened(run), at("runs", run), run)
-
-
-def simulator_link(digest: Digest) -> Link:
-    """To a simulator's page."""
-    return Link(brief(digest), at("simulators", digest), digest)
-
-
-def agent_link(ref: VersionRef) -> Link:
-    """To an agent's page."""
-    return Link(str(ref), at("agents", str(ref)))
-
-
-def opened(name: str) -> str:
-    """When what has this name began, where the name tells it: a UUID of version 7 does."""
-    try:
-        milliseconds = int(name[:12], 16)
-        if len(name) != 32 or name[12] != "7":
-            return ""
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError, OSError):
-        return ""
-
-
-def _agent_row(agent: Version) -> Row:
-    artifact, run, simulator = (agent.tags[name] for name in ("artifact", "run", "simulator"))
-    weights = Link(brief(artifact), "", artifact)
-    return agent_link(agent.ref), weights, run_link(run), simulator_link(simulator)
-
-
-def _simulator_row(digest: Digest, names: dict[Digest, list[str]], num: int, newest: str) -> Row:
-    told = " ".join(names.get(digest, []))
-    return simulator_link(digest), told, num, run_link(newest) if newest else "served none"
-
-
-def _run_row(run: ListedRun) -> Row:
-    made = Link(brief(run.final_weights), "", run.final_weights) if run.final_weights else "open"
-    told = run.opening.purpose, run.opening.agent, simulator_link(run.simulator)
-    return run_link(run.id), opened(run.id), *told, run.tenant, run.log_length, made
-
-
-def _touched_row(run: ListedRun, made: list[VersionRef]) -> Row:
-    told = run.opening.purpose, run.opening.agent, run.tenant, run.log_length
-    return run_link(run.id), opened(run.id), *told, _registered(run, made)
-
-
-def _registered(run: ListedRun, made: list[VersionRef]) -> Cell:
-    match made:
-        case []:
-            return "nothing" if run.final_weights else "open"
-        case [only]:
-            return agent_link(only)
-    return ", ".join(map(str, made))
-
-
-def _episode_row(episode: ListedEpisode) -> Row:
-    link = Link(episode.id, at("episodes", episode.id))
-    counts = episode.num_steps, episode.num_copied, episode.num_low
-    texts = "erased" if episode.erased else "kept"
-    return link, *counts, episode.reward, episode.closed or "open", texts
-
-
-def _meaning_row(change: AliasChange, after: AliasChange | None) -> Row:
-    percent = change.canary.percent if change.canary else None
-    share = "all" if percent is None else f"{percent} % are the canary's"
-    until = after.at if after else "now"
-    return change.alias, change.at, change.set_by, until, share, change.override or ""
+def number(cursor: str) -> int:
+    """Where a part of a list begins; raises InputError."""
+    if not cursor:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
+        raise InputError(f"no list begins at {cursor!r:.40}; begin at its start")
+    return int(cursor)
 
 
 def _next(changes: list[AliasChange], alias: str) -> AliasChange | None:
@@ -176,11 +180,3 @@ def _next(changes: list[AliasChange], alias: str) -> AliasChange | None:
 
 def _last(found: list[ListedRun], limit: int) -> str:
     return found[limit - 1].id if len(found) > limit else ""
-
-
-def _number(cursor: str) -> int:
-    if not cursor:
-        return 0
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
-        raise InputError(f"no list begins at {cursor!r:.40}; begin at its start")
-    return int(cursor)

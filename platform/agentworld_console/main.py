@@ -1,7 +1,9 @@
 """The console's process: `python -m agentworld_console.main`, set up by the environment alone."""
 
 import sys
+from collections.abc import Callable
 from contextlib import closing, suppress
+from pathlib import Path
 
 from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.simulate.guard import Guard, Limits, most_connections
@@ -13,14 +15,18 @@ from agentworld_console.library import open_library
 from agentworld_console.settings import Settings
 
 
-def serve(settings: Settings) -> None:
-    """Answers until it is told to stop; raises InputError for what is set up wrong."""
+def serve(settings: Settings, begun: Callable[[], None] = lambda: None) -> None:
+    """Answers until it is told to stop, and says so by `begun` first.
+
+    Raises InputError for what is set up wrong, NotFound for a store that is none.
+    """
     secret = settings.proxy_secret.get_secret_value()
-    keys = Stores.of(settings.store).keys
+    keys = Stores.keys_of(Path(settings.store))  # of a bucket none: no secret is in one
     callers = Callers.of(settings.access, secret, keys, settings.host)
     library = open_library(settings.store)
     guard = Guard(None, Limits(connections=most_connections()), lambda _kind: None)
     with closing(library.ledger), suppress(KeyboardInterrupt):
+        begun()
         server(create_app(library, callers), guard, settings.host, settings.port).run()
 
 

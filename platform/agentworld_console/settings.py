@@ -16,8 +16,8 @@ class Settings(BaseSettings):
         env_prefix="AGENTWORLD_CONSOLE_", env_ignore_empty=True, frozen=True
     )
 
-    store: Path
-    """The folder of steps, registry and ledger."""
+    store: str
+    """The folder of steps, registry and ledger, or its URL in a bucket."""
     access: Literal["local"] | Path | None = None
     """The file that says who may come; `local` asks nobody, and listens on loopback alone."""
     proxy_secret: SecretStr = SecretStr("")

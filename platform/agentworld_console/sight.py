@@ -3,24 +3,32 @@
 What belongs to somebody else is not there: the answer is the one for a name that nobody gave.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from agentworld.access import Caller
-from agentworld.audit.sources import manifest_of, named, verification_of
+from agentworld.audit.deployments import deployment_problems
+from agentworld.audit.edges import EdgeAudit
+from agentworld.audit.revalidation import Uses
+from agentworld.audit.sources import Sources, edge_to, manifest_of, named, verification_of
 from agentworld.audit.verify import RunVerification
 from agentworld.errors import EvidenceError, InputError, NotFound
-from agentworld.ledger.pages import ListedRun, ListedSimulator
-from agentworld.lineage.base import Agent, Version, VersionRef
+from agentworld.ledger.pages import ListedFork, ListedRun, ListedSimulator
+from agentworld.lineage.base import Agent, RegisteredAgent, Version, VersionRef
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
+from agentworld.records.deployment import Deployment
 from agentworld.records.episode import Episode
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+from agentworld_console.grade import disputed
 from agentworld_console.library import Library
 
 MOST_AGENTS = 1_000
 """That a list of them looks through."""
+MOST_SIMULATORS = 10_000
+"""That are asked for what they were made of."""
 _TOLD = {"artifact", "run", "simulator"}
 """Tags of an agent."""
 _LONG_LOG = 5_000
@@ -44,6 +52,16 @@ class Sight:
         self.caller = caller
         self._pages = library.ledger.pages
         self._pins = SimulatorStore(library.store)
+
+    @cached_property
+    def sources(self) -> Sources:
+        """What an audit reads, opened once for a page."""
+        return self.library.sources()
+
+    @cached_property
+    def uses(self) -> Uses:
+        """All agents in use, read once for a page."""
+        return Uses.read(self.sources.ledger, self.sources.evidence, self.library.store)
 
     @property
     def is_whole(self) -> bool:
@@ -75,14 +93,14 @@ class Sight:
         *,
         before: str = "",
         only_open: bool = False,
-        simulator: Digest | None = None,
+        simulators: Collection[Digest] | None = None,
     ) -> list[ListedRun]:
-        """The newest first."""
+        """The newest first; of these simulators, or of all."""
         return self._pages.runs(
             limit,
             before=before,
             only_open=only_open,
-            simulator=simulator,
+            simulators=simulators,
             tenant=self.tenant,
             id=self.caller.run,
         )
@@ -96,7 +114,7 @@ class Sight:
         if self.is_long(run) and not asked:
             return Record(checked=False, found=None)
         whole = self.library.ledger.run(run.id)
-        return Record(checked=True, found=verification_of(whole, self.library.sources()))
+        return Record(checked=True, found=verification_of(whole, self.sources))
 
     def episode(self, name: str) -> Episode:
         """Raises NotFound, and EvidenceError where it is garbled."""
@@ -117,6 +135,10 @@ class Sight:
         self._check_owner(run, _absent("episode", name))
         return run
 
+    def forks(self, episode: str, limit: int, after: int) -> list[ListedFork]:
+        """That were made of an episode, and its replays, in the order of opening."""
+        return self._pages.forks(episode, limit, after, tenant=self.tenant, run=self.caller.run)
+
     def agent(self, ref: VersionRef) -> Agent:
         """Raises NotFound."""
         try:
@@ -132,31 +154,66 @@ class Sight:
         if self.is_whole:
             return self._newest(limit)
         found = self._newest(MOST_AGENTS)
-        whose = self._pages.tenants_of(each.tags["run"] for each in found)
+        own = self._own(each.tags["run"] for each in found)
+        return [each for each in found if each.tags["run"] in own][:limit]
+
+    def in_use(self) -> list[Deployment]:
+        """Of agents that are seen, by their names and aliases."""
+        used = sorted(self.uses.deployed, key=lambda each: (each.name, each.alias))
+        own = None if self.is_whole else self._own(each.run for each in used)
+        return [each for each in used if own is None or each.run in own]
+
+    def problems_in_use(self, *, asked: bool) -> list[str] | None:
+        """Where what is in use is not as it was signed, or the registry tells otherwise.
+
+        Null where nobody looked: all agents are compared, and where those are many, only for
+        who asks. For who sees across tenants.
+        """
+        found = self.sources
+        if not (self.is_whole and found.evidence):
+            return []
+        if not asked and len(self._newest(MOST_AGENTS)) == MOST_AGENTS:
+            return None
+        told = found.ledger.attestations
+        return list(deployment_problems(told, found.evidence, found.registry))
+
+    def _own(self, runs: Iterable[str]) -> set[str]:
+        """Those that are seen of these runs."""
+        whose = self._pages.tenants_of(runs)
         own = (self.caller.run,) if self.caller.run else whose
-        theirs = {run for run in own if whose.get(run) == self.caller.tenant}
-        return [each for each in found if each.tags["run"] in theirs][:limit]
+        return {run for run in own if whose.get(run) == self.caller.tenant}
 
     def _newest(self, limit: int) -> list[Version]:
         """Without those whose tags somebody took away; an audit names them."""
         found = self.library.registry.agents(limit)
         return [each for each in found if each.tags.keys() >= _TOLD]
 
-    def agents_of(self, runs: Sequence[ListedRun]) -> dict[str, list[VersionRef]]:
-        """That each of these runs, which are seen, made.
+    def agents_of(self, runs: Sequence[ListedRun]) -> dict[str, list[RegisteredAgent]]:
+        """That each of these runs, which are seen, made."""
+        none = {run.id: list[RegisteredAgent]() for run in runs}
+        return none | self.made_in({run.id for run in runs if run.final_weights})
+
+    def made_in(self, runs: Collection[str]) -> dict[str, list[RegisteredAgent]]:
+        """The agents of runs that are seen and closed.
 
         To ask the registry for one takes as long as to list hundreds: those of old runs alone
         are asked for one by one.
         """
-        registry, found = self.library.registry, {run.id: list[VersionRef]() for run in runs}
-        made = [run.id for run in runs if run.final_weights]
-        newest = self._newest(MOST_AGENTS) if len(made) > 1 else None
+        found = {run: list[Version]() for run in runs}
+        newest = self._newest(MOST_AGENTS) if len(runs) > 1 else None
         for each in newest or ():
             if each.tags["run"] in found:
-                found[each.tags["run"]].append(each.ref)
+                found[each.tags["run"]].append(each)
         if newest is None or len(newest) == MOST_AGENTS:
-            found |= {run: registry.agents_of(run) for run in made if not found[run]}
-        return found
+            asked = self.library.registry.versions
+            found |= {run: asked(kind="agent", run=run) for run in runs if not found[run]}
+        tagged = {run: map(RegisteredAgent.tagged, made) for run, made in found.items()}
+        return {run: [each for each in made if each] for run, made in tagged.items()}
+
+    def edge_of(self, made: RegisteredAgent) -> EdgeAudit:
+        """How far it is proven that a simulator made an agent, by what was signed."""
+        found = edge_to(made.ref.name, made, self.sources)
+        return found or disputed(f"nothing of run {made.run} is signed")
 
     def simulators(self, limit: int, *, start: str = "", offset: int = 0) -> list[ListedSimulator]:
         """That served runs, the one with the newest run first."""
@@ -183,6 +240,15 @@ class Sight:
         served = [each.simulator for each in self.simulators(MOST_AGENTS, start=whole)]
         unused = (digest for digest in self.unused_simulators() if digest.startswith(whole))
         return [*served, *unused]
+
+    def manifests(self) -> dict[Digest, SimulatorManifest]:
+        """Of the simulators of this store that are seen."""
+        pinned = self._pins.digests()
+        if not self.is_whole:
+            served = {each.simulator for each in self.simulators(MOST_SIMULATORS)}
+            pinned = [digest for digest in pinned if digest in served]
+        told = ((digest, self.manifest(digest)) for digest in pinned)
+        return {digest: manifest for digest, manifest in told if manifest}
 
     def manifest(self, simulator: Digest) -> SimulatorManifest | None:
         """Which anybody may read who knows the digest; null where the store has none."""

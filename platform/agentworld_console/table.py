@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from agentworld_console.words import visible_lines
 
@@ -19,7 +19,14 @@ class Link(NamedTuple):
     """What CSV tells in place of a shortened text."""
 
 
-Cell = str | int | float | Link | None
+class Mark(NamedTuple):
+    """A cell that says in colour, too, how good it is."""
+
+    text: str
+    state: Literal["good", "wait", "bad"]
+
+
+Cell = str | int | float | Link | Mark | None
 Row = tuple[Cell, ...]
 
 
@@ -64,6 +71,8 @@ def _told(cell: Cell) -> str | int | float:
             return ""
         case Link(text, _, whole):
             return _told(whole or text)
+        case Mark(text):
+            return text
         case str():
             safe = visible_lines(cell)
             return f"'{safe}" if cell.startswith(_FORMULA) or safe.startswith(_FORMULA) else safe

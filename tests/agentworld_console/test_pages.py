@@ -7,7 +7,6 @@ import pytest
 import make
 import make_console
 from agentworld.lineage.base import Agent
-from agentworld.records.deployment import DeploymentMove
 
 
 def rows(client, path):
@@ -50,16 +49,13 @@ def test_a_record_that_was_changed_disputes_the_agent(own, tmp_path):
 
 
 def test_an_agent_in_use_is_to_be_validated_where_its_simulators_name_moved_on(own, tmp_path):
-    ledger, agent = own.library.ledger, own.library.registry.agent(own.agent)
-    told = {"version": own.agent.version, "artifact": agent.artifact, "run": agent.run}
-    notary = make_console.sealer(tmp_path, ledger, own.simulator).notary
-    notary.deploy(own.agent.name, "production", DeploymentMove(by="jo", **told))
+    ledger = own.library.ledger
     auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
 
     def text():
         return auditor.get(f"/agents/{own.agent}").text
 
-    assert "In use as production, validated in" in text()
+    assert "In use as shop, validated in" in text()
     ledger.aliases.set("terminal-stable", make.digest("next"), "jo")
     assert "To be validated anew" in text()
     assert f"terminal-stable moved from {own.simulator} to {make.digest('next')}" in text()

@@ -148,7 +148,7 @@ class Book:
         for place, episode in enumerate(episodes):
             key, digest = first_key + place, episode.opening_digest
             begins = episode.id, episode.run, texts[digest], False, digest, 0
-            self.add(EPISODES, (key, *begins, at, "done"))
+            self.add(EPISODES, (key, *begins, at, "done", None))
             script = self._scripts[key % _NUM_SCRIPTS]
             chains.append([*_heads(episode.first_head, script)])
             self.add(

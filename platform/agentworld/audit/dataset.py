@@ -47,20 +47,9 @@ def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
 
     Raises NotFound, or InputError for the start of several.
     """
-    registered = sources.registry.versions(kind="world-model")
-    then = [each for each in registered if sources.at is None or each.at <= sources.at]
-    read = [(each, _data_of(each, sources.registry)) for each in then]
-    prepared = {step.receipt.output for step in finished_steps(sources.store, "prepare")}
-    data = _found(start, prepared.union(*(by.values() for _, by in read)))
-    readers = tuple(
-        Reader(
-            world_model=str(version.ref),
-            artifact=version.tags["artifact"],
-            stages=tuple(stage for stage in by if by[stage] == data),
-        )
-        for version, by in read
-        if data in by.values()
-    )
+    known = data_sets(sources)
+    data = _found(start, known)
+    readers = known[data]
     return DataSetAudit(
         data=data,
         at=sources.moment,
@@ -69,7 +58,22 @@ def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
     )
 
 
-def _data_of(version: Version, registry: Registry) -> dict[Stage, Digest]:
+def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
+    """What was prepared here or read by a world model, with those that read it."""
+    registered = sources.registry.versions(kind="world-model")
+    then = [each for each in registered if sources.at is None or each.at <= sources.at]
+    prepared = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
+    found: dict[Digest, list[Reader]] = {data: [] for data in prepared}
+    for version in then:
+        by = data_of(version, sources.registry)
+        for data in dict.fromkeys(by.values()):
+            stages = tuple(stage for stage in by if by[stage] == data)
+            told = {"world_model": str(version.ref), "artifact": version.tags["artifact"]}
+            found.setdefault(data, []).append(Reader(**told, stages=stages))
+    return {data: tuple(readers) for data, readers in found.items()}
+
+
+def data_of(version: Version, registry: Registry) -> dict[Stage, Digest]:
     """What each stage of a version read: by its tags, or by the record of one without them."""
     tags = version.tags
     stages = [stage for stage in _STAGES if f"{stage}.artifact" in tags]

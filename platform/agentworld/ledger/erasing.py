@@ -49,7 +49,9 @@ def erase_rows(connection: Connection, episode: str) -> None:
     # One of a run that lost entries is never closed.
     if found.closed is None and not is_lost(connection, found.run):
         raise Conflict(f"episode {episode} is open; close it, and then erase it")
-    connection.execute(update(EPISODES).where(EPISODES.c.key == key).values(erased=True))
+    connection.execute(
+        update(EPISODES).where(EPISODES.c.key == key).values(erased=True, source=None)
+    )
     for column, _, owner in _TEXTS:
         connection.execute(update(column.table).where(owner == key).values({column: None}))
 

@@ -49,7 +49,7 @@ class Ledger:
         self.aliases = Aliases(url, self._engine)
         self.attestations = Attestations(url, self._engine)
         self.signing_keys = SigningKeys(url, self._engine)
-        self.pages = Pages(url, self._engine)
+        self.pages = Pages(url, self._engine, self._texts)
         with translated(url):
             migrate(self._engine)
 

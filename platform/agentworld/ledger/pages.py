@@ -1,19 +1,23 @@
 """What a ledger holds, a page at a time: no more is read than is shown."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from sqlalchemy import Engine, Row, and_, func, select
 from sqlalchemy.sql.elements import ColumnElement
 
+from agentworld.errors import StoreError
 from agentworld.ledger.database import translated
+from agentworld.ledger.lost import IS_OPEN
 from agentworld.ledger.tables import EPISODES, RUNS, STEPS
+from agentworld.ledger.texts import Texts
 from agentworld.records.base import Digest
+from agentworld.records.episode import EpisodeOpening
 from agentworld.records.run import RunOpening
 
 
 class ListedRun(NamedTuple):
-    """A run without a count of what it holds."""
+    """A run as its row tells it."""
 
     id: str
     simulator: Digest
@@ -21,6 +25,8 @@ class ListedRun(NamedTuple):
     opening: RunOpening
     log_length: int
     final_weights: Digest | None
+    num_episodes: int
+    num_steps: int
 
 
 class ListedEpisode(NamedTuple):
@@ -39,6 +45,19 @@ class ListedEpisode(NamedTuple):
     erased: bool
 
 
+class ListedFork(NamedTuple):
+    """An episode that starts from another one, or repeats it."""
+
+    key: int
+    """Grows in the order of opening."""
+    id: str
+    run: str
+    tenant: str
+    opening: EpisodeOpening | None
+    """Null where it cannot be read."""
+    closed: str | None
+
+
 class ListedSimulator(NamedTuple):
     """A simulator that served runs."""
 
@@ -50,17 +69,28 @@ class ListedSimulator(NamedTuple):
 class Pages:
     """Lists of the ledger; `tenant` null means all tenants."""
 
-    def __init__(self, url: str, engine: Engine) -> None:
+    def __init__(self, url: str, engine: Engine, texts: Texts) -> None:
         self._url = url
         self._engine = engine
+        self._texts = texts
 
     def runs(
-        self, limit: int, *, before: str = "", only_open: bool = False, **columns: str | None
+        self,
+        limit: int,
+        *,
+        before: str = "",
+        only_open: bool = False,
+        simulators: Collection[Digest] | None = None,
+        **columns: str | None,
     ) -> list[ListedRun]:
-        """The newest runs whose columns hold these values, from below the name `before`."""
+        """The newest runs whose columns hold these values, from below the name `before`.
+
+        `simulators` are those that may have served them; null is all.
+        """
         wanted = _equal(columns)
         wanted += [RUNS.c.id < before] if before else []
-        wanted += [RUNS.c.final_weights.is_(None)] if only_open else []
+        wanted += [IS_OPEN] if only_open else []
+        wanted += [] if simulators is None else [RUNS.c.simulator.in_(simulators)]
         query = select(RUNS).where(*wanted).order_by(RUNS.c.id.desc()).limit(limit)
         with translated(self._url), self._engine.begin() as connection:
             return [_run(row) for row in connection.execute(query)]
@@ -90,6 +120,45 @@ class Pages:
         query = select(counted, STEPS.c.reward).outerjoin(STEPS, is_last).order_by(counted.c.key)
         with translated(self._url), self._engine.begin() as connection:
             return [_episode(row) for row in connection.execute(query)]
+
+    def forks(
+        self,
+        episode: str,
+        limit: int,
+        after: int = 0,
+        *,
+        tenant: str | None = None,
+        run: str | None = None,
+    ) -> list[ListedFork]:
+        """The forks and the replays of an episode in the order of opening, from behind the key
+        `after`; `run` null means those of all runs.
+
+        Those that were erased are not told, nor an old one whose long opening no migration read.
+        """
+        wanted = [EPISODES.c.source == episode, EPISODES.c.key > after, *_equal({"tenant": tenant})]
+        wanted += [EPISODES.c.run == run] if run else []
+        query = (
+            select(EPISODES, RUNS.c.tenant)
+            .join(RUNS, RUNS.c.id == EPISODES.c.run)
+            .where(*wanted)
+            .order_by(EPISODES.c.key)
+            .limit(limit)
+        )
+        with translated(self._url), self._engine.begin() as connection:
+            rows = connection.execute(query).all()
+        return [self._fork(row) for row in rows]
+
+    def _fork(self, row: Row[Any]) -> ListedFork:
+        opening = None
+        try:
+            text = self._texts.read(row.opening, row.opening_digest)
+            opening = EpisodeOpening.model_validate_json(text)
+        except StoreError as error:
+            if error.retryable:
+                raise
+        except ValueError:  # which a verification of it says
+            pass
+        return ListedFork(row.key, row.id, row.run, row.tenant, opening, row.closed)
 
     def num_episodes(self, run: str) -> int:
         """Of a run."""
@@ -134,6 +203,8 @@ def _run(row: Row[Any]) -> ListedRun:
         opening=RunOpening.model_validate_json(row.opening),
         log_length=row.length,
         final_weights=row.final_weights,
+        num_episodes=row.num_episodes,
+        num_steps=row.num_steps,
     )
 
 

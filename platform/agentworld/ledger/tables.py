@@ -70,6 +70,8 @@ EPISODES = Table(
     # For expiry alone; the entry of the log that opens it has the signed time.
     Column("at", Float, nullable=False, info=_NO_EVIDENCE),
     Column("closed", String),
+    # Finds the forks and the replays of an episode; what one starts from is said by its opening.
+    Column("source", String, info=_NO_EVIDENCE),
     Index("episodes_of_run", "run", "closed"),
 )
 
@@ -151,6 +153,15 @@ SIGNING_KEYS = Table(
     Column("key", String, nullable=False),
     Column("public", Text, nullable=False),
     Column("since", String, nullable=False, info=_NO_EVIDENCE),
+)
+
+
+_has_source = EPISODES.c.source.is_not(None)
+Index(
+    "episodes_of_source",
+    EPISODES.c.source,
+    sqlite_where=_has_source,
+    postgresql_where=_has_source,
 )
 
 

@@ -100,16 +100,17 @@ def episode_rows(episodes: Sequence[Episode], in_row: InRow) -> Iterator[Row]:
     """Rows of EPISODES."""
     at = time.time()
     for episode in episodes:
-        opening = in_row(episode.opened_with.text)
+        opening = episode.opened_with
         yield (
             episode.id,
             episode.run,
-            opening,
+            in_row(opening.text),
             False,
             episode.opening_digest,
             episode.num_copied,
             at,
             None,
+            opening.source.episode if opening.source else None,
         )
 
 

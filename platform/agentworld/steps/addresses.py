@@ -1,5 +1,6 @@
 """Where a store's registry is: files in it, or what the environment names."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,22 +34,22 @@ class Settings(BaseSettings):
     """How long a registry may be down before a step fails."""
 
 
-def open_registry(store: Path) -> "MlflowRegistry":
-    """The registry that a store's versions are in; raises InputError and StoreError."""
+def open_registry(store: Path, most_patience: float = math.inf) -> "MlflowRegistry":
+    """The registry that a store's versions are in; raises InputError and StoreError.
+
+    It may be down for what the environment says, and for `most_patience` seconds at most.
+    """
     from agentworld.lineage.mlflow import MlflowRegistry, TaskRun
 
-    told, copy = from_environment(Settings), copy_of(store.resolve())
-    if copy and not told.mlflow_tracking_uri:
-        raise InputError(
-            f"{shown(copy.url)} is a bucket, in which no registry can be; set MLFLOW_TRACKING_URI"
-        )
+    told = from_environment(Settings)
+    _check_named(told, store)
     is_task = bool(told.mlflow_tracking_uri and told.mlflow_run_id and told.mlflow_experiment_id)
     return MlflowRegistry(
         told.mlflow_tracking_uri or f"sqlite:///{_registry_file(store)}",
         # A server keeps files where it was told to, and one with workspaces takes no other place.
         None if told.mlflow_tracking_uri.startswith("http") else store / "mlflow-artifacts",
         task=TaskRun(told.mlflow_run_id, told.mlflow_experiment_id) if is_task else None,
-        patience_seconds=told.agentworld_mlflow_patience_seconds,
+        patience_seconds=min(told.agentworld_mlflow_patience_seconds, most_patience),
     )
 
 
@@ -60,9 +61,21 @@ def registry_digest() -> Digest:
 
 
 def check_store(store: Path) -> None:
-    """Raises NotFound where nothing was ever registered, before an empty database is made."""
-    if not from_environment(Settings).mlflow_tracking_uri and not _registry_file(store).is_file():
+    """Raises NotFound where nothing was ever registered, before an empty database is made, and
+    InputError for a bucket whose registry nobody names.
+    """
+    told = from_environment(Settings)
+    _check_named(told, store)
+    if not told.mlflow_tracking_uri and not _registry_file(store).is_file():
         raise NotFound(f"{store} holds no registry; run `agentworld demo` or name another store")
+
+
+def _check_named(told: Settings, store: Path) -> None:
+    copy = copy_of(store.resolve())
+    if copy and not told.mlflow_tracking_uri:
+        raise InputError(
+            f"{shown(copy.url)} is a bucket, in which no registry can be; set MLFLOW_TRACKING_URI"
+        )
 
 
 def _registry_file(store: Path) -> Path:

@@ -6,10 +6,11 @@ from typing import NamedTuple
 from starlette.requests import Request
 
 from agentworld.audit.chain import AgentChain, audit_agent
-from agentworld.audit.receipts import step_that_read
+from agentworld.audit.validation import validation_of
+from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.report import AgentReport, AgentScore, Estimate
-from agentworld_console import lists
+from agentworld_console import rows
 from agentworld_console.answer import Answer, Page
 from agentworld_console.grade import disputed, grade_of
 from agentworld_console.sight import Sight
@@ -47,20 +48,21 @@ def agent(sight: Sight, request: Request) -> Answer:
     found = sight.agent(ref)
     asked = request.query_params.get("check") == "1"
     run = sight.run_if_there(found.run)
-    values: dict[str, object] = {"ref": str(ref), "agent": found, "run": lists.run_link(found.run)}
+    values: dict[str, object] = {"ref": str(ref), "agent": found, "run": rows.run_link(found.run)}
     if run is None:
         lost = disputed(f"its run {found.run} is not in the ledger")
-        values |= dict.fromkeys(("chain", "simulator", "report"))
+        values |= dict.fromkeys(("chain", "simulator", "data", "report"))
         return Page("agent.html", {**values, "checked": True, "compared": [], "grade": lost})
     checked = asked or not sight.is_long(run)
-    chain = audit_agent(ref, sight.library.sources(), verify=checked)
+    chain = audit_agent(ref, sight.sources, verify=checked)
     report = _report(sight, found, chain)
     return Page(
         "agent.html",
         {
             **values,
             "chain": chain,
-            "simulator": lists.simulator_link(chain.simulator),
+            "simulator": rows.simulator_link(chain.simulator),
+            "data": rows.dataset_link(chain.data) if chain.data else None,
             "checked": checked,
             "grade": grade_of(chain),
             "report": report,
@@ -70,10 +72,11 @@ def agent(sight: Sight, request: Request) -> Answer:
 
 
 def _report(sight: Sight, found: Agent, chain: AgentChain) -> AgentReport | None:
-    """The newest live validation of these weights."""
-    store, of = sight.library.store, {"agent": found.artifact, "simulator": chain.simulator}
-    step = step_that_read(store, "validate", **of)
-    return AgentReport.read(step.folder / "report.json") if step else None
+    """The live validation that the chain tells of; null where the chain says what broke it."""
+    try:
+        return validation_of(found, chain.simulator, sight.library.store)
+    except EvidenceError:
+        return None
 
 
 def _compared(report: AgentReport) -> list[Compared]:

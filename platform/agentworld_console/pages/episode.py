@@ -5,13 +5,17 @@ from collections.abc import Iterator
 from starlette.requests import Request
 
 from agentworld.audit.verify_episode import EpisodeVerification, verify_episode
+from agentworld.errors import NotFound
 from agentworld.records.episode import Episode, EpisodeStep
-from agentworld_console import lists
-from agentworld_console.answer import Answer, Page, Sheet
+from agentworld_console import lists, rows
+from agentworld_console.answer import Answer, Page, Sheet, Shown, Text
 from agentworld_console.sight import Sight
 from agentworld_console.table import Listing, Part, Row
 from agentworld_console.words import at
 
+_MOST_STEPS = 50
+_MOST_GIVEN = 20
+"""Turns that came before, on the page."""
 _COLUMNS = (
     *("step", "action", "observation", "reward", "done", "truncated", "low confidence"),
     *("mean logprob", "agreement", "input tokens", "cached tokens", "output tokens", "seconds"),
@@ -19,21 +23,48 @@ _COLUMNS = (
 
 
 def episode(sight: Sight, request: Request) -> Answer:
-    """What was done and what was shown for it."""
-    name = request.path_params["episode"]
-    found = sight.episode(name)
-    run = sight.run(found.run)
-    asked = request.query_params.get("check") == "1"
+    """What was done and what was shown for it, a part at a time."""
+    name, asked = request.path_params["episode"], request.query_params
+    found, first = sight.episode(name), lists.number(asked.get("from", ""))
+    is_long = sight.is_long(sight.run(found.run)) and asked.get("check") != "1"
+    more = first + _MOST_STEPS if len(found.steps) > first + _MOST_STEPS else 0
     values = {
         "episode": found,
-        "run": lists.run_link(found.run),
-        "simulator": lists.simulator_link(found.simulator),
+        "steps": found.steps[first : first + _MOST_STEPS],
+        "first": first,
+        "next": more,
+        "most_given": _MOST_GIVEN,
+        "run": rows.run_link(found.run),
+        "simulator": rows.simulator_link(found.simulator),
         "sources": list(_sources(found)),
-        "is_long": sight.is_long(run) and not asked,
-        "record": None if sight.is_long(run) and not asked else _record(sight, found),
+        "forks": Shown.of(lists.forks(sight, name)),
+        "is_long": is_long,
+        "record": None if is_long else _record(sight, found),
         "csv": at("episodes", name) + ".csv",
     }
     return Page("episode.html", values)
+
+
+def opening(sight: Sight, request: Request) -> Answer:
+    """All that it was opened with; raises NotFound where that was erased."""
+    name = request.path_params["episode"]
+    found = sight.episode(name).opening
+    if found is None:
+        raise NotFound(f"what episode {name} was opened with was erased; its digest stays")
+    return Text(found.model_dump_json(indent=2, exclude_defaults=True))
+
+
+def text(sight: Sight, request: Request) -> Answer:
+    """All that was said in a step; raises NotFound where that was erased."""
+    told = request.path_params
+    name, number, which = told["episode"], told["step"], told["text"]
+    steps = {step.number: step for step in sight.episode(name).steps}
+    if number not in steps or which not in ("action", "observation"):
+        raise NotFound(f"episode {name} has no {which} of step {number}; look at its page")
+    said: str | None = getattr(steps[number], which)
+    if said is None:
+        raise NotFound(f"the {which} of step {number} was erased; its digest stays")
+    return Text(said)
 
 
 def sheet(sight: Sight, request: Request) -> Answer:
@@ -44,9 +75,16 @@ def sheet(sight: Sight, request: Request) -> Answer:
     return Sheet(f"episode-{name}", Listing(at("episodes", name), _COLUMNS, lambda _: Part(rows)))
 
 
+def forks_sheet(sight: Sight, request: Request) -> Answer:
+    """All that were made of it."""
+    name = request.path_params["episode"]
+    sight.check_episode(name)
+    return Sheet(f"forks-{name}", lists.forks(sight, name, lists.OF_A_FILE))
+
+
 def _record(sight: Sight, found: Episode) -> EpisodeVerification | None:
     """Null where nothing was signed."""
-    evidence = sight.library.evidence
+    evidence = sight.sources.evidence
     return verify_episode(found.id, sight.library.ledger, evidence) if evidence else None
 
 

@@ -1,40 +1,56 @@
 """The first page, the long lists, and what leads a name to its page."""
 
+import re
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 
 from starlette.requests import Request
 
 from agentworld.errors import InputError, NotFound
 from agentworld.lineage.base import VersionRef
-from agentworld_console import lists
+from agentworld_console import lists, rows
 from agentworld_console.answer import Answer, Answering, Elsewhere, Page, Sheet, Shown
+from agentworld_console.datasets import DataSets
 from agentworld_console.sight import Sight
+from agentworld_console.table import Link, Listing
 from agentworld_console.words import at
 
+_Listed = Callable[..., Listing]
 _NEWEST = 10
 _MOST_HITS = 50
-LISTS = {"agents": lists.agents, "simulators": lists.simulators, "runs": lists.runs}
+LISTS: dict[str, tuple[str, _Listed]] = {
+    "agents": ("Agents", lists.agents),
+    "in-use": ("In use", lists.in_use),
+    "simulators": ("Simulators", lists.simulators),
+    "datasets": ("Data sets", lists.datasets),
+    "runs": ("Runs", lists.runs),
+}
+"""By their addresses: what each is called, and what makes it, of so many rows at once."""
+_ON_THE_FIRST_PAGE = "agents", "simulators", "runs"
+_DIGEST = re.compile(r"(sha256:)?[0-9a-f]{1,64}")
 
 
 def index(sight: Sight, _request: Request) -> Answer:
     """The newest of everything."""
-    newest = {name: Shown.of(listed(sight, _NEWEST)) for name, listed in LISTS.items()}
-    return Page("index.html", newest)
+    newest = {name: LISTS[name][1](sight, _NEWEST) for name in _ON_THE_FIRST_PAGE}
+    return Page("index.html", {name: Shown.of(listed) for name, listed in newest.items()})
 
 
 def list_of(name: str) -> Answering:
     """The page of a long list."""
+    title, made = LISTS[name]
 
     def listed(sight: Sight, request: Request) -> Answer:
-        shown = Shown.of(LISTS[name](sight), request.query_params.get("from", ""))
-        return Page("list.html", {"name": name, "shown": shown})
+        shown = Shown.of(made(sight), request.query_params.get("from", ""))
+        return Page("list.html", {"title": title, "shown": shown})
 
     return listed
 
 
 def sheet_of(name: str) -> Answering:
     """The whole of a long list."""
-    return lambda sight, _request: Sheet(name, LISTS[name](sight, lists.OF_A_FILE))
+    return lambda sight, _request: Sheet(name, LISTS[name][1](sight, lists.OF_A_FILE))
 
 
 def search(sight: Sight, request: Request) -> Answer:
@@ -44,12 +60,20 @@ def search(sight: Sight, request: Request) -> Answer:
         return Elsewhere("/")
     if exact := _exact(sight, name):
         return Elsewhere(exact)
-    simulators = sight.find_simulators(name)[:_MOST_HITS]
-    agents = [each.ref for each in sight.agents() if name in str(each.ref)][:_MOST_HITS]
-    hits = [*map(lists.simulator_link, simulators), *map(lists.agent_link, agents)]
+    hits = list(_hits(sight, name))
     if len(hits) == 1:
-        return Elsewhere(hits[0].href)
+        return Elsewhere(hits[0][1].href)
     return Page("search.html", {"query": name, "hits": hits}, 200 if hits else 404)
+
+
+def _hits(sight: Sight, name: str) -> Iterator[tuple[str, Link]]:
+    """What each is, and its page."""
+    for each in sight.find_simulators(name)[:_MOST_HITS]:
+        yield "simulator", rows.simulator_link(each)
+    for each in DataSets(sight).find(name)[:_MOST_HITS] if _DIGEST.fullmatch(name) else ():
+        yield "data set", rows.dataset_link(each)
+    agents = (each.ref for each in sight.agents() if name in str(each.ref))
+    yield from (("agent", rows.agent_link(ref)) for ref in islice(agents, _MOST_HITS))
 
 
 def _exact(sight: Sight, name: str) -> str:

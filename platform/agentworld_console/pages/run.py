@@ -2,7 +2,7 @@
 
 from starlette.requests import Request
 
-from agentworld_console import lists
+from agentworld_console import lists, rows
 from agentworld_console.answer import Answer, Page, Sheet, Shown
 from agentworld_console.sight import Sight
 
@@ -17,8 +17,8 @@ def run(sight: Sight, request: Request) -> Answer:
         "num_open": sight.library.ledger.num_open_episodes_in(name),
         "record": sight.record(found, asked=asked.get("check") == "1"),
         "episodes": Shown.of(lists.episodes(sight, name), asked.get("from", "")),
-        "simulator": lists.simulator_link(found.simulator),
-        "agents": [lists.agent_link(ref) for ref in sight.agents_of([found])[name]],
+        "simulator": rows.simulator_link(found.simulator),
+        "agents": [rows.agent_link(each.ref) for each in sight.agents_of([found])[name]],
     }
     return Page("run.html", values)
 

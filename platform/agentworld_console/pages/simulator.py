@@ -2,13 +2,15 @@
 
 from starlette.requests import Request
 
-from agentworld.audit.sources import world_models_of
+from agentworld.audit.dataset import data_of
 from agentworld.errors import NotFound
 from agentworld.ledger.pages import ListedRun
+from agentworld.lineage.base import Version
 from agentworld.records.base import Digest
 from agentworld.records.report import AgentReport, Estimate, Report, read_report
+from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import PinnedSimulator
-from agentworld_console import lists
+from agentworld_console import lists, rows
 from agentworld_console.answer import Answer, Elsewhere, Page, Sheet, Shown
 from agentworld_console.sight import Sight
 from agentworld_console.table import Link
@@ -26,18 +28,22 @@ def simulator(sight: Sight, request: Request) -> Answer:
             return Elsewhere(at("simulators", found[0]))
         raise NotFound(f"there is no simulator {name}; search for another")
     manifest, pinned = sight.manifest(name), sight.pinned(name)
-    open_ = sight.runs(_MOST_OPEN, only_open=True, simulator=name)
+    served = _world_models(sight, manifest)
+    open_ = sight.runs(_MOST_OPEN, only_open=True, simulators=[name])
     values = {
         "digest": name,
         "manifest": manifest,
         "told": manifest.model_dump(mode="json") if manifest else {},
-        "world_models": list(map(str, world_models_of(manifest, sight.library.registry))),
+        "world_models": [str(each.ref) for each in served],
+        "data": [rows.dataset_link(each) for each in _data(sight, served)],
         "names": sight.aliases().get(name, []),
         "reports": _reports(sight, pinned) if pinned else [],
-        "open": [_in_use(sight, run) for run in open_],
+        "open": [_open_run(sight, run) for run in open_],
         "most_open": _MOST_OPEN,
         "aliases": Shown.of(lists.meanings(sight, name)),
-        "runs": Shown.of(lists.runs_of(sight, name), request.query_params.get("from", "")),
+        "runs": Shown.of(
+            lists.runs_of(sight, _runs(name), [name]), request.query_params.get("from", "")
+        ),
     }
     return Page("simulator.html", values)
 
@@ -45,7 +51,7 @@ def simulator(sight: Sight, request: Request) -> Answer:
 def runs_sheet(sight: Sight, request: Request) -> Answer:
     """All runs that it served."""
     name = request.path_params["simulator"]
-    return Sheet(f"runs-{name[7:19]}", lists.runs_of(sight, name, lists.OF_A_FILE))
+    return Sheet(f"runs-{name[7:19]}", lists.runs_of(sight, _runs(name), [name], lists.OF_A_FILE))
 
 
 def aliases_sheet(sight: Sight, request: Request) -> Answer:
@@ -54,9 +60,26 @@ def aliases_sheet(sight: Sight, request: Request) -> Answer:
     return Sheet(f"aliases-{name[7:19]}", lists.meanings(sight, name))
 
 
-def _in_use(sight: Sight, run: ListedRun) -> tuple[Link, ListedRun, int]:
+def _runs(simulator: Digest) -> str:
+    return at("simulators", simulator, "runs")
+
+
+def _world_models(sight: Sight, manifest: SimulatorManifest | None) -> list[Version]:
+    """The registered versions whose weights it serves; an endpoint serves none."""
+    if manifest is None or manifest.artifact is None:
+        return []
+    return sight.library.registry.versions(kind="world-model", artifact=manifest.artifact)
+
+
+def _data(sight: Sight, served: list[Version]) -> list[Digest]:
+    """What their stages read, each once."""
+    read = (data_of(each, sight.library.registry).values() for each in served)
+    return list(dict.fromkeys(data for each in read for data in each))
+
+
+def _open_run(sight: Sight, run: ListedRun) -> tuple[Link, ListedRun, int]:
     """An open run and its open episodes."""
-    return lists.run_link(run.id), run, sight.library.ledger.num_open_episodes_in(run.id)
+    return rows.run_link(run.id), run, sight.library.ledger.num_open_episodes_in(run.id)
 
 
 def _reports(sight: Sight, pinned: PinnedSimulator) -> list[tuple[str, str, dict[str, Estimate]]]:

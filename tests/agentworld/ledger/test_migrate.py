@@ -20,7 +20,7 @@ from agentworld.ledger import Ledger, migrate
 from agentworld.ledger.database import connect
 from agentworld.ledger.tables import METADATA
 from agentworld.ledger.writes import Taken
-from agentworld.records.episode import text_bytes
+from agentworld.records.episode import Source, text_bytes
 from agentworld.records.run import LOCAL_TENANT, RunOpening
 from agentworld.records.usage import Usage
 from agentworld.simulate.sealing import Sealer
@@ -234,6 +234,12 @@ def test_an_old_run_verifies_before_and_after_it_goes_on(grown, tmp_path):
     grown.close_run(OLD_RUN, closing())
     after = verification(grown, OLD_RUN, tmp_path)
     assert (after.state, after.signed_length, after.problems) == ("verified", 11, ())
+
+
+def test_an_old_fork_is_found_by_what_it_starts_from(grown):
+    (found,) = grown.pages.forks(DONE, 9)
+    assert (found.id, found.opening.fork) == (OPEN, Source(episode=DONE, step=1))
+    assert grown.pages.forks(OPEN, 9) == []
 
 
 def test_a_tenants_runs_are_counted_in_a_database_that_was_old(grown):

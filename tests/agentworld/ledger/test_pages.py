@@ -1,7 +1,12 @@
 """Lists of the ledger, a page at a time, on both databases."""
 
+from contextlib import closing as closing_
+
 import make
-from agentworld.records.episode import Confidence
+from agentworld.ledger import Ledger
+from agentworld.ledger.tables import EPISODES
+from agentworld.records.episode import Confidence, Source
+from agentworld.storage.objects import ObjectStore
 from make_ledger import OPENING, SIMULATOR, closing, end, open_episode, taken
 
 OTHER = make.digest("other")
@@ -39,6 +44,8 @@ def test_runs_of_a_tenant_of_a_simulator_and_open_ones_are_chosen(ledger):
     assert names(ledger.pages.runs(9, simulator=OTHER)) == [other]
     assert names(ledger.pages.runs(9, only_open=True)) == [mine]
     assert names(ledger.pages.runs(9, id=mine, simulator=None)) == [mine]
+    assert set(names(ledger.pages.runs(9, simulators=[OTHER, SIMULATOR]))) == {mine, other}
+    assert names(ledger.pages.runs(9, simulators=[])) == []
 
 
 def test_episodes_are_read_in_the_order_of_opening_and_a_page_at_a_time(ledger):
@@ -66,6 +73,51 @@ def test_a_listed_episode_tells_its_steps_its_last_reward_and_its_end(ledger):
     )
     assert (other.id, other.num_steps, other.num_low) == (empty.id, 0, 0)
     assert (other.reward, other.closed, other.erased) == (None, None, False)
+
+
+def test_forks_and_replays_of_an_episode_are_read_in_the_order_of_opening(ledger):
+    (run,), (other,) = opened(ledger, tenant="acme"), opened(ledger, tenant="rival")
+    source, unlike = open_episode(ledger, run), open_episode(ledger, run)
+    at = Source(episode=source.id, step=0)
+    made = [
+        open_episode(ledger, run, fork=at).id,
+        open_episode(ledger, other, replay=at).id,
+        open_episode(ledger, run, fork=at).id,
+    ]
+    found = ledger.pages.forks(source.id, 2)
+    rest = ledger.pages.forks(source.id, 2, found[-1].key)
+    assert [each.id for each in (*found, *rest)] == made
+    assert [bool(each.opening.fork) for each in (*found, *rest)] == [True, False, True]
+    assert [each.tenant for each in found] == ["acme", "rival"]
+    assert [each.id for each in ledger.pages.forks(source.id, 9, tenant="rival")] == made[1:2]
+    assert [each.id for each in ledger.pages.forks(source.id, 9, run=run)] == made[::2]
+    assert ledger.pages.forks(unlike.id, 9) == []
+
+
+def test_a_fork_whose_opening_is_garbled_is_told_without_it(ledger):
+    source = open_episode(ledger)
+    open_episode(ledger, fork=Source(episode=source.id, step=0))
+    with ledger._engine.begin() as database:
+        database.execute(EPISODES.update().values(opening=b"{"))
+    (found,) = ledger.pages.forks(source.id, 9)
+    assert found.opening is None
+
+
+def test_a_fork_whose_long_opening_is_elsewhere_is_told_with_it(url, tmp_path):
+    with closing_(Ledger(url, ObjectStore(str(tmp_path)))) as ledger:
+        source = open_episode(ledger)
+        at = Source(episode=source.id, step=0)
+        open_episode(ledger, fork=at, initial_state="x" * 9_000)
+        (found,) = ledger.pages.forks(source.id, 9)
+    assert (found.opening.fork, len(found.opening.initial_state)) == (at, 9_000)
+
+
+def test_what_was_erased_is_no_more_told_to_be_a_fork(ledger):
+    source = open_episode(ledger)
+    fork = open_episode(ledger, fork=Source(episode=source.id, step=0))
+    ledger.write([end(fork)])
+    ledger.erase_texts(fork.id)
+    assert ledger.pages.forks(source.id, 9) == []
 
 
 def test_simulators_are_read_by_their_newest_run(ledger):

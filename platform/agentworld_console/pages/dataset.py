@@ -1,0 +1,60 @@
+"""A data set: what was made of it."""
+
+from starlette.requests import Request
+
+from agentworld.audit.dataset import Reader
+from agentworld.errors import NotFound
+from agentworld.records.base import Digest
+from agentworld_console import lists
+from agentworld_console.answer import Answer, Elsewhere, Page, Sheet, Shown
+from agentworld_console.datasets import DataSets
+from agentworld_console.sight import Sight
+from agentworld_console.table import Listing
+from agentworld_console.words import at
+
+
+def dataset(sight: Sight, request: Request) -> Answer:
+    """The world models that read it, their simulators, and the agents that those trained."""
+    name = request.path_params["data"]
+    known = DataSets(sight)
+    found = known.find(name)
+    if found != [name]:
+        if len(found) == 1:
+            return Elsewhere(at("datasets", found[0]))
+        raise NotFound(f"there is no data set {name}; search for another")
+    readers = known.seen().get(name, ())
+    served = known.simulators(readers)
+    values = {
+        "digest": name,
+        "readers": readers,
+        "num_simulators": len(served),
+        "simulators": Shown.of(_simulators(sight, name, served)),
+        "runs": Shown.of(_runs(sight, name, served), request.query_params.get("from", "")),
+    }
+    return Page("dataset.html", values)
+
+
+def simulators_sheet(sight: Sight, request: Request) -> Answer:
+    """All simulators that it came into."""
+    name = request.path_params["data"]
+    return Sheet(f"simulators-{name[7:19]}", _simulators(sight, name, _served(sight, name)))
+
+
+def runs_sheet(sight: Sight, request: Request) -> Answer:
+    """All runs of those, and the agents that they made."""
+    name = request.path_params["data"]
+    listing = _runs(sight, name, _served(sight, name), lists.OF_A_FILE)
+    return Sheet(f"runs-{name[7:19]}", listing)
+
+
+def _served(sight: Sight, name: Digest) -> dict[Digest, Reader]:
+    known = DataSets(sight)
+    return known.simulators(known.seen().get(name, ()))
+
+
+def _simulators(sight: Sight, name: Digest, served: dict[Digest, Reader]) -> Listing:
+    return lists.simulators_of(sight, at("datasets", name, "simulators"), served)
+
+
+def _runs(sight: Sight, name: Digest, served: dict[Digest, Reader], *limit: int) -> Listing:
+    return lists.runs_of(sight, at("datasets", name, "runs"), served, *limit)

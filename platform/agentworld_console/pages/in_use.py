@@ -1,0 +1,17 @@
+"""The agents in use, and what has to be validated anew."""
+
+from starlette.requests import Request
+
+from agentworld_console import lists
+from agentworld_console.answer import Answer, Page, Shown
+from agentworld_console.sight import Sight
+
+
+def in_use(sight: Sight, request: Request) -> Answer:
+    """As which names, since when, and how far each is proven."""
+    asked = request.query_params
+    values = {
+        "problems": sight.problems_in_use(asked=asked.get("check") == "1"),
+        "shown": Shown.of(lists.in_use(sight), asked.get("from", "")),
+    }
+    return Page("in_use.html", values)

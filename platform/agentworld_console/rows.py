@@ -1,0 +1,136 @@
+"""The rows of the lists, and the links in them."""
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from agentworld.audit.dataset import Reader
+from agentworld.audit.edges import EdgeAudit
+from agentworld.ledger.pages import ListedEpisode, ListedFork, ListedRun
+from agentworld.lineage.base import RegisteredAgent, Version, VersionRef
+from agentworld.records.alias import AliasChange
+from agentworld.records.base import Digest
+from agentworld.records.deployment import Deployment
+from agentworld.records.edge import Grade
+from agentworld_console.grade import disputed
+from agentworld_console.sight import Sight
+from agentworld_console.table import Link, Mark, Row
+from agentworld_console.words import at, brief, shortened
+
+_STATES: dict[Grade, Literal["good", "wait", "bad"]] = {
+    "proven": "good",
+    "observed": "wait",
+    "disputed": "bad",
+}
+
+
+def run_link(run: str) -> Link:
+    """To a run's page."""
+    return Link(shortened(run), at("runs", run), run)
+
+
+def simulator_link(digest: Digest) -> Link:
+    """To a simulator's page."""
+    return Link(brief(digest), at("simulators", digest), digest)
+
+
+def dataset_link(digest: Digest) -> Link:
+    """To a data set's page."""
+    return Link(brief(digest), at("datasets", digest), digest)
+
+
+def agent_link(ref: VersionRef) -> Link:
+    """To an agent's page."""
+    return Link(str(ref), at("agents", str(ref)))
+
+
+def opened(name: str) -> str:
+    """When what has this name began, where the name tells it: a UUID of version 7 does."""
+    try:
+        milliseconds = int(name[:12], 16)
+        if len(name) != 32 or name[12] != "7":
+            return ""
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def agent_row(agent: Version) -> Row:
+    """A registered agent."""
+    artifact, run, simulator = (agent.tags[name] for name in ("artifact", "run", "simulator"))
+    weights = Link(brief(artifact), "", artifact)
+    return agent_link(agent.ref), weights, run_link(run), simulator_link(simulator)
+
+
+def simulator_row(digest: Digest, names: dict[Digest, list[str]], num: int, newest: str) -> Row:
+    """A simulator, the names that mean it, and its newest run."""
+    told = " ".join(names.get(digest, []))
+    return simulator_link(digest), told, num, run_link(newest) if newest else "served none"
+
+
+def run_row(run: ListedRun) -> Row:
+    """A run."""
+    made = Link(brief(run.final_weights), "", run.final_weights) if run.final_weights else "open"
+    told = run.opening.purpose, run.opening.agent, simulator_link(run.simulator)
+    return run_link(run.id), opened(run.id), *told, run.tenant, run.log_length, made
+
+
+def touched_row(sight: Sight, run: ListedRun, made: RegisteredAgent | None) -> Row:
+    """A run and an agent that it made, by how much as it was signed; else as the ledger counts."""
+    told = run.opening.purpose, run.opening.agent, simulator_link(run.simulator), run.tenant
+    ran = run_link(run.id), opened(run.id), *told
+    if made is None:
+        what = "nothing" if run.final_weights else "open"
+        return *ran, run.num_episodes, run.num_steps, what, None
+    found = sight.edge_of(made)
+    by = found.edge.traffic if found.edge else run
+    return *ran, by.num_episodes, by.num_steps, agent_link(made.ref), _grade(found)
+
+
+def _grade(found: EdgeAudit) -> Mark:
+    return Mark(found.grade, _STATES[found.grade])
+
+
+def use_row(sight: Sight, used: Deployment, made: list[RegisteredAgent]) -> Row:
+    """An agent in use."""
+    registered = next((each for each in made if str(each.ref) == used.agent), None)
+    found = sight.edge_of(registered) if registered else disputed("the registry has no such agent")
+    anew = sight.uses.revalidations(used)
+    state = Mark("revalidate", "bad") if anew else Mark("current", "good")
+    why = "; ".join([*map(str, anew), *found.reasons])
+    by = (used.by,) if sight.is_whole else ()
+    told = agent_link(VersionRef.parse(used.agent)), used.alias, used.at, *by
+    return *told, state, _grade(found), simulator_link(used.simulator), why
+
+
+def dataset_row(data: Digest, readers: tuple[Reader, ...]) -> Row:
+    """A data set and the world models that read it."""
+    names = ", ".join(each.world_model for each in readers) or "none has read it"
+    stages = dict.fromkeys(stage for each in readers for stage in each.stages)
+    return dataset_link(data), names, ", ".join(stages)
+
+
+def fork_row(source: str, fork: ListedFork) -> Row | None:
+    """None where its own opening says otherwise: what the list was found by is no evidence."""
+    link, run = Link(fork.id, at("episodes", fork.id)), run_link(fork.run)
+    ended = run, fork.tenant, opened(fork.id), fork.closed or "open"
+    if fork.opening is None:
+        return link, "cannot be read", None, *ended
+    if fork.opening.source is None or fork.opening.source.episode != source:
+        return None
+    return link, "fork" if fork.opening.fork else "replay", fork.opening.source.step, *ended
+
+
+def episode_row(episode: ListedEpisode) -> Row:
+    """An episode without its texts."""
+    link = Link(episode.id, at("episodes", episode.id))
+    counts = episode.num_steps, episode.num_copied, episode.num_low
+    texts = "erased" if episode.erased else "kept"
+    return link, *counts, episode.reward, episode.closed or "open", texts
+
+
+def meaning_row(change: AliasChange, after: AliasChange | None) -> Row:
+    """What a name meant, until the change `after`."""
+    percent = change.canary.percent if change.canary else None
+    share = "all" if percent is None else f"{percent} % are the canary's"
+    until = after.at if after else "now"
+    return change.alias, change.at, change.set_by, until, share, change.override or ""
