@@ -97,7 +97,8 @@ def library(store: Path, ledger: Ledger | None = None, registry: Registry | None
     sealing.seal_all()
     use(sealing, registry, refs[0], "shop")
     use(sealing, registry, refs[1], "robot")
-    ledger.erase_texts(erased)
+    with sealing.notary.declaring("erasure", erased) as declare:
+        ledger.erase_texts(erased, "office/jo", declare)
     told = Library(registry, ledger, store)
     return Told(told, pinned.digest, acme, open_, rival, *refs, first, fork, erased, hidden)
 
