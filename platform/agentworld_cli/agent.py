@@ -24,9 +24,10 @@ from agentworld_cli.show import (
     show_step,
     trees,
 )
+from agentworld_cli.verification import check_none
 
 if TYPE_CHECKING:
-    from agentworld.audit.agents import AgentSummary
+    from agentworld.audit.agents import AgentsAudit, AgentSummary
     from agentworld.records.deployment import Deployment
 
 app = typer.Typer(help="Agents.", no_args_is_help=True)
@@ -34,7 +35,10 @@ app = typer.Typer(help="Agents.", no_args_is_help=True)
 _As = Annotated[
     str, typer.Option("--as", metavar="ALIAS", help="Lower-case letters, digits and dashes.")
 ]
-_By = Annotated[str, typer.Option(metavar="WHO", help="By whose word; else yours.")]
+_By = Annotated[
+    str,
+    typer.Option(metavar="WHO", callback=lambda by: by or who(), help="By whose word; else yours."),
+]
 _Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why.")]
 _Agent = Annotated[str, typer.Option(help="The folder of a finished `train agent`.")]
 
@@ -113,16 +117,9 @@ def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     mirror({each.agent: each.revalidate for each in found.agents}, lambda: sources.registry)
     if as_json:
         show_json(found)
-        return
-    table = Table("agent", "edge", "simulator", "live", "in use as", "state", box=SIMPLE_HEAD)
-    for each in found.agents:
-        table.add_row(*_row(each))
-    trees.print(table if found.agents else "no agent is registered")
-    for each in found.agents:
-        for reason in each.revalidate:
-            trees.print(f"{_shown(each.agent)}: {_shown(str(reason))}")
-    for problem in found.problems:
-        trees.print(f"[red]broken: {_shown(problem)}[/]")
+    else:
+        _show_agents(found)
+    check_none("what is in use is not what was signed", found.problems)
 
 
 @app.command()
@@ -138,7 +135,7 @@ def use(
     from agentworld.lineage.base import VersionRef
     from agentworld.steps.deployments import use
 
-    made = use(VersionRef.parse(version), alias, Path(store), by or who(), reason)
+    made = use(VersionRef.parse(version), alias, Path(store), by, reason)
     _show_deployment(made, as_json=as_json)
 
 
@@ -154,8 +151,20 @@ def unuse(
     """Take whatever version of an agent is in use as something out of use."""
     from agentworld.steps.deployments import unuse
 
-    made = unuse(name, alias, Path(store), by or who(), reason)
+    made = unuse(name, alias, Path(store), by, reason)
     _show_deployment(made, as_json=as_json)
+
+
+def _show_agents(found: "AgentsAudit") -> None:
+    table = Table("agent", "edge", "simulator", "live", "in use as", "state", box=SIMPLE_HEAD)
+    for each in found.agents:
+        table.add_row(*_row(each))
+    trees.print(table if found.agents else "no agent is registered")
+    for each in found.agents:
+        for reason in each.revalidate:
+            trees.print(f"{_shown(each.agent)}: {_shown(str(reason))}")
+    for problem in found.problems:
+        trees.print(f"[red]broken: {_shown(problem)}[/]")
 
 
 def _show_deployment(made: "Deployment", *, as_json: bool) -> None:
@@ -169,7 +178,7 @@ def _show_deployment(made: "Deployment", *, as_json: bool) -> None:
 
 def _row(found: "AgentSummary") -> tuple[str, ...]:
     live = "-" if found.live_success is None else f"{found.live_success:.0%}"
-    state = f"[red]{found.state}[/]" if found.revalidate else found.state
+    state = f"[red]{found.state}[/]" if found.revalidate else found.state or "-"
     used = ", ".join(found.in_use_as) or "-"
     told = (found.agent, found.grade or "unsigned", brief(found.simulator), live, used)
     return *map(_shown, told), state

@@ -59,12 +59,17 @@ def set_(
     shown = Shown(tuple(map(Gate.parse, gates)), report, override)
     change = set_alias(alias, simulator, Path(store), who(), shown)
     due = due_by(change, Path(store))
+    problems = [f"{agent}: {each.problem}" for agent, each in sorted(due.items()) if each.problem]
     if as_json:
-        print(json.dumps(_json(change) | ({"revalidate": sorted(due)} if due else {}), indent=2))
+        told = {"revalidate": sorted(due), "problems": problems}
+        print(
+            json.dumps(_json(change) | {name: told[name] for name in told if told[name]}, indent=2)
+        )
         return
     print(told_change(change))
     for agent in sorted(due):
         print(f"revalidate {plain(agent)}: it was trained in {due[agent].trained_in}")
+    print(*map(plain, problems), sep="\n", end="\n" if problems else "")
 
 
 @app.command()

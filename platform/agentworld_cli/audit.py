@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -11,22 +11,17 @@ from rich.markup import escape
 from rich.table import Table
 from rich.tree import Tree
 
-from agentworld_cli.alias import told_change, who
+from agentworld_cli.alias import told_change
+from agentworld_cli.audit_record import export, restored, verify
+from agentworld_cli.moment import At, sources_at, then
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, trees
-from agentworld_cli.verification import by_how_much, check_names, show_everything
+from agentworld_cli.verification import by_how_much, check_names
 
 if TYPE_CHECKING:
     from agentworld.audit.edges import EdgeAudit
-    from agentworld.audit.sources import Sources
     from agentworld.audit.touched import TrainedAgent
     from agentworld.audit.verify import RunVerification
-
-At = Annotated[
-    str, typer.Option(metavar="TIME", help="As 2026-03-01 or 2026-03-01T12:00+02:00; else now.")
-]
-
-_Form = Literal["in-toto", "csv", "openlineage"]
 
 app = typer.Typer(help="Which simulator trained which agent.", no_args_is_help=True)
 
@@ -45,11 +40,11 @@ def agent(
     from agentworld.audit.chain import audit_agent
     from agentworld.lineage.base import VersionRef
 
-    chain = audit_agent(VersionRef.parse(version), _sources(store, at), verify=verify)
+    chain = audit_agent(VersionRef.parse(version), sources_at(store, at), verify=verify)
     if as_json:
         show_json(chain)
         return
-    tree = Tree(f"agent [bold]{_shown(chain.agent)}[/] {brief(chain.artifact)}{_then(chain.at)}")
+    tree = Tree(f"agent [bold]{_shown(chain.agent)}[/] {brief(chain.artifact)}{then(chain.at)}")
     run = tree.add(f"run {chain.run.id}: {by_how_much(chain.run, chain.edge)}")
     run.add(_graded(chain.edge))
     if chain.evidence:
@@ -70,6 +65,8 @@ def agent(
         tree.add(f"[red]revalidate: {_shown(str(reason))}[/]")
     for broken in chain.breaks:
         tree.add(f"[red]broken: {_shown(broken)}[/]")
+    for missing in chain.incomplete:
+        tree.add(f"incomplete: {_shown(missing)}")
     trees.print(tree)
 
 
@@ -89,11 +86,11 @@ def simulator(
     """Print the agents that a simulator trained."""
     from agentworld.audit.touched import audit_simulator
 
-    found = audit_simulator(digest, _sources(store, at), verify=verify)
+    found = audit_simulator(digest, sources_at(store, at), verify=verify)
     if as_json:
         show_json(found)
         return
-    tree = Tree(f"simulator {found.simulator}{_then(found.at)}")
+    tree = Tree(f"simulator {found.simulator}{then(found.at)}")
     tree.add(f"world model {_shown(found.world_model)} {brief(found.world_model_artifact)}")
     for made in found.agents:
         _add_evidence(_add_agent(tree, made), found.evidence.get(made.run.id))
@@ -118,11 +115,11 @@ def dataset(
     """Print the world models that read a data set, and the agents that they trained."""
     from agentworld.audit.dataset import audit_dataset
 
-    found = audit_dataset(digest, _sources(store, at))
+    found = audit_dataset(digest, sources_at(store, at))
     if as_json:
         show_json(found)
         return
-    tree = Tree(f"data {found.data}{_then(found.at)}")
+    tree = Tree(f"data {found.data}{then(found.at)}")
     for reader in found.world_models:
         name, stages = _shown(reader.world_model), ", ".join(reader.stages)
         tree.add(f"world model {name} {brief(reader.artifact)}: read by {stages}")
@@ -145,8 +142,8 @@ def alias(
     from agentworld.steps.simulators import alias_history
 
     now = datetime.now(UTC)
-    then = moment(at, now) if at else now
-    found = audit_alias(name, alias_history(Path(store), name), then)
+    asked = moment(at, now) if at else now
+    found = audit_alias(name, alias_history(Path(store), name), asked)
     if as_json:
         show_json(found)
     else:
@@ -160,106 +157,30 @@ def alias(
 def diff(
     first: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="A registered agent.")],
     second: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="Another one.")],
+    at: At = "",
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """Print what two agents do not have in common, from their weights back to their data."""
     from agentworld.audit.difference import audit_diff
     from agentworld.lineage.base import VersionRef
-    from agentworld.steps.sources import open_sources
 
     refs = VersionRef.parse(first), VersionRef.parse(second)
-    found = audit_diff(*refs, open_sources(Path(store)))
+    found = audit_diff(*refs, sources_at(store, at))
     if as_json:
         show_json(found)
         return
+    if found.at:
+        trees.print(f"at {found.at}")
     table = Table("what", _shown(found.first), _shown(found.second), box=SIMPLE_HEAD)
     for each in found.differences:
         table.add_row(_shown(each.what), _value(each.first), _value(each.second))
     trees.print(table if found.differences else "the same things made both")
 
 
-@app.command()
-def verify(
-    version: Annotated[
-        str, typer.Argument(metavar="[NAME@VERSION]", help="One agent's chain; else everything.")
-    ] = "",
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """Check that runs and versions are what was signed, and do not contradict each other."""
-    from agentworld.audit.everything import verify_agent, verify_everything
-    from agentworld.lineage.base import VersionRef
-    from agentworld_cli.views import shown_as
-
-    sources = _sources(store, "")
-    with shown_as("verify") as tick:
-        if version:
-            found = verify_agent(VersionRef.parse(version), sources, tick)
-        else:
-            found = verify_everything(sources, tick)
-    show_everything(found, as_json=as_json)
-
-
-@app.command()
-def export(
-    form: Annotated[_Form, typer.Option("--format", help="For which programs.")],
-    out: Annotated[str, typer.Option(metavar="FILE", help="Else it is printed.")] = "",
-    store: Store = DEFAULT_STORE,
-) -> None:
-    """Write which simulator trained which agent: signed statements, a table, or run events."""
-    sources = _sources(store, "")  # where MLflow is, OpenLineage is
-    from agentworld.audit.formats import lines_of
-    from agentworld.records.base import write_whole
-
-    lines = lines_of(form, sources)
-    if out:
-        write_whole(Path(out), "".join(f"{line}\n" for line in lines).encode())
-        return
-    for line in lines:
-        print(plain(line))
-
-
-@app.command()
-def restored(
-    reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="Why; without it nothing is declared.")
-    ] = "",
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """Print what a restored backup of the ledger lost, and declare it with --reason.
-
-    Runs that lost entries cannot go on from then on, and verify as far as the backup has them.
-    """
-    from agentworld.steps.declared import restored as declare
-
-    found = declare(Path(store), reason, who())
-    if as_json:
-        show_json(found)
-        return
-    for run, names in found.runs.items():
-        print(f"run {plain(run)} lost entries of its log, or is gone:")
-        print(*(f"  {plain(name)}" for name in names), sep="\n")
-    for name in found.others:
-        print(f"lost {plain(name)}")
-    if not found.runs and not found.others:
-        print("the ledger has all that was signed")
-    else:
-        print("declared" if reason else "nothing is declared; add --reason")
-
-
-def _sources(store: str, at: str) -> "Sources":
-    """What a store knows, or knew at a moment."""
-    from agentworld.audit.meant import moment
-    from agentworld.steps.sources import open_sources
-
-    then = moment(at, datetime.now(UTC)) if at else None
-    return open_sources(Path(store))._replace(at=then)
-
-
-def _then(at: str | None) -> str:
-    return f" at {at}" if at else ""
+app.command()(verify)
+app.command()(export)
+app.command()(restored)
 
 
 def _add_agent(tree: Tree, made: "TrainedAgent") -> Tree:

@@ -1,9 +1,11 @@
 """What a verification found: printed, and an exit code that tells a broken record."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentworld.errors import EvidenceError
+from agentworld_cli.moment import then
 from agentworld_cli.plain import plain
 from agentworld_cli.show import show_record
 
@@ -26,11 +28,7 @@ def show_verification(found: "RunVerification | EpisodeVerification", *, as_json
             print(f"{'note':<32} {plain(note)}")
         for problem in found.problems:
             print(f"{'problem':<32} {plain(problem)}")
-    if found.problems:
-        raise EvidenceError(
-            f"the record is not the one that was signed; its problems ({len(found.problems)}) are"
-            " printed above"
-        )
+    check_none("the record is not the one that was signed", found.problems)
 
 
 def show_everything(found: "Verification", *, as_json: bool) -> None:
@@ -42,12 +40,15 @@ def show_everything(found: "Verification", *, as_json: bool) -> None:
             print(plain(problem))
         runs, versions = counted(len(found.runs), "run"), counted(len(found.versions), "version")
         problems = counted(len(found.problems), "problem")
-        print(f"{runs} and {versions}, of which {found.num_unsigned} unsigned; {problems}")
-    if found.problems:
-        raise EvidenceError(
-            f"what is there is not what was signed; its problems ({len(found.problems)}) are"
-            " printed above"
-        )
+        what = f"{runs} and {versions}{then(found.at)}"
+        print(f"{what}, of which {found.num_unsigned} unsigned; {problems}")
+    check_none("what is there is not what was signed", found.problems)
+
+
+def check_none(verdict: str, problems: Sequence[str]) -> None:
+    """Raises EvidenceError for any problems, which are printed already."""
+    if problems:
+        raise EvidenceError(f"{verdict}; its problems ({len(problems)}) are printed above")
 
 
 def check_names(store: Path, *, as_json: bool) -> None:

@@ -1,10 +1,9 @@
 """Every registered agent at a glance: what made it, what it can do, and what it is in use as."""
 
-from collections.abc import Iterator
 from typing import Literal
 
 from agentworld.audit.deployments import deployment_problems
-from agentworld.audit.revalidation import Revalidation, Uses
+from agentworld.audit.revalidation import AgentUse, Revalidation, Uses
 from agentworld.audit.sources import Sources, edge_to
 from agentworld.audit.validation import validation_of
 from agentworld.errors import EvidenceError
@@ -26,7 +25,8 @@ class AgentSummary(Record):
     live_success: float | None
     """Share of its episodes in the live shell, by the newest validation; null without one."""
     in_use_as: tuple[str, ...]
-    state: Literal["current", "revalidate"]
+    state: Literal["current", "revalidate"] | None
+    """Whether it was validated in what its simulator's names mean; null where it is in no use."""
     revalidate: tuple[Revalidation, ...]
     """Why it is not current."""
 
@@ -45,7 +45,7 @@ def audit_agents(sources: Sources) -> AgentsAudit:
     versions = sources.registry.versions(kind="agent")
     return AgentsAudit(
         agents=tuple(_summary(version, uses, sources) for version in versions),
-        problems=tuple(_problems(sources)),
+        problems=tuple(deployment_problems(sources)),
     )
 
 
@@ -63,9 +63,15 @@ def _summary(version: Version, uses: Uses, sources: Sources) -> AgentSummary:
         grade=found.grade if found else None,
         live_success=_live_success(agent, sources),
         in_use_as=use.aliases,
-        state="revalidate" if use.revalidate else "current",
+        state=_state(use),
         revalidate=use.revalidate,
     )
+
+
+def _state(use: AgentUse) -> Literal["current", "revalidate"] | None:
+    if not use.aliases:
+        return None
+    return "revalidate" if use.revalidate else "current"
 
 
 def _live_success(agent: Agent, sources: Sources) -> float | None:
@@ -74,9 +80,3 @@ def _live_success(agent: Agent, sources: Sources) -> float | None:
     except EvidenceError:  # which its chain says
         return None
     return report.trained.live.mean if report else None
-
-
-def _problems(sources: Sources) -> Iterator[str]:
-    if sources.evidence is not None:
-        told = sources.ledger.attestations
-        yield from deployment_problems(told, sources.evidence, sources.registry)

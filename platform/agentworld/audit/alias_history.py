@@ -6,10 +6,12 @@ before changes were signed is as the adoption has it.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 
 from agentworld.audit.adopted import adoption_of, adoption_problems
 from agentworld.audit.evidence import Evidence, copies_of
 from agentworld.audit.lost import lost_of
+from agentworld.audit.then import is_then
 from agentworld.errors import EvidenceError
 from agentworld.evidence.declared import check_attested, verify_declared
 from agentworld.ledger.aliases import Aliases
@@ -25,11 +27,12 @@ _Histories = dict[str, list[AliasChange]]
 
 
 def alias_problems(
-    aliases: Aliases, attestations: Attestations, evidence: Evidence
+    aliases: Aliases, attestations: Attestations, evidence: Evidence, at: datetime | None = None
 ) -> Iterator[str]:
     """What is wrong with the history of aliases, a sentence each, with alias, moment and meaning.
 
-    Nobody can tell of aliases that moved before any service of today came to the ledger.
+    Of all of it, or of the changes by a moment. Nobody can tell of aliases that moved before any
+    service of today came to the ledger.
     """
     lost = lost_of(attestations, evidence)
     yield from lost.problems
@@ -42,7 +45,7 @@ def alias_problems(
     copies = copies_of(ALIAS_CHANGES, evidence.second_store)
     kept, problems = _kept(attestations, evidence)
     copies = {name: copies[name] for name in copies.keys() - kept.keys() - lost.names}
-    gone, gone_problems = _gone(copies, evidence)
+    gone, gone_problems = _gone(copies, evidence, at)
     yield from (*problems, *gone_problems)
     if adoption is None and not kept and not gone:
         return
@@ -54,7 +57,7 @@ def alias_problems(
     newest, _ = _kept(attestations, evidence)  # with what was signed before the rows were read
     was, now = _histories(signed.values()), _histories((signed | newest).values())
     for alias in sorted((now.keys() | rows.keys()) - garbled):
-        yield from _differences(was.get(alias, []), rows.get(alias, []), now.get(alias, []))
+        yield from _differences(*(_by(at, each.get(alias, [])) for each in (was, rows, now)))
 
 
 def _kept(told: Attestations, evidence: Evidence) -> tuple[_Entries, list[str]]:
@@ -69,8 +72,10 @@ def _kept(told: Attestations, evidence: Evidence) -> tuple[_Entries, list[str]]:
     return entries, problems
 
 
-def _gone(copies: dict[str, bytes], evidence: Evidence) -> tuple[_Entries, list[str]]:
-    """What the second store alone has."""
+def _gone(
+    copies: dict[str, bytes], evidence: Evidence, at: datetime | None
+) -> tuple[_Entries, list[str]]:
+    """What the second store alone has, and what is to be said of it at a moment."""
     entries, problems = {}, []
     for name, envelope in sorted(copies.items()):
         try:
@@ -78,8 +83,11 @@ def _gone(copies: dict[str, bytes], evidence: Evidence) -> tuple[_Entries, list[
         except EvidenceError as error:
             problems.append(f"the copy {name} does not verify: {error}")
         else:
-            words = _words(entries[name].change)
-            problems.append(f"the statement that {words} is gone from the ledger; restore it")
+            change = entries[name].change
+            if is_then(change.at, at):
+                problems.append(
+                    f"the statement that {_words(change)} is gone from the ledger; restore it"
+                )
     return entries, problems
 
 
@@ -114,6 +122,10 @@ def _histories(entries: Iterable[AliasEntry]) -> _Histories:
         last[entry.change.alias] = entry.digest
         found.setdefault(entry.change.alias, []).append(entry.change)
     return found
+
+
+def _by(at: datetime | None, changes: list[AliasChange]) -> list[AliasChange]:
+    return [each for each in changes if is_then(each.at, at)]
 
 
 def _differences(

@@ -73,7 +73,9 @@ class AgentChain(Record):
     revalidate: tuple[Revalidation, ...] = ()
     """Why it has to be validated anew, where it is in use."""
     breaks: tuple[str, ...]
-    """Links that do not agree, or are missing; none in a whole chain."""
+    """Links that do not agree, or cannot be followed; none in a whole chain."""
+    incomplete: tuple[str, ...] = ()
+    """Links that nobody made, and nothing contradicts; none in a whole chain either."""
     at: str | None = None
     """The moment of which was asked; null is now. A record is verified as it is now."""
 
@@ -116,10 +118,11 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
             *breaks,
             *(edge.reasons if edge else ()),
             *_claimed(edge, manifest),
-            *_missing(manifest, world_model),
-            *(changed or _unvalidated(live)),
+            *_missing(manifest),
+            *changed,
             *(evidence.problems if evidence else ()),
         ),
+        incomplete=(*_unknown(manifest, world_model), *_unvalidated(live, changed)),
         at=sources.moment,
     )
 
@@ -172,12 +175,15 @@ def _breaks_of_stages(stages: tuple[Checkpoint, ...]) -> Iterator[str]:
             yield f"{after.stage} read the data {after.data}, {before.stage} {before.data}"
 
 
-def _missing(manifest: SimulatorManifest | None, world_model: WorldModel | None) -> Iterator[str]:
+def _missing(manifest: SimulatorManifest | None) -> Iterator[str]:
     if manifest is None:
         yield "the simulator's manifest is not in the store"
-    elif manifest.artifact is None:
+
+
+def _unknown(manifest: SimulatorManifest | None, world_model: WorldModel | None) -> Iterator[str]:
+    if manifest and manifest.artifact is None:
         yield "the simulator is somebody's endpoint, and nobody can verify what that serves"
-    elif world_model is None:
+    elif manifest and world_model is None:
         yield f"no registered world model stands for {manifest.artifact}"
 
 
@@ -188,6 +194,6 @@ def _claimed(edge: EdgeAudit | None, manifest: SimulatorManifest | None) -> Iter
         yield f"the edge names the world model {claim.world_model}, the simulator another"
 
 
-def _unvalidated(live: LiveLink | None) -> Iterator[str]:
-    if live is None:
+def _unvalidated(live: LiveLink | None, changed: tuple[str, ...]) -> Iterator[str]:
+    if live is None and not changed:
         yield "the agent was not validated in the live shell"

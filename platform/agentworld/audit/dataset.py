@@ -60,11 +60,9 @@ def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
 
 def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
     """What was prepared here or read by a world model, with those that read it."""
-    registered = sources.registry.versions(kind="world-model")
-    then = [each for each in registered if sources.at is None or each.at <= sources.at]
     prepared = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
     found: dict[Digest, list[Reader]] = {data: [] for data in prepared}
-    for version in then:
+    for version in sources.versions(kind="world-model"):
         by = data_of(version, sources.registry)
         for data in dict.fromkeys(by.values()):
             stages = tuple(stage for stage in by if by[stage] == data)

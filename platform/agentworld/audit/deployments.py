@@ -3,21 +3,28 @@
 The newest deployment of a name and an alias counts. MLflow's alias mirrors it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agentworld.audit.evidence import Evidence, copies_of
 from agentworld.audit.lost import lost_by_any
+from agentworld.audit.sources import Sources
+from agentworld.audit.then import is_signed_then, is_then
 from agentworld.errors import EvidenceError
 from agentworld.evidence.deployment import DEPLOYMENTS, read_deployment
 from agentworld.ledger.attestations import Attestations
-from agentworld.lineage.base import Registry
+from agentworld.lineage.base import VersionRef
 from agentworld.records.attestation import Attestation
 from agentworld.records.deployment import Deployment
+
+_Use = tuple[str, str]
+"""A name and an alias."""
+_Candidates = dict[_Use, list[Deployment | None]]
+"""What was newest when the registry was asked, or null, and what was signed since."""
 
 
 def deployments(told: Attestations, evidence: Evidence) -> list[Deployment]:
     """All that verify, those of a name and an alias in their order."""
-    return [made for made, _ in _read(_kept(told), evidence) if made]
+    return _made(_read(_kept(told), evidence))
 
 
 def in_use(made: Sequence[Deployment]) -> list[Deployment]:
@@ -25,26 +32,49 @@ def in_use(made: Sequence[Deployment]) -> list[Deployment]:
     return [each for each in newest(made).values() if not each.ended]
 
 
-def newest(made: Sequence[Deployment]) -> dict[tuple[str, str], Deployment]:
+def newest(made: Sequence[Deployment]) -> dict[_Use, Deployment]:
     """By name and alias; what was taken out of use too."""
-    return {(each.name, each.alias): each for each in made}
+    return {_use_of(each): each for each in made}
 
 
-def deployment_problems(
-    told: Attestations, evidence: Evidence, registry: Registry
-) -> Iterator[str]:
-    """What is not as it was signed, and what the registry tells otherwise; each is a sentence."""
-    copies = copies_of(DEPLOYMENTS, evidence.second_store)  # before the rows, which are older
-    kept, lost = _kept(told), lost_by_any(told, evidence.trusted)
+def deployment_problems(sources: Sources, of: VersionRef | None = None) -> Iterator[str]:
+    """What is not as it was signed, and what the registry tells otherwise; each is a sentence.
+
+    Of all agents; or of one: what was signed of its name, whatever the version, and the aliases
+    that mean this version, as it was signed or in the registry.
+    """
+    told, evidence, at = sources.ledger.attestations, sources.evidence, sources.at
+    if evidence is None:
+        return
+    folder = f"{DEPLOYMENTS}/{of.name}" if of else DEPLOYMENTS
+    under = f"{folder}/" if of else ""
+    copies = copies_of(folder, evidence.second_store)  # before the rows, which are older
+    kept, lost = _kept(told, under), lost_by_any(told, evidence.trusted)
     read = _read(kept, evidence)
-    made = [each for each, _ in read if each]
-    yield from (problem for _, problem in read if problem)
-    yield from _gone(kept, {name: copies[name] for name in sorted(copies.keys() - lost)})
-    yield from _in_registry(newest(made), registry)
+    for each, (_, problem) in zip(kept, read, strict=True):
+        if problem and is_signed_then(each.envelope, at):
+            yield problem
+    signed = (name for name in copies.keys() - lost if is_signed_then(copies[name], at))
+    yield from _gone(kept, {name: copies[name] for name in sorted(signed)})
+    aliases = sources.registry.aliases()
+    # Once more: what is used meanwhile is signed before the registry hears of it.
+    names = {each.name for each in kept}
+    since = [each for each in _kept(told, under) if each.name not in names]
+    yield from _in_registry(
+        _candidates(_made(read), _made(_read(since, evidence))), aliases, sources, of
+    )
 
 
-def _kept(told: Attestations) -> list[Attestation]:
-    return sorted(told.find("deployment"), key=lambda each: each.name)
+def _use_of(made: Deployment) -> _Use:
+    return made.name, made.alias
+
+
+def _kept(told: Attestations, under: str = "") -> list[Attestation]:
+    return sorted(told.find_under("deployment", under), key=lambda each: each.name)
+
+
+def _made(read: Iterable[tuple[Deployment | None, str]]) -> list[Deployment]:
+    return [made for made, _ in read if made]
 
 
 def _read(kept: Sequence[Attestation], evidence: Evidence) -> list[tuple[Deployment | None, str]]:
@@ -68,27 +98,40 @@ def _gone(kept: Sequence[Attestation], copies: Mapping[str, bytes]) -> Iterator[
             yield f"the deployment {name} is another one in the second store"
 
 
-def _in_registry(signed: Mapping[tuple[str, str], Deployment], registry: Registry) -> Iterator[str]:
-    ours = {version.ref.name for version in registry.versions(kind="agent")}
-    found = {
-        known: version
-        for known, version in registry.aliases().items()
-        if known in signed or known[0] in ours
-    }
-    for known in sorted(signed.keys() | found.keys()):
-        name, alias = known
-        last, version = signed.get(known), found.get(known)
-        wanted = None if last is None or last.ended else last.version
-        if version == wanted:
+def _candidates(before: Sequence[Deployment], since: Sequence[Deployment]) -> _Candidates:
+    found: _Candidates = {use: [made] for use, made in newest(before).items()}
+    for made in since:
+        found.setdefault(_use_of(made), [None]).append(made)
+    return found
+
+
+def _in_registry(
+    signed: _Candidates, found: Mapping[_Use, int], sources: Sources, of: VersionRef | None
+) -> Iterator[str]:
+    agents = sources.versions(kind="agent")
+    ours = {of.name} if of else {version.ref.name for version in agents}
+    for use in sorted(signed.keys() | {each for each in found if each[0] in ours}):
+        told, version = signed.get(use, [None]), found.get(use)
+        wanted, last = _version(told[-1]), told[-1]
+        if version in map(_version, told) or (of and of.version not in (version, wanted)):
             continue
-        if version is None:
-            yield (
-                f"the alias {alias} of {name} is gone from the registry, and {name}@{wanted} is in"
-                " use as that; find out who deleted it, or use it again"
-            )
-        else:
-            signed_so = f"{name}@{wanted} is in use as that" if wanted else "nothing is in use so"
-            yield (
-                f"the alias {alias} of {name} is version {version} in the registry, and"
-                f" {signed_so}; find out who moved it, or use it again"
-            )
+        if last is None or is_then(last.at, sources.at):  # the registry has no history
+            yield _mismatch(use, wanted, version)
+
+
+def _version(made: Deployment | None) -> int | None:
+    return None if made is None or made.ended else made.version
+
+
+def _mismatch(use: _Use, wanted: int | None, version: int | None) -> str:
+    name, alias = use
+    if version is None:
+        return (
+            f"the alias {alias} of {name} is gone from the registry, and {name}@{wanted} is in"
+            " use as that; find out who deleted it, or use it again"
+        )
+    signed = f"{name}@{wanted} is in use as that" if wanted else "nothing is in use so"
+    return (
+        f"the alias {alias} of {name} is version {version} in the registry, and {signed}; find out"
+        " who moved it, or use it again"
+    )

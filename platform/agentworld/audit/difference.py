@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
-from agentworld.audit.sources import Sources, manifest_of, world_models_of
+from agentworld.audit.sources import Sources, manifest_of
 from agentworld.lineage.base import VersionRef
 from agentworld.records.base import Record
 from agentworld.records.checkpoint import Checkpoint
@@ -29,6 +29,8 @@ class AgentsDifference(Record):
     second: str
     differences: tuple[Difference, ...]
     """The agents' own first, their data last; none where the same things made them."""
+    at: str | None = None
+    """The moment of which was asked; null is now."""
 
 
 def audit_diff(first: VersionRef, second: VersionRef, sources: Sources) -> AgentsDifference:
@@ -42,6 +44,7 @@ def audit_diff(first: VersionRef, second: VersionRef, sources: Sources) -> Agent
             for what in _in_order([*one, *other])
             if one.get(what) != other.get(what)
         ),
+        at=sources.moment,
     )
 
 
@@ -52,8 +55,8 @@ def _in_order(names: Sequence[str]) -> list[str]:
 
 
 def _facts(ref: VersionRef, sources: Sources) -> _Facts:
-    agent = sources.registry.agent(ref)
-    run = sources.ledger.run(agent.run)
+    agent = sources.agent(ref)
+    run = sources.run(agent.run)
     manifest = manifest_of(run.simulator, sources.store)
     yield from _of_stage("agent", agent.checkpoint)
     yield "agent.starting_weights", run.opening.starting_weights
@@ -64,7 +67,7 @@ def _facts(ref: VersionRef, sources: Sources) -> _Facts:
     if manifest:
         told = manifest.model_dump(mode="json", exclude={"files"})  # the artifact names them
         yield from _leaves("simulator", told)
-    versions = world_models_of(manifest, sources.registry)
+    versions = sources.world_models_of(manifest)
     yield "world_model", str(versions[0]) if versions else None
     stages = sources.registry.world_model(versions[0]).stages if versions else ()
     for stage in reversed(stages):

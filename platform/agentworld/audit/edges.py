@@ -6,10 +6,12 @@ hold of it makes it disputed, whatever it said of itself.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Protocol
 
 from agentworld.audit.evidence import Evidence, copies_of
 from agentworld.audit.lost import lost_by_any, lost_of
+from agentworld.audit.then import is_signed_then
 from agentworld.errors import EvidenceError
 from agentworld.evidence.edge import verify_edge
 from agentworld.ledger.attestations import Attestations
@@ -109,12 +111,17 @@ def all_edges(told: Attestations, evidence: Evidence) -> Iterator[Edge]:
                 yield _verified(each, evidence)
 
 
-def edge_problems(told: Attestations, evidence: Evidence) -> Iterator[str]:
-    """What is wrong with all edges, each told by its name, in which its run is."""
+def edge_problems(
+    told: Attestations, evidence: Evidence, at: datetime | None = None
+) -> Iterator[str]:
+    """What is wrong with all edges, or with those that were signed by a moment; each is told by its
+    name, in which its run is.
+    """
     copies, lost = copies_of(EDGES, evidence.second_store), lost_by_any(told, evidence.trusted)
     kept = [each for each in told.all() if each.kind == "edge"]
-    yield from _missing(kept, {name: copies[name] for name in copies.keys() - lost})
-    for each in kept:
+    signed = (name for name in copies.keys() - lost if is_signed_then(copies[name], at))
+    yield from _missing(kept, {name: copies[name] for name in signed})
+    for each in (each for each in kept if is_signed_then(each.envelope, at)):
         try:
             _verified(each, evidence)
         except EvidenceError as error:

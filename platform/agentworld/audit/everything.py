@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentworld.audit.chain import breaks_of_run
-from agentworld.audit.deployments import deployment_problems
+from agentworld.audit.deployments import deployment_problems, deployments, in_use
 from agentworld.audit.edges import UNTOLD, all_edges
 from agentworld.audit.intact import readable, verify_ledger
 from agentworld.audit.registration import read_record
 from agentworld.audit.registry import VersionVerification, verify_version
 from agentworld.audit.signed_log import reading
-from agentworld.audit.sources import Sources, edge_to, manifest_of, verification_of
-from agentworld.audit.verify import RunVerification
+from agentworld.audit.sources import Sources, edge_to, manifest_of
+from agentworld.audit.then import is_then
+from agentworld.audit.verify import RunVerification, verify_any
 from agentworld.errors import AgentworldError, EvidenceError, InputError, NotFound
-from agentworld.lineage.base import Agent, StoredVersion, VersionRef
-from agentworld.records.base import Record
+from agentworld.lineage.base import Agent, RegisteredAgent, StoredVersion, VersionRef
+from agentworld.records.base import Digest, Record
 from agentworld.records.edge import Edge
 from agentworld.records.progress import Tick, no_tick, share_of
-from agentworld.records.run import AgentRun
 from agentworld.storage.simulators import SimulatorStore
 
 
@@ -36,6 +36,8 @@ class Verification(Record):
     problems: tuple[str, ...]
     """Of all of them and all else in the ledger, and where they contradict each other; none where
     all is intact."""
+    at: str | None = None
+    """The moment of which was asked; null is now. What was there then is verified as it is now."""
 
     @property
     def num_unsigned(self) -> int:
@@ -55,38 +57,46 @@ class _Checked(NamedTuple):
 
 
 def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
-    """All of the ledger and all versions of the registry."""
+    """All of the ledger and all versions of the registry, or what was there of them at a moment."""
     edges = _edges(sources)  # first: what is registered meanwhile has its edge before
-    refs = [version.ref for version in sources.registry.versions()]
-    runs: dict[str, RunVerification | None] = dict.fromkeys(sources.ledger.run_names())
+    refs = [version.ref for version in sources.versions()]
+    runs: dict[str, RunVerification | None] = dict.fromkeys(sources.run_names())
     share, problems = len(runs) / max(1, len(runs) + len(refs)), tuple[str, ...]()
     if sources.evidence:
-        told = verify_ledger(sources.ledger, sources.evidence, share_of(tick, 0, share))
-        used = deployment_problems(sources.ledger.attestations, sources.evidence, sources.registry)
-        runs, problems = dict(told.runs), (*told.problems, *used)
+        ticks = share_of(tick, 0, share)
+        told = verify_ledger(sources.ledger, sources.evidence, ticks, sources.at)
+        runs, problems = dict(told.runs), told.problems
     versions = _versions(refs, sources, share_of(tick, share, 1))
-    beside = (*_unregistered(edges, versions), *_simulators(sources.store))
-    return _together(runs, versions, (*problems, *beside))
+    beside = (
+        *_uses(versions, sources),
+        *_unregistered(edges, versions, sources),
+        *_simulators(sources.store),
+    )
+    return _together(runs, versions, (*problems, *beside), sources)
 
 
 def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Verification:
-    """An agent's version, its run, and the world model that its simulator serves.
+    """An agent's version, its uses, its run, its simulator and the world model that this serves.
 
-    Raises NotFound for one that is not registered, EvidenceError where its run is garbled.
+    Raises NotFound for one that is not registered, InputError for what is no agent.
     """
-    run = _run_if_there(sources.registry.agent(ref).run, sources)
-    models = sources.world_models_of(manifest_of(run.simulator, sources.store)) if run else []
-    runs = {run.id: verification_of(run, sources)} if run else {}
-    problems = (
-        f"run {run}: {each}" for run, found in runs.items() if found for each in found.problems
-    )
-    return _together(runs, _versions([ref, *models], sources, tick), tuple(problems))
+    sources.check_registered(ref)
+    own = _version(ref, sources, share_of(tick, 0, 0.5))
+    if own.agent is None and not own.found.problems:
+        raise InputError(f"{ref} is no agent; name a version of one")
+    runs, simulator = _run_of(own.agent, sources) if own.agent else ({}, None)
+    manifest = manifest_of(simulator, sources.store) if simulator else None
+    models = _versions(sources.world_models_of(manifest), sources, share_of(tick, 0.5, 1))
+    of_runs = (each for found in runs.values() if found for each in found.named_problems)
+    beside = (*_uses([own], sources, ref), *_simulators(sources.store, simulator))
+    return _together(runs, [own, *models], (*of_runs, *beside), sources)
 
 
 def _together(
     runs: dict[str, RunVerification | None],
     versions: Sequence[_Checked],
     problems: tuple[str, ...],
+    sources: Sources,
 ) -> Verification:
     return Verification(
         runs=runs,
@@ -96,6 +106,7 @@ def _together(
             *(each for version in versions for each in version.found.problems),
             *(f"{each.ref}: {told}" for each in versions for told in each.contradictions),
         ),
+        at=sources.moment,
     )
 
 
@@ -146,17 +157,23 @@ def _edges(sources: Sources) -> list[Edge]:
     if sources.evidence is None:
         return []
     with suppress(EvidenceError), reading("its edges"):  # which `verify_ledger` tells
-        return list(all_edges(sources.ledger.attestations, sources.evidence))
+        signed = all_edges(sources.ledger.attestations, sources.evidence)
+        return [edge for edge in signed if is_then(edge.at, sources.at)]
     return []
 
 
-def _unregistered(edges: Iterable[Edge], versions: Sequence[_Checked]) -> Iterator[str]:
+def _unregistered(
+    edges: Iterable[Edge], versions: Sequence[_Checked], sources: Sources
+) -> Iterator[str]:
     """What was signed to be registered, and hides or is gone; a killed registration looks so.
 
     What was disputed from the start is no more than a claim that somebody made.
     """
     agents = [(each.ref.name, each.agent) for each in versions if each.agent]
     there = {(name, agent.artifact, agent.run) for name, agent in agents}
+    since = sources.registry.versions(kind="agent") if sources.at else []
+    tagged = [agent for agent in map(RegisteredAgent.tagged, since) if agent]
+    there |= {(agent.ref.name, agent.artifact, agent.run) for agent in tagged}
     claims = [(each.claim, each.run) for each in edges if each.grade != "disputed"]
     told = dict.fromkeys((claim.agent, claim.artifact, run) for claim, run in claims)
     for name, artifact, run in told:
@@ -167,17 +184,51 @@ def _unregistered(edges: Iterable[Edge], versions: Sequence[_Checked]) -> Iterat
             )
 
 
-def _simulators(store: Path) -> Iterator[str]:
+def _uses(
+    versions: Sequence[_Checked], sources: Sources, of: VersionRef | None = None
+) -> Iterator[str]:
+    """What is wrong with what is in use, all of it or one agent."""
+    told = deployment_problems(sources, of)
+    yield from readable("what is in use", told)
+    yield from readable("what is in use", _exchanged(versions, sources))
+
+
+def _exchanged(versions: Sequence[_Checked], sources: Sources) -> Iterator[str]:
+    """Where another agent bears the name and the number of what is in use."""
+    if sources.evidence is None:
+        return
+    there = {str(each.ref): each.agent for each in versions if each.agent}
+    signed = deployments(sources.ledger.attestations, sources.evidence)
+    for used in in_use([each for each in signed if is_then(each.at, sources.at)]):
+        agent = there.get(used.agent)
+        if agent and (agent.artifact, agent.run) != (used.artifact, used.run):
+            yield (
+                f"{used.agent}: {used.artifact} of run {used.run} is in use as {used.alias}, and"
+                f" {agent.artifact} of run {agent.run} is registered; find out who exchanged it"
+            )
+
+
+def _simulators(store: Path, only: Digest | None = None) -> Iterator[str]:
     """What is not as it was pinned; one that was pinned elsewhere is not there to be checked."""
     pinned = SimulatorStore(store)
     for digest in pinned.digests():
         try:
-            pinned.find(digest).verify()
+            if only in (None, digest):
+                pinned.find(digest).verify()
         except (EvidenceError, InputError) as error:
             yield f"simulator {digest}: {error}"
 
 
-def _run_if_there(run: str, sources: Sources) -> AgentRun | None:
-    with suppress(NotFound), reading(f"run {run}"):
-        return sources.ledger.run(run)
-    return None
+def _run_of(
+    agent: Agent, sources: Sources
+) -> tuple[dict[str, RunVerification | None], Digest | None]:
+    """Its run, if the ledger has it, and the simulator that served it.
+
+    Where that cannot be read, it is the one that the trainer named.
+    """
+    with suppress(NotFound), reading(f"run {agent.run}"):
+        if sources.evidence is None:
+            return {agent.run: None}, sources.ledger.run(agent.run).simulator
+        found = verify_any(agent.run, sources.ledger, sources.evidence)
+        return {agent.run: found}, found.simulator or agent.checkpoint.simulator
+    return {}, None

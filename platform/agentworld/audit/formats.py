@@ -1,6 +1,7 @@
 """All that is known of which simulator trained which agent, as lines for other programs.
 
-Told twice of the same store, a form has the same lines in the same order.
+Told twice of the same store, a form has the same lines in the same order. Of a moment it has the
+lines of what was there by then.
 """
 
 import csv
@@ -11,6 +12,7 @@ from typing import Literal
 
 from agentworld.audit.openlineage import events
 from agentworld.audit.sources import Sources
+from agentworld.audit.then import is_signed_then
 from agentworld.audit.trained import Trained, trained
 from agentworld.errors import EvidenceError
 from agentworld.records.base import canonical_json
@@ -71,16 +73,22 @@ def _harmless(cell: str) -> str:
 
 
 def _envelopes(sources: Sources) -> Iterator[str]:
-    """What was signed: of each run its checkpoints and its weights, the edges, each version."""
-    for run in sorted(sources.ledger.runs(), key=lambda run: run.id):
+    """What was signed: of each run its checkpoints and its weights, then all that was signed beside
+    the runs (edges, moves of names, erasures, restores, uses of agents), each version.
+    """
+    for run in sorted(sources.runs(), key=lambda run: run.id):
         checkpoints = sources.ledger.checkpoints(run.id)
         for length in sorted(checkpoints):
-            yield _line(checkpoints[length], f"the checkpoint of length {length} of run {run.id}")
+            # Nobody signed when it was made; it counts from the newest entry that it covers on.
+            if sources.at is None or length <= run.log_length:
+                what = f"the checkpoint of length {length} of run {run.id}"
+                yield _line(checkpoints[length], what)
         if run.closing and run.closing.signature:
             yield _line(run.closing.signature, f"the statement that run {run.id} was closed with")
-    for kept in sources.ledger.attestations.find("edge"):
-        yield _line(kept.envelope, f"the statement {kept.name}")
-    for version in sources.registry.versions():
+    for kept in sources.ledger.attestations.all():
+        if is_signed_then(kept.envelope, sources.at):
+            yield _line(kept.envelope, f"the statement {kept.name}")
+    for version in sources.versions():
         if signature := sources.registry.stored(version.ref).signature:
             yield _line(signature, f"the statement that {version.ref} was registered with")
 

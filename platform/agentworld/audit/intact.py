@@ -6,12 +6,14 @@ signature is no problem: it is chained, and the next signature covers it.
 
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime
 from typing import NamedTuple, Protocol, get_args
 
 from agentworld.audit.alias_history import alias_problems
 from agentworld.audit.edges import edge_problems
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.signed_log import RunRecord
+from agentworld.audit.then import runs_then
 from agentworld.audit.verify import RunVerification, verify_any
 from agentworld.errors import NotFound, StoreError
 from agentworld.evidence.keys import public_pem
@@ -39,6 +41,10 @@ class WholeLedger(RunRecord, Protocol):
         """All runs by their names, also those that cannot be read."""
         ...
 
+    def opened_at(self, run: str) -> str:
+        """When a run was opened; empty where its log does not tell it."""
+        ...
+
     def strays(self) -> list[str]:
         """A sentence for each row that belongs to nothing."""
         ...
@@ -55,16 +61,19 @@ class LedgerVerification(NamedTuple):
     @property
     def problems(self) -> tuple[str, ...]:
         """What somebody changed, added or took away; none where the ledger is intact."""
-        of_runs = (f"run {run}: {each}" for run in self.runs for each in self.runs[run].problems)
+        of_runs = (each for found in self.runs.values() for each in found.named_problems)
         return (*of_runs, *self.beside)
 
 
 def verify_ledger(
-    ledger: WholeLedger, evidence: Evidence, tick: Tick = no_tick
+    ledger: WholeLedger, evidence: Evidence, tick: Tick = no_tick, at: datetime | None = None
 ) -> LedgerVerification:
-    """Checks all of a ledger, also while it is written."""
-    runs = _runs(ledger, evidence, tick)
-    return LedgerVerification(runs, tuple(_beside(ledger, evidence)))
+    """Checks all of a ledger, also while it is written.
+
+    Of a moment, the runs that were open by then, as they are now, and what was signed by then.
+    """
+    runs = _runs(ledger, evidence, tick, at)
+    return LedgerVerification(runs, tuple(_beside(ledger, evidence, at)))
 
 
 def readable(what: str, problems: Iterator[str]) -> Iterator[str]:
@@ -77,12 +86,15 @@ def readable(what: str, problems: Iterator[str]) -> Iterator[str]:
         yield f"{what} cannot be read ({type(error).__name__}); restore the ledger"
 
 
-def _runs(ledger: WholeLedger, evidence: Evidence, tick: Tick) -> dict[str, RunVerification]:
+def _runs(
+    ledger: WholeLedger, evidence: Evidence, tick: Tick, at: datetime | None
+) -> dict[str, RunVerification]:
     # First the copies: a run that is opened and signed meanwhile is in the ledger before.
     signed = {name.partition("/")[0] for name in evidence.second_store.names()}
     # A run's name is a word, and what else is signed is under names with a dash.
     known = ledger.run_names()
-    names = [*known, *sorted(filter(str.isalnum, signed.difference(known)))]
+    gone = sorted(filter(str.isalnum, signed.difference(known)))
+    names = [*runs_then(known, ledger, at), *gone]
     found = {}
     for done, name in enumerate(names, 1):
         with suppress(NotFound):  # it was declared to be lost
@@ -91,9 +103,9 @@ def _runs(ledger: WholeLedger, evidence: Evidence, tick: Tick) -> dict[str, RunV
     return found
 
 
-def _beside(ledger: WholeLedger, evidence: Evidence) -> Iterator[str]:
-    yield from readable("the attestations", edge_problems(ledger.attestations, evidence))
-    names = alias_problems(ledger.aliases, ledger.attestations, evidence)
+def _beside(ledger: WholeLedger, evidence: Evidence, at: datetime | None) -> Iterator[str]:
+    yield from readable("the attestations", edge_problems(ledger.attestations, evidence, at))
+    names = alias_problems(ledger.aliases, ledger.attestations, evidence, at)
     yield from readable("the history of names", names)
     yield from readable("the attestations", _of_kinds(ledger.attestations))
     yield from readable("the signing keys", _of_keys(ledger.signing_keys, evidence))

@@ -1,7 +1,8 @@
 """The same in OpenLineage's words: stages and agents' trainings as jobs, what they read and made
 as data sets, each named by its digest.
 
-Nobody kept when a stage was trained: its events bear the time at which it was registered.
+Nobody kept when a stage was trained: its events bear the time at which it was registered. A move of
+a name, a use and an erasure train nothing: they read no data set and make none, and are left out.
 """
 
 import uuid
@@ -69,11 +70,11 @@ def events(sources: Sources) -> Iterator[str]:
 
 
 def _works(sources: Sources) -> Iterator[_Work]:
-    for version in sources.registry.versions(kind="world-model"):
+    for version in sources.versions(kind="world-model"):
         for made in sources.registry.world_model(version.ref).stages:
             yield _of_stage(made, version)
     agents = list(trained(sources))
-    registered = {each.ref: each for each in sources.registry.versions()}
+    registered = {each.ref: each for each in sources.versions()}
     for edge in agents:
         yield from _of_simulator(edge, registered)
     for edge in agents:

@@ -5,7 +5,6 @@ that nobody can forget to say it, and it never is out of date.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from datetime import datetime
 from itertools import groupby, pairwise, takewhile
 from operator import attrgetter
@@ -14,9 +13,9 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from agentworld.audit.deployments import deployments, in_use
 from agentworld.audit.evidence import Evidence
-from agentworld.audit.receipts import finished_at, step_that_read
+from agentworld.audit.receipts import finished_at
 from agentworld.audit.sources import Runs
-from agentworld.audit.validation import STEP, read_report
+from agentworld.audit.validation import newest_validation, read_report
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.alias import AliasChange
@@ -34,9 +33,12 @@ class Revalidation(Record):
     trained_in: Digest
     simulator: Digest
     """What it means now, and the agent was not validated in."""
+    problem: str | None = None
+    """Why the validation that there is does not count; null where there is none."""
 
     def __str__(self) -> str:
-        return f"{self.alias} moved from {self.trained_in} to {self.simulator} at {self.at}"
+        moved = f"{self.alias} moved from {self.trained_in} to {self.simulator} at {self.at}"
+        return f"{moved}; {self.problem}" if self.problem else moved
 
 
 class _Dated(Protocol):
@@ -82,23 +84,29 @@ class Uses(NamedTuple):
 
     def revalidations(self, used: Deployment) -> tuple[Revalidation, ...]:
         """What an agent in use has to be validated for; nothing where it is as it was trained."""
-        found = []
+        found: list[Revalidation] = []
         by_name = sorted(self.moves, key=attrgetter("alias"))
         for alias, moves in groupby(by_name, key=attrgetter("alias")):
             move = moved_on(list(moves), used.simulator, self.ledger.opened_at(used.run))
-            if move and not self._is_validated(used.artifact, move.simulator):
+            if move:
                 told = {"trained_in": used.simulator, "simulator": move.simulator}
-                found.append(Revalidation(alias=alias, at=move.at, **told))
+                reason = Revalidation(alias=alias, at=move.at, **told)
+                found += self._due(used.artifact, reason)
         return tuple(found)
 
+    def _due(self, artifact: Digest, reason: Revalidation) -> Iterator[Revalidation]:
+        """Unless it was validated; a validation that does not hold is told with the reason."""
+        try:
+            if not self._is_validated(artifact, reason.simulator):
+                yield reason
+        except EvidenceError as error:
+            yield reason.model_copy(update={"problem": str(error)})
+
     def _is_validated(self, artifact: Digest, simulator: Digest) -> bool:
-        step = step_that_read(self.store, STEP, agent=artifact, simulator=simulator)
-        if step and self.at and finished_at(step) > self.at:
+        step = newest_validation(self.store, artifact, simulator)
+        if step is None or (self.at and finished_at(step) > self.at):
             return False
-        with suppress(EvidenceError):
-            report = read_report(step)
-            return report is not None and report.simulator == simulator
-        return False
+        return read_report(step).simulator == simulator
 
 
 def moved_on(history: Sequence[AliasChange], simulator: Digest, opened: str) -> AliasChange | None:

@@ -8,13 +8,13 @@ from agentworld.audit.edges import EdgeAudit, Registered, audit_edge
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.intact import WholeLedger
 from agentworld.audit.meant import audit_alias
-from agentworld.audit.then import refs_then, run_then
+from agentworld.audit.then import refs_then, run_then, runs_then
 from agentworld.audit.verify import RunVerification, verify_any
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.evidence.keys import TrustedKeys
 from agentworld.evidence.weights import closing_problem
 from agentworld.ledger.aliases import Aliases
-from agentworld.lineage.base import Agent, RegisteredAgent, Registry, VersionRef
+from agentworld.lineage.base import Agent, RegisteredAgent, Registry, Version, VersionRef
 from agentworld.records.base import Digest
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
@@ -23,10 +23,6 @@ from agentworld.storage.simulators import SimulatorStore
 
 class Runs(WholeLedger, Protocol):
     """What an audit asks of the ledger."""
-
-    def opened_at(self, run: str) -> str:
-        """When a run was opened; empty where its log does not tell it."""
-        ...
 
     def runs_of_simulator(self, simulator: Digest) -> list[AgentRun]:
         """The runs that a simulator served."""
@@ -51,12 +47,31 @@ class Sources(NamedTuple):
         """As an answer says it."""
         return self.at.isoformat() if self.at else None
 
+    def versions(self, **tags: str) -> list[Version]:
+        """All versions with these values of tags, in the order of names and versions."""
+        found = self.registry.versions(**tags)
+        return [each for each in found if self.at is None or each.at <= self.at]
+
+    def check_registered(self, ref: VersionRef) -> None:
+        """Raises NotFound for a version that is not registered, or was so later."""
+        registered = self.registry.version(ref).at
+        if self.at is not None and registered > self.at:
+            raise NotFound(f"{ref} was not registered by {self.moment}; name a later time")
+
     def agent(self, ref: VersionRef) -> Agent:
         """A registered agent; raises NotFound, also for one that was registered later."""
         agent = self.registry.agent(ref)
-        if not refs_then([ref], self.registry, self.at):
-            raise NotFound(f"{ref} was not registered by {self.moment}; name a later time")
+        if self.at is not None:
+            self.check_registered(ref)
         return agent
+
+    def run_names(self) -> list[str]:
+        """All runs by their names, also those that cannot be read."""
+        return runs_then(self.ledger.run_names(), self.ledger, self.at)
+
+    def runs(self) -> list[AgentRun]:
+        """All runs, as they were."""
+        return self._then(self.ledger.runs())
 
     def run(self, run: str) -> AgentRun:
         """A run as it was; raises NotFound, also for one that was opened later."""
@@ -76,11 +91,8 @@ class Sources(NamedTuple):
 
     def agents_in(self, simulator: Digest) -> list[RegisteredAgent]:
         """Those whose trainers named this simulator, as their tags tell them."""
-        found = self.registry.versions(simulator=simulator, kind="agent")
-        told = (
-            RegisteredAgent.tagged(each) for each in found if self.at is None or each.at <= self.at
-        )
-        return [agent for agent in told if agent]
+        found = self.versions(simulator=simulator, kind="agent")
+        return [agent for agent in map(RegisteredAgent.tagged, found) if agent]
 
     def world_models_of(self, manifest: SimulatorManifest | None) -> list[VersionRef]:
         """The registered versions whose weights a simulator serves; an endpoint serves none."""

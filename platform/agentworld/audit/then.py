@@ -1,16 +1,22 @@
 """What was known at a moment: what came later is left out.
 
-When something was registered is the registry's word, and when something ran, the run's log's.
+When something was registered is the registry's word, when something ran, the run's log's, and when
+something was signed, the statement's. What does not tell its time counts as there.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from agentworld.errors import EvidenceError
+from agentworld.evidence.envelope import read_unverified
 from agentworld.evidence.traffic import TrafficCount
 from agentworld.lineage.base import Registry, VersionRef
 from agentworld.records.log import Fields, LogEntry
 from agentworld.records.run import AgentRun
+
+_WITHIN = ("edge", "deployment", "change")
+"""Where in a statement its own words are; others tell theirs at once."""
 
 
 class Logs(Protocol):
@@ -19,6 +25,39 @@ class Logs(Protocol):
     def log(self, run: str, after: int = 0) -> list[LogEntry]:
         """A run's log in its order."""
         ...
+
+
+class Openings(Protocol):
+    """The same, of many runs at a glance."""
+
+    def opened_at(self, run: str) -> str:
+        """When a run was opened; empty where its log does not tell it."""
+        ...
+
+
+def is_then(told: object, at: datetime | None) -> bool:
+    """Whether a time that was told had come by a moment; all have by now."""
+    try:
+        return at is None or datetime.fromisoformat(str(told)) <= at
+    except (ValueError, TypeError):
+        return True
+
+
+def is_signed_then(envelope: bytes, at: datetime | None) -> bool:
+    """The same of a statement, by its own words, whoever signed it."""
+    if at is None:
+        return True
+    try:
+        told = read_unverified(envelope, {}).predicate
+    except EvidenceError:
+        return True
+    words = next((told[name] for name in _WITHIN if name in told), told)
+    return is_then(words.get("at") if isinstance(words, dict) else None, at)
+
+
+def runs_then(names: Sequence[str], ledger: Openings, at: datetime | None) -> list[str]:
+    """Those that were open by then."""
+    return [name for name in names if at is None or is_then(ledger.opened_at(name), at)]
 
 
 def run_then(run: AgentRun, logs: Logs, at: datetime) -> AgentRun | None:

@@ -28,14 +28,14 @@ class Trained(Record):
 
 def trained(sources: Sources) -> Iterator[Trained]:
     """Of all registered agents, in the order of their names and versions."""
-    for version in sources.registry.versions(kind="agent"):
+    for version in sources.versions(kind="agent"):
         yield _trained(version.ref, sources)
 
 
 def _trained(ref: VersionRef, sources: Sources) -> Trained:
     agent = sources.registry.agent(ref)
     try:
-        run = sources.ledger.run(agent.run)
+        run = sources.run(agent.run)
     except NotFound:
         run = None
     manifest = manifest_of(run.simulator, sources.store) if run else None

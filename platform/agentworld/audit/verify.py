@@ -35,6 +35,12 @@ class RunVerification(Record):
     notes: tuple[str, ...] = ()
     """What was declared of it: what a restored backup lost."""
 
+    @property
+    def named_problems(self) -> tuple[str, ...]:
+        """Each with the run that it is of; one that is gone or garbled is told by its name."""
+        run = f"run {self.run}"
+        return tuple(each if f"{run} " in each else f"{run}: {each}" for each in self.problems)
+
     @classmethod
     def of_garbled(cls, run: str, problem: str) -> "RunVerification":
         """Of a record that cannot even be read, for whoever looks at many."""

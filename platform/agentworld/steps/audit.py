@@ -25,8 +25,8 @@ def audit(store: str, registered: str, validation: str) -> str:
 
     def work(out: Path, _: Tick) -> Digest:
         chain = audit_agent(version, open_sources(Path(store)), verify=True)
-        if chain.breaks:
-            raise StoreError(f"the chain of {version} is broken: {'; '.join(chain.breaks)}")
+        if problems := (*chain.breaks, *chain.incomplete):
+            raise StoreError(f"the chain of {version} is not whole: {'; '.join(problems)}")
         chain.write(out / CHAIN)
         return chain.digest
 

@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from agentworld.audit.revalidation import Revalidation, Uses
 from agentworld.errors import InputError, StoreError
 from agentworld.lineage.base import Registry, VersionRef
 from agentworld.records.alias import AliasChange
-from agentworld.records.base import first_problem
+from agentworld.records.base import Record, first_problem
 from agentworld.records.deployment import AgentAlias, AgentName, Deployment, DeploymentMove
 from agentworld.simulate.notary import Notary
 from agentworld.simulate.setting_up import notary_of
@@ -27,9 +27,14 @@ from agentworld.steps.ledger import existing_ledger, has_keys, open_evidence
 from agentworld.steps.serving import deployed_operator
 
 _MARK = "revalidate"
-_NAMES: TypeAdapter[tuple[str, str]] = TypeAdapter(tuple[AgentName, AgentAlias])
-
 _log = logging.getLogger(__name__)
+
+
+class _Use(Record):
+    """Whose use an operator speaks of."""
+
+    name: AgentName
+    alias: AgentAlias
 
 
 def use(ref: VersionRef, alias: str, store: Path, by: str, reason: str | None = None) -> Deployment:
@@ -89,7 +94,7 @@ def mirror(due: Mapping[str, Sequence[Revalidation]], registry: Callable[[], Reg
 
 def _registry(name: str, alias: str, store: Path) -> Registry:
     try:
-        _NAMES.validate_python((name, alias))
+        _Use(name=name, alias=alias)
     except ValidationError as error:
         problem = first_problem(error)
         raise InputError(f"no {name!r} is in use as {alias!r}; correct {problem}") from error

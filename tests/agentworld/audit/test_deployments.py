@@ -18,8 +18,7 @@ def made(tmp_path):
 
 
 def problems(made):
-    told = made.sources
-    return [*deployment_problems(told.ledger.attestations, told.evidence, told.registry)]
+    return [*deployment_problems(made.sources)]
 
 
 def used(made):

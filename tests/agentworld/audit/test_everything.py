@@ -8,7 +8,7 @@ import pytest
 import make
 import make_service
 from agentworld.audit.everything import verify_agent, verify_everything
-from agentworld.errors import EvidenceError, NotFound
+from agentworld.errors import InputError, NotFound
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.edge import Claim, SignedEdge
@@ -71,8 +71,8 @@ def edge_of(told: Story) -> SignedEdge:
         ),
         ("INSERT INTO signing_keys (key, public, since) VALUES ('k', '', '')", "the key k of"),
         ("UPDATE steps SET episode = 9", "2 rows of steps are of 9, which"),
-        ("DELETE FROM runs", "run {run}: run {run} is gone from the ledger"),
-        ("UPDATE runs SET opening = ''", "run {run}: the ledger's record of run {run} is garbled"),
+        ("DELETE FROM runs", "run {run} is gone from the ledger"),
+        ("UPDATE runs SET opening = ''", "the ledger's record of run {run} is garbled"),
         ("UPDATE runs SET opening = ''", "hero@1: its record in the ledger cannot be read"),
         ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "the attestations cannot be"),
     ],
@@ -95,8 +95,16 @@ def test_a_garbled_run_hides_nothing_else(told):
     run = found.runs[told.run.id]
     assert run
     assert (run.state, run.simulator, found.num_unsigned) == ("broken", None, 0)
-    with pytest.raises(EvidenceError, match="is garbled"):
-        verify_agent(told.agent, told.sources)
+
+
+def test_a_garbled_run_of_an_agent_is_told_with_all_else_of_it(told):
+    (told.store / "world/model.safetensors").write_text("other")
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("UPDATE runs SET opening = ''")
+    found = verify_agent(told.agent, told.sources)
+    run, *others = found.problems
+    assert run.startswith(f"the ledger's record of run {told.run.id} is garbled")
+    assert {each.partition(":")[0] for each in others} == {"hero@1", "world@1"}
 
 
 def test_an_agent_whose_edge_was_signed_and_that_the_registry_does_not_have_is_named(told):

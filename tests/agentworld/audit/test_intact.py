@@ -56,10 +56,10 @@ def test_what_is_not_signed_yet_is_no_problem(scene):
     [
         ("UPDATE steps SET reward = 1.0 WHERE episode = 2", "run {run}: the steps of episode"),
         ("UPDATE steps SET place = 1 WHERE episode = 2", "run {run}: the 1 steps under entry"),
-        ("UPDATE runs SET signature = '{{}}'", "run {run}: the ledger's record of run {run} is"),
-        ("UPDATE runs SET final_weights = ''", "run {run}: the ledger's record of run {run} is"),
-        ("UPDATE runs SET tenant = CAST(x'ff' AS TEXT)", "run {run}: the ledger's record of run"),
-        ("UPDATE runs SET id = 'other'", "run {run}: run {run} is gone from the ledger"),
+        ("UPDATE runs SET signature = '{{}}'", "the ledger's record of run {run} is"),
+        ("UPDATE runs SET final_weights = ''", "the ledger's record of run {run} is"),
+        ("UPDATE runs SET tenant = CAST(x'ff' AS TEXT)", "the ledger's record of run"),
+        ("UPDATE runs SET id = 'other'", "run {run} is gone from the ledger"),
         ("DELETE FROM log", "run {run}: the run was not opened as the log says"),
         ("UPDATE steps SET episode = 9 WHERE episode = 2", "1 rows of steps are of 9, which"),
         ("DELETE FROM runs", "rows of log are of '{run}', which runs lacks"),
@@ -82,7 +82,7 @@ def test_a_run_that_cannot_be_read_hides_no_other(scene):
     other = scene.ledger.open_run(OPENING, SIMULATOR).id
     scene.change(f"UPDATE runs SET opening = '' WHERE id = '{other}'", "UPDATE steps SET done = 1")
     told = "\n".join(problems(scene))
-    assert f"run {other}: " in told
+    assert f"the ledger's record of run {other} is garbled" in told
     assert f"run {scene.run}: " in told
 
 

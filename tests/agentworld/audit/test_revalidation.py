@@ -112,7 +112,7 @@ def test_an_agent_in_use_is_to_be_validated_until_it_was_so_in_the_next_simulato
 def test_the_validation_of_another_agent_says_nothing_of_this_one(made):
     make_agent.registered(made.store, made.registry, "other").validated(NEXT)
     states = [each.state for each in audit_agents(made.sources).agents]
-    assert states == ["revalidate", "current"]
+    assert states == ["revalidate", None]
 
 
 def test_a_report_that_was_changed_validates_nothing(made):
@@ -124,7 +124,7 @@ def test_a_report_that_was_changed_validates_nothing(made):
 
 def test_an_agent_that_is_in_use_no_more_is_let_alone(made):
     made.notary.end_deployment(made.ref.name, "production", "ada", None)
-    assert state(made) == "current"
+    assert state(made) is None
 
 
 def test_of_a_moment_is_told_what_was_in_use_then(made):
@@ -152,4 +152,4 @@ def test_of_an_agent_is_told_what_made_it_and_what_it_can_do(made):
 
 def test_in_a_store_without_keys_no_agent_is_in_use(made):
     (found,) = audit_agents(made.sources._replace(evidence=None)).agents
-    assert (found.grade, found.in_use_as, found.state) == (None, (), "current")
+    assert (found.grade, found.in_use_as, found.state) == (None, (), None)

@@ -22,8 +22,7 @@ def made(tmp_path, monkeypatch):
 
 
 def problems(made):
-    told = made.sources
-    return [*deployment_problems(told.ledger.attestations, told.evidence, told.registry)]
+    return [*deployment_problems(made.sources)]
 
 
 def marks(made):

@@ -1,0 +1,90 @@
+"""The auditor's questions of a whole record: is it what was signed, what is in it, what is lost."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from agentworld_cli.alias import who
+from agentworld_cli.moment import At, sources_at
+from agentworld_cli.plain import plain
+from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
+from agentworld_cli.verification import show_everything
+
+_Form = Literal["in-toto", "csv", "openlineage"]
+
+
+def verify(
+    version: Annotated[
+        str, typer.Argument(metavar="[NAME@VERSION]", help="One agent's chain; else everything.")
+    ] = "",
+    at: At = "",
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Check that runs and versions are what was signed, and do not contradict each other.
+
+    With --at, those that were there then, and what was signed by then. They are checked as they
+    are now, and so is what does not tell since when it is there.
+    """
+    from agentworld.audit.everything import verify_agent, verify_everything
+    from agentworld.lineage.base import VersionRef
+    from agentworld_cli.views import shown_as
+
+    sources = sources_at(store, at)
+    with shown_as("verify") as tick:
+        if version:
+            found = verify_agent(VersionRef.parse(version), sources, tick)
+        else:
+            found = verify_everything(sources, tick)
+    show_everything(found, as_json=as_json)
+
+
+def export(
+    form: Annotated[_Form, typer.Option("--format", help="For which programs.")],
+    out: Annotated[str, typer.Option(metavar="FILE", help="Else it is printed.")] = "",
+    at: At = "",
+    store: Store = DEFAULT_STORE,
+) -> None:
+    """Write which simulator trained which agent: signed statements, a table, or run events.
+
+    With --at, what was there then.
+    """
+    sources = sources_at(store, at)  # where MLflow is, OpenLineage is
+    from agentworld.audit.formats import lines_of
+    from agentworld.records.base import write_whole
+
+    lines = lines_of(form, sources)
+    if out:
+        write_whole(Path(out), "".join(f"{line}\n" for line in lines).encode())
+        return
+    for line in lines:
+        print(plain(line))
+
+
+def restored(
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why; without it nothing is declared.")
+    ] = "",
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Print what a restored backup of the ledger lost, and declare it with --reason.
+
+    Runs that lost entries cannot go on from then on, and verify as far as the backup has them.
+    """
+    from agentworld.steps.declared import restored as declare
+
+    found = declare(Path(store), reason, who())
+    if as_json:
+        show_json(found)
+        return
+    for run, names in found.runs.items():
+        print(f"run {plain(run)} lost entries of its log, or is gone:")
+        print(*(f"  {plain(name)}" for name in names), sep="\n")
+    for name in found.others:
+        print(f"lost {plain(name)}")
+    if not found.runs and not found.others:
+        print("the ledger has all that was signed")
+    else:
+        print("declared" if reason else "nothing is declared; add --reason")

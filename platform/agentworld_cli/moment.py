@@ -1,0 +1,28 @@
+"""A moment that an audit is asked about: its option, what a store knew then, how it is told."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from agentworld.audit.sources import Sources
+
+At = Annotated[
+    str, typer.Option(metavar="TIME", help="As 2026-03-01 or 2026-03-01T12:00+02:00; else now.")
+]
+
+
+def sources_at(store: str, at: str) -> "Sources":
+    """What a store knows, or knew at a moment; raises InputError for what is none."""
+    from agentworld.audit.meant import moment
+    from agentworld.steps.sources import open_sources
+
+    then = moment(at, datetime.now(UTC)) if at else None
+    return open_sources(Path(store))._replace(at=then)
+
+
+def then(at: str | None) -> str:
+    """The end of a heading."""
+    return f" at {at}" if at else ""
