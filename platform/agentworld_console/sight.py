@@ -174,8 +174,7 @@ class Sight:
             return []
         if not asked and len(self._newest(MOST_AGENTS)) == MOST_AGENTS:
             return None
-        told = found.ledger.attestations
-        return list(deployment_problems(told, found.evidence, found.registry))
+        return list(deployment_problems(found))
 
     def _own(self, runs: Iterable[str]) -> set[str]:
         """Those that are seen of these runs."""
