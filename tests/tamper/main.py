@@ -8,7 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from tamper.campaign import campaign
+import postgres
+from tamper.whole import whole
 
 _BENCH = Path(__file__).parents[2] / ".bench"
 
@@ -16,12 +17,13 @@ _BENCH = Path(__file__).parents[2] / ".bench"
 def main() -> int:
     """Exit status 1 where a mutation was not found and named, or nobody's was told."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--mutations", type=int, default=1_000)
+    parser.add_argument("--mutations", type=int, default=1_000, help="over each database")
     parser.add_argument("--seed", default="1")
     words = parser.parse_args()
     folder = _BENCH / "tamper"
     shutil.rmtree(folder, ignore_errors=True)
-    report = campaign(folder, words.mutations, words.seed)
+    with postgres.running() as server, server.database() as url:
+        report = whole(folder, url, words.mutations, words.seed)
     written = report.model_dump_json(indent=2) + "\n"
     (_BENCH / "tamper.json").write_text(written)
     print(written)

@@ -2,18 +2,18 @@
 
 import json
 import random
-import shutil
-import sqlite3
-from pathlib import Path
 
-from tamper.mutation import ABOUT, Case, Mutation, drawn, executed, opened
+from tamper.databases import Hand
+from tamper.mutation import ABOUT, Case, Mutation, drawn, executed, key_of, removed
 from tamper.world import World
 
 # What a run may have more of than in an old copy.
-_SINCE = f"""
-    SELECT id, length, NULL FROM runs UNION SELECT {ABOUT}, name, NULL FROM attestations
-    UNION SELECT run, id, erased FROM episodes UNION SELECT alias, sequence, NULL FROM aliases
-"""
+_SINCE = (
+    "SELECT id, length FROM runs",
+    f"SELECT {ABOUT} AS about, name FROM attestations",
+    "SELECT run, id, erased FROM episodes",
+    "SELECT alias, sequence FROM aliases",
+)
 _RUN_TABLES = ("log", "checkpoints", "episodes", "attestations")
 
 
@@ -27,7 +27,7 @@ def cases(world: World) -> list[Case]:
         Case("move removed", _move),
         Case("episode erased", _erased),
         Case("tail cut", _tail),
-        Case("snapshot restored", lambda database, chance: _snapshot(world, database, chance)),
+        Case("snapshot restored", lambda hand, chance: _snapshot(world, hand, chance)),
         Case("episode moved", _moved),
         Case("runs joined", _joined),
         Case("run renamed", _renamed),
@@ -35,16 +35,16 @@ def cases(world: World) -> list[Case]:
     ]
 
 
-def _row(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+def _row(hand: Hand, chance: random.Random) -> Mutation:
     """Of a checkpoint the second store has a copy, which proves as much as its row."""
     table, run = chance.choice([("log", "run"), ("runs", "id"), ("episodes", "run")])
-    row = drawn(database, chance, f"SELECT rowid AS row, {run} AS run FROM {table}")
-    change = (f"DELETE FROM {table} WHERE rowid = ?", (row["row"],))
-    return Mutation("row removed", table, frozenset({row["run"]}), executed(change))
+    row = drawn(hand, chance, f"SELECT {', '.join(key_of(table))}, {run} AS owner FROM {table}")
+    done = executed(removed(table, row))
+    return Mutation("row removed", table, frozenset({row["owner"]}), done)
 
 
-def _episode(database: sqlite3.Connection, chance: random.Random) -> Mutation:
-    row = drawn(database, chance, "SELECT key, id, run FROM episodes")
+def _episode(hand: Hand, chance: random.Random) -> Mutation:
+    row = drawn(hand, chance, "SELECT key, id, run FROM episodes")
     return Mutation(
         kind="episode removed",
         told=row["id"],
@@ -56,48 +56,48 @@ def _episode(database: sqlite3.Connection, chance: random.Random) -> Mutation:
     )
 
 
-def _run(database: sqlite3.Connection, chance: random.Random) -> Mutation:
-    run = drawn(database, chance, "SELECT id FROM runs")["id"]
+def _run(hand: Hand, chance: random.Random) -> Mutation:
+    run = drawn(hand, chance, "SELECT id FROM runs")["id"]
     steps = "DELETE FROM steps WHERE episode IN (SELECT key FROM episodes WHERE run = ?)"
     rows = [(f"DELETE FROM {table} WHERE run = ?", (run,)) for table in _RUN_TABLES]
     own = ("DELETE FROM runs WHERE id = ?", (run,))
     return Mutation("run removed", run, frozenset({run}), executed((steps, (run,)), *rows, own))
 
 
-def _statement(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+def _statement(hand: Hand, chance: random.Random) -> Mutation:
     """An edge, or what was declared; of each kind alike."""
-    kind = drawn(database, chance, "SELECT DISTINCT kind FROM attestations")["kind"]
-    rows = f"SELECT name, {ABOUT} AS about FROM attestations WHERE kind = '{kind}'"
-    row = drawn(database, chance, rows)
+    kind = drawn(hand, chance, "SELECT DISTINCT kind FROM attestations")["kind"]
+    rows = f"SELECT name, {ABOUT} AS about FROM attestations WHERE kind = ?"
+    row = drawn(hand, chance, rows, kind)
     change = ("DELETE FROM attestations WHERE name = ?", (row["name"],))
     return Mutation("statement removed", row["name"], frozenset({row["about"]}), executed(change))
 
 
-def _move(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+def _move(hand: Hand, chance: random.Random) -> Mutation:
     """With what was signed of it, or alone."""
-    row = drawn(database, chance, "SELECT rowid AS row, alias, at FROM aliases")
+    row = drawn(hand, chance, "SELECT sequence, alias, at FROM aliases")
     changes = [
-        ("DELETE FROM aliases WHERE rowid = ?", (row["row"],)),
+        removed("aliases", row),
         ("DELETE FROM attestations WHERE subject = ? AND at = ?", (row["alias"], row["at"])),
     ]
     done = executed(*changes[: chance.choice([1, 2])])
     return Mutation("move removed", row["alias"], frozenset({row["alias"]}), done)
 
 
-def _erased(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+def _erased(hand: Hand, chance: random.Random) -> Mutation:
     """As retention would do it, which says so."""
-    row = drawn(database, chance, "SELECT key, id FROM episodes WHERE NOT erased")
+    row = drawn(hand, chance, "SELECT key, id FROM episodes WHERE NOT erased")
     texts = "UPDATE steps SET action = NULL, observation = NULL WHERE episode = ?"
-    flag = "UPDATE episodes SET erased = 1, opening = NULL WHERE key = ?"
-    done = executed((texts, (row["key"],)), (flag, (row["key"],)))
+    flag = "UPDATE episodes SET erased = ?, opening = NULL WHERE key = ?"
+    done = executed((texts, (row["key"],)), (flag, (True, row["key"])))
     return Mutation("episode erased", row["id"], frozenset({row["id"]}), done)
 
 
-def _tail(database: sqlite3.Connection, chance: random.Random) -> Mutation:
+def _tail(hand: Hand, chance: random.Random) -> Mutation:
     """With all that the entries tell of, so that what is left agrees with itself."""
-    row = drawn(database, chance, "SELECT id, length FROM runs")
+    row = drawn(hand, chance, "SELECT id, length FROM runs")
     run, keep = row["id"], chance.randrange(1, row["length"])
-    entries = database.execute("SELECT body FROM log WHERE run = ? AND sequence > ?", (run, keep))
+    entries = hand.rows("SELECT body FROM log WHERE run = ? AND sequence > ?", run, keep)
     told = [json.loads(entry["body"]) for entry in entries]
     unopened = [each["episode"] for each in told if each["kind"] == "episode-opened"]
     unclosed = [each["episode"] for each in told if each["kind"] == "episode-closed"]
@@ -118,21 +118,21 @@ def _tail(database: sqlite3.Connection, chance: random.Random) -> Mutation:
     )
 
 
-def _snapshot(world: World, database: sqlite3.Connection, chance: random.Random) -> Mutation:
+def _snapshot(world: World, hand: Hand, chance: random.Random) -> Mutation:
     old = chance.choice(world.snapshots)
-    with opened(old) as before:
-        had = {tuple(row) for row in before.execute(_SINCE)}
-    grown = {tuple(row) for row in database.execute(_SINCE)} - had
-
-    def do(folder: Path) -> None:
-        shutil.copy(old, folder / "ledger.db")
-
-    return Mutation("snapshot restored", old.name, frozenset(run for run, *_ in grown), do)
+    with world.database.hand(old) as before:
+        grown = _told(hand) - _told(before)
+    places = frozenset(str(run) for run, *_ in grown)
+    return Mutation("snapshot restored", old, places, lambda world: world.database.put_back(old))
 
 
-def _moved(database: sqlite3.Connection, chance: random.Random) -> Mutation | None:
-    row = drawn(database, chance, "SELECT id, run FROM episodes")
-    other = drawn(database, chance, "SELECT id FROM runs")["id"]
+def _told(hand: Hand) -> set[tuple[object, ...]]:
+    return {tuple(row.values()) for rows in _SINCE for row in hand.rows(rows)}
+
+
+def _moved(hand: Hand, chance: random.Random) -> Mutation | None:
+    row = drawn(hand, chance, "SELECT id, run FROM episodes")
+    other = drawn(hand, chance, "SELECT id FROM runs")["id"]
     if other == row["run"]:
         return None
     change = ("UPDATE episodes SET run = ? WHERE id = ?", (other, row["id"]))
@@ -140,10 +140,10 @@ def _moved(database: sqlite3.Connection, chance: random.Random) -> Mutation | No
     return Mutation("episode moved", f"{row['id']} to run {other}", places, executed(change))
 
 
-def _joined(database: sqlite3.Connection, chance: random.Random) -> Mutation | None:
+def _joined(hand: Hand, chance: random.Random) -> Mutation | None:
     """All that happened in one run is told as the end of another one."""
-    row = drawn(database, chance, "SELECT id, length FROM runs")
-    other = drawn(database, chance, "SELECT id, length FROM runs")
+    row = drawn(hand, chance, "SELECT id, length FROM runs")
+    other = drawn(hand, chance, "SELECT id, length FROM runs")
     if other["id"] == row["id"]:
         return None
     by, names = other["length"], (other["id"], row["id"])
@@ -166,17 +166,17 @@ def _joined(database: sqlite3.Connection, chance: random.Random) -> Mutation | N
     )
 
 
-def _renamed(database: sqlite3.Connection, chance: random.Random) -> Mutation:
-    run, new = drawn(database, chance, "SELECT id FROM runs")["id"], chance.randbytes(16).hex()
+def _renamed(hand: Hand, chance: random.Random) -> Mutation:
+    run, new = drawn(hand, chance, "SELECT id FROM runs")["id"], chance.randbytes(16).hex()
     rows = [(f"UPDATE {table} SET run = ? WHERE run = ?", (new, run)) for table in _RUN_TABLES]
     own = ("UPDATE runs SET id = ? WHERE id = ?", (new, run))
     return Mutation("run renamed", run, frozenset({run}), executed(*rows, own))
 
 
-def _exchanged(database: sqlite3.Connection, chance: random.Random) -> Mutation | None:
+def _exchanged(hand: Hand, chance: random.Random) -> Mutation | None:
     """Two episodes have each other's steps."""
-    row = drawn(database, chance, "SELECT key, id, run FROM episodes")
-    other = drawn(database, chance, "SELECT key, id, run FROM episodes")
+    row = drawn(hand, chance, "SELECT key, id, run FROM episodes")
+    other = drawn(hand, chance, "SELECT key, id, run FROM episodes")
     if other["key"] == row["key"]:
         return None
     change = "UPDATE episodes SET key = ? WHERE key = ?"

@@ -70,7 +70,7 @@ def _use_of(made: Deployment) -> _Use:
 
 
 def _kept(told: Attestations, under: str = "") -> list[Attestation]:
-    return sorted(told.find_under("deployment", under), key=lambda each: each.name)
+    return sorted(told.find_under("deployment", under), key=lambda each: str(each.name))
 
 
 def _made(read: Iterable[tuple[Deployment | None, str]]) -> list[Deployment]:

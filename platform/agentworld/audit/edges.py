@@ -17,7 +17,7 @@ from agentworld.evidence.edge import verify_edge
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest, Record, digest_bytes
-from agentworld.records.edge import Edge, Grade
+from agentworld.records.edge import Edge, Grade, SignedEdge
 from agentworld.records.run import AgentRun
 from agentworld.simulate.notary import EDGES, edge_name
 
@@ -75,8 +75,9 @@ def audit_edge(name: str, agent: Registered, told: Attestations, evidence: Evide
     if not own:
         problems.append(UNTOLD)
         return EdgeAudit(grade="disputed", reasons=tuple(problems))
-    edge, signed = sorted(own, key=lambda each: each[0].at)[-1]
-    if agent.edge_digest != digest_bytes(signed):
+    edge, _ = sorted(own, key=lambda each: each[0].at)[-1]
+    # A version keeps the edge that it was registered with, also where a newer one was signed.
+    if agent.edge_digest not in {digest_bytes(signed) for _, signed in own}:
         problems.append("the registry has another edge of it than the ledger")
     reasons = (*edge.reasons, *problems)
     return EdgeAudit(grade="disputed" if reasons else edge.grade, reasons=reasons, edge=edge)
@@ -103,12 +104,13 @@ def edges_of(simulator: Digest, told: Attestations, evidence: Evidence) -> list[
     return list({(e.run, e.claim.artifact, e.claim.agent): e for e in edges}.values())
 
 
-def all_edges(told: Attestations, evidence: Evidence) -> Iterator[Edge]:
+def all_edges(told: Attestations, evidence: Evidence) -> Iterator[SignedEdge]:
     """Every edge that verifies."""
     for each in told.all():
         if each.kind == "edge":
             with suppress(EvidenceError):  # which `edge_problems` tells
-                yield _verified(each, evidence)
+                edge = _verified(each, evidence)
+                yield SignedEdge(edge=edge, envelope=each.envelope.decode())
 
 
 def edge_problems(

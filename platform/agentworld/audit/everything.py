@@ -21,8 +21,8 @@ from agentworld.audit.then import is_then
 from agentworld.audit.verify import RunVerification, verify_any
 from agentworld.errors import AgentworldError, EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Agent, RegisteredAgent, StoredVersion, VersionRef
-from agentworld.records.base import Digest, Record
-from agentworld.records.edge import Edge
+from agentworld.records.base import Digest, Record, digest_bytes
+from agentworld.records.edge import SignedEdge
 from agentworld.records.progress import Tick, no_tick, share_of
 from agentworld.storage.simulators import SimulatorStore
 
@@ -153,34 +153,44 @@ def _contradictions(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator
         yield from edge.reasons
 
 
-def _edges(sources: Sources) -> list[Edge]:
+def _edges(sources: Sources) -> list[SignedEdge]:
     if sources.evidence is None:
         return []
     with suppress(EvidenceError), reading("its edges"):  # which `verify_ledger` tells
         signed = all_edges(sources.ledger.attestations, sources.evidence)
-        return [edge for edge in signed if is_then(edge.at, sources.at)]
+        return [each for each in signed if is_then(each.edge.at, sources.at)]
     return []
 
 
 def _unregistered(
-    edges: Iterable[Edge], versions: Sequence[_Checked], sources: Sources
+    edges: Iterable[SignedEdge], versions: Sequence[_Checked], sources: Sources
 ) -> Iterator[str]:
     """What was signed to be registered, and hides or is gone; a killed registration looks so.
 
-    What was disputed from the start is no more than a claim that somebody made.
+    What was disputed from the start is no more than a claim that somebody made. Of one that was
+    registered again, the newest edge has to be some version's.
     """
-    agents = [(each.ref.name, each.agent) for each in versions if each.agent]
-    there = {(name, agent.artifact, agent.run) for name, agent in agents}
+    there: dict[tuple[str, Digest, str], set[Digest | None]] = {}
+    for name, agent in ((each.ref.name, each.agent) for each in versions if each.agent):
+        there.setdefault((name, agent.artifact, agent.run), set()).add(agent.edge_digest)
     since = sources.registry.versions(kind="agent") if sources.at else []
-    tagged = [agent for agent in map(RegisteredAgent.tagged, since) if agent]
-    there |= {(agent.ref.name, agent.artifact, agent.run) for agent in tagged}
-    claims = [(each.claim, each.run) for each in edges if each.grade != "disputed"]
-    told = dict.fromkeys((claim.agent, claim.artifact, run) for claim, run in claims)
-    for name, artifact, run in told:
-        if (name, artifact, run) not in there:
+    for tagged in filter(None, map(RegisteredAgent.tagged, since)):
+        key = tagged.ref.name, tagged.artifact, tagged.run
+        there.setdefault(key, set()).add(tagged.edge_digest)
+    signed = [each for each in edges if each.edge.grade != "disputed"]
+    signed.sort(key=lambda each: each.edge.at)
+    newest = {(e.edge.claim.agent, e.edge.claim.artifact, e.edge.run): e for e in signed}
+    for (name, artifact, run), edge in newest.items():
+        known = there.get((name, artifact, run), set())
+        if not known:
             yield (
                 f"{name}: the registry does not have {artifact}, which run {run} made and whose"
                 " edge was signed; restore that version, or register it to its end"
+            )
+        elif digest_bytes(edge.envelope.encode()) not in known:
+            yield (
+                f"{name}: no version in the registry has the newest edge of {artifact}, which run"
+                f" {run} made; restore that version, or register it to its end"
             )
 
 

@@ -4,24 +4,28 @@ A problem is a sentence that names its run, edge, alias or key. What was added s
 signature is no problem: it is chained, and the next signature covers it.
 """
 
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Container, Iterator
 from datetime import datetime
 from typing import NamedTuple, Protocol, get_args
 
 from agentworld.audit.alias_history import alias_problems
 from agentworld.audit.edges import edge_problems
 from agentworld.audit.evidence import Evidence
+from agentworld.audit.lost import told_again
+from agentworld.audit.shown import report_problems
 from agentworld.audit.signed_log import RunRecord
 from agentworld.audit.then import runs_then
 from agentworld.audit.verify import RunVerification, verify_any
-from agentworld.errors import NotFound, StoreError
+from agentworld.errors import EvidenceError, NotFound, StoreError
+from agentworld.evidence.declared import check_attested
 from agentworld.evidence.keys import public_pem
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.signing_keys import SigningKeys
 from agentworld.records.attestation import AttestationKind
+from agentworld.records.declaration import DECLARATIONS
 from agentworld.records.progress import Tick, no_tick
+from agentworld.storage.objects import ObjectStore
 
 
 class WholeLedger(RunRecord, Protocol):
@@ -35,6 +39,11 @@ class WholeLedger(RunRecord, Protocol):
     @property
     def signing_keys(self) -> SigningKeys:
         """Which keys a service said that it signs with."""
+        ...
+
+    @property
+    def objects(self) -> ObjectStore | None:
+        """Where its long texts are, and the reports that names moved by."""
         ...
 
     def run_names(self) -> list[str]:
@@ -73,7 +82,7 @@ def verify_ledger(
     Of a moment, the runs that were open by then, as they are now, and what was signed by then.
     """
     runs = _runs(ledger, evidence, tick, at)
-    return LedgerVerification(runs, tuple(_beside(ledger, evidence, at)))
+    return LedgerVerification(runs, tuple(_beside(ledger, runs, evidence, at)))
 
 
 def readable(what: str, problems: Iterator[str]) -> Iterator[str]:
@@ -97,17 +106,26 @@ def _runs(
     names = [*runs_then(known, ledger, at), *gone]
     found = {}
     for done, name in enumerate(names, 1):
-        with suppress(NotFound):  # it was declared to be lost
+        try:
             found[name] = verify_any(name, ledger, evidence)
+        except NotFound:  # it was declared to be lost, or is listed by what is no name of a run
+            if name in known:
+                found[name] = RunVerification.of_garbled(name, "its name is garbled; restore it")
         tick(done, len(names))
     return found
 
 
-def _beside(ledger: WholeLedger, evidence: Evidence, at: datetime | None) -> Iterator[str]:
+def _beside(
+    ledger: WholeLedger, runs: Container[str], evidence: Evidence, at: datetime | None
+) -> Iterator[str]:
     yield from readable("the attestations", edge_problems(ledger.attestations, evidence, at))
     names = alias_problems(ledger.aliases, ledger.attestations, evidence, at)
     yield from readable("the history of names", names)
     yield from readable("the attestations", _of_kinds(ledger.attestations))
+    yield from readable("the attestations", _of_no_run(ledger.attestations, runs, evidence))
+    again = told_again(ledger.attestations, evidence.trusted)
+    yield from readable("the attestations", again)
+    yield from readable("the history of names", report_problems(ledger.aliases, ledger.objects))
     yield from readable("the signing keys", _of_keys(ledger.signing_keys, evidence))
     yield from readable("the ledger", _of_strays(ledger))
 
@@ -116,6 +134,16 @@ def _of_kinds(told: Attestations) -> Iterator[str]:
     for each in told.all():
         if each.kind not in get_args(AttestationKind):
             yield f"the attestation {each.name} is of an unknown kind, {each.kind!r}"
+
+
+def _of_no_run(told: Attestations, runs: Container[str], evidence: Evidence) -> Iterator[str]:
+    """Declarations that no run is asked for; those of a run are checked with it."""
+    for each in told.all():
+        if each.run and each.run not in runs and each.kind in ("erasure", "restore"):
+            try:
+                check_attested(each, DECLARATIONS[each.kind], evidence.trusted)
+            except EvidenceError as error:
+                yield f"the {each.kind} {each.name} does not verify: {error}"
 
 
 def _of_keys(told: SigningKeys, evidence: Evidence) -> Iterator[str]:

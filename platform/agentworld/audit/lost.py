@@ -60,6 +60,14 @@ def lost_by_any(told: Attestations, trusted: TrustedKeys) -> frozenset[str]:
     return frozenset(name for each in found for name in each.lost)
 
 
+def told_again(told: Attestations, trusted: TrustedKeys) -> Iterator[str]:
+    """What was declared to be lost and is in the ledger: whoever kept an old copy put it back."""
+    lost = lost_by_any(told, trusted)
+    for each in told.all():
+        if each.name in lost:
+            yield f"the statement {each.name} was declared to be lost and is there again; remove it"
+
+
 def lost_logs(names: Iterable[str], lengths: dict[str, int]) -> Iterator[tuple[str, str]]:
     """Names of checkpoints that cover more entries than a ledger has, each after its run."""
     for name in names:

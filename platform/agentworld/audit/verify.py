@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from agentworld.audit.evidence import Evidence, EvidenceState, state_of
-from agentworld.audit.signed_log import RunRecord, SignedLog, read_log, step_problems
+from agentworld.audit.signed_log import RunRecord, SignedLog, read_log, reading, step_problems
 from agentworld.audit.verify_episode import episode_problems, episodes_told
 from agentworld.errors import EvidenceError
 from agentworld.records.base import Digest, Record
@@ -62,7 +62,7 @@ def verify_run(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerificat
 
     Raises NotFound where there is no such run, EvidenceError where it is gone or garbled.
     """
-    with _unsearched():
+    with _unsearched(), reading(f"run {name}"):  # a number that is none cannot be put in order
         log = read_log(name, ledger, evidence)
         run, told = log.run, episodes_told(log)
         problems = (

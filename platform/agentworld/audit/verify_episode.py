@@ -196,4 +196,4 @@ def _closed_since(episode: Episode, reason: CloseReason, log: SignedLog, ledger:
     """Whether it ended after the log was read."""
     closed = episode_closed(episode.id, len(episode.steps), episode.head, reason)
     newer = ledger.log(log.run.id, after=len(log.told))
-    return any(closed.items() <= entry.fields.items() for entry in newer)
+    return any(closed.items() <= entry.told.items() for entry in newer)

@@ -29,7 +29,7 @@ class Attestations:
         """Those of a kind whose names begin so."""
         under = ATTESTATIONS.c.name.startswith(prefix, autoescape=True)
         alike = self._read(ATTESTATIONS.c.kind == kind, under)
-        return [each for each in alike if each.name.startswith(prefix)]  # SQLite takes A for a
+        return [each for each in alike if str(each.name).startswith(prefix)]  # SQLite takes A for a
 
     def all(self) -> list[Attestation]:
         """Those of every kind, also of one that nobody knows."""

@@ -140,7 +140,7 @@ class Ledger:
     def run_names(self) -> list[str]:
         """All runs by their names, also those that cannot be read."""
         with self._transaction() as connection:
-            return list(connection.scalars(select(RUNS.c.id).order_by(RUNS.c.id.desc())))
+            return list(map(str, connection.scalars(select(RUNS.c.id).order_by(RUNS.c.id.desc()))))
 
     def runs(self) -> list[AgentRun]:
         """All runs, the newest first."""

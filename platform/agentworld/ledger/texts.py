@@ -41,7 +41,7 @@ class Texts:
             return text_of(bytes(data))
         try:
             if self._objects is not None:
-                return text_of(self._objects.get(digest))
+                return text_of(self._objects.get(str(digest)))
         except InputError:  # there is none, or somebody made a digest into what is none
             pass
         raise _lost(digest)
