@@ -52,26 +52,26 @@ def story(store: Path, registry: Registry | None = None, *, signed: bool = True)
     registry = registry or MemoryRegistry()
     ledger = Ledger(make_ledger.laid(f"sqlite:///{store}/ledger.db"))
     signer = ensure_signer(store / "keys/steps")
-    moments = {"before": _moment()}
+    moments = {"before": moment()}
     world = world_of(_model(store / "world"))
     signature = signed_as("world", world, signer) if signed else None
     ref = registry.register_world_model("world", world, store / "world", signature=signature)
-    moments["a world"] = _moment()
+    moments["a world"] = moment()
     simulator = make.pinned(store, artifact=world.artifact).digest
     run = ledger.open_run(RunOpening(agent="hero", starting_weights=STARTED), simulator)
-    moments["a run"] = _moment()
+    moments["a run"] = moment()
     _play(ledger, run)
     made = _model(store / "agent")
     weights = sign_weights(RunWeights(run=run.id, simulator=simulator, weights=made), signer)
     run = ledger.close_run(run.id, RunClosing(final_weights=made, signature=weights))
-    moments["weights"] = _moment()
+    moments["weights"] = moment()
     trained = make.checkpoint("agent", artifact=made, parents=[STARTED], simulator=simulator)
     what = Agent(checkpoint=trained, run=run.id)
     signature = signed_as("hero", what, signer) if signed else None
     agent = registry.register_agent(
         "hero", what, store / "agent", signature=signature, world_model=ref
     )
-    moments["an agent"] = _moment()
+    moments["an agent"] = moment()
     evidence = _sealed(store, ledger, simulator)
     sources = Sources(registry, ledger, store, evidence, evidence.step_keys or {})
     return Story(sources, ref, simulator, run, agent, moments)
@@ -107,7 +107,7 @@ def _sealed(store: Path, ledger: Ledger, simulator: Digest) -> Evidence:
     return Evidence(load_trusted(keys), copies, load_trusted(store / "keys/steps"))
 
 
-def _moment() -> datetime:
+def moment() -> datetime:
     """Apart from what was before and what comes next, which are told in milliseconds."""
     time.sleep(0.002)
     now = datetime.now(UTC)

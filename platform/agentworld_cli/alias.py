@@ -62,14 +62,14 @@ def set_(
     problems = [f"{agent}: {each.problem}" for agent, each in sorted(due.items()) if each.problem]
     if as_json:
         told = {"revalidate": sorted(due), "problems": problems}
-        print(
-            json.dumps(_json(change) | {name: told[name] for name in told if told[name]}, indent=2)
-        )
+        there = {name: names for name, names in told.items() if names}
+        print(json.dumps(_json(change) | there, indent=2))
         return
     print(told_change(change))
     for agent in sorted(due):
         print(f"revalidate {plain(agent)}: it was trained in {due[agent].trained_in}")
-    print(*map(plain, problems), sep="\n", end="\n" if problems else "")
+    for problem in problems:
+        print(plain(problem))
 
 
 @app.command()

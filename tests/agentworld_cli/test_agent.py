@@ -7,6 +7,7 @@ import pytest
 import make
 import make_agent
 from agentworld.steps.addresses import open_registry
+from agentworld_cli.alias import who
 
 pytestmark = pytest.mark.slow
 
@@ -44,9 +45,59 @@ def test_what_somebody_changed_in_the_registry_is_told_by_the_list(call, made):
     made.registry.remove_alias("terminal-agent", "production")
     done = call(f"agent list --store {made.store}")
     assert "broken: the alias production of terminal-agent is gone from the registry" in done.out
+    assert done.code == 8
+    assert "what is in use is not what was signed; its problems (1) are printed above" in done.error
+    as_json = call(f"agent list --store {made.store} --json")
+    assert (as_json.code, len(json.loads(as_json.out)["problems"])) == (8, 1)
     ended = call(f"agent unuse terminal-agent --as production --store {made.store} --json")
     assert json.loads(ended.out)["ended"]
-    assert json.loads(call(f"agent list --store {made.store} --json").out)["problems"] == []
+    whole = call(f"agent list --store {made.store} --json")
+    assert (whole.code, json.loads(whole.out)["problems"]) == (0, [])
+
+
+def test_an_agent_in_no_use_is_neither_current_nor_to_be_validated(call, made):
+    def state():
+        (found,) = json.loads(call(f"agent list --store {made.store} --json").out)["agents"]
+        return found["state"]
+
+    assert state() is None
+    assert "current" not in call(f"agent list --store {made.store}").out
+    call(f"agent use terminal-agent@1 --as production --store {made.store}")
+    assert state() == "current"
+
+
+@pytest.mark.parametrize("words", ["use terminal-agent@1", "unuse terminal-agent"])
+def test_a_name_that_cannot_be_used_is_told_as_that(call, made, words):
+    done = call(f"agent {words} --as Production --store {made.store}")
+    assert (done.code, done.out) == (2, "")
+    assert "no 'terminal-agent' is in use as 'Production'; correct alias: " in done.error
+
+
+def test_who_asks_is_told_where_nobody_else_is_named(call, made):
+    used = call(f"agent use terminal-agent@1 --as production --store {made.store} --json")
+    assert json.loads(used.out)["by"] == who()
+
+
+def test_a_garbled_validation_fails_no_move_of_a_name_and_is_told(call, made):
+    store = f"--store {made.store}"
+    call(f"agent use terminal-agent@1 --as production {store}")
+    call(f"alias set stable {made.simulator.digest} {store}")
+    following = make.pinned(made.store, context_tokens=512)
+    made.validated(following.digest)
+    (report,) = made.store.glob("steps/validate/*/report.json")
+    report.write_text("{ \x1b[2J")
+    moved = call(f"alias set stable {following.digest} {store}")
+    assert moved.code == 0, moved.error
+    _, due, problem = moved.out.splitlines()
+    assert due.startswith("revalidate terminal-agent@1: ")
+    assert problem.startswith("terminal-agent@1: a live validation cannot be read (")
+    assert "\x1b" not in moved.out
+    call(f"alias set stable {made.simulator.digest} {store}")
+    told = json.loads(call(f"alias set stable {following.digest} {store} --json").out)
+    assert (told["revalidate"], told["problems"]) == (["terminal-agent@1"], [problem])
+    listed = call(f"agent list {store}")
+    assert listed.code == 0
+    assert "a live validation cannot be read" in " ".join(listed.out.split())
 
 
 def test_words_of_others_do_nothing_to_who_looks(call, made):

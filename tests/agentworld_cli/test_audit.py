@@ -1,6 +1,7 @@
 """The auditor's questions as they are typed."""
 
 import json
+import re
 
 import pytest
 
@@ -46,21 +47,54 @@ def test_what_forks_copied_is_told_beside_what_was_served(call, told, question, 
     assert f"run {told.run.id}: 3 episodes, 5 steps served, 4 steps copied by forks" in shown.out
 
 
-@pytest.mark.parametrize("question", ["agent hero@1", "simulator {simulator}", "dataset {data}"])
+QUESTIONS = [
+    "agent hero@1",
+    "simulator {simulator}",
+    "dataset {data}",
+    "diff hero@1 hero@1",
+    "verify",
+    "verify hero@1",
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
 def test_a_moment_is_asked_of_and_said(call, told, question):
     words = question.format(simulator=told.simulator, data=DATA)
     at = told.moments["an agent"].isoformat()
     shown = call(f"audit {words} --at {at} --store {told.store}")
-    assert f" at {at}\n" in shown.out
+    assert re.search(rf"\bat {re.escape(at)}(\n|, )", shown.out)
     as_json = call(f"audit {words} --at {at} --store {told.store} --json")
     assert json.loads(as_json.out)["at"] == at
     assert json.loads(call(f"audit {words} --store {told.store} --json").out)["at"] is None
 
 
-def test_a_moment_that_has_not_come_is_refused(call, told):
-    done = call(f"audit agent hero@1 --at 2100-01-01 --store {told.store}")
+@pytest.mark.parametrize("question", [*QUESTIONS, "alias best", "export --format csv"])
+@pytest.mark.parametrize(
+    ("at", "words"), [("2100-01-01", "has not come yet"), ("noon", "'noon' is no time")]
+)
+def test_a_moment_that_is_none_or_has_not_come_is_refused(call, told, question, at, words):
+    told.sources.ledger.aliases.set("best", told.simulator, "me")
+    asked = question.format(simulator=told.simulator, data=DATA)
+    done = call(f"audit {asked} --at {at} --store {told.store}")
     assert (done.code, done.out) == (2, "")
-    assert "has not come yet" in done.error
+    assert words in done.error
+
+
+def test_of_a_moment_only_what_was_there_is_verified_and_exported(call, told):
+    (told.store / "agent/model.safetensors").write_text("other")
+    at = told.moments["weights"].isoformat()
+    done = call(f"audit verify --at {at} --store {told.store}")
+    summary = f"1 run and 1 version at {at}, of which 0 unsigned; 0 problems\n"
+    assert (done.code, done.out) == (0, summary)
+    assert call(f"audit verify hero@1 --at {at} --store {told.store}").code == 2
+    exported = call(f"audit export --format in-toto --at {at} --store {told.store}")
+    assert len(exported.out.splitlines()) == 3
+
+
+def test_an_agent_that_is_not_validated_live_is_incomplete_and_not_broken(call, told):
+    done = call(f"audit agent hero@1 --store {told.store}")
+    assert "incomplete: the agent was not validated in the live shell" in done.out
+    assert "broken: the agent" not in done.out
 
 
 @pytest.mark.parametrize("what", ["", "hero@1"])

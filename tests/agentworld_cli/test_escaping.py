@@ -48,6 +48,7 @@ SHOWING = [
     "audit dataset {data} --store {store}",
     "audit alias production --store {store}",
     "audit verify --store {store}",
+    "audit verify --at 2020-01-01 --store {store}",
     "audit restored --store {store}",
     "cost --store {store}",
     "cost --run {run} --store {store}",

@@ -61,6 +61,27 @@ def test_an_agent_in_use_is_to_be_validated_where_its_simulators_name_moved_on(o
     assert f"terminal-stable moved from {own.simulator} to {make.digest('next')}" in text()
 
 
+def test_an_agent_that_nobody_validated_is_incomplete_and_not_broken(own, tmp_path):
+    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    assert "<h2>Incomplete</h2>" not in auditor.get(f"/agents/{own.agent}").text
+    for receipt in own.library.store.glob("steps/validate/*/receipt.json"):
+        receipt.unlink()
+    text = auditor.get(f"/agents/{own.agent}").text
+    assert "<h2>Incomplete</h2>" in text
+    assert "<li>the agent was not validated in the live shell</li>" in text
+    assert "<h2>Breaks</h2>" not in text
+
+
+def test_a_validation_that_somebody_garbled_is_a_break_and_hides_nothing_else(own, tmp_path):
+    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    for report in own.library.store.glob("steps/validate/*/report.json"):
+        report.write_text("{")
+    answer = auditor.get(f"/agents/{own.agent}")
+    assert answer.status_code == 200
+    assert "<h2>Breaks</h2>" in answer.text
+    assert "a live validation cannot be read" in answer.text
+
+
 def test_a_version_whose_tags_are_gone_is_left_out_of_the_lists(own, tmp_path):
     own.library.registry.version(own.agent).tags.pop("run")
     auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")

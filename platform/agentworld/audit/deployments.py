@@ -108,14 +108,18 @@ def _candidates(before: Sequence[Deployment], since: Sequence[Deployment]) -> _C
 def _in_registry(
     signed: _Candidates, found: Mapping[_Use, int], sources: Sources, of: VersionRef | None
 ) -> Iterator[str]:
-    agents = sources.versions(kind="agent")
+    agents = sources.registry.versions(kind="agent")
     ours = {of.name} if of else {version.ref.name for version in agents}
+    # The registry has no history: what is newer than the moment says nothing of it.
+    later = {
+        (each.ref.name, each.ref.version) for each in agents if not is_then(each.at, sources.at)
+    }
     for use in sorted(signed.keys() | {each for each in found if each[0] in ours}):
         told, version = signed.get(use, [None]), found.get(use)
         wanted, last = _version(told[-1]), told[-1]
         if version in map(_version, told) or (of and of.version not in (version, wanted)):
             continue
-        if last is None or is_then(last.at, sources.at):  # the registry has no history
+        if (use[0], version) not in later and (last is None or is_then(last.at, sources.at)):
             yield _mismatch(use, wanted, version)
 
 

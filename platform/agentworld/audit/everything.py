@@ -88,7 +88,10 @@ def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Ver
     manifest = manifest_of(simulator, sources.store) if simulator else None
     models = _versions(sources.world_models_of(manifest), sources, share_of(tick, 0.5, 1))
     of_runs = (each for found in runs.values() if found for each in found.named_problems)
-    beside = (*_uses([own], sources, ref), *_simulators(sources.store, simulator))
+    beside = (
+        *_uses([own], sources, ref),
+        *_simulators(sources.store, [simulator] if simulator else []),
+    )
     return _together(runs, [own, *models], (*of_runs, *beside), sources)
 
 
@@ -198,8 +201,7 @@ def _uses(
     versions: Sequence[_Checked], sources: Sources, of: VersionRef | None = None
 ) -> Iterator[str]:
     """What is wrong with what is in use, all of it or one agent."""
-    told = deployment_problems(sources, of)
-    yield from readable("what is in use", told)
+    yield from readable("what is in use", deployment_problems(sources, of))
     yield from readable("what is in use", _exchanged(versions, sources))
 
 
@@ -218,12 +220,14 @@ def _exchanged(versions: Sequence[_Checked], sources: Sources) -> Iterator[str]:
             )
 
 
-def _simulators(store: Path, only: Digest | None = None) -> Iterator[str]:
-    """What is not as it was pinned; one that was pinned elsewhere is not there to be checked."""
+def _simulators(store: Path, of: Sequence[Digest] | None = None) -> Iterator[str]:
+    """What is not as it was pinned, of all or of some; one that was pinned elsewhere is not there
+    to be checked.
+    """
     pinned = SimulatorStore(store)
     for digest in pinned.digests():
         try:
-            if only in (None, digest):
+            if of is None or digest in of:
                 pinned.find(digest).verify()
         except (EvidenceError, InputError) as error:
             yield f"simulator {digest}: {error}"

@@ -5,9 +5,11 @@ something was signed, the statement's. What does not tell its time counts as the
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Protocol
 
+from agentworld.audit.signed_log import reading
 from agentworld.errors import EvidenceError
 from agentworld.evidence.envelope import read_unverified
 from agentworld.evidence.traffic import TrafficCount
@@ -57,7 +59,7 @@ def is_signed_then(envelope: bytes, at: datetime | None) -> bool:
 
 def runs_then(names: Sequence[str], ledger: Openings, at: datetime | None) -> list[str]:
     """Those that were open by then."""
-    return [name for name in names if at is None or is_then(ledger.opened_at(name), at)]
+    return [name for name in names if at is None or is_then(_opened_at(name, ledger), at)]
 
 
 def run_then(run: AgentRun, logs: Logs, at: datetime) -> AgentRun | None:
@@ -80,6 +82,12 @@ def refs_then(
 ) -> list[VersionRef]:
     """Those that were registered by then; all of them where no moment is named."""
     return [ref for ref in refs if at is None or registry.version(ref).at <= at]
+
+
+def _opened_at(run: str, ledger: Openings) -> str:
+    with suppress(EvidenceError), reading(f"run {run}"):  # which a verification tells
+        return ledger.opened_at(run)
+    return ""
 
 
 def _as_told(run: AgentRun, told: Sequence[Fields]) -> AgentRun:

@@ -109,7 +109,7 @@ def log(connection: Connection, run: str, after: int = 0) -> list[LogEntry]:
 def opened_at(connection: Connection, run: str) -> str:
     """What the first entry of a run's log tells; empty where that is gone or garbled."""
     body = connection.scalar(select(LOG.c.body).where(LOG.c.run == run, LOG.c.sequence == 1))
-    return str(LogEntry(run, 1, bytes(body or b"")).told.get("at", ""))
+    return str(LogEntry(run, 1, body).told.get("at", "")) if isinstance(body, bytes) else ""
 
 
 def heads_by_entry(connection: Connection, run: str) -> dict[int, list[Digest]]:

@@ -2,8 +2,9 @@ import pytest
 
 import make_agent
 from agentworld.audit.deployments import deployment_problems, deployments, in_use
-from agentworld.audit.everything import verify_everything
+from agentworld.audit.everything import verify_agent, verify_everything
 from agentworld.lineage.base import WorldModel
+from agentworld.lineage.memory import MemoryRegistry
 
 
 @pytest.fixture
@@ -101,3 +102,103 @@ def test_a_verification_of_everything_tells_of_them_too(made):
     made.registry.set_alias(made.ref, "shadow")
     (problem,) = problems(made)
     assert set(verify_everything(made.sources).problems) == {*before, problem}
+
+
+class Busy(MemoryRegistry):
+    """Somebody works while its aliases are asked for: before they are read, and after."""
+
+    def __init__(self):
+        super().__init__()
+        self.before = self.after = lambda: None
+
+    def aliases(self):
+        before, self.before = self.before, lambda: None
+        before()
+        found = super().aliases()
+        after, self.after = self.after, lambda: None
+        after()
+        return found
+
+
+@pytest.fixture
+def busy(tmp_path):
+    """Two versions, of which the first is in use as `production`."""
+    made = make_agent.registered(tmp_path, Busy())
+    made.use()
+    return made, make_agent.registered(tmp_path, made.registry, "other")
+
+
+def ended(made):
+    made.notary.end_deployment(made.ref.name, "production", "ada", None)
+    made.registry.remove_alias(made.ref.name, "production")
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda _, other: other.use("shop"),
+        lambda _, other: other.use(),
+        lambda made, _: ended(made),
+        lambda made, other: (other.use(), made.use()),
+        lambda made, other: (made.use("shop"), other.use("shop")),
+    ],
+    ids=["first used", "moved", "ended", "moved and moved back", "first used and moved"],
+)
+def test_what_is_done_while_somebody_looks_is_no_problem(busy, moment, work):
+    made, other = busy
+    setattr(made.registry, moment, lambda: work(made, other))
+    assert problems(made) == []
+    assert problems(made) == []
+
+
+def test_what_the_registry_loses_while_somebody_looks_is_told(busy):
+    made, other = busy
+    made.registry.before = lambda: made.registry.set_alias(other.ref, "production")
+    assert len(problems(made)) == 1
+
+
+def of(made):
+    """What a verification of this agent alone tells of its uses."""
+    told = {*verify_agent(made.ref, made.sources).problems}
+    return told & {*deployment_problems(made.sources)}
+
+
+def test_a_verification_of_one_agent_tells_of_the_aliases_that_mean_it(made):
+    other = make_agent.registered(made.store, made.registry, "other")
+    assert (of(made), of(other)) == (set(), set())
+    made.registry.set_alias(other.ref, "production")
+    assert of(made) == of(other) == {*problems(made)}
+    made.registry.remove_alias(made.ref.name, "production")
+    assert (of(made), of(other)) == ({*problems(made)}, set())
+    assert of(made)
+
+
+def test_a_verification_of_one_agent_tells_what_was_signed_of_its_name_and_of_no_other(made):
+    hero = make_agent.registered(made.store, made.registry, "hero", "terminal-agent-2")
+    hero.use()
+    gone = "agent-deployments/terminal-agent/trial/000002.dsse.json"
+    changed = "agent-deployments/terminal-agent-2/production/000001.dsse.json"
+    make_agent.lose(made, "DELETE FROM attestations WHERE name = ?", gone)
+    make_agent.lose(made, "UPDATE attestations SET at = '' WHERE name = ?", changed)
+    assert f"the deployment {gone} is gone from the ledger; restore it" in of(made)
+    assert not any(changed in each for each in of(made))
+    assert any(f"the deployment {changed} does not verify" in each for each in of(hero))
+    assert not any(gone in each for each in of(hero))
+
+
+def test_another_agent_under_the_name_and_number_of_one_in_use_is_told(made):
+    registry = MemoryRegistry()
+    make_agent.registered(made.store, registry, "other")
+    registry.set_alias(made.ref, "production")
+    sources = made.sources._replace(registry=registry)
+    for found in (verify_agent(made.ref, sources), verify_everything(sources)):
+        (problem,) = [each for each in found.problems if "is in use as production" in each]
+        assert problem.startswith(f"terminal-agent@1: {made.agent.artifact} of run")
+
+
+def test_uses_that_cannot_be_read_hide_nothing_else(made):
+    make_agent.lose(made, "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)")
+    found = verify_everything(made.sources)
+    assert [each for each in found.problems if each.startswith("what is in use cannot be read")]
+    assert [each.version for each in found.versions] == ["terminal-agent@1"]

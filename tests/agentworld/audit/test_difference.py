@@ -12,6 +12,7 @@ from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.run import RunClosing, RunOpening
+from make_story import moment
 
 
 class Makers:
@@ -93,6 +94,23 @@ def test_another_world_is_followed_to_its_data_from_the_agent_on(makers):
     ]
     assert found["world_model"] == ("world@1", "world@2")
     assert found["data"] == (make.digest("old data"), make.digest("new data"))
+
+
+def test_both_are_compared_as_of_a_moment(makers):
+    stage = make.checkpoint("cpt", artifact=make.digest("w2"), data=make.digest("data"))
+    simulator = make.pinned(makers.store, artifact=make.digest("w2")).digest
+    agents = makers.agent(makers.world("w", "data")), makers.agent(simulator, "two")
+    then = makers.sources._replace(at=moment())
+    told = WorldModel(stages=(stage,), report=make.digest("report"))
+    makers.sources.registry.register_world_model("later", told, makers.store)
+    found = {each.what: each for each in audit_diff(*agents, then).differences}
+    assert (found["world_model"].first, found["world_model"].second) == ("world@1", None)
+    assert audit_diff(*agents, then).at == then.moment
+    assert differing(makers, *agents)["world_model"] == ("world@1", "later@1")
+    assert audit_diff(*agents, makers.sources).at is None
+    third = makers.agent(simulator, "three")
+    with pytest.raises(NotFound, match="terminal-agent@3 was not registered by"):
+        audit_diff(agents[0], third, then)
 
 
 def test_an_agent_that_is_not_registered_cannot_be_compared(makers):

@@ -158,11 +158,35 @@ def test_of_one_agent_its_run_its_version_and_its_world_model_are_checked(told):
     assert found.problems == ()
 
 
+def test_the_simulator_of_an_agent_is_checked_with_it_and_no_other(told):
+    other = make.pinned(told.store, context_tokens=512)
+    for folder in (told.store / "simulators").glob("*/model/model.safetensors"):
+        folder.chmod(0o644)
+        folder.write_text("other")
+    (problem,) = verify_agent(told.agent, told.sources).problems
+    assert problem.startswith(f"simulator {told.simulator}: ")
+    assert any(other.digest in each for each in verify_everything(told.sources).problems)
+    lost = VersionRef.parse(register(told, "nobodys"))
+    assert not any("simulator" in each for each in verify_agent(lost, told.sources).problems)
+
+
+def test_an_agent_whose_run_is_gone_is_told_that_once(told):
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("DELETE FROM runs")
+    first, *_ = verify_agent(told.agent, told.sources).problems
+    assert first.startswith(f"run {told.run.id} is gone from the ledger, and the second store")
+
+
 def test_an_agent_without_a_run_is_checked_all_the_same(told):
     ref = VersionRef.parse(register(told, "nobodys"))
     found = verify_agent(ref, told.sources)
     assert (found.runs, [each.version for each in found.versions]) == ({}, ["claimed@1"])
     assert found.problems == ("claimed@1: the ledger has no run nobodys",)
+
+
+def test_a_world_model_is_refused_where_an_agent_is_asked_for(told):
+    with pytest.raises(InputError, match="world@1 is no agent"):
+        verify_agent(told.world_model, told.sources)
 
 
 def test_an_unknown_agent_is_not_found(told):

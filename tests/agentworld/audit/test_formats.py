@@ -2,8 +2,10 @@
 
 import csv
 import json
+import shutil
 import sqlite3
 import uuid
+from contextlib import closing
 from datetime import datetime
 from typing import get_args
 
@@ -12,11 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import make
+import make_agent
+import make_service
 from agentworld.audit.formats import Form, _row, lines_of
+from agentworld.audit.sources import Sources
 from agentworld.errors import EvidenceError
 from agentworld.evidence.envelope import verify
 from agentworld.lineage.base import Agent
-from make_story import DATA, STARTED, Story, story
+from agentworld.records.declaration import Restore
+from agentworld.simulate.deploying import now
+from agentworld.steps.declared import erase_episode
+from agentworld.steps.simulators import set_alias
+from make_story import DATA, STARTED, Story, moment, story
 
 
 @pytest.fixture
@@ -72,6 +81,96 @@ def test_every_signed_statement_is_told_and_verifies(told):
         "urn:agentworld:registration:v1",
         "urn:agentworld:registration:v1",
     ]
+
+
+def kinds(sources: Sources) -> list[str]:
+    """The types of all statements; each of them verifies."""
+    keys = sources.step_keys | sources.evidence.trusted
+    lines = lines_of("in-toto", sources)
+    found = [verify(line.encode(), keys).predicate_type for line in lines]
+    return [each.removeprefix("urn:agentworld:").removesuffix(":v1") for each in found]
+
+
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory) -> tuple[Sources, dict[str, datetime]]:
+    """A store with a statement of every kind, and moments after each of them."""
+    store = tmp_path_factory.mktemp("declared")
+    moments = {"nothing": moment()}
+    made = make_agent.registered(store)
+    moments["an edge"] = moment()
+    set_alias("stable", made.simulator.digest, store, "ada")
+    moments["a move"] = moment()
+    (episode,) = made.ledger.episodes(made.agent.run)
+    erase_episode(episode.id, store, "ada")
+    moments["an erasure"] = moment()
+    made.use()
+    moments["a use"] = moment()
+    lost = "alias-changes/gone/00.dsse.json"
+    made.notary.restored(Restore(run="", lost=(lost,), reason="r", by="ada", at=now()))
+    moments["a restore"] = moment()
+    return made.sources, moments
+
+
+def test_every_statement_that_the_ledger_keeps_is_told(declared):
+    sources, _ = declared
+    assert kinds(sources) == [
+        "run-checkpoint",
+        "edge",
+        "adoption",
+        "alias-change",
+        "erasure",
+        "deployment",
+        "restore",
+    ]
+
+
+def test_of_a_moment_is_told_what_was_signed_by_then(declared):
+    sources, moments = declared
+    told = {at: kinds(sources._replace(at=then)) for at, then in moments.items()}
+    edge = ["run-checkpoint", "edge"]
+    move = [*edge, "adoption", "alias-change"]
+    assert told == {
+        "nothing": [],
+        "an edge": edge,
+        "a move": move,
+        "an erasure": [*move, "erasure"],
+        "a use": [*move, "erasure", "deployment"],
+        "a restore": kinds(sources),
+    }
+
+
+def test_the_time_of_a_row_does_not_put_a_statement_elsewhere(declared, tmp_path):
+    sources, moments = declared
+    shutil.copytree(sources.store, tmp_path, dirs_exist_ok=True)
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as database, database:
+        database.execute("UPDATE attestations SET at = '2100-01-01T00:00:00.000+00:00'")
+    moved = sources._replace(ledger=make_service.ledger(tmp_path), at=moments["a use"])
+    assert kinds(moved) == kinds(sources._replace(at=moments["a use"]))
+
+
+@pytest.mark.parametrize("form", get_args(Form))
+def test_of_a_moment_a_form_has_lines_of_what_was_there_and_no_others(told, form):
+    now = list(lines_of(form, told.sources))
+    before = set()
+    for name in told.moments:
+        then = list(lines_of(form, told.at(name)))
+        assert [line for line in now if line in set(then)] == then
+        assert before <= set(then)
+        before = set(then)
+    assert before == set(now)
+
+
+def test_of_a_moment_only_what_was_there_is_in_each_form(told):
+    counted = {
+        form: [len(list(lines_of(form, told.at(name)))) for name in told.moments]
+        for form in get_args(Form)
+    }
+    # Before, a world, a run, weights, an agent; the run's one checkpoint covers its closing.
+    assert counted == {
+        "in-toto": [0, 1, 1, 3, 4],
+        "csv": [1, 1, 1, 1, 2],
+        "openlineage": [0, 6, 6, 6, 10],
+    }
 
 
 def test_an_envelope_that_is_none_is_refused_by_its_name(told):

@@ -120,6 +120,20 @@ def test_a_report_that_was_changed_validates_nothing(made):
     (report,) = made.store.glob("steps/validate/*/report.json")
     make.agent_report(simulator=NEXT, live_steps=1).write(report)
     assert state(made) == "revalidate"
+    (reason,) = audit_agents(made.sources).agents[0].revalidate
+    assert str(reason).endswith(f"; the live validation in {report.parent} was changed; restore it")
+
+
+@pytest.mark.parametrize("file", ["report.json", "receipt.json"])
+def test_a_validation_that_somebody_garbled_validates_nothing_and_is_told(made, file):
+    assert audit_agents(made.sources).agents[0].revalidate[0].problem is None
+    made.validated(NEXT)
+    (found,) = made.store.glob(f"steps/validate/*/{file}")
+    found.write_text("{")
+    assert state(made) == "revalidate"
+    (reason,) = audit_agents(made.sources).agents[0].revalidate
+    assert "a live validation cannot be read" in reason.problem
+    assert str(found) in str(reason)
 
 
 def test_an_agent_that_is_in_use_no_more_is_let_alone(made):
