@@ -122,7 +122,7 @@ faults-simulator: database setup-test ## thousands of faults over the simulator,
 faults-operator: cluster setup-test ## hundreds of faults over the operator, and a judge; SEED=text
 	PYTHONPATH=tests $(PYTHON) -m faults_operator.main --seed $(SEED)
 
-tamper: setup-test ## a thousand changes by who can write the store, and what the audit finds; SEED=text
+tamper: database setup-test ## thousands of changes by who can write the store, and what the audit finds; SEED=text
 	PYTHONPATH=tests $(PYTHON) -m tamper.main --seed $(SEED)
 
 clean: ## remove what the demo, the tests and the linters wrote

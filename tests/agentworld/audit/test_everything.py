@@ -8,7 +8,7 @@ import pytest
 import make
 import make_service
 from agentworld.audit.everything import verify_agent, verify_everything
-from agentworld.errors import NotFound
+from agentworld.errors import InputError, NotFound
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.edge import Claim, SignedEdge
