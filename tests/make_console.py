@@ -154,11 +154,13 @@ def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> Versi
     return registry.register_agent("terminal-agent", agent, store)
 
 
-def use(sealing: Sealer, registry: Registry, ref: VersionRef, alias: str) -> None:
+def use(
+    sealing: Sealer, registry: Registry, ref: VersionRef, alias: str, by: str = "office/jo"
+) -> None:
     """Puts an agent to use, and says so to the registry."""
     agent = registry.agent(ref)
     told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
-    sealing.notary.deploy(ref.name, alias, DeploymentMove(by="office/jo", **told))
+    sealing.notary.deploy(ref.name, alias, DeploymentMove(by=by, **told))
     registry.set_alias(ref, alias)
 
 

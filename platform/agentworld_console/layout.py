@@ -4,14 +4,18 @@ Pure: equal graphs get equal places.
 """
 
 from bisect import bisect_right, insort
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from statistics import mean
 from typing import NamedTuple
 
 BOX_WIDTH = 124
 BOX_HEIGHT = 38
 _GAP_ACROSS = 20
+_GAP_OF_MANY = 84
+"""Between columns where a node has more edges than _FEW: they need room to part."""
+_FEW = 4
 _GAP_DOWN = 10
 _MARGIN = 8
 _SWEEPS = 8
@@ -60,8 +64,8 @@ def laid_out(layers: Mapping[str, int], edges: Sequence[Edge]) -> Layout:
     columns = _ordered(_columns(layers), edges)
     rows = min(max(map(len, columns), default=0), _ROWS_OF_A_SCREEN)
     boxes = {
-        node: Box(_across(place), _down(row + max(0, rows - len(column)) / 2))
-        for place, column in enumerate(columns)
+        node: Box(x, _down(row + max(0, rows - len(column)) / 2))
+        for x, column in zip(_across(columns, edges), columns, strict=True)
         for row, node in enumerate(column)
     }
     return Layout(
@@ -130,8 +134,14 @@ def _swept(columns: _Columns, neighbours: Mapping[str, list[str]], *, backwards:
     return swept
 
 
-def _across(place: int) -> int:
-    return _MARGIN + place * (BOX_WIDTH + _GAP_ACROSS)
+def _across(columns: _Columns, edges: Sequence[Edge]) -> Iterator[int]:
+    """Where each column begins."""
+    leaving, coming = (Counter(edge[end] for edge in edges) for end in (0, 1))
+    x = _MARGIN
+    for column, following in pairwise([*columns, []]):
+        yield x
+        most = max((*(leaving[n] for n in column), *(coming[n] for n in following)), default=0)
+        x += BOX_WIDTH + (_GAP_OF_MANY if most > _FEW else _GAP_ACROSS)
 
 
 def _down(row: float) -> int:

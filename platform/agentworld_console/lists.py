@@ -21,7 +21,10 @@ OF_A_FILE = 2_000
 _ROWS_WITH_AGENTS = 25
 """Of a list that asks the registry and the second store for each of its rows."""
 _RUN = ("run", "opened", "purpose", "agent", "simulator", "tenant", "log entries", "made")
-_TOUCHED = ("tenant", "episodes", "steps", "registered as", "grade")
+_TOUCHED = (
+    *("run", "registered as", "grade", "episodes", "steps", "agent", "purpose", "opened"),
+    *("simulator", "tenant"),
+)
 
 
 def agents(sight: Sight, limit: int = _ROWS) -> Listing:
@@ -47,7 +50,7 @@ def in_use(sight: Sight, limit: int = _ROWS_WITH_AGENTS) -> Listing:
         return Part(told, str(first + limit) if len(found) > limit else "")
 
     by = ("by",) if sight.is_whole else ()
-    columns = ("agent", "in use as", "since", *by, "state", "grade", "simulator", "why")
+    columns = ("agent", "in use as", "state", "grade", "since", *by, "simulator", "why")
     return Listing("/in-use", columns, fetch)
 
 
@@ -104,8 +107,7 @@ def runs_of(
         ]
         return Part(told, _last(found, limit))
 
-    columns = ("run", "opened", "purpose", "agent", "simulator", *_TOUCHED)
-    return Listing(path, columns, fetch)
+    return Listing(path, _TOUCHED, fetch)
 
 
 def simulators_of(sight: Sight, path: str, served: dict[Digest, Reader]) -> Listing:
@@ -143,7 +145,7 @@ def forks(sight: Sight, episode: str, limit: int = _ROWS) -> Listing:
         told = (rows.fork_row(episode, each) for each in found[:limit])
         return Part([row for row in told if row], more)
 
-    columns = ("episode", "is a", "of the first steps", "run", "tenant", "opened", "ended")
+    columns = ("episode", "is a", "first steps", "run", "tenant", "opened", "ended")
     return Listing(at("episodes", episode, "forks"), columns, fetch)
 
 

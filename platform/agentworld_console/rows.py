@@ -49,9 +49,13 @@ def opened(name: str) -> str:
         milliseconds = int(name[:12], 16)
         if len(name) != 32 or name[12] != "7":
             return ""
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+        return _minute(datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat())
     except (ValueError, OverflowError, OSError):
         return ""
+
+
+def _minute(at: str) -> str:
+    return at[:16].replace("T", " ")
 
 
 def agent_row(agent: Version) -> Row:
@@ -76,14 +80,15 @@ def run_row(run: ListedRun) -> Row:
 
 def touched_row(sight: Sight, run: ListedRun, made: RegisteredAgent | None) -> Row:
     """A run and an agent that it made, by how much as it was signed; else as the ledger counts."""
-    told = run.opening.purpose, run.opening.agent, simulator_link(run.simulator), run.tenant
-    ran = run_link(run.id), opened(run.id), *told
+    told = run.opening.agent, run.opening.purpose, opened(run.id), simulator_link(run.simulator)
+    ran = *told, run.tenant
     if made is None:
         what = "nothing" if run.final_weights else "open"
-        return *ran, run.num_episodes, run.num_steps, what, None
+        return run_link(run.id), what, None, run.num_episodes, run.num_steps, *ran
     found = sight.edge_of(made)
     by = found.edge.traffic if found.edge else run
-    return *ran, by.num_episodes, by.num_steps, agent_link(made.ref), _grade(found)
+    how = _grade(found), by.num_episodes, by.num_steps
+    return run_link(run.id), agent_link(made.ref), *how, *ran
 
 
 def _grade(found: EdgeAudit) -> Mark:
@@ -96,10 +101,11 @@ def use_row(sight: Sight, used: Deployment, made: list[RegisteredAgent]) -> Row:
     found = sight.edge_of(registered) if registered else disputed("the registry has no such agent")
     anew = sight.uses.revalidations(used)
     state = Mark("revalidate", "bad") if anew else Mark("current", "good")
-    why = "; ".join([*map(str, anew), *found.reasons])
+    moved = (f"{each.alias} moved on to {brief(each.simulator)}" for each in anew)
+    why = "; ".join([*moved, *found.reasons])
     by = (used.by,) if sight.is_whole else ()
-    told = agent_link(VersionRef.parse(used.agent)), used.alias, used.at, *by
-    return *told, state, _grade(found), simulator_link(used.simulator), why
+    told = agent_link(VersionRef.parse(used.agent)), used.alias, state, _grade(found)
+    return *told, _minute(used.at), *by, simulator_link(used.simulator), why
 
 
 def dataset_row(data: Digest, readers: tuple[Reader, ...]) -> Row:

@@ -5,6 +5,7 @@ of the direction, a lone surrogate) is shown as Python writes it.
 """
 
 import re
+from functools import lru_cache
 from itertools import groupby
 from urllib.parse import quote
 
@@ -72,5 +73,6 @@ def _marked(found: re.Match[str]) -> str:
     )
 
 
+@lru_cache(4_096)
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()

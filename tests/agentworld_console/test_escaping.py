@@ -3,11 +3,15 @@
 from html.parser import HTMLParser
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import escape
 
 import make
 import make_console
+from agentworld.records.episode import Source
 from agentworld.records.run import RunOpening
-from agentworld_console.words import told, visible
+from agentworld_console.words import told, visible, visible_lines
 from make_console import NASTY
 
 WORDS = NASTY.replace("\ud800", "")
@@ -51,6 +55,14 @@ def nasty(tmp_path_factory):
     episode = make_console.play(
         ledger, run, pinned.digest, NASTY, task=task, simulation_instruction=WORDS
     )
+    make_console.play(ledger, run, pinned.digest, NASTY, fork=Source(episode=episode, step=1))
+    make_console.use(
+        make_console.sealer(folder, ledger, own.simulator),
+        own.library.registry,
+        own.agent,
+        "nasty",
+        by=WORDS.replace("\x00", ""),
+    )
     ledger.aliases.set("nasty", pinned.digest, WORDS, override=WORDS)
     own.library.ledger.aliases.set("second", pinned.digest, "=1+1", override="@SUM(A1)")
     client = make_console.client(make_console.app(own.library, folder), "office-auditor")
@@ -71,10 +83,19 @@ def addresses(run, episode, simulator):
         f"/simulators/{simulator}/aliases.csv",
         f"/graph?simulator={simulator}",
         f"/graph.csv?simulator={simulator}",
+        "/in-use",
+        "/in-use.csv",
+        "/datasets",
+        f"/datasets/{make.digest('data')}",
+        f"/datasets/{make.digest('data')}/simulators.csv",
+        f"/datasets/{make.digest('data')}/runs.csv",
+        f"/episodes/{episode}/forks.csv",
+        f"/episodes/{episode}/opening.txt",
+        f"/episodes/{episode}/1/observation.txt",
     ]
 
 
-@pytest.mark.parametrize("place", range(12))
+@pytest.mark.parametrize("place", range(21))
 def test_no_page_and_no_csv_does_anything_to_who_looks_at_it(nasty, place):
     client, *names = nasty
     answer = client.get(addresses(*names)[place])
@@ -105,7 +126,16 @@ def test_a_name_that_would_be_a_formula_is_none_in_a_csv(nasty):
 
 @pytest.mark.parametrize(
     "path",
-    ["/search", "/runs/{}", "/episodes/{}", "/agents/{}", "/simulators/{}", "/graph?agent={}"],
+    [
+        "/search",
+        "/runs/{}",
+        "/episodes/{}",
+        "/episodes/{}/opening.txt",
+        "/datasets/{}",
+        "/agents/{}",
+        "/simulators/{}",
+        "/graph?agent={}",
+    ],
 )
 @pytest.mark.parametrize(
     "name", ["<script>x</script>", "%1B%5B2J", "%E2%80%AE", "%ED%A0%80", "%00"]
@@ -118,6 +148,18 @@ def test_what_was_asked_for_is_told_harmlessly(auditor, path, name):
 
 def test_a_long_text_is_shown_in_part():
     assert len(told("a" * 1_000_000)) == 8_000
+
+
+@given(st.text(alphabet=st.characters(), max_size=40))
+def test_a_text_is_told_character_by_character(text):
+    def shown(c):
+        if c.isprintable() or c in "\n\t":
+            return str(escape(c))
+        return f'<span class="unseen">{visible(c)}</span>'
+
+    one_by_one = "".join(map(shown, text)).replace('</span><span class="unseen">', "")
+    assert told(text) == one_by_one
+    assert visible_lines(text) == "".join(c if c in "\n\t" else visible(c) for c in text)
 
 
 def test_what_cannot_be_seen_is_written_out():

@@ -63,6 +63,13 @@ def test_crossings_that_can_be_undone_are_undone():
     assert [boxes[start].y == boxes[end].y for start, end in edges] == [True] * 3
 
 
+def test_many_edges_of_one_node_have_more_room_to_part():
+    few = laid_out({"a": 0, "b": 1, "c": 2}, [("a", "b"), ("b", "c")]).boxes
+    many = laid_out({"a": 0, "b": 1, **dict.fromkeys("uvwxyz", 2)}, [("b", n) for n in "uvwxyz"])
+    assert many.boxes["b"].x == few["b"].x
+    assert many.boxes["u"].x > few["c"].x + 40
+
+
 def test_a_graph_of_nothing_has_no_boxes():
     assert laid_out({}, []).boxes == {}
 

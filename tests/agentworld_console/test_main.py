@@ -26,12 +26,14 @@ def environment(store=None, **told):
 
 @contextmanager
 def started(command, told):
-    process = subprocess.Popen(command, env=told, stderr=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, env=told, stdout=pipe, stderr=pipe, text=True)
     try:
         yield process
     finally:
         process.kill()
         process.wait()
+        process.stdout.close()
         process.stderr.close()
 
 
@@ -90,5 +92,16 @@ def test_the_command_says_where_it_answers(tmp_path):
     port = free_port()
     command = [sys.executable, "-m", "agentworld_cli.main", "console", "--store", str(tmp_path)]
     command += ["--port", str(port), "--access", "local"]
-    with started(command, environment(tmp_path)):
+    with started(command, environment(tmp_path)) as process:
         wait_for(lambda: answers(f"http://127.0.0.1:{port}/") == 200, 60)
+        assert f"answers at http://127.0.0.1:{port}" in process.stdout.readline()
+
+
+@pytest.mark.slow
+def test_the_command_says_of_a_wrong_store_that_it_is_wrong_and_nothing_else(tmp_path):
+    command = [sys.executable, "-m", "agentworld_cli.main", "console", "--access", "local"]
+    command += ["--store", str(tmp_path), "--port", str(free_port())]
+    own = environment(tmp_path)
+    done = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "holds no ledger.db" in done.stderr

@@ -136,7 +136,7 @@ def test_an_episode_is_told_turn_by_turn(auditor, told):
 
 def test_a_fork_leads_to_its_source(auditor, told):
     text = auditor.get(f"/episodes/{told.fork}").text
-    assert f'the first 1 steps of <a href="/episodes/{told.episode}">' in text
+    assert f'the first step of <a href="/episodes/{told.episode}">' in text
 
 
 def test_what_was_erased_is_said_to_be(auditor, told):

@@ -13,6 +13,9 @@ def hidden(told):
         "its edges": f"/graph.csv?agent={told.rival}",
         "episode": f"/episodes/{told.rival_episode}",
         "its steps": f"/episodes/{told.rival_episode}.csv",
+        "its forks": f"/episodes/{told.rival_episode}/forks.csv",
+        "its opening": f"/episodes/{told.rival_episode}/opening.txt",
+        "its texts": f"/episodes/{told.rival_episode}/1/action.txt",
     }
 
 
@@ -34,7 +37,11 @@ def test_what_is_somebody_elses_is_answered_like_what_nobody_gave(acme, auditor,
 
 
 def test_no_list_or_page_of_a_tenant_tells_of_another(acme, told):
-    pages = [*told.pages.values(), "/agents.csv", "/simulators.csv", "/runs.csv"]
+    pages = [*told.pages.values(), "/agents.csv", "/simulators.csv", "/runs.csv", "/in-use.csv"]
+    pages += [
+        "/datasets.csv",
+        *(f"{told.pages['dataset']}/{of}.csv" for of in ("runs", "simulators")),
+    ]
     pages += [f"/simulators/{told.simulator}/{kind}.csv" for kind in ("runs", "aliases")]
     for path in [*pages, f"/graph.csv?simulator={told.simulator}"]:
         text = acme.get(path).text

@@ -14,6 +14,8 @@ from agentworld_console.table import Listing, Part, Row
 from agentworld_console.words import at
 
 _MOST_STEPS = 50
+_STEPS_OF_A_FILE = 4
+"""That are written at once: a text may be a megabyte."""
 _MOST_GIVEN = 20
 """Turns that came before, on the page."""
 _COLUMNS = (
@@ -71,8 +73,14 @@ def sheet(sight: Sight, request: Request) -> Answer:
     """Its steps, with their whole texts."""
     name = request.path_params["episode"]
     found = sight.episode(name)
-    rows = [_row(step) for step in found.steps]
-    return Sheet(f"episode-{name}", Listing(at("episodes", name), _COLUMNS, lambda _: Part(rows)))
+
+    def fetch(cursor: str) -> Part:
+        first = lists.number(cursor)
+        last = first + _STEPS_OF_A_FILE
+        rows = [_row(step) for step in found.steps[first:last]]
+        return Part(rows, str(last) if len(found.steps) > last else "")
+
+    return Sheet(f"episode-{name}", Listing(at("episodes", name), _COLUMNS, fetch))
 
 
 def forks_sheet(sight: Sight, request: Request) -> Answer:

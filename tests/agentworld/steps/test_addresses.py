@@ -1,8 +1,8 @@
 import pytest
 
 import make
-from agentworld.engine.process import LOOPBACK
-from agentworld.errors import InputError, NotFound
+from agentworld.engine.process import LOOPBACK, free_port
+from agentworld.errors import InputError, NotFound, StoreError
 from agentworld.lineage.base import WorldModel
 from agentworld.steps.addresses import check_store, open_registry, registry_digest
 from mlflow_server import serving
@@ -22,6 +22,14 @@ def test_variables_that_are_empty_name_the_stores_own_registry(tmp_path, monkeyp
     assert registry_digest() == own
     with pytest.raises(NotFound, match="holds no registry"):
         check_store(tmp_path)
+
+
+def test_a_registry_that_is_down_is_waited_for_as_long_as_who_asks_has_patience(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://{LOOPBACK}:{free_port()}")
+    with pytest.raises(StoreError, match="gave no answer in 0 s"):
+        open_registry(tmp_path, most_patience=0).versions()
 
 
 @pytest.mark.slow

@@ -1,0 +1,78 @@
+"""Where data went: to world models, to simulators, and to agents."""
+
+import csv
+import io
+
+import pytest
+
+import make
+import make_console
+from agentworld.lineage.base import WorldModel
+
+DATA = make.digest("data")
+OTHER = make.digest("other data")
+
+
+def rows(client, path):
+    return list(csv.DictReader(io.StringIO(client.get(path).text)))
+
+
+def test_a_data_set_tells_its_world_models_simulators_and_agents(auditor, told):
+    text = auditor.get(f"/datasets/{DATA}").text
+    for words in (DATA, "agentworld-terminal@1", "cpt, sft, rl"):
+        assert words in text
+    for page in (f"/simulators/{told.simulator}", f"/runs/{told.run}", f"/agents/{told.agent}"):
+        assert f'href="{page}"' in text
+    (served,) = rows(auditor, f"/datasets/{DATA}/simulators.csv")
+    assert (served["simulator"], served["means it now"]) == (told.simulator, "terminal-stable")
+    made = {row["run"]: row for row in rows(auditor, f"/datasets/{DATA}/runs.csv")}
+    assert made.keys() == {told.run, told.open_run, told.rival_run}
+    assert made[told.run]["registered as"] == str(told.agent)
+
+
+@pytest.mark.parametrize("page", ["agent", "simulator", "graph", "agent-graph"])
+def test_what_was_made_of_data_leads_to_it(auditor, told, page):
+    assert f'href="/datasets/{DATA}"' in auditor.get(told.pages[page]).text
+
+
+@pytest.mark.parametrize("name", [DATA, DATA[:15], DATA[7:15]], ids=["whole", "start", "hex"])
+def test_a_search_leads_to_a_data_set(auditor, name):
+    answer = auditor.get("/search", params={"q": name})
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/datasets/{DATA}")
+
+
+def test_the_start_of_a_digest_leads_to_the_page(auditor):
+    assert auditor.get(f"/datasets/{DATA[7:15]}").headers["location"] == f"/datasets/{DATA}"
+    assert auditor.get(f"/datasets/{OTHER}").status_code == 404
+
+
+def read_by_others(own, folder):
+    """Data of a world model that nobody serves, and data that nobody read."""
+    stage = make.checkpoint("cpt", data=OTHER, artifact=make.digest("unserved"))
+    world = WorldModel(stages=(stage,), report=make.digest("report"))
+    own.library.registry.register_world_model("agentworld-unserved", world, folder)
+    make.finished_step(folder, "prepare", make.digest("prepared"))
+    return make_console.app(own.library, folder)
+
+
+def test_an_auditor_is_told_of_all_data(own, tmp_path):
+    auditor = make_console.client(read_by_others(own, tmp_path), "office-auditor")
+    found = {row["data set"]: row["world models"] for row in rows(auditor, "/datasets.csv")}
+    assert found == {
+        DATA: "agentworld-terminal@1",
+        OTHER: "agentworld-unserved@1",
+        make.digest("prepared"): "none has read it",
+    }
+    assert "No simulator of this store serves one" in auditor.get(f"/datasets/{OTHER}").text
+
+
+def test_a_tenant_is_told_of_the_data_behind_its_simulators(own, tmp_path):
+    app = read_by_others(own, tmp_path)
+    acme = make_console.client(app, "acme-agent")
+    assert [row["data set"] for row in rows(acme, "/datasets.csv")] == [DATA]
+    text = acme.get(f"/datasets/{OTHER}").text
+    assert "unserved" not in text
+    assert acme.get(f"/datasets/{OTHER[7:15]}").status_code == 404
+    assert acme.get("/search", params={"q": OTHER[7:15]}).status_code == 404
+    assert rows(acme, f"/datasets/{OTHER}/simulators.csv") == []
+    assert {row["tenant"] for row in rows(acme, f"/datasets/{DATA}/runs.csv")} == {"acme"}

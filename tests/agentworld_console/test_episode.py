@@ -1,0 +1,117 @@
+"""An episode's page: its turns, its long texts, and what was made of it."""
+
+import csv
+import io
+import re
+
+import pytest
+
+import make_console
+from agentworld.ledger.tables import EPISODES
+from agentworld.records.episode import Exchange, Source
+
+LONG = "<b>a long text</b>\n" * 5_000
+
+
+def rows(client, path):
+    return list(csv.DictReader(io.StringIO(client.get(path).text)))
+
+
+def client(own, folder, name="office-auditor"):
+    return make_console.client(make_console.app(own.library, folder), name)
+
+
+def play(own, *texts, run="", **opening):
+    return make_console.play(
+        own.library.ledger, run or own.open_run, own.simulator, *texts, **opening
+    )
+
+
+def test_an_episode_leads_to_its_forks_and_replays(own, tmp_path):
+    replay = play(own, replay=Source(episode=own.episode, step=2))
+    auditor = client(own, tmp_path)
+    text = auditor.get(f"/episodes/{own.episode}").text
+    assert f'href="/episodes/{own.fork}"' in text
+    assert f'href="/episodes/{replay}"' in text
+    told = rows(auditor, f"/episodes/{own.episode}/forks.csv")
+    assert [(row["episode"], row["is a"], row["first steps"]) for row in told] == [
+        (own.fork, "fork", "1"),
+        (replay, "replay", "2"),
+    ]
+    assert "Nobody forked or replayed it" in auditor.get(f"/episodes/{own.fork}").text
+
+
+def test_a_tenant_is_told_of_its_own_forks_alone(own, tmp_path):
+    rival_run = own.library.ledger.open_run(
+        make_console.opening("rival"), own.simulator, tenant="rival"
+    ).id
+    theirs = play(own, "ls", run=rival_run, fork=Source(episode=own.episode, step=1))
+    for path in (f"/episodes/{own.episode}", f"/episodes/{own.episode}/forks.csv"):
+        text = client(own, tmp_path, "acme-agent").get(path).text
+        assert own.fork in text
+        assert theirs not in text
+        assert theirs in client(own, tmp_path).get(path).text
+    rival = client(own, tmp_path, "rival-agent")
+    assert rival.get(f"/episodes/{own.episode}/forks.csv").status_code == 404
+
+
+def test_what_only_the_index_calls_a_fork_is_none(own, tmp_path):
+    with own.library.ledger._engine.begin() as database:
+        of = EPISODES.c.id == own.erased
+        database.execute(EPISODES.update().where(of).values(source=own.episode))
+        of = EPISODES.c.id == own.rival_episode
+        database.execute(EPISODES.update().where(of).values(source=own.episode))
+    (fork, erased) = rows(client(own, tmp_path), f"/episodes/{own.episode}/forks.csv")
+    assert (fork["episode"], fork["is a"]) == (own.fork, "fork")
+    assert (erased["episode"], erased["is a"]) == (own.erased, "cannot be read")
+
+
+def test_a_long_text_is_cut_and_leads_to_the_whole(own, tmp_path):
+    episode, auditor = play(own, *[LONG] * 3), client(own, tmp_path)
+    answer = auditor.get(f"/episodes/{episode}")
+    assert len(answer.content) < 150_000
+    assert f"{len(LONG) - 8_000:,} more characters" in answer.text
+    whole = auditor.get(f"/episodes/{episode}/3/observation.txt")
+    assert f'href="/episodes/{episode}/3/observation.txt"' in answer.text
+    assert whole.headers["content-type"] == "text/plain; charset=utf-8"
+    assert whole.text == LONG
+    assert auditor.get(f"/episodes/{episode}/1/action.txt").text == f"echo {LONG}"
+    assert [row["observation"] for row in rows(auditor, f"/episodes/{episode}.csv")] == [LONG] * 3
+
+
+def test_a_long_opening_is_cut_and_leads_to_the_whole(own, tmp_path):
+    given = tuple(Exchange(action=f"do {n}", observation=f"done {n}") for n in range(30))
+    episode = play(own, "ls", initial_state=LONG, given=given)
+    auditor = client(own, tmp_path)
+    text, whole = (auditor.get(f"/episodes/{episode}{of}").text for of in ("", "/opening.txt"))
+    assert "10 more turns" in text
+    assert "done 19" in text
+    assert "done 20" not in text
+    assert "done 29" in whole
+    assert whole.count("a long text") == 5_000
+
+
+@pytest.mark.parametrize("of", ["9/observation.txt", "1/reward.txt", "0/action.txt"])
+def test_a_text_that_was_never_said_is_not_there(auditor, told, of):
+    assert auditor.get(f"/episodes/{told.episode}/{of}").status_code == 404
+
+
+@pytest.mark.parametrize("of", ["1/observation.txt", "opening.txt"])
+def test_a_text_is_shown_to_whom_it_belongs_while_it_is_not_erased(auditor, acme, told, of):
+    assert acme.get(f"/episodes/{told.episode}/{of}").status_code == 200
+    assert acme.get(f"/episodes/{told.rival_episode}/{of}").status_code == 404
+    gone = auditor.get(f"/episodes/{told.erased}/{of}")
+    assert (gone.status_code, "was erased" in gone.text) == (404, True)
+
+
+def test_many_steps_are_shown_a_part_at_a_time_and_all_in_the_csv(own, tmp_path):
+    episode, auditor = play(own, *map(str, range(120))), client(own, tmp_path)
+    seen, path = [], f"/episodes/{episode}"
+    while path:
+        text = auditor.get(path).text
+        seen += map(int, re.findall(r">Step (\d+)<", text))
+        following = re.search(r'href="(\?from=\d+)#turns" rel="next"', text)
+        path = f"/episodes/{episode}{following[1]}" if following else ""
+    assert seen == list(range(1, 121))
+    assert [int(row["step"]) for row in rows(auditor, f"/episodes/{episode}.csv")] == seen
+    assert auditor.get(f"/episodes/{episode}?from=x").status_code == 422

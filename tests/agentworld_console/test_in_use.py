@@ -1,0 +1,113 @@
+"""Agents in use, and what of them is proven and current."""
+
+import csv
+import io
+
+import pytest
+
+import make
+import make_console
+from agentworld.lineage.base import Agent
+
+
+def rows(client, path="/in-use.csv"):
+    return list(csv.DictReader(io.StringIO(client.get(path).text)))
+
+
+@pytest.fixture
+def auditor_of(own, tmp_path):
+    """A client, and what it looks at."""
+    return make_console.client(make_console.app(own.library, tmp_path), "office-auditor"), own
+
+
+def test_who_is_in_use_is_told_with_alias_grade_and_time(auditor, told):
+    robot, shop = rows(auditor)
+    assert (robot["agent"], robot["in use as"]) == (str(told.rival), "robot")
+    assert (shop["agent"], shop["in use as"]) == (str(told.agent), "shop")
+    assert (shop["state"], shop["grade"], shop["by"]) == ("current", "observed", "office/jo")
+    assert shop["since"][:2] == "20"
+    page = auditor.get("/in-use").text
+    assert f'href="/agents/{told.agent}"' in page
+    assert "broken" not in page
+
+
+def test_a_tenant_is_told_of_its_own_and_not_by_whom(acme, told):
+    (shop,) = rows(acme)
+    assert shop["agent"] == str(told.agent)
+    assert "by" not in shop
+
+
+def test_an_agent_whose_simulators_name_moved_on_is_to_be_validated(auditor_of):
+    auditor, own = auditor_of
+    own.library.ledger.aliases.set("terminal-stable", make.digest("next"), "jo")
+    assert {row["state"] for row in rows(auditor)} == {"revalidate"}
+    assert "terminal-stable moved on to" in auditor.get("/in-use").text
+
+
+def test_an_agent_that_is_out_of_use_is_told_no_more(auditor_of, tmp_path):
+    auditor, own = auditor_of
+    notary = make_console.sealer(tmp_path, own.library.ledger, own.simulator).notary
+    notary.end_deployment(own.agent.name, "shop", "jo", None)
+    assert [row["in use as"] for row in rows(auditor)] == ["robot"]
+
+
+def test_what_the_registry_tells_otherwise_is_named_to_the_auditor(auditor_of, tmp_path):
+    auditor, own = auditor_of
+    own.library.registry.remove_alias(own.agent.name, "shop")
+    assert "the alias shop of terminal-agent is gone from the registry" in (
+        auditor.get("/in-use").text
+    )
+    acme = make_console.client(make_console.app(own.library, tmp_path), "acme-agent")
+    assert "registry" not in acme.get("/in-use").text
+
+
+def test_a_deployment_that_somebody_changed_is_named(auditor_of):
+    auditor, own = auditor_of
+    with own.library.ledger._engine.begin() as database:
+        database.exec_driver_sql("UPDATE attestations SET at = 'x' WHERE kind = 'deployment'")
+    text = auditor.get("/in-use").text
+    assert text.count("does not verify") == 2
+    assert "No agent is in use" in text
+
+
+def test_many_agents_are_compared_with_the_registry_for_who_asks(auditor_of, monkeypatch):
+    auditor, own = auditor_of
+    own.library.registry.remove_alias(own.agent.name, "shop")
+    monkeypatch.setattr("agentworld_console.sight.MOST_AGENTS", 1)
+    assert "is gone from the registry" not in auditor.get("/in-use").text
+    assert "compare them with the registry now" in auditor.get("/in-use").text
+    assert "is gone from the registry" in auditor.get("/in-use?check=1").text
+
+
+def test_an_agent_whose_record_was_changed_is_disputed(auditor_of):
+    auditor, own = auditor_of
+    own.library.registry.version(own.agent).tags["edge"] = make.digest("another")
+    found = {row["in use as"]: row["grade"] for row in rows(auditor)}
+    assert found == {"robot": "observed", "shop": "disputed"}
+
+
+def test_a_simulators_page_tells_grade_and_traffic_of_each_agent(auditor, told):
+    path = f"/simulators/{told.simulator}/runs.csv"
+    found = {row["run"]: row for row in rows(auditor, path)}
+    made = found[told.run]
+    assert (made["registered as"], made["grade"]) == (str(told.agent), "observed")
+    assert (made["episodes"], made["steps"]) == ("3", "4")
+    assert (found[told.open_run]["registered as"], found[told.open_run]["grade"]) == ("open", "")
+
+
+def test_traffic_is_told_as_it_was_signed(auditor_of):
+    auditor, own = auditor_of
+    with own.library.ledger._engine.begin() as database:
+        database.exec_driver_sql("UPDATE runs SET num_steps = 999")
+    found = {row["run"]: row for row in rows(auditor, f"/simulators/{own.simulator}/runs.csv")}
+    assert (found[own.run]["steps"], found[own.open_run]["steps"]) == ("4", "999")
+
+
+def test_each_agent_of_a_run_has_a_row(auditor_of, tmp_path):
+    auditor, own = auditor_of
+    agent = own.library.registry.agent(own.agent)
+    twin = Agent(checkpoint=agent.checkpoint, run=agent.run)
+    ref = own.library.registry.register_agent("twin", twin, tmp_path)
+    found = rows(auditor, f"/simulators/{own.simulator}/runs.csv")
+    graded = {row["registered as"]: row["grade"] for row in found if row["run"] == own.run}
+    assert graded == {str(own.agent): "observed", str(ref): "disputed"}

@@ -1,0 +1,124 @@
+"""A console over a store in a bucket and an MLflow server, as on a cluster."""
+
+import time
+from typing import NamedTuple
+
+import pytest
+from fsspec.core import url_to_fs
+
+import make
+import make_console
+import make_ledger
+import mlflow_server
+from agentworld.errors import InputError
+from agentworld.ledger import Ledger
+from agentworld.lineage.mlflow import MlflowRegistry
+from agentworld.storage.objects import ObjectStore
+from agentworld_console.library import Records, open_library
+from make_console import Told
+
+pytestmark = pytest.mark.slow
+LONG = "a long observation " * 1_000
+
+
+class Place(NamedTuple):
+    told: Told
+    long: str
+    """An episode whose text is an object."""
+    url: str
+    server: mlflow_server.MlflowServer
+
+
+@pytest.fixture(scope="module")
+def place(bucket, tmp_path_factory):
+    """What a service and steps left: nothing of it is on a disk but the ledger."""
+    folder, store = tmp_path_factory.mktemp("ledger"), tmp_path_factory.mktemp("store")
+    server_folder, url = tmp_path_factory.mktemp("mlflow"), f"{bucket}/console"
+    with mlflow_server.serving(server_folder) as server, pytest.MonkeyPatch.context() as patch:
+        address = f"http://127.0.0.1:{server.port}"
+        ledger_url = make_ledger.laid(f"sqlite:///{folder}/ledger.db")
+        ledger = Ledger(ledger_url, ObjectStore(f"{url}/objects"))
+        told = make_console.library(store, ledger, MlflowRegistry(address))
+        run = ledger.open_run(make_console.opening("acme"), told.simulator, tenant="acme").id
+        long = make_console.play(ledger, run, told.simulator, LONG)
+        make_console.sealer(store, ledger, told.simulator).seal_all()
+        put(store, url)
+        for name, value in (
+            ("AGENTWORLD_LEDGER_URL", ledger_url),
+            ("AGENTWORLD_SCRATCH", str(folder / "scratch")),
+            ("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "1"),
+            ("MLFLOW_TRACKING_URI", address),
+        ):
+            patch.setenv(name, value)
+        yield Place(told, long, url, server)
+
+
+@pytest.fixture(scope="module")
+def seen(place):
+    """The library as the console opens it."""
+    return open_library(place.url)
+
+
+@pytest.fixture
+def auditor(seen, tmp_path):
+    return make_console.client(make_console.app(seen, tmp_path), "office-auditor")
+
+
+def put(store, url):
+    system, base = url_to_fs(url)
+    for path in store.rglob("*"):
+        if path.is_file() and "private" not in path.name:
+            system.put_file(str(path), f"{base}/{path.relative_to(store)}")
+
+
+@pytest.mark.parametrize("name", make_console.Told(*"x" * 11).pages)
+def test_every_page_is_read_from_a_bucket_and_a_server(auditor, place, name):
+    answer = auditor.get(place.told.pages[name])
+    assert answer.status_code == (404 if name == "search" else 200)
+
+
+def test_what_is_in_the_bucket_is_told(auditor, place):
+    told = place.told
+    assert '<span class="state good">verified</span>' in auditor.get(f"/runs/{told.run}").text
+    simulator = auditor.get(f"/simulators/{told.simulator}").text
+    for words in ("transformers-serve 5.19.0", "free_running.exact_match", ">observed<"):
+        assert words in simulator
+    agent = auditor.get(f"/agents/{told.agent}").text
+    assert "After training" in agent
+    assert make.digest("data") in agent
+    assert str(told.agent) in auditor.get("/in-use.csv").text
+    assert "world model" in auditor.get(f"/graph?agent={told.agent}").text
+
+
+def test_a_text_that_is_an_object_is_read_from_the_bucket(auditor, place):
+    page = auditor.get(f"/episodes/{place.long}").text
+    assert "verified" in page
+    assert LONG not in page
+    assert auditor.get(f"/episodes/{place.long}/1/observation.txt").text == LONG
+
+
+def test_what_was_put_there_since_is_seen_in_time(auditor, place, seen, tmp_path):
+    pinned = make.pinned(tmp_path, system_prompt="a later one")
+    put(tmp_path / "simulators", f"{place.url}/simulators")
+    assert auditor.get(f"/simulators/{pinned.digest}").status_code == 404
+    stale = seen._replace(records=Records(place.url, stale_seconds=0))
+    later = make_console.client(make_console.app(stale, tmp_path), "office-auditor")
+    assert "a later one" in later.get(f"/simulators/{pinned.digest}").text
+
+
+def test_a_registry_that_is_away_hides_no_run_and_is_not_waited_for_long(auditor, place):
+    with place.server.away():
+        began = time.monotonic()
+        assert auditor.get("/agents").status_code == 503
+        assert time.monotonic() - began < 8
+        assert auditor.get(f"/runs/{place.told.open_run}").status_code == 200
+        assert auditor.get(f"/episodes/{place.told.episode}").status_code == 200
+    place.server.wait()
+    assert auditor.get("/agents").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["AGENTWORLD_LEDGER_URL", "MLFLOW_TRACKING_URI"])
+def test_a_bucket_holds_no_database(place, monkeypatch, name):
+    monkeypatch.delenv(name)
+    with pytest.raises(InputError, match=f"is a bucket, in which no .* can be; set {name}"):
+        open_library(place.url)
