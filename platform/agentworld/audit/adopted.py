@@ -7,24 +7,12 @@ from agentworld.ledger.attestations import Attestations
 from agentworld.records.declaration import ADOPTION, Adoption
 
 
-def adoption_of(told: Attestations, evidence: Evidence) -> Adoption | None:
-    """As the second store has it, else the ledger; null where no service of today ever came.
-
-    Raises EvidenceError where no trusted key signed it.
-    """
-    try:
-        return verify_declared(evidence.second_store.get(ADOPTION), Adoption, evidence.trusted)
-    except NotFound:
-        kept = told.find("adoption")
-    return verify_declared(kept[0].envelope, Adoption, evidence.trusted) if kept else None
-
-
 def adoption_problems(told: Attestations, evidence: Evidence) -> list[str]:
     """What is wrong with the ledger's own copy of it."""
     kept = told.find("adoption")
     try:
         copies = [evidence.second_store.get(ADOPTION)]
-        adoption_of(told, evidence)
+        verify_declared(copies[0], Adoption, evidence.trusted)
         for each in kept:
             check_attested(each, Adoption, evidence.trusted)
     except NotFound:

@@ -41,6 +41,7 @@ class AgentsAudit(Record):
 
 def audit_agents(sources: Sources) -> AgentsAudit:
     """All that are registered, by name and version."""
+    sources = sources.for_many()
     uses = Uses.read(sources.ledger, sources.evidence, sources.store)
     versions = sources.registry.versions(kind="agent")
     return AgentsAudit(

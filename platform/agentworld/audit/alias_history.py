@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from agentworld.audit.adopted import adoption_of, adoption_problems
+from agentworld.audit.adopted import adoption_problems
+from agentworld.audit.declared import adoption_of
 from agentworld.audit.evidence import Evidence, copies_of
 from agentworld.audit.lost import lost_of
 from agentworld.audit.then import is_then
@@ -38,7 +39,7 @@ def alias_problems(
     yield from lost.problems
     yield from adoption_problems(attestations, evidence)
     try:
-        adoption = adoption_of(attestations, evidence)
+        adoption = adoption_of(attestations, evidence.second_store, evidence.trusted)
     except EvidenceError:  # told above
         return
     # The copies first: what is signed meanwhile is in the ledger before it has one.

@@ -98,7 +98,8 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
     edge = edge_to(ref.name, agent, sources)
     run = as_signed(run, edge)
     evidence = verification_of(run, sources) if verify else None
-    use = Uses.read(sources.ledger, sources.evidence, sources.store, sources.at).of(ref, agent)
+    read = sources.ledger, sources.evidence, sources.store, sources.at
+    use = Uses.read(*read, ref.name).of(ref, agent)
     breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages))
     return AgentChain(
         agent=str(ref),

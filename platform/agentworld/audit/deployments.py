@@ -22,9 +22,9 @@ _Candidates = dict[_Use, list[Deployment | None]]
 """What was newest when the registry was asked, or null, and what was signed since."""
 
 
-def deployments(told: Attestations, evidence: Evidence) -> list[Deployment]:
-    """All that verify, those of a name and an alias in their order."""
-    return _made(_read(_kept(told), evidence))
+def deployments(told: Attestations, evidence: Evidence, name: str = "") -> list[Deployment]:
+    """All that verify, or all of a name; those of a name and an alias in their order."""
+    return _made(_read(_kept(told, f"{DEPLOYMENTS}/{name}/" if name else ""), evidence))
 
 
 def in_use(made: Sequence[Deployment]) -> list[Deployment]:

@@ -63,7 +63,7 @@ def audit_edge(name: str, agent: Registered, told: Attestations, evidence: Evide
     copies = copies_of(f"{EDGES}/{agent.run}", evidence.second_store)
     kept = told.find("edge", run=agent.run)
     lost = lost_of(told, evidence, agent.run).names
-    problems = [*_missing(kept, {name: copies[name] for name in copies.keys() - lost})]
+    problems = [*_missing(kept, {name: copies[name] for name in copies if name not in lost})]
     edges = []
     for each in kept:
         try:

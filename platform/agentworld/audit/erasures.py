@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from agentworld.audit.adopted import adoption_of
 from agentworld.audit.evidence import Evidence, copies_of
 from agentworld.audit.lost import Lost
 from agentworld.errors import EvidenceError
@@ -28,14 +27,13 @@ class Erasures(NamedTuple):
         # The copies first: what is erased meanwhile is in the ledger before it has one.
         copies = copies_of(f"{ERASURES}/{run}", evidence.second_store)
         names = {each.name for each in told.find("erasure", run=run)}
-        gone = sorted(copies.keys() - names - lost.names)
+        gone = [name for name in sorted(copies.keys() - names) if name not in lost.names]
         problems = [f"the erasure {name} is gone from the ledger; restore it" for name in gone]
         try:
-            adoption = adoption_of(told, evidence)
+            adopted = evidence.declared(told).erased
         except EvidenceError as error:
-            adoption = None
+            adopted = None
             problems.append(f"what the ledger held unsigned does not verify: {error}")
-        adopted = None if adoption is None else frozenset(adoption.erased)
         declared, unverified = _declared(run, told, evidence)
         return cls(run, told, evidence, adopted, declared, (*problems, *unverified))
 
@@ -44,7 +42,7 @@ class Erasures(NamedTuple):
         if not erased:
             again = episode in self.declared
             return f"episode {episode} was erased, and its texts are there again" if again else None
-        if self.adopted is None or episode in self.adopted | self.declared:
+        if self.adopted is None or episode in self.adopted or episode in self.declared:
             return None
         declared, _ = _declared(self.run, self.told, self.evidence)  # it may have been just now
         return None if episode in declared else f"episode {episode} is erased without a declaration"

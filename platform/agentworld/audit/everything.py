@@ -58,6 +58,7 @@ class _Checked(NamedTuple):
 
 def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
     """All of the ledger and all versions of the registry, or what was there of them at a moment."""
+    sources = sources.for_many()
     edges = _edges(sources)  # first: what is registered meanwhile has its edge before
     refs = [version.ref for version in sources.versions()]
     runs: dict[str, RunVerification | None] = dict.fromkeys(sources.run_names())

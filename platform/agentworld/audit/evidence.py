@@ -8,9 +8,11 @@ that somebody took away, or put there.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from agentworld.audit.declared import Declared
 from agentworld.errors import EvidenceError
 from agentworld.evidence.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
 from agentworld.evidence.keys import TrustedKeys
+from agentworld.ledger.attestations import Attestations
 from agentworld.records.run import AgentRun
 from agentworld.storage.objects import WriteOnce
 
@@ -31,6 +33,16 @@ class Evidence(NamedTuple):
     second_store: WriteOnce
     step_keys: TrustedKeys | None = None
     """Those of the steps that write weights; null trusts none."""
+    kept: Declared | None = None
+    """What was declared of the whole ledger, for an audit of many runs; null reads it for each."""
+
+    def declared(self, told: Attestations) -> Declared:
+        """What was declared of the whole ledger."""
+        return self.kept or Declared(told, self.second_store, self.trusted)
+
+    def for_many(self, told: Attestations) -> "Evidence":
+        """The same for one audit of many runs."""
+        return self._replace(kept=self.declared(told))
 
 
 class StoredCheckpoints(NamedTuple):

@@ -81,7 +81,7 @@ def verify_ledger(
 
     Of a moment, the runs that were open by then, as they are now, and what was signed by then.
     """
-    runs = _runs(ledger, evidence, tick, at)
+    runs = _runs(ledger, evidence.for_many(ledger.attestations), tick, at)
     return LedgerVerification(runs, tuple(_beside(ledger, runs, evidence, at)))
 
 

@@ -8,13 +8,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from agentworld.audit.declared import Restores
 from agentworld.audit.evidence import Evidence, copies_of
-from agentworld.errors import EvidenceError
-from agentworld.evidence.declared import check_attested
 from agentworld.evidence.keys import TrustedKeys
 from agentworld.ledger.attestations import Attestations
-from agentworld.records.attestation import Attestation
-from agentworld.records.declaration import RESTORES, WHOLE_LEDGER, Restore
+from agentworld.records.declaration import RESTORES, WHOLE_LEDGER
 
 _CHECKPOINT = re.compile(r"(\w+)/(\d{12})\.dsse\.json", re.ASCII)
 _STATEMENT = ".dsse.json"
@@ -35,10 +33,12 @@ def lost_of(told: Attestations, evidence: Evidence, run: str = "") -> Lost:
     """What a verification of a run, or of what is no run's, need not find in the ledger."""
     copies = copies_of(f"{RESTORES}/{run or WHOLE_LEDGER}", evidence.second_store)
     own = told.find("restore", run=run)
-    kept = own if not run else [*own, *told.find("restore", run="")]
-    found, problems = _verified(kept, evidence.trusted)
-    names = frozenset(name for each in found for name in each.lost)
-    rows = {each.name: each.envelope for each in kept}
+    found = Restores.of(own, evidence.trusted)
+    whole = evidence.declared(told).restores if run else Restores()
+    counted = [each for each in found.counted if each.name not in whole.names]
+    names = whole.names.union(*(each.lost for each in counted)) if counted else whole.names
+    problems = [*found.problems, *whole.problems]
+    rows = {each.name: each.envelope for each in own}
     for name, envelope in copies.items():
         if rows.get(name, envelope) != envelope:
             problems.append(f"the restore {name} is another one in the second store")
@@ -48,16 +48,14 @@ def lost_of(told: Attestations, evidence: Evidence, run: str = "") -> Lost:
             )
     notes = tuple(
         f"declared lost on {each.at}: {len(each.lost)} of its signed copies ({each.reason})"
-        for each in found
-        if each.run == run
+        for each in counted
     )
     return Lost(names, notes, tuple(problems))
 
 
 def lost_by_any(told: Attestations, trusted: TrustedKeys) -> frozenset[str]:
     """Every name that a declaration counts as lost."""
-    found, _ = _verified(told.find("restore"), trusted)
-    return frozenset(name for each in found for name in each.lost)
+    return Restores.of(told.find("restore"), trusted).names
 
 
 def told_again(told: Attestations, trusted: TrustedKeys) -> Iterator[str]:
@@ -80,15 +78,3 @@ def lost_statements(names: Iterable[str], known: set[str]) -> list[str]:
     """Names of all other statements that a ledger does not have."""
     others = (name for name in names if not _CHECKPOINT.fullmatch(name))
     return [name for name in others if name.endswith(_STATEMENT) and name not in known]
-
-
-def _verified(kept: list[Attestation], trusted: TrustedKeys) -> tuple[list[Restore], list[str]]:
-    """Those that count: not those that a later one names, which an older backup took away."""
-    found, problems = [], []
-    for each in kept:
-        try:
-            found.append(check_attested(each, Restore, trusted))
-        except EvidenceError as error:
-            problems.append(f"the restore {each.name} does not verify: {error}")
-    named = {name for each in found for name in each.lost}
-    return [each for each in found if each.name not in named], problems

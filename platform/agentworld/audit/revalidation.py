@@ -57,7 +57,7 @@ class AgentUse(NamedTuple):
 
 
 class Uses(NamedTuple):
-    """All agents in use, as they were read at one moment."""
+    """All agents in use, or those of one name, as they were read at one moment."""
 
     deployed: Sequence[Deployment]
     moves: Sequence[AliasChange]
@@ -67,11 +67,16 @@ class Uses(NamedTuple):
 
     @classmethod
     def read(
-        cls, ledger: Runs, evidence: Evidence | None, store: Path, at: datetime | None = None
+        cls,
+        ledger: Runs,
+        evidence: Evidence | None,
+        store: Path,
+        at: datetime | None = None,
+        name: str = "",
     ) -> "Uses":
         """Now, or at a moment. Where nothing was ever signed, no agent is in use."""
-        told = deployments(ledger.attestations, evidence) if evidence else []
-        moves = ledger.aliases.history()
+        told = deployments(ledger.attestations, evidence, name) if evidence else []
+        moves = ledger.aliases.history() if told else []  # they matter to what is in use alone
         return cls(in_use(_by(at, told)), _by(at, moves), ledger, store, at)
 
     def of(self, ref: VersionRef, agent: Agent) -> AgentUse:

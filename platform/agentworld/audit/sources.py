@@ -58,6 +58,11 @@ class Sources(NamedTuple):
         if self.at is not None and registered > self.at:
             raise NotFound(f"{ref} was not registered by {self.moment}; name a later time")
 
+    def for_many(self) -> "Sources":
+        """The same for one audit of many: what was declared of the whole ledger is read once."""
+        evidence = self.evidence and self.evidence.for_many(self.ledger.attestations)
+        return self._replace(evidence=evidence)
+
     def agent(self, ref: VersionRef) -> Agent:
         """A registered agent; raises NotFound, also for one that was registered later."""
         agent = self.registry.agent(ref)

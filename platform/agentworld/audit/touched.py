@@ -51,6 +51,7 @@ def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> Sim
 
     By what was signed; to `verify` reads every step of its runs again.
     """
+    sources = sources.for_many()
     simulator = find_simulator(name, sources)
     manifest = manifest_of(simulator, sources.store)
     versions = sources.world_models_of(manifest)

@@ -32,6 +32,18 @@ def test_what_is_as_it_was_signed_is_no_problem(made):
     assert problems(made) == []
 
 
+def test_those_of_a_name_are_read_alone(made):
+    other = make_agent.registered(made.store, made.registry, "other", "terminal-agent-2")
+    other.use()
+    told = made.sources
+    read = [
+        deployments(told.ledger.attestations, told.evidence, name)
+        for name in ("", made.ref.name, other.ref.name, "terminal")
+    ]
+    assert [len(each) for each in read] == [4, 3, 1, 0]
+    assert read[1] == [each for each in read[0] if each.name == made.ref.name]
+
+
 def test_an_alias_that_was_moved_in_the_registry_is_told(made):
     other = make_agent.registered(made.store, made.registry, "other")
     made.registry.set_alias(other.ref, "production")

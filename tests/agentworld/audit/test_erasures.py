@@ -1,21 +1,27 @@
 """An erasure that nobody declared is told from retention's."""
 
+from collections import Counter
 from functools import partial
 
 import pytest
 
+from agentworld.audit.intact import verify_ledger
 from agentworld.evidence.keys import ensure_signer, load_trusted, rotate
+from agentworld.records.declaration import ADOPTION, ERASURES
 from agentworld.simulate.notary import Notary
+from agentworld.storage.objects import WriteOnce
+from make_ledger import OPENING, SIMULATOR
 
 
-def notary_of(scene) -> Notary:
+def notary_of(scene, store=None) -> Notary:
     own = scene.folder / "keys"
     signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
-    return Notary(scene.ledger, signer, scene.second_store, trusted=trusted, step_keys=dict)
+    second = store or scene.second_store
+    return Notary(scene.ledger, signer, second, trusted=trusted, step_keys=dict)
 
 
-def erase(scene, episode):
-    with notary_of(scene).declaring("erasure", episode) as declare:
+def erase(scene, episode, store=None):
+    with notary_of(scene, store).declaring("erasure", episode) as declare:
         scene.ledger.erase_texts(episode, "ada", declare)
 
 
@@ -106,6 +112,14 @@ class Busy:
     def attestations(self):
         return Looked(self, self.scene.ledger.attestations)
 
+    @property
+    def aliases(self):
+        return self.scene.ledger.aliases
+
+    @property
+    def signing_keys(self):
+        return self.scene.ledger.signing_keys
+
     def __getattr__(self, name):
         return getattr(Looked(self, self.scene.ledger), name)
 
@@ -134,3 +148,69 @@ def test_an_episode_that_is_erased_meanwhile_has_no_problems(scene, num_looks):
     notary_of(scene).keep_up()
     assert scene.verify(Busy(scene, num_looks)).problems == ()
     assert scene.verify().problems == ()
+
+
+@pytest.mark.parametrize("is_adopted", [True, False])
+@pytest.mark.parametrize("num_looks", [1, 2, 4, 6, 8, 12, 16])
+def test_an_audit_of_many_runs_accuses_nobody_who_erases_or_adopts_meanwhile(
+    scene, num_looks, is_adopted
+):
+    scene.ledger.open_run(OPENING, SIMULATOR)
+    scene.seal()
+    if is_adopted:
+        notary_of(scene).keep_up()
+    assert verify_ledger(Busy(scene, num_looks), scene.evidence).problems == ()
+
+
+class Counted(WriteOnce):
+    """A second store that says how often a name was read, and folders looked through."""
+
+    def __init__(self, url):
+        super().__init__(url)
+        self.read = Counter()
+
+    def get(self, name):
+        self.read[name] += 1
+        return super().get(name)
+
+    def names(self, prefix=""):
+        self.read[prefix] += 1
+        return super().names(prefix)
+
+
+def test_an_adoption_is_read_no_more_often_for_many_runs(scene):
+    scene.ledger.erase_texts("first")
+    notary_of(scene).keep_up()
+
+    def num_reads():
+        store = Counted(str(scene.folder / "checkpoints"))
+        found = verify_ledger(scene.ledger, scene.evidence._replace(second_store=store))
+        assert found.problems == ()
+        return store.read[ADOPTION]
+
+    once = num_reads()
+    for _ in range(5):
+        scene.ledger.open_run(OPENING, SIMULATOR)
+    scene.seal()
+    assert num_reads() == once
+
+
+def test_the_next_audit_reads_anew_what_was_declared(scene):
+    evidence = scene.evidence
+    scene.ledger.erase_texts("first")
+    assert verify_ledger(scene.ledger, evidence).problems == ()
+    notary_of(scene).keep_up()
+    scene.play("third", "d")
+    scene.seal()
+    scene.ledger.erase_texts("third")
+    (problem,) = verify_ledger(scene.ledger, evidence).problems
+    assert problem == f"run {scene.run}: episode third is erased without a declaration"
+
+
+def test_one_erasure_of_many_is_copied_without_a_look_at_the_others(erased):
+    store = Counted(str(erased.folder / "checkpoints"))
+    erased.play("third", "d")
+    erased.seal()
+    erase(erased, "third", store)
+    assert store.read[f"{ERASURES}/{erased.run}/"] == 0
+    assert len(erased.second_store.names(f"{ERASURES}/{erased.run}/")) == 2

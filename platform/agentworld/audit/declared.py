@@ -1,0 +1,74 @@
+"""What was declared of a whole ledger, which each of its runs is held against."""
+
+from functools import cached_property
+from typing import NamedTuple
+
+from agentworld.errors import EvidenceError, NotFound
+from agentworld.evidence.declared import check_attested, verify_declared
+from agentworld.evidence.keys import TrustedKeys
+from agentworld.ledger.attestations import Attestations
+from agentworld.records.attestation import Attestation
+from agentworld.records.declaration import ADOPTION, Adoption, Restore
+from agentworld.storage.objects import WriteOnce
+
+
+class Restores(NamedTuple):
+    """Restores of a backup that somebody declared."""
+
+    counted: tuple[Restore, ...] = ()
+    """Not those that a later one names, which an older backup took away."""
+    names: frozenset[str] = frozenset()
+    """Of the copies that these call lost."""
+    problems: tuple[str, ...] = ()
+    """Of declarations that do not hold."""
+
+    @classmethod
+    def of(cls, kept: list[Attestation], trusted: TrustedKeys) -> "Restores":
+        """Those that a ledger keeps, each verified."""
+        found, problems = [], []
+        for each in kept:
+            try:
+                found.append(check_attested(each, Restore, trusted))
+            except EvidenceError as error:
+                problems.append(f"the restore {each.name} does not verify: {error}")
+        named = {name for each in found for name in each.lost}
+        counted = tuple(each for each in found if each.name not in named)
+        names = frozenset(name for each in counted for name in each.lost)
+        return cls(counted, names, tuple(problems))
+
+
+class Declared:
+    """Read and verified when it is asked for, and once: for one audit, which keeps it no longer."""
+
+    def __init__(self, told: Attestations, second_store: WriteOnce, trusted: TrustedKeys) -> None:
+        self._told = told
+        self._second_store = second_store
+        self._trusted = trusted
+
+    @cached_property
+    def erased(self) -> frozenset[str] | None:
+        """Episodes that were erased before anybody declared it; null where nobody signs any.
+
+        Raises EvidenceError where no trusted key signed it.
+        """
+        adoption = adoption_of(self._told, self._second_store, self._trusted)
+        return None if adoption is None else frozenset(adoption.erased)
+
+    @cached_property
+    def restores(self) -> Restores:
+        """Of all that is no run's log."""
+        return Restores.of(self._told.find("restore", run=""), self._trusted)
+
+
+def adoption_of(
+    told: Attestations, second_store: WriteOnce, trusted: TrustedKeys
+) -> Adoption | None:
+    """What the ledger held unsigned: as the second store has it, else the ledger.
+
+    Null where no service of today ever came. Raises EvidenceError where no trusted key signed it.
+    """
+    try:
+        return verify_declared(second_store.get(ADOPTION), Adoption, trusted)
+    except NotFound:
+        kept = told.find("adoption")
+    return verify_declared(kept[0].envelope, Adoption, trusted) if kept else None
