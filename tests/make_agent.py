@@ -16,6 +16,9 @@ from agentworld.records.base import Digest
 from agentworld.records.deployment import Deployment, DeploymentMove
 from agentworld.records.edge import Claim
 from agentworld.records.run import RunClosing, RunOpening
+from agentworld.records.step_statement import Validation
+from agentworld.simulate.deploying import now
+from agentworld.steps.filing import file
 from agentworld.steps.ledger import open_evidence
 from agentworld.storage.simulators import PinnedSimulator
 
@@ -54,12 +57,16 @@ class Made(NamedTuple):
         self.registry.set_alias(self.ref, alias)
         return made
 
-    def validated(self, simulator: Digest) -> None:
-        """In a live shell beside this simulator."""
-        report = make.agent_report(simulator=simulator)
-        read = {"agent": self.agent.artifact, "simulator": simulator}
+    def validated(self, simulator: Digest, *, signed: bool = True, **told: object) -> Path:
+        """In a live shell beside this simulator; the folder of the step."""
+        report = make.agent_report(simulator=simulator, **told)
+        read = {"agent": self.agent.artifact, "imitated": STARTED, "simulator": simulator}
         folder = make.finished_step(self.store, "validate", report.digest, **read)
         report.write(folder / "report.json")
+        if signed:
+            known = {"artifact": self.agent.artifact, "untrained": STARTED, "step": folder.name}
+            file(Validation(report=report, at=now(), **known), self.store)
+        return folder
 
 
 def registered(

@@ -10,7 +10,7 @@ import make
 from agentworld.access import Access
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import AgentworldError, NotFound
-from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer, load_trusted
+from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
 from agentworld.ledger import Ledger
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.simulate.app import create_app
@@ -87,11 +87,13 @@ class Known(Protocol):
 def parts(folder: Path, catalogue: Known, access: Access = ACCESS, kind=Ledger) -> Parts:
     """Of one replica; all replicas of a folder share its ledger."""
     ledger = kind(f"sqlite:///{folder / 'ledger.db'}")
-    keys = folder / "keys" / SIMULATOR_KEYS
+    keys, steps = (folder / "keys" / whose for whose in (SIMULATOR_KEYS, STEP_KEYS))
     signer, trusted = partial(ensure_signer, keys), partial(load_trusted, keys)
+    ensure_signer(steps)
     keeper = Keeper(ledger)
     copies = WriteOnce(str(folder / "checkpoints"))
-    sealer = Sealer(ledger, None, signer, copies, trusted=trusted)
+    step_keys = partial(load_trusted, steps)
+    sealer = Sealer(ledger, None, signer, copies, trusted=trusted, step_keys=step_keys)
     return Parts(OnDemand(keeper, catalogue.find, catalogue.resolve), keeper, sealer, access)
 
 

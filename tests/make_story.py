@@ -23,6 +23,7 @@ from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.simulate.sealing import Sealer
+from agentworld.steps.registering import registered
 from agentworld.storage.objects import WriteOnce
 
 STARTED = make.digest("untrained")
@@ -54,8 +55,7 @@ def story(store: Path, registry: Registry | None = None, *, signed: bool = True)
     signer = ensure_signer(store / "keys/steps")
     moments = {"before": moment()}
     world = world_of(_model(store / "world"))
-    signature = signed_as("world", world, signer) if signed else None
-    ref = registry.register_world_model("world", world, store / "world", signature=signature)
+    ref = _registered("world", world, store, registry, signed=signed)
     moments["a world"] = moment()
     simulator = make.pinned(store, artifact=world.artifact).digest
     run = ledger.open_run(RunOpening(agent="hero", starting_weights=STARTED), simulator)
@@ -67,10 +67,7 @@ def story(store: Path, registry: Registry | None = None, *, signed: bool = True)
     moments["weights"] = moment()
     trained = make.checkpoint("agent", artifact=made, parents=[STARTED], simulator=simulator)
     what = Agent(checkpoint=trained, run=run.id)
-    signature = signed_as("hero", what, signer) if signed else None
-    agent = registry.register_agent(
-        "hero", what, store / "agent", signature=signature, world_model=ref
-    )
+    agent = _registered("hero", what, store, registry, signed=signed)
     moments["an agent"] = moment()
     evidence = _sealed(store, ledger, simulator)
     sources = Sources(registry, ledger, store, evidence, evidence.step_keys or {})
@@ -89,9 +86,21 @@ def signed_as(name: str, what: WorldModel | Agent, signer: Signer) -> str:
     return sign_registration(registration_of(name, what), signer)
 
 
+def _registered(
+    name: str, what: WorldModel | Agent, store: Path, registry: Registry, *, signed: bool
+) -> VersionRef:
+    """As a step does it, or as one of long ago did."""
+    model = store / ("world" if isinstance(what, WorldModel) else "agent")
+    if signed:
+        return registered(name, what, model, registry, store)
+    if isinstance(what, WorldModel):
+        return registry.register_world_model(name, what, model)
+    return registry.register_agent(name, what, model)
+
+
 def _model(folder: Path) -> Digest:
     folder.mkdir()
-    (folder / "model.safetensors").write_text(folder.name)
+    (folder / "model.safetensors").write_text(str(folder))  # of each story its own
     return ArtifactManifest.of(folder).digest
 
 

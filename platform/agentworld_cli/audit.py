@@ -58,7 +58,8 @@ def agent(
     if chain.live:
         live = chain.live
         words = f"{live.successes_before} successes before training, {live.successes_after} after"
-        tree.add(f"live: {live.episodes} episodes, {live.commands} commands, {words}")
+        signed = "" if live.signed else ", unsigned"
+        tree.add(f"live: {live.episodes} episodes, {live.commands} commands, {words}{signed}")
     if chain.in_use_as:
         tree.add(f"in use as {_shown(', '.join(chain.in_use_as))}")
     for reason in chain.revalidate:

@@ -1,8 +1,9 @@
 """What Schemathesis may know beside the document: runs and episodes that are there, for a request
 with a name drawn by chance comes no further than the door.
 
-NAMES is a file with a JSON list of `[run, episode, simulator, artifact]`; each episode has one
-step, each run an agent of the artifact, whose name is the run's. No route is named.
+NAMES is a file with a JSON list of `[run, episode, simulator, artifact, envelope]`; each episode
+has one step, each run an agent of the artifact, whose name is the run's, and of whose validation
+the envelope is. No route is named.
 """
 
 import itertools
@@ -21,9 +22,9 @@ def before_call(_context, case, _kwargs) -> None:
     """Three of four requests name what is there; those that follow a link do so already."""
     if case.meta.phase.name == "stateful" or next(_TURNS) % 4 == 0:
         return
-    run, episode, simulator, artifact = next(_NAMES)
+    run, episode, simulator, artifact, envelope = next(_NAMES)
     known = {"run": run, "alias": run, "episode": episode, "episode_id": episode, "step": 2}
-    known |= {"name": run, "artifact": artifact}
+    known |= {"name": run, "artifact": artifact, "kind": "validation", "envelope": envelope}
     known |= {"model": simulator, "simulator": simulator}
     known |= {"messages": [{"role": "user", "content": "echo b"}]}
     for part in (case.path_parameters, case.query, case.body):

@@ -1,15 +1,18 @@
 """Every registered agent at a glance: what made it, what it can do, and what it is in use as."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 from agentworld.audit.deployments import deployment_problems
+from agentworld.audit.filed import filed_problems
 from agentworld.audit.revalidation import AgentUse, Revalidation, Uses
 from agentworld.audit.sources import Sources, edge_to
-from agentworld.audit.validation import validation_of
+from agentworld.audit.validation import validation_of, validation_problems
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, Version
 from agentworld.records.base import Digest, Record
 from agentworld.records.edge import Grade
+from agentworld.records.step_statement import Validation
 
 
 class AgentSummary(Record):
@@ -77,7 +80,14 @@ def _state(use: AgentUse) -> Literal["current", "revalidate"] | None:
 
 def _live_success(agent: Agent, sources: Sources) -> float | None:
     try:
-        report = validation_of(agent, agent.checkpoint.simulator or "", sources.store)
+        found = validation_of(agent, agent.checkpoint.simulator or "", sources)
     except EvidenceError:  # which its chain says
         return None
-    return report.trained.live.mean if report else None
+    return found.report.trained.live.mean if found else None
+
+
+def _problems(sources: Sources) -> Iterator[str]:
+    yield from deployment_problems(sources)
+    if sources.evidence is not None:
+        yield from filed_problems(Validation, sources.ledger.attestations, sources.evidence)
+        yield from validation_problems(sources)

@@ -50,6 +50,8 @@ class LiveLink(Record):
     successes_before: int
     successes_after: int
     commands: int
+    signed: bool = False
+    """Whether the step that made the report signed it; not by an earlier release."""
 
 
 class AgentChain(Record):
@@ -139,9 +141,10 @@ def _world_model(
 
 def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
     """Raises EvidenceError where its report was changed."""
-    report = validation_of(agent, simulator, sources.store)
-    if report is None:
+    found = validation_of(agent, simulator, sources)
+    if found is None:
         return None
+    report = found.report
     before, after = report.untrained.live, report.trained.live
     return LiveLink(
         report=report.digest,
@@ -149,6 +152,7 @@ def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
         successes_before=_successes(before),
         successes_after=_successes(after),
         commands=report.live_steps,
+        signed=found.signed,
     )
 
 

@@ -7,20 +7,27 @@ one says is held against the other.
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
-from agentworld.audit.chain import breaks_of_run
 from agentworld.audit.deployments import deployment_problems, deployments, in_use
-from agentworld.audit.edges import UNTOLD, all_edges
+from agentworld.audit.edges import all_edges
 from agentworld.audit.intact import readable, verify_ledger
-from agentworld.audit.registration import read_record
-from agentworld.audit.registry import VersionVerification, verify_version
+from agentworld.audit.registry import VersionVerification
 from agentworld.audit.signed_log import reading
-from agentworld.audit.sources import Sources, edge_to, manifest_of
+from agentworld.audit.sources import Sources, manifest_of
 from agentworld.audit.then import is_then
+from agentworld.audit.validation import validation_problems
 from agentworld.audit.verify import RunVerification, verify_any
-from agentworld.errors import AgentworldError, EvidenceError, InputError, NotFound
-from agentworld.lineage.base import Agent, RegisteredAgent, StoredVersion, VersionRef
+from agentworld.audit.versions import (
+    CheckedVersion,
+    all_refs,
+    check_version,
+    check_versions,
+    filed,
+    filed_of,
+    replaced,
+)
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.lineage.base import Agent, RegisteredAgent, VersionRef
 from agentworld.records.base import Digest, Record, digest_bytes
 from agentworld.records.edge import SignedEdge
 from agentworld.records.progress import Tick, no_tick, share_of
@@ -46,32 +53,25 @@ class Verification(Record):
         return sum(each is None or each.state == "unsigned" for each in found)
 
 
-class _Checked(NamedTuple):
-    """A version of the registry."""
-
-    ref: VersionRef
-    agent: Agent | None
-    """As its record has it; null where it cannot be read, and for a world model."""
-    found: VersionVerification
-    contradictions: tuple[str, ...]
-
-
 def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
     """All of the ledger and all versions of the registry, or what was there of them at a moment."""
     sources = sources.for_many()
-    edges = _edges(sources)  # first: what is registered meanwhile has its edge before
-    refs = [version.ref for version in sources.versions()]
+    signed, edges = filed(sources), _edges(sources)  # first: the registry is as new as they
+    refs = all_refs(signed, sources)
     runs: dict[str, RunVerification | None] = dict.fromkeys(sources.run_names())
     share, problems = len(runs) / max(1, len(runs) + len(refs)), tuple[str, ...]()
     if sources.evidence:
         ticks = share_of(tick, 0, share)
         told = verify_ledger(sources.ledger, sources.evidence, ticks, sources.at)
         runs, problems = dict(told.runs), told.problems
-    versions = _versions(refs, sources, share_of(tick, share, 1))
+    by_ref = {each.ref: each for each in signed}
+    versions = check_versions(refs, sources, by_ref, share_of(tick, share, 1))
     beside = (
         *_uses(versions, sources),
         *_unregistered(edges, versions, sources),
+        *replaced(signed, by_ref),
         *_simulators(sources.store),
+        *validation_problems(sources),
     )
     return _together(runs, versions, (*problems, *beside), sources)
 
@@ -82,12 +82,14 @@ def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Ver
     Raises NotFound for one that is not registered, InputError for what is no agent.
     """
     sources.check_registered(ref)
-    own = _version(ref, sources, share_of(tick, 0, 0.5))
+    own = check_version(ref, sources, filed_of(ref, sources), share_of(tick, 0, 0.5))
     if own.agent is None and not own.found.problems:
         raise InputError(f"{ref} is no agent; name a version of one")
     runs, simulator = _run_of(own.agent, sources) if own.agent else ({}, None)
     manifest = manifest_of(simulator, sources.store) if simulator else None
-    models = _versions(sources.world_models_of(manifest), sources, share_of(tick, 0.5, 1))
+    refs = sources.world_models_of(manifest)
+    by_ref = {str(each): filed_of(each, sources) for each in refs}
+    models = check_versions(refs, sources, by_ref, share_of(tick, 0.5, 1))
     of_runs = (each for found in runs.values() if found for each in found.named_problems)
     beside = (
         *_uses([own], sources, ref),
@@ -98,7 +100,7 @@ def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Ver
 
 def _together(
     runs: dict[str, RunVerification | None],
-    versions: Sequence[_Checked],
+    versions: Sequence[CheckedVersion],
     problems: tuple[str, ...],
     sources: Sources,
 ) -> Verification:
@@ -114,49 +116,6 @@ def _together(
     )
 
 
-def _versions(refs: Sequence[VersionRef], sources: Sources, tick: Tick) -> list[_Checked]:
-    return [
-        _version(ref, sources, share_of(tick, done / len(refs), (done + 1) / len(refs)))
-        for done, ref in enumerate(refs)
-    ]
-
-
-def _version(ref: VersionRef, sources: Sources, tick: Tick) -> _Checked:
-    try:
-        stored = sources.registry.stored(ref)
-        found = verify_version(stored, sources.registry, sources.step_keys, tick)
-        agent = _agent(stored)
-        told = _contradictions(ref, agent, sources) if agent else iter(())
-        contradictions = tuple(readable("its record in the ledger", told))
-    except (AgentworldError, ValueError, TypeError) as error:
-        if isinstance(error, AgentworldError) and error.retryable:
-            raise
-        problems = (f"{ref}: {error}",)
-        broken = VersionVerification(version=str(ref), state="broken", problems=problems)
-        return _Checked(ref, None, broken, ())
-    return _Checked(ref, agent, found, contradictions)
-
-
-def _agent(stored: StoredVersion) -> Agent | None:
-    try:
-        what = read_record(stored.record or "")
-    except EvidenceError:  # which `verify_version` tells
-        return None
-    return what if isinstance(what, Agent) else None
-
-
-def _contradictions(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
-    """Where an agent's version is not what the ledger says of its run."""
-    try:
-        yield from breaks_of_run(agent, sources.ledger.run(agent.run))
-    except NotFound:
-        yield f"the ledger has no run {agent.run}"
-    edge = edge_to(ref.name, agent, sources)
-    is_older = agent.edge is None and edge is not None and edge.reasons == (UNTOLD,)
-    if edge and not is_older:
-        yield from edge.reasons
-
-
 def _edges(sources: Sources) -> list[SignedEdge]:
     if sources.evidence is None:
         return []
@@ -167,7 +126,7 @@ def _edges(sources: Sources) -> list[SignedEdge]:
 
 
 def _unregistered(
-    edges: Iterable[SignedEdge], versions: Sequence[_Checked], sources: Sources
+    edges: Iterable[SignedEdge], versions: Sequence[CheckedVersion], sources: Sources
 ) -> Iterator[str]:
     """What was signed to be registered, and hides or is gone; a killed registration looks so.
 
@@ -199,14 +158,14 @@ def _unregistered(
 
 
 def _uses(
-    versions: Sequence[_Checked], sources: Sources, of: VersionRef | None = None
+    versions: Sequence[CheckedVersion], sources: Sources, of: VersionRef | None = None
 ) -> Iterator[str]:
     """What is wrong with what is in use, all of it or one agent."""
     yield from readable("what is in use", deployment_problems(sources, of))
     yield from readable("what is in use", _exchanged(versions, sources))
 
 
-def _exchanged(versions: Sequence[_Checked], sources: Sources) -> Iterator[str]:
+def _exchanged(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
     """Where another agent bears the name and the number of what is in use."""
     if sources.evidence is None:
         return

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol, get_args
 from agentworld.audit.alias_history import alias_problems
 from agentworld.audit.edges import edge_problems
 from agentworld.audit.evidence import Evidence
+from agentworld.audit.filed import filed_problems
 from agentworld.audit.lost import told_again
 from agentworld.audit.shown import report_problems
 from agentworld.audit.signed_log import RunRecord
@@ -24,7 +25,9 @@ from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.signing_keys import SigningKeys
 from agentworld.records.attestation import AttestationKind
 from agentworld.records.declaration import DECLARATIONS
+from agentworld.records.log import Fields
 from agentworld.records.progress import Tick, no_tick
+from agentworld.records.step_statement import STEP_STATEMENTS
 from agentworld.storage.objects import ObjectStore
 
 
@@ -50,8 +53,8 @@ class WholeLedger(RunRecord, Protocol):
         """All runs by their names, also those that cannot be read."""
         ...
 
-    def opened_at(self, run: str) -> str:
-        """When a run was opened; empty where its log does not tell it."""
+    def first_entry(self, run: str) -> Fields:
+        """How a run was opened; nothing where its log does not tell it."""
         ...
 
     def strays(self) -> list[str]:
@@ -119,6 +122,9 @@ def _beside(
     ledger: WholeLedger, runs: Container[str], evidence: Evidence, at: datetime | None
 ) -> Iterator[str]:
     yield from readable("the attestations", edge_problems(ledger.attestations, evidence, at))
+    for kind in STEP_STATEMENTS.values():
+        filed = filed_problems(kind, ledger.attestations, evidence)
+        yield from readable("the attestations", filed)
     names = alias_problems(ledger.aliases, ledger.attestations, evidence, at)
     yield from readable("the history of names", names)
     yield from readable("the attestations", _of_kinds(ledger.attestations))

@@ -10,7 +10,6 @@ from agentworld.evidence.registration import Registration
 from agentworld.evidence.statement import Subject
 from agentworld.lineage.base import Agent, WorldModel
 from agentworld.records.base import Digest, digest_json, first_problem
-from agentworld.records.checkpoint import Checkpoint
 
 _Registered = TypeAdapter[WorldModel | Agent](WorldModel | Agent)
 
@@ -35,11 +34,6 @@ def read_record(record: str) -> WorldModel | Agent:
         ) from error
 
 
-def stages_of(what: WorldModel | Agent) -> tuple[Checkpoint, ...]:
-    """The trainings that made it, in their order."""
-    return what.stages if isinstance(what, WorldModel) else (what.checkpoint,)
-
-
 def _registration(name: str, what: WorldModel | Agent, record: Digest) -> Registration:
     return Registration(
         name=name,
@@ -51,7 +45,7 @@ def _registration(name: str, what: WorldModel | Agent, record: Digest) -> Regist
 
 
 def _materials(what: WorldModel | Agent) -> Iterator[tuple[str, Digest]]:
-    for made in stages_of(what):
+    for made in what.stages:
         for parent in made.parents:
             yield f"{made.stage}.parent", parent
         yield f"{made.stage}.recipe", digest_json(made.recipe)

@@ -1,23 +1,27 @@
 """Whether what a registry keeps is what was registered: tags, record, files, run, signature.
 
 Who can write to a registry can change each of them; here they are compared with each other, and
-the record with what the step that registered it signed.
+the record and what it is made of with what the step that registered it signed.
 """
 
+import json
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from agentworld.audit.evidence import EvidenceState, state_of
 from agentworld.audit.registration import read_record, registration_in
-from agentworld.errors import EvidenceError
+from agentworld.errors import EvidenceError, InputError
 from agentworld.evidence.keys import TrustedKeys
 from agentworld.evidence.registration import check_registration
 from agentworld.lineage.base import Agent, Registry, StoredVersion, VersionRef, WorldModel
+from agentworld.lineage.data_input import data_inputs
 from agentworld.lineage.tags import tags_of
-from agentworld.records.base import Digest, Record
+from agentworld.records.base import Digest, Record, digest_json
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.progress import Tick, no_tick
+from agentworld.records.step_statement import Registered
 
 _ADDED = ".data"
 """The end of tags that a version without a signature may lack: older ones have neither."""
@@ -28,19 +32,24 @@ class VersionVerification(Record):
 
     version: str
     state: EvidenceState
-    """`unsigned` where it was registered before there were signatures."""
+    """`unsigned` where it was registered before there were signatures, or a ledger had them."""
     problems: tuple[str, ...]
     """None where it is intact."""
 
 
 def verify_version(
-    stored: StoredVersion, registry: Registry, step_keys: TrustedKeys, tick: Tick = no_tick
+    stored: StoredVersion,
+    registry: Registry,
+    step_keys: TrustedKeys,
+    tick: Tick = no_tick,
+    filed: Registered | None = None,
 ) -> VersionVerification:
-    """Checks all that a registry keeps of a version."""
+    """Checks all that a registry keeps of a version, also by what was `filed` with the ledger."""
     ref = stored.version.ref
     problems = (
         *_missing(stored),
-        *_problems_of_record(stored, step_keys),
+        *_problems_of_record(stored, step_keys, filed),
+        *(_problems_of_links(stored, filed) if filed else ()),
         *_problems_of_files(stored, registry, tick),
     )
     return VersionVerification(
@@ -55,9 +64,14 @@ def _missing(stored: StoredVersion) -> Iterator[str]:
         yield f"the run that registered it is {stored.run}"
     if stored.model != "READY":
         yield f"its logged model is {stored.model}, and not READY"
+    if len({place.rstrip("/") for place in stored.places}) > 1:
+        by_name, of_model = stored.places
+        yield f"its files are told to be in {by_name}, and its logged model's are in {of_model}"
 
 
-def _problems_of_record(stored: StoredVersion, trusted: TrustedKeys) -> Iterator[str]:
+def _problems_of_record(
+    stored: StoredVersion, trusted: TrustedKeys, filed: Registered | None
+) -> Iterator[str]:
     name = stored.version.ref.name
     if stored.record is None:
         yield "its record lineage.json is gone"
@@ -65,8 +79,10 @@ def _problems_of_record(stored: StoredVersion, trusted: TrustedKeys) -> Iterator
     try:
         what = read_record(stored.record)
         yield from _problems_of_tags(stored, what)
-        if stored.signature is None and isinstance(what, Agent) and what.edge:
-            yield "its signature registration.dsse.json is gone"  # it was signed as its edge was
+        yield from _problems_of_data(stored, what)
+        is_attested = isinstance(what, Agent) and what.edge  # it was signed as its edge was
+        if stored.signature is None and (is_attested or filed):
+            yield "its signature registration.dsse.json is gone"
         if stored.signature is not None:
             check_registration(registration_in(name, stored.record), stored.signature, trusted)
     except EvidenceError as error:
@@ -80,6 +96,44 @@ def _problems_of_tags(stored: StoredVersion, what: WorldModel | Agent) -> Iterat
             continue
         if told != value:
             yield f"its tag {name} says {told!r}, and its record {value!r}"
+
+
+def _problems_of_data(stored: StoredVersion, what: WorldModel | Agent) -> Iterator[str]:
+    if stored.run == "missing" or (stored.signature is None and not stored.data):  # an older one
+        return
+    wanted, found = Counter(data_inputs(what.stages)), Counter(stored.data)
+    for each in (wanted - found).elements():
+        yield f"its run lacks an input: the data set {each.name}, which {each.readers} read"
+    for each in (found - wanted).elements():
+        yield (
+            f"its run has an input that its record does not: the data set {each.name}, digest"
+            f" {each.shortened}, source {each.source_type} {each.source}, read by {each.readers}"
+        )
+
+
+def _problems_of_links(stored: StoredVersion, filed: Registered) -> Iterator[str]:
+    found, signed = stored.links, filed.links
+    record = _digest_of(stored.record)
+    if record not in (None, filed.record):
+        yield f"its record is {record}, and it was registered with {filed.record}"
+    if found.run != signed.run:
+        yield f"its run is {found.run}, and it was registered by {signed.run}"
+    if found.model != signed.model:
+        yield f"its logged model is {found.model}, and it was registered with {signed.model}"
+    if stored.run == "missing":
+        return
+    for gone in (Counter(signed.inputs) - Counter(found.inputs)).elements():
+        yield f"its run lacks an input that it had: the model {gone}"
+    for added in (Counter(found.inputs) - Counter(signed.inputs)).elements():
+        yield f"its run has an input that it had not: the model {added}"
+
+
+def _digest_of(record: str | None) -> Digest | None:
+    """Null where it is gone or cannot be read, which is told already."""
+    try:
+        return digest_json(json.loads(record or ""))
+    except (ValueError, RecursionError, InputError):
+        return None
 
 
 def _problems_of_files(stored: StoredVersion, registry: Registry, tick: Tick) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Which agents in use have to be validated anew, because a name for simulators moved on.
 
-Nothing of this is stored: it follows from what is signed and from the reports that there are, so
-that nobody can forget to say it, and it never is out of date.
+Nothing of this is stored: it follows from what is signed, so that nobody can forget to say it, and
+it never is out of date.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,14 +13,16 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from agentworld.audit.deployments import deployments, in_use
 from agentworld.audit.evidence import Evidence
+from agentworld.audit.filed import validations
 from agentworld.audit.receipts import finished_at
 from agentworld.audit.sources import Runs
-from agentworld.audit.validation import newest_validation, read_report
+from agentworld.audit.validation import newest_validation, validation_problem
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest, Record
 from agentworld.records.deployment import Deployment
+from agentworld.records.step_statement import Validation
 
 
 class Revalidation(Record):
@@ -63,6 +65,7 @@ class Uses(NamedTuple):
     moves: Sequence[AliasChange]
     ledger: Runs
     store: Path
+    evidence: Evidence | None
     at: datetime | None = None
 
     @classmethod
@@ -77,7 +80,7 @@ class Uses(NamedTuple):
         """Now, or at a moment. Where nothing was ever signed, no agent is in use."""
         told = deployments(ledger.attestations, evidence, name) if evidence else []
         moves = ledger.aliases.history() if told else []  # they matter to what is in use alone
-        return cls(in_use(_by(at, told)), _by(at, moves), ledger, store, at)
+        return cls(in_use(_by(at, told)), _by(at, moves), ledger, store, evidence, at)
 
     def of(self, ref: VersionRef, agent: Agent) -> AgentUse:
         """Of one agent as it is registered."""
@@ -92,26 +95,36 @@ class Uses(NamedTuple):
         found: list[Revalidation] = []
         by_name = sorted(self.moves, key=attrgetter("alias"))
         for alias, moves in groupby(by_name, key=attrgetter("alias")):
-            move = moved_on(list(moves), used.simulator, self.ledger.opened_at(used.run))
+            opened = str(self.ledger.first_entry(used.run).get("at", ""))
+            move = moved_on(list(moves), used.simulator, opened)
             if move:
                 told = {"trained_in": used.simulator, "simulator": move.simulator}
-                reason = Revalidation(alias=alias, at=move.at, **told)
-                found += self._due(used.artifact, reason)
+                found += self._due(used.artifact, Revalidation(alias=alias, at=move.at, **told))
         return tuple(found)
 
     def _due(self, artifact: Digest, reason: Revalidation) -> Iterator[Revalidation]:
-        """Unless it was validated; a validation that does not hold is told with the reason."""
-        try:
-            if not self._is_validated(artifact, reason.simulator):
-                yield reason
-        except EvidenceError as error:
-            yield reason.model_copy(update={"problem": str(error)})
+        """Unless it was validated; a validation that does not count is told with the reason."""
+        told = self.ledger.attestations
+        made = validations(told, self.evidence, artifact) if self.evidence else []
+        in_it = [each for each in _by(self.at, made) if each.report.simulator == reason.simulator]
+        problems = [self._problem(each.step, made) for each in in_it]
+        if None in problems:
+            return
+        problem = problems[-1] if problems else self._unsigned(artifact, reason.simulator)
+        yield reason.model_copy(update={"problem": problem})
 
-    def _is_validated(self, artifact: Digest, simulator: Digest) -> bool:
-        step = newest_validation(self.store, artifact, simulator)
-        if step is None or (self.at and finished_at(step) > self.at):
-            return False
-        return read_report(step).simulator == simulator
+    def _problem(self, step: str, made: Sequence[Validation]) -> str | None:
+        own = [each for each in made if each.step == step]
+        return validation_problem(self.store, step, own)
+
+    def _unsigned(self, artifact: Digest, simulator: Digest) -> str | None:
+        """Why the validation that no step signed does not count; null where there is none."""
+        try:
+            step = newest_validation(self.store, artifact, simulator)
+        except EvidenceError as error:
+            return str(error)
+        is_there = step is not None and (self.at is None or finished_at(step) <= self.at)
+        return "nobody signed the validation that is there" if is_there else None
 
 
 def moved_on(history: Sequence[AliasChange], simulator: Digest, opened: str) -> AliasChange | None:

@@ -9,8 +9,6 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
-from pydantic import ValidationError
-
 from agentworld.audit.erasures import Erasures
 from agentworld.audit.evidence import Evidence, StoredCheckpoints, copies_of
 from agentworld.audit.lost import Lost, lost_of
@@ -22,8 +20,8 @@ from agentworld.evidence.weights import closing_problem
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.episode import Episode
-from agentworld.records.log import Fields, LogEntry, run_closed
-from agentworld.records.run import LOCAL_TENANT, AgentRun, RunOpening
+from agentworld.records.log import Fields, LogEntry, opening_problem, run_closed
+from agentworld.records.run import AgentRun
 
 
 class RunRecord(Protocol):
@@ -142,7 +140,7 @@ def _read(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
         *checkpoints.problems,
         *_length_problems(run, log, newest),
         *_order_problems(run, log, told),
-        *_opening_problems(run, told[:1]),
+        *filter(None, [opening_problem(run, told[0] if told else {})]),
         *_closing_problems(run, told, evidence),
         *_checkpoint_problems(checkpoints.good, log, told),
         *lost.problems,
@@ -189,18 +187,6 @@ def _order_problems(run: AgentRun, log: list[LogEntry], told: list[Fields]) -> I
         if (entry.sequence, fields.get("sequence"), fields.get("run")) != (place, place, run.id):
             yield f"entry {place} of the log is missing, garbled or out of place"
             return
-
-
-def _opening_problems(run: AgentRun, first: list[Fields]) -> Iterator[str]:
-    """What a run began with is in its row too, which is what everybody reads."""
-    fields = first[0] if first else {}
-    try:
-        opening = RunOpening.model_validate(fields.get("opening"))
-    except ValidationError:
-        opening = None
-    told = opening, fields.get("simulator"), fields.get("tenant", LOCAL_TENANT)
-    if told != (run.opening, run.simulator, run.tenant):
-        yield "the run was not opened as the log says"
 
 
 def _closing_problems(run: AgentRun, told: list[Fields], evidence: Evidence) -> Iterator[str]:

@@ -28,6 +28,10 @@ class Runs(WholeLedger, Protocol):
         """The runs that a simulator served."""
         ...
 
+    def runs_for_agent_weights(self, weights: Digest) -> list[AgentRun]:
+        """The runs that made an agent."""
+        ...
+
 
 class Sources(NamedTuple):
     """All that an audit knows."""

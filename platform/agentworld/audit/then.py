@@ -32,8 +32,8 @@ class Logs(Protocol):
 class Openings(Protocol):
     """The same, of many runs at a glance."""
 
-    def opened_at(self, run: str) -> str:
-        """When a run was opened; empty where its log does not tell it."""
+    def first_entry(self, run: str) -> Fields:
+        """How a run was opened; nothing where its log does not tell it."""
         ...
 
 
@@ -86,7 +86,7 @@ def refs_then(
 
 def _opened_at(run: str, ledger: Openings) -> str:
     with suppress(EvidenceError), reading(f"run {run}"):  # which a verification tells
-        return ledger.opened_at(run)
+        return str(ledger.first_entry(run).get("at", ""))
     return ""
 
 

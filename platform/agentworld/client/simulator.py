@@ -27,6 +27,7 @@ from agentworld.records.episode import (
 )
 from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.step_statement import StepStatement
 from agentworld.records.task import Task
 from agentworld.records.trajectory_log import (
     Sampled,
@@ -132,6 +133,10 @@ class SimulatorClient:
         """What the service signs of the agent that the run made."""
         path = f"/runs/{self._entered().id}/edge"
         return await self._ask(_EDGE, "PUT", path, claim, again=True)
+
+    async def file(self, statement: StepStatement) -> str:
+        """The name under which the service keeps what a step signed of its own work."""
+        return await self._ask(_NAME, "PUT", "/statements", statement, again=True, of_one=False)
 
     async def meaning(self, alias: str) -> Digest:
         """The simulator that a name means now, for a credential that may open runs with it.
@@ -287,3 +292,4 @@ _EDGE = SignedEdge.model_validate_json
 _OPENED = OpenedRun.model_validate_json
 _RESET = ResetResult.model_validate_json
 _DIGEST = TypeAdapter(Digest).validate_json
+_NAME = TypeAdapter(str).validate_json

@@ -3,16 +3,14 @@
 It covers every entry so far, and so every answered step: entries name the heads of the steps.
 """
 
-from pydantic import ValidationError
-
-from agentworld.errors import EvidenceError
-from agentworld.evidence.envelope import read_unverified, sign, verify
+from agentworld.evidence.envelope import read_unverified, sign, told_by, verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.statement import Statement, Subject
-from agentworld.records.base import Digest, Record, first_problem
+from agentworld.records.base import Digest, Record
 from agentworld.records.edge import Traffic
 
 PREDICATE_TYPE = "urn:agentworld:run-checkpoint:v1"
+_NOUN = "checkpoint of a run"
 
 
 class RunCheckpoint(Record):
@@ -36,23 +34,17 @@ class RunCheckpoint(Record):
 
 def sign_checkpoint(checkpoint: RunCheckpoint, signer: Signer) -> bytes:
     """A DSSE envelope; equal checkpoints of one key have equal bytes."""
-    subject = Subject.of(f"run {checkpoint.run}", checkpoint.root)
-    statement = Statement(
-        subject=(subject,),
-        predicate_type=PREDICATE_TYPE,
-        predicate=checkpoint.model_dump(mode="json", exclude_none=True),
-    )
-    return sign(statement, signer)
+    return sign(_statement(checkpoint), signer)
 
 
 def verify_checkpoint(envelope: bytes, trusted: TrustedKeys) -> RunCheckpoint:
     """What one of the trusted keys signed; raises EvidenceError for anything else."""
-    return _checkpoint(verify(envelope, trusted))
+    return told_by(verify(envelope, trusted), RunCheckpoint, _NOUN, _statement)
 
 
 def read_checkpoint(envelope: bytes, known: TrustedKeys) -> RunCheckpoint:
     """What somebody signed, to compare it; raises EvidenceError where a known key did not."""
-    return _checkpoint(read_unverified(envelope, known))
+    return told_by(read_unverified(envelope, known), RunCheckpoint, _NOUN, _statement)
 
 
 def checkpoint_name(run: str, length: int) -> str:
@@ -60,13 +52,9 @@ def checkpoint_name(run: str, length: int) -> str:
     return f"{run}/{length:012d}.dsse.json"
 
 
-def _checkpoint(statement: Statement) -> RunCheckpoint:
-    try:
-        checkpoint = RunCheckpoint.model_validate(statement.predicate)
-    except ValidationError as error:
-        raise EvidenceError(
-            f"what was signed is no checkpoint of a run ({first_problem(error)})"
-        ) from error
-    if statement.predicate_type != PREDICATE_TYPE:
-        raise EvidenceError(f"what was signed is a {statement.predicate_type}, no {PREDICATE_TYPE}")
-    return checkpoint
+def _statement(checkpoint: RunCheckpoint) -> Statement:
+    return Statement(
+        subject=(Subject.of(f"run {checkpoint.run}", checkpoint.root),),
+        predicate_type=PREDICATE_TYPE,
+        predicate=checkpoint.model_dump(mode="json", exclude_none=True),
+    )

@@ -2,14 +2,11 @@
 
 from typing import TypeVar
 
-from pydantic import ValidationError
-
 from agentworld.errors import EvidenceError
-from agentworld.evidence.envelope import sign, verify
+from agentworld.evidence.envelope import sign, told_by, verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.statement import Statement, Subject
 from agentworld.records.attestation import Attestation
-from agentworld.records.base import first_problem
 from agentworld.records.declaration import Declaration
 
 _Told = TypeVar("_Told", bound=Declaration)
@@ -26,18 +23,7 @@ def attested(told: Declaration, signer: Signer) -> Attestation:
 
 def verify_declared(envelope: bytes, kind: type[_Told], trusted: TrustedKeys) -> _Told:
     """What one of the trusted keys signed; raises EvidenceError for anything else."""
-    statement = verify(envelope, trusted)
-    try:
-        told = kind.model_validate(statement.predicate)
-    except ValidationError as error:
-        raise EvidenceError(
-            f"what was signed is no {kind.__name__} ({first_problem(error)})"
-        ) from error
-    if statement != _statement(told):
-        raise EvidenceError(
-            f"what was signed is not what an {kind.__name__} says; do not rely on it"
-        )
-    return told
+    return told_by(verify(envelope, trusted), kind, kind.__name__, _statement)
 
 
 def check_attested(kept: Attestation, kind: type[_Told], trusted: TrustedKeys) -> _Told:

@@ -1,13 +1,10 @@
 """Which agent is used for what, signed: a statement whose subject is the agent's artifact."""
 
-from pydantic import ValidationError
-
 from agentworld.errors import EvidenceError
-from agentworld.evidence.envelope import sign, verify
+from agentworld.evidence.envelope import sign, told_by, verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.statement import Statement, Subject
 from agentworld.records.attestation import Attestation
-from agentworld.records.base import first_problem
 from agentworld.records.deployment import Deployment
 
 PREDICATE_TYPE = "urn:agentworld:deployment:v1"
@@ -30,12 +27,7 @@ def read_deployment(kept: Attestation, trusted: TrustedKeys) -> Deployment:
     Also for a row that says something else than its envelope.
     """
     statement = verify(kept.envelope, trusted)
-    try:
-        made = Deployment.model_validate(statement.predicate.get("deployment"))
-    except ValidationError as error:
-        raise EvidenceError(f"what was signed is no deployment ({first_problem(error)})") from error
-    if statement != _statement(made):
-        raise EvidenceError("what was signed is not what a deployment says; do not rely on it")
+    made = told_by(statement, Deployment, "deployment", _statement, under="deployment")
     told = (deployment_name(made), made.artifact, made.simulator, made.run, made.at)
     if told != (kept.name, kept.subject, kept.simulator, kept.run, kept.at):
         raise EvidenceError("its row says something else than what was signed; restore it")

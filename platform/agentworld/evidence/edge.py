@@ -4,17 +4,16 @@ One end is the run's log, which the simulator's service signed; the other is the
 in which the step that wrote the weights signed them. What a trainer says is compared with both.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
-from agentworld.errors import EvidenceError
 from agentworld.evidence.checkpoint import RunCheckpoint
-from agentworld.evidence.envelope import sign, verify
+from agentworld.evidence.envelope import sign, told_by, verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.statement import Statement, Subject
-from agentworld.records.base import Digest, first_problem
+from agentworld.records.base import Digest
 from agentworld.records.edge import Claim, Edge, Traffic
 from agentworld.records.run import AgentRun
 
@@ -30,7 +29,7 @@ class Observed(NamedTuple):
     problems: tuple[str, ...] = ()
     """Why a signature does not hold."""
     contradicting: tuple[str, ...] = ()
-    """Runs in other simulators that were closed with the same weights, as they may be told."""
+    """Where runs in other simulators were closed with the same weights."""
 
 
 def join(claim: Claim, seen: Observed, at: str) -> Edge:
@@ -52,6 +51,17 @@ def join(claim: Claim, seen: Observed, at: str) -> Edge:
     )
 
 
+def contradictions(run: AgentRun, same: Iterable[AgentRun]) -> Iterator[str]:
+    """Of runs with the `same` outcome those that say that another simulator made it, in sentences.
+
+    What is another tenant's is not named.
+    """
+    for other in same:
+        if _contradicts(other, run):
+            name = f"run {other.id}" if other.tenant == run.tenant else "a run of another tenant"
+            yield f"{name} made the same weights in another simulator"
+
+
 def sign_edge(edge: Edge, signer: Signer) -> bytes:
     """A DSSE envelope of an in-toto statement, whose subject is the agent's artifact."""
     return sign(_statement(edge), signer)
@@ -59,14 +69,7 @@ def sign_edge(edge: Edge, signer: Signer) -> bytes:
 
 def verify_edge(envelope: bytes, trusted: TrustedKeys) -> Edge:
     """What one of the trusted keys signed; raises EvidenceError for anything else."""
-    statement = verify(envelope, trusted)
-    try:
-        edge = Edge.model_validate(statement.predicate.get("edge"))
-    except ValidationError as error:
-        raise EvidenceError(f"what was signed is no edge ({first_problem(error)})") from error
-    if statement != _statement(edge):
-        raise EvidenceError("what was signed is not what an edge says; do not rely on it")
-    return edge
+    return told_by(verify(envelope, trusted), Edge, "edge", _statement, under="edge")
 
 
 def _of_claim(claim: Claim, run: AgentRun) -> Iterator[str]:
@@ -93,8 +96,19 @@ def _of_record(seen: Observed) -> Iterator[str]:
         yield "the run's log was signed before its traffic was"
     elif checkpoint.traffic.num_steps == 0:
         yield "the simulator answered no step of the run"
-    for run in seen.contradicting:
-        yield f"{run} made the same weights in another simulator"
+    yield from seen.contradicting
+
+
+def _contradicts(other: AgentRun, run: AgentRun) -> bool:
+    """An evaluation ends with the weights that it began with; and what another tenant merely claims
+    to have made is no evidence.
+    """
+    if other.simulator == run.simulator or other.closing is None:
+        return False
+    is_unchanged = other.opening.starting_weights == other.closing.final_weights
+    is_evaluation = other.opening.purpose == "evaluation" and is_unchanged
+    is_told = other.tenant == run.tenant or other.closing.signature is not None
+    return is_told and not is_evaluation
 
 
 def _statement(edge: Edge) -> Statement:

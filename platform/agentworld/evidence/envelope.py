@@ -4,6 +4,9 @@ The signature covers the payload and its type. The form is canonical, so that no
 envelope can be exchanged for another: base64 alone would let a few.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import rfc8785
 from pydantic import Field, ValidationError
 from securesystemslib.dsse import Envelope
@@ -15,6 +18,8 @@ from agentworld.evidence.statement import Statement
 from agentworld.records.base import Record, first_problem
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
+
+_Told = TypeVar("_Told", bound=Record)
 
 
 class _Signature(Record):
@@ -51,6 +56,30 @@ def read_unverified(envelope: bytes, known: TrustedKeys) -> Statement:
     if known.keys() & found.signatures.keys():
         _check_signature(found, known)
     return _statement(found)
+
+
+def told_by(
+    statement: Statement,
+    kind: type[_Told],
+    noun: str,
+    written: Callable[[_Told], Statement],
+    under: str = "",
+) -> _Told:
+    """What a statement says, where `written` makes this very statement of it.
+
+    `under` is the key of the predicate that holds it, where that holds more. Raises EvidenceError
+    for a statement of anything else, and calls what is wanted by its `noun`.
+    """
+    predicate = statement.predicate
+    try:
+        told = kind.model_validate(predicate.get(under) if under else predicate)
+    except ValidationError as error:
+        raise EvidenceError(
+            f"what was signed is no {noun} ({first_problem(error)}); do not rely on it"
+        ) from error
+    if statement != written(told):
+        raise EvidenceError(f"what was signed is not what this {noun} says; do not rely on it")
+    return told
 
 
 def _statement(envelope: Envelope) -> Statement:

@@ -6,13 +6,11 @@ and sign neither.
 
 from typing import Literal
 
-from pydantic import ValidationError
-
 from agentworld.errors import EvidenceError
-from agentworld.evidence.envelope import sign, verify
+from agentworld.evidence.envelope import sign, told_by, verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.statement import Statement, Subject
-from agentworld.records.base import Digest, Record, first_problem
+from agentworld.records.base import Digest, Record
 
 PREDICATE_TYPE = "urn:agentworld:registration:v1"
 
@@ -31,25 +29,23 @@ class Registration(Record):
 
 def sign_registration(made: Registration, signer: Signer) -> str:
     """A DSSE envelope, as a registry keeps it."""
-    statement = Statement(
-        subject=(Subject.of(made.name, made.artifact),),
-        predicate_type=PREDICATE_TYPE,
-        predicate=made.model_dump(mode="json"),
-    )
-    return sign(statement, signer).decode()
+    return sign(_statement(made), signer).decode()
 
 
 def check_registration(made: Registration, signature: str, trusted: TrustedKeys) -> None:
     """Raises EvidenceError where no trusted key signed just this."""
     statement = verify(signature.encode(), trusted)
-    try:
-        signed = Registration.model_validate(statement.predicate)
-    except ValidationError as error:
-        raise EvidenceError(
-            f"what was signed is no registration ({first_problem(error)}); sign that"
-        ) from error
-    if statement.predicate_type != PREDICATE_TYPE or signed != made:
+    signed = told_by(statement, Registration, "registration", _statement)
+    if signed != made:
         raise EvidenceError(
             f"what was signed is the record {signed.record} of {signed.artifact} as {signed.name},"
             f" and not {made.record} of {made.artifact} as {made.name}"
         )
+
+
+def _statement(made: Registration) -> Statement:
+    return Statement(
+        subject=(Subject.of(made.name, made.artifact),),
+        predicate_type=PREDICATE_TYPE,
+        predicate=made.model_dump(mode="json"),
+    )

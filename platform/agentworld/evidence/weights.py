@@ -3,13 +3,11 @@
 A run that is closed without such a statement names its weights as a mere claim.
 """
 
-from pydantic import ValidationError
-
 from agentworld.errors import EvidenceError
-from agentworld.evidence.envelope import sign, verify
+from agentworld.evidence.envelope import sign, told_by, verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.statement import Statement, Subject
-from agentworld.records.base import Digest, Record, first_problem
+from agentworld.records.base import Digest, Record
 from agentworld.records.run import AgentRun
 
 PREDICATE_TYPE = "urn:agentworld:run-weights:v1"
@@ -25,24 +23,14 @@ class RunWeights(Record):
 
 def sign_weights(made: RunWeights, signer: Signer) -> str:
     """A DSSE envelope, as `RunClosing.signature` holds it."""
-    statement = Statement(
-        subject=(Subject.of("weights", made.weights),),
-        predicate_type=PREDICATE_TYPE,
-        predicate=made.model_dump(mode="json"),
-    )
-    return sign(statement, signer).decode()
+    return sign(_statement(made), signer).decode()
 
 
 def check_weights(made: RunWeights, signature: str, trusted: TrustedKeys) -> None:
     """Raises EvidenceError where no trusted key signed just this."""
     statement = verify(signature.encode(), trusted)
-    try:
-        signed = RunWeights.model_validate(statement.predicate)
-    except ValidationError as error:
-        raise EvidenceError(
-            f"what was signed is not what a run made ({first_problem(error)}); sign that"
-        ) from error
-    if statement.predicate_type != PREDICATE_TYPE or signed != made:
+    signed = told_by(statement, RunWeights, "run's weights", _statement)
+    if signed != made:
         raise EvidenceError(
             f"what was signed is {signed.weights} of run {signed.run}, and not {made.weights} of"
             f" run {made.run}"
@@ -60,3 +48,11 @@ def closing_problem(run: AgentRun, trusted: TrustedKeys) -> str | None:
     except EvidenceError as error:
         return f"what the run made is not signed by the step that wrote it: {error}"
     return None
+
+
+def _statement(made: RunWeights) -> Statement:
+    return Statement(
+        subject=(Subject.of("weights", made.weights),),
+        predicate_type=PREDICATE_TYPE,
+        predicate=made.model_dump(mode="json"),
+    )

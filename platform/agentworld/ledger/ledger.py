@@ -28,7 +28,7 @@ from agentworld.records import log
 from agentworld.records.base import Digest
 from agentworld.records.declaration import Declare
 from agentworld.records.episode import Episode, new_name
-from agentworld.records.log import LogEntry
+from agentworld.records.log import Fields, LogEntry
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
 from agentworld.storage.objects import ObjectStore
 
@@ -177,10 +177,10 @@ class Ledger:
         with self._transaction() as connection:
             return reading.log(connection, run, after)
 
-    def opened_at(self, run: str) -> str:
-        """When a run was opened; empty where its log does not tell it, as verification says."""
+    def first_entry(self, run: str) -> Fields:
+        """How a run was opened; nothing where its log does not tell it, as verification says."""
         with self._transaction() as connection:
-            return reading.opened_at(connection, run)
+            return reading.first_entry(connection, run)
 
     def heads_by_entry(self, run: str) -> dict[int, list[Digest]]:
         """The heads of a run's steps, by the log entry that covers them and in its order."""

@@ -21,7 +21,7 @@ from agentworld.records.episode import (
     EpisodeStep,
     first_head,
 )
-from agentworld.records.log import LogEntry
+from agentworld.records.log import Fields, LogEntry
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.usage import Usage
 
@@ -106,10 +106,10 @@ def log(connection: Connection, run: str, after: int = 0) -> list[LogEntry]:
     return [LogEntry(row.run, row.sequence, bytes(row.body)) for row in rows]
 
 
-def opened_at(connection: Connection, run: str) -> str:
-    """What the first entry of a run's log tells; empty where that is gone or garbled."""
+def first_entry(connection: Connection, run: str) -> Fields:
+    """What the first entry of a run's log tells; nothing where that is gone or garbled."""
     body = connection.scalar(select(LOG.c.body).where(LOG.c.run == run, LOG.c.sequence == 1))
-    return str(LogEntry(run, 1, body).told.get("at", "")) if isinstance(body, bytes) else ""
+    return LogEntry(run, 1, body).told if isinstance(body, bytes) else {}
 
 
 def heads_by_entry(connection: Connection, run: str) -> dict[int, list[Digest]]:

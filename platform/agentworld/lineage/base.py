@@ -11,9 +11,11 @@ from typing import Annotated, Literal, Protocol, Self, TypeVar
 from pydantic import Field, StringConstraints, ValidationError
 
 from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.lineage.data_input import DataInput
 from agentworld.records.base import Digest, Record, digest_bytes, first_problem
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.edge import SignedEdge
+from agentworld.records.step_statement import Links
 
 _Kind = TypeVar("_Kind", bound=Record)
 _NAME = r"[A-Za-z0-9_-]+"
@@ -67,6 +69,11 @@ class Agent(Record):
         return self.checkpoint.artifact
 
     @property
+    def stages(self) -> tuple[Checkpoint, ...]:
+        """The trainings that made it, in their order."""
+        return (self.checkpoint,)
+
+    @property
     def edge_digest(self) -> Digest | None:
         """Of the envelope in which its edge was signed."""
         return digest_bytes(self.edge.envelope.encode()) if self.edge else None
@@ -118,6 +125,12 @@ class StoredVersion(Record):
     """That it was registered by."""
     model: str
     """The state of the logged model, READY where it is whole; missing where it is gone."""
+    links: Links = Links()
+    """What it is made of."""
+    data: tuple[DataInput, ...] = ()
+    """What its run names as read."""
+    places: tuple[str, ...] = ()
+    """Where its files are: by its name, and by its logged model."""
 
 
 class Registry(Protocol):

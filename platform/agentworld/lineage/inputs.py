@@ -1,15 +1,14 @@
 """A version's origin in MLflow's own words: the data sets and the model that its run read."""
 
-import json
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelInput
+from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelInput, Run
 
-from agentworld.records.base import Digest
-from agentworld.records.checkpoint import Checkpoint, Stage
+from agentworld.lineage.data_input import DataInput, data_inputs
+from agentworld.records.checkpoint import Checkpoint
 
-_DIGEST_CHARACTERS = 36
-"""The most that MLflow takes; the name has all of them."""
+_READERS = "mlflow.data.context"
 
 
 class Inputs(NamedTuple):
@@ -18,22 +17,36 @@ class Inputs(NamedTuple):
     datasets: list[DatasetInput]
     models: list[LoggedModelInput]
 
-
-def dataset_inputs(stages: tuple[Checkpoint, ...]) -> list[DatasetInput]:
-    """Every data set once, with the stages that read it."""
-    readers: dict[Digest, list[Stage]] = {}
-    for made in stages:
-        if made.data:
-            readers.setdefault(made.data, []).append(made.stage)
-    return [_dataset_input(data, stages) for data, stages in readers.items()]
+    @classmethod
+    def of(cls, stages: Sequence[Checkpoint], model: str | None = None) -> "Inputs":
+        """Of trainings, and of the id of a logged model, where there is one."""
+        datasets = [_dataset_input(each) for each in data_inputs(stages)]
+        return cls(datasets, [LoggedModelInput(model)] if model else [])
 
 
-def model_inputs(model: str | None) -> list[LoggedModelInput]:
-    """Of the id of a logged model, where there is one."""
-    return [LoggedModelInput(model)] if model else []
+def data_read(run: Run) -> tuple[DataInput, ...]:
+    """The data sets that a run has by now as its inputs."""
+    return tuple(map(_data_input, run.inputs.dataset_inputs))
 
 
-def _dataset_input(data: Digest, stages: list[Stage]) -> DatasetInput:
-    shortened = data.removeprefix("sha256:")[:_DIGEST_CHARACTERS]
-    dataset = Dataset(data, shortened, "agentworld", json.dumps({"digest": data}))
-    return DatasetInput(dataset, [InputTag("mlflow.data.context", " ".join(stages))])
+def models_read(run: Run) -> tuple[str, ...]:
+    """The ids of the logged models that it has."""
+    return tuple(sorted(each.model_id for each in run.inputs.model_inputs))
+
+
+def _dataset_input(told: DataInput) -> DatasetInput:
+    dataset = Dataset(told.name, told.shortened, told.source_type, told.source)
+    return DatasetInput(dataset, [InputTag(_READERS, told.readers)])
+
+
+def _data_input(found: DatasetInput) -> DataInput:
+    dataset, tags = found.dataset, {tag.key: tag.value for tag in found.tags}
+    beside = [dataset.schema, dataset.profile, *sorted(tags.keys() - {_READERS})]
+    return DataInput(
+        name=dataset.name,
+        shortened=dataset.digest,
+        source_type=dataset.source_type,
+        source=dataset.source,
+        readers=tags.get(_READERS, ""),
+        beside=" ".join(each for each in beside if each),
+    )

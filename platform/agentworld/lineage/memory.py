@@ -14,8 +14,10 @@ from agentworld.lineage.base import (
     WorldModel,
     absent,
 )
+from agentworld.lineage.data_input import data_inputs
 from agentworld.lineage.tags import tags_of
 from agentworld.records.base import Digest
+from agentworld.records.step_statement import Links
 
 
 class _Entry(NamedTuple):
@@ -23,6 +25,7 @@ class _Entry(NamedTuple):
     what: WorldModel | Agent
     model: Path
     signature: str | None
+    inputs: tuple[str, ...] = ()
 
     @property
     def ref(self) -> VersionRef:
@@ -30,7 +33,7 @@ class _Entry(NamedTuple):
 
 
 class MemoryRegistry:
-    """Models stay where they are; `fetch` copies them. It links no version with another one."""
+    """Models stay where they are; `fetch` copies them."""
 
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
@@ -50,7 +53,7 @@ class MemoryRegistry:
         model: Path,
         *,
         signature: str | None = None,
-        world_model: VersionRef | None = None,  # noqa: ARG002 - no links here
+        world_model: VersionRef | None = None,
     ) -> VersionRef:
         """A new version, or the one that this artifact of this run has already."""
         known = [
@@ -60,7 +63,8 @@ class MemoryRegistry:
             and (entry.what.artifact, entry.what.run) == (what.artifact, what.run)
             and what.edge_digest in (None, entry.what.edge_digest)
         ]
-        return known[0] if known else self._add(name, what, model, signature)
+        inputs = (f"model of {world_model}",) if world_model else ()
+        return known[0] if known else self._add(name, what, model, signature, inputs)
 
     def world_model(self, ref: VersionRef) -> WorldModel:
         """What was registered under a name and a version."""
@@ -110,6 +114,8 @@ class MemoryRegistry:
             signature=entry.signature,
             run="active",
             model="READY",
+            links=Links(run=f"run of {ref}", model=f"model of {ref}", inputs=entry.inputs),
+            data=data_inputs(entry.what.stages),
         )
 
     def agents(self, limit: int) -> list[Version]:
@@ -142,11 +148,16 @@ class MemoryRegistry:
         return [entry for entry in self._entries if entry.ref.name == name]
 
     def _add(
-        self, name: str, what: WorldModel | Agent, model: Path, signature: str | None
+        self,
+        name: str,
+        what: WorldModel | Agent,
+        model: Path,
+        signature: str | None,
+        inputs: tuple[str, ...] = (),
     ) -> VersionRef:
         ref = VersionRef(name=name, version=len(self._named(name)) + 1)
         version = Version(ref=ref, at=datetime.now(UTC), tags=tags_of(what))
-        self._entries.append(_Entry(version, what, model, signature))
+        self._entries.append(_Entry(version, what, model, signature, inputs))
         return ref
 
     def _entry(self, ref: VersionRef) -> _Entry:

@@ -26,9 +26,10 @@ from agentworld.lineage.base import (
     absent,
     parsed,
 )
-from agentworld.lineage.inputs import Inputs, dataset_inputs, model_inputs
+from agentworld.lineage.inputs import Inputs
 from agentworld.lineage.mlflow_aliases import MlflowAliases, every
 from agentworld.lineage.model_version import (
+    Kept,
     at_a_glance,
     is_ours,
     logged_model_of,
@@ -44,6 +45,7 @@ from agentworld.records.base import Digest
 _EXPERIMENT = "agentworld"
 _RECORD = "lineage.json"
 _SIGNATURE = "registration.dsse.json"
+_OF_RUN = (_RECORD, _SIGNATURE)
 _ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
 _SAME_VERSION = ("artifact", "run", "edge")
 _SAME_ATTEMPT = (*_SAME_VERSION, "report")
@@ -80,8 +82,7 @@ class MlflowRegistry(MlflowAliases):
         self, name: str, what: WorldModel, model: Path, *, signature: str | None = None
     ) -> VersionRef:
         """A new version, or the one that this artifact has already."""
-        inputs = Inputs(dataset_inputs(what.stages), [])
-        return self._register(name, what, model, what.metrics, inputs, signature)
+        return self._register(name, what, model, what.metrics, Inputs.of(what.stages), signature)
 
     def register_agent(
         self,
@@ -94,7 +95,7 @@ class MlflowRegistry(MlflowAliases):
     ) -> VersionRef:
         """A new version, or the one that this artifact of this run has already."""
         served = logged_model_of(self._version(world_model)) if world_model else None
-        inputs = Inputs(dataset_inputs((what.checkpoint,)), model_inputs(served))
+        inputs = Inputs.of(what.stages, served)
         return self._register(name, what, model, what.checkpoint.metrics, inputs, signature)
 
     def world_model(self, ref: VersionRef) -> WorldModel:
@@ -134,16 +135,16 @@ class MlflowRegistry(MlflowAliases):
         """All that is kept of a version, but for its files."""
         version = self._version(ref)
         run: Run | None = self._ask(lambda: _there(lambda: self._client.get_run(version.run_id)))
-        kept = self._ask(lambda: self._files_of_run(version.run_id)) if run else []
-        logged = logged_model_of(version)
-        model = self._ask(lambda: _there(lambda: self._client.get_logged_model(logged)))
-        return StoredVersion(
-            version=at_a_glance(version),
-            record=self._text(version, _RECORD) if _RECORD in kept else None,
-            signature=self._text(version, _SIGNATURE) if _SIGNATURE in kept else None,
-            run=run.info.lifecycle_stage if run else "missing",
-            model=model.status.value if model else "missing",
+        files = self._ask(lambda: self._files_of_run(version.run_id)) if run else []
+        model, number = logged_model_of(version), str(ref.version)
+        kept = Kept(
+            version=version,
+            run=run,
+            model=self._ask(lambda: _there(lambda: self._client.get_logged_model(model))),
+            files=self._ask(lambda: self._client.get_model_version_download_uri(ref.name, number)),
         )
+        of_run = [self._text(version, name) if name in files else None for name in _OF_RUN]
+        return kept.with_files_of_run(*of_run)
 
     def agents(self, limit: int) -> list[Version]:
         """So many registered agents at most, the newest first."""
@@ -165,7 +166,7 @@ class MlflowRegistry(MlflowAliases):
         what: WorldModel | Agent,
         model: Path,
         metrics: dict[str, float],
-        inputs: "Inputs",
+        inputs: Inputs,
         signature: str | None,
     ) -> VersionRef:
         tags = {spelled(tag): value for tag, value in tags_of(what).items()}

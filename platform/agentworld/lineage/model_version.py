@@ -1,12 +1,46 @@
 """A model version of MLflow in our words, and the tags by which it is searched for."""
 
 from datetime import UTC, datetime
+from typing import NamedTuple
 
+from mlflow.entities import LoggedModel, Run
 from mlflow.entities.model_registry import ModelVersion
 
-from agentworld.lineage.base import Version, VersionRef
+from agentworld.lineage.base import StoredVersion, Version, VersionRef
+from agentworld.lineage.inputs import data_read, models_read
+from agentworld.records.step_statement import Links
 
 _OURS = "agentworld."
+
+
+class Kept(NamedTuple):
+    """What an MLflow has of a version."""
+
+    version: ModelVersion
+    run: Run | None
+    """That registered it, if it is there."""
+    model: LoggedModel | None
+    """That it was made of."""
+    files: str
+    """Where who asks for the version by its name finds them."""
+
+    def with_files_of_run(self, record: str | None, signature: str | None) -> StoredVersion:
+        """All of it, with what was logged as files of its run."""
+        run, model = self.run, self.model
+        return StoredVersion(
+            version=at_a_glance(self.version),
+            record=record,
+            signature=signature,
+            run=run.info.lifecycle_stage if run else "missing",
+            model=model.status.value if model else "missing",
+            links=Links(
+                run=self.version.run_id or "",
+                model=logged_model_of(self.version),
+                inputs=models_read(run) if run else (),
+            ),
+            data=data_read(run) if run else (),
+            places=(self.files, model.artifact_location) if model else (),
+        )
 
 
 def ref_of(version: ModelVersion) -> VersionRef:

@@ -2,7 +2,16 @@
 
 from typing import Literal, NamedTuple
 
-AttestationKind = Literal["edge", "alias", "erasure", "restore", "adoption", "deployment"]
+AttestationKind = Literal[
+    "edge",
+    "alias",
+    "erasure",
+    "restore",
+    "adoption",
+    "deployment",
+    "registration",
+    "validation",
+]
 
 
 class Attestation(NamedTuple):
@@ -12,7 +21,8 @@ class Attestation(NamedTuple):
     """Of the copy in the second store."""
     kind: AttestationKind
     subject: str
-    """What it is about, for who searches: an agent's artifact, an alias, an episode, a run."""
+    """What it is about, for who searches: an agent's artifact, an alias, an episode, a run,
+    a version."""
     simulator: str
     run: str
     at: str

@@ -8,11 +8,11 @@ import json
 from typing import Literal, NamedTuple
 
 import rfc8785
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.episode import CloseReason, Episode, EpisodeStep, heads_digest
-from agentworld.records.run import AgentRun, RunClosing
+from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
 
 LogKind = Literal["run-opened", "episode-opened", "steps", "episode-closed", "run-closed"]
 Fields = dict[str, JsonValue]
@@ -58,6 +58,21 @@ def run_opened(run: AgentRun) -> Fields:
         "simulator": run.simulator,
         "tenant": run.tenant,
     }
+
+
+def opening_problem(run: AgentRun, first: Fields) -> str | None:
+    """Where a run's row, which is what everybody reads, is not as its log's first entry has it."""
+    try:
+        opening = RunOpening.model_validate(first.get("opening"))
+    except ValidationError:
+        return "the run was not opened as the log says"
+    rows = {**dict(run.opening), "tenant": run.tenant, "served by": run.simulator}
+    tenant = first.get("tenant", LOCAL_TENANT)
+    told = {**dict(opening), "tenant": tenant, "served by": first.get("simulator")}
+    differ = [f"{name} {told[name]!r}" for name in rows if rows[name] != told[name]]
+    if not differ:
+        return None
+    return f"the run was not opened as the log says, which has {' and '.join(differ)}"
 
 
 def episode_opened(episode: Episode) -> Fields:

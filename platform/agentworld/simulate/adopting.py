@@ -15,6 +15,7 @@ from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.ledger import Ledger
 from agentworld.records.attestation import Attestation
 from agentworld.records.declaration import ADOPTION, DECLARATIONS, Adoption
+from agentworld.records.step_statement import STEP_STATEMENTS
 from agentworld.storage.objects import WriteOnce
 
 
@@ -26,12 +27,15 @@ class Adopter:
         ledger: Ledger,
         signer: Callable[[], Signer],
         second_store: WriteOnce,
+        *,
         trusted: Callable[[], TrustedKeys],
+        step_keys: Callable[[], TrustedKeys],
     ) -> None:
         self._ledger = ledger
         self._signer = signer
         self._second_store = second_store
         self._trusted = trusted
+        self._step_keys = step_keys
         self._adopted = False
 
     def known_keys(self) -> TrustedKeys:
@@ -90,12 +94,12 @@ class Adopter:
     def _copy(self, made: Iterable[Attestation], folders: set[str]) -> list[str]:
         """Makes the copies that these folders lack; what no key of ours signed gets none."""
         there = {name for folder in folders for name in self._second_store.names(f"{folder}/")}
-        problems, known = [], self.known_keys()
+        problems, known, steps = [], self.known_keys(), self._step_keys()
         for each in made:
             if each.name in there:
                 continue
             try:
-                _check_own(each, known)
+                _check_own(each, known, steps)
                 self._second_store.put(each.name, each.envelope)
             except (EvidenceError, InputError, Conflict) as error:
                 problems.append(f"{each.name} of the ledger is not copied: {error}")
@@ -107,8 +111,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _check_own(made: Attestation, known: TrustedKeys) -> None:
+def _check_own(made: Attestation, known: TrustedKeys, steps: TrustedKeys) -> None:
     """Raises EvidenceError for what no key of ours signed, or not under this name."""
+    if said := STEP_STATEMENTS.get(made.kind):
+        check_attested(made, said, steps)
+        return
     if kind := DECLARATIONS.get(made.kind):
         check_attested(made, kind, known)
         return

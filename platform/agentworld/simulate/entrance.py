@@ -24,6 +24,7 @@ from agentworld.records.episode import (
 )
 from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.step_statement import StepStatement
 from agentworld.records.tool import Tool
 from agentworld.simulate import session
 from agentworld.simulate.allowance import Allowance
@@ -100,6 +101,13 @@ class Entrance:
         await self._check_owns(run, _no_run(run))
         await self._simulator(run)
         return await self._house.runs.attest(run, claim)
+
+    async def file(self, statement: StepStatement) -> str:
+        """Keeps what a step signed, whoever brings it, but for an agent."""
+        self.caller.check("agent")
+        if self.caller.run is not None:
+            raise InputError("a run's token files nothing; ask with an API key")
+        return await self._house.runs.file(statement)
 
     async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
         """Begins an episode in a run of the caller's tenant, or from one that they may see."""

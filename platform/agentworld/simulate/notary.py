@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.evidence.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
 from agentworld.evidence.declared import attested
-from agentworld.evidence.edge import Observed, join, sign_edge, verify_edge
+from agentworld.evidence.edge import Observed, contradictions, join, sign_edge, verify_edge
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.merkle import MerkleTree
 from agentworld.evidence.traffic import TrafficCount
@@ -20,9 +20,12 @@ from agentworld.records.attestation import Attestation, AttestationKind
 from agentworld.records.base import digest_bytes
 from agentworld.records.declaration import Declare, Restore
 from agentworld.records.edge import Claim, Edge, SignedEdge
+from agentworld.records.log import opening_problem
 from agentworld.records.run import AgentRun
+from agentworld.records.step_statement import StepStatement
 from agentworld.simulate.adopting import now
 from agentworld.simulate.deploying import Deployer
+from agentworld.simulate.filing import Files
 from agentworld.storage.objects import WriteOnce
 
 _MANY = 100
@@ -42,8 +45,7 @@ class Notary(Deployer):
         trusted: Callable[[], TrustedKeys],
         step_keys: Callable[[], TrustedKeys],
     ) -> None:
-        super().__init__(ledger, signer, second_store, trusted)
-        self._step_keys = step_keys
+        super().__init__(ledger, signer, second_store, trusted=trusted, step_keys=step_keys)
         self._copied = 0
 
     def edge(self, run: AgentRun, claim: Claim) -> SignedEdge:
@@ -62,6 +64,11 @@ class Notary(Deployer):
         return SignedEdge(
             edge=verify_edge(known.envelope, self.known_keys()), envelope=known.envelope.decode()
         )
+
+    def file(self, statement: StepStatement) -> str:
+        """Keeps what a step signed; returns its name. Raises InputError for what none signed."""
+        files = Files(self._ledger.attestations, self._second_store, self._step_keys())
+        return files.add(statement)
 
     @contextmanager
     def declaring(self, kind: AttestationKind, subject: str) -> Iterator[Declare]:
@@ -103,16 +110,16 @@ class Notary(Deployer):
         return None
 
     def _observed(self, run: AgentRun, claim: Claim) -> Observed:
-        problem = closing_problem(run, self._step_keys())
-        problems = [problem] if problem else []
+        first = self._ledger.first_entry(run.id)
+        found = opening_problem(run, first), closing_problem(run, self._step_keys())
+        problems = [problem for problem in found if problem]
         checkpoint = None
         try:
             checkpoint = self._newest(run)
         except (EvidenceError, NotFound) as error:
             problems.append(f"the newest checkpoint does not verify: {error}")
         same = self._ledger.runs_for_agent_weights(claim.artifact)
-        contradicting = tuple(_told(other, run) for other in same if _contradicts(other, run))
-        return Observed(run, checkpoint, tuple(problems), contradicting)
+        return Observed(run, checkpoint, tuple(problems), tuple(contradictions(run, same)))
 
     def _newest(self, run: AgentRun) -> RunCheckpoint | None:
         """The newest checkpoint, which both stores hold; null where nothing was signed yet."""
@@ -142,24 +149,6 @@ class Notary(Deployer):
         if (len(tree), tree.root) != (checkpoint.length, checkpoint.root):
             raise EvidenceError("the log is not the one that was signed; restore it")
         return checkpoint.model_copy(update={"traffic": count.told})
-
-
-def _contradicts(other: AgentRun, run: AgentRun) -> bool:
-    """Whether a run with the same outcome says that another simulator made it.
-
-    An evaluation ends with the weights that it began with; and what another tenant merely claims
-    to have made is no evidence.
-    """
-    if other.simulator == run.simulator or other.closing is None:
-        return False
-    is_unchanged = other.opening.starting_weights == other.closing.final_weights
-    is_evaluation = other.opening.purpose == "evaluation" and is_unchanged
-    is_told = other.tenant == run.tenant or other.closing.signature is not None
-    return is_told and not is_evaluation
-
-
-def _told(other: AgentRun, run: AgentRun) -> str:
-    return f"run {other.id}" if other.tenant == run.tenant else "a run of another tenant"
 
 
 def edge_name(run: str, envelope: bytes) -> str:

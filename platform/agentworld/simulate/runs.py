@@ -8,6 +8,7 @@ from agentworld.records.deployment import Deployment, DeploymentMove
 from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import new_name
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
+from agentworld.records.step_statement import StepStatement
 from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.simulators import Simulators, Wanted
@@ -64,6 +65,10 @@ class Runs:
         if found.closing:  # who closed it may have been killed before it was signed
             await asyncio.to_thread(self._sealer.seal_end, run)
         return await asyncio.to_thread(self._sealer.notary.edge, found, claim)
+
+    async def file(self, statement: StepStatement) -> str:
+        """Keeps what a step signed of its own work; returns its name."""
+        return await asyncio.to_thread(self.notary.file, statement)
 
     async def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
         """From now on an agent is in use so; signed, and kept."""

@@ -23,7 +23,7 @@ from agentworld.steps.attested import attested
 from agentworld.steps.base import run_step
 from agentworld.steps.folders import CHECKPOINT, model_of
 from agentworld.steps.ledger import existing_ledger
-from agentworld.steps.registering import signed, world_model_of
+from agentworld.steps.registering import registered
 from agentworld.steps.serving import deployed_service
 from agentworld.storage.model_folder import check_safe
 from agentworld.storage.weights import num_parameters
@@ -76,13 +76,7 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
         registry = open_registry(Path(store))
         edge = attested(name, made, closed, registry, Path(store))
         agent = Agent(checkpoint=made, run=run, edge=edge)
-        version = registry.register_agent(
-            name,
-            agent,
-            model_of(out),
-            signature=signed(name, agent, Path(store)),
-            world_model=world_model_of(closed.simulator, Path(store), registry),
-        )
+        version = registered(name, agent, model_of(out), registry, Path(store))
         told = {"grade": edge.edge.grade, "reasons": edge.edge.reasons}
         Adopted(version=version, run=closed, **told).write(out / ADOPTED)
         return artifact

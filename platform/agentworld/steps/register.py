@@ -10,7 +10,7 @@ from agentworld.steps.addresses import open_registry, registry_digest
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import REPORT, VERSION, checkpoint_of, model_of
 from agentworld.steps.metrics import metrics_of
-from agentworld.steps.registering import signed
+from agentworld.steps.registering import registered
 from agentworld.steps.remote import anywhere
 
 NAME = "agentworld-terminal"
@@ -24,10 +24,8 @@ def register(store: str, cpt: str, sft: str, rl: str, report: str) -> str:
     what = WorldModel(stages=stages, report=found.digest, metrics=metrics_of(found))
 
     def work(out: Path, _: Tick) -> Digest:
-        registry, model = open_registry(Path(store)), model_of(Path(rl))
-        signature = signed(NAME, what, Path(store))
-        ref = registry.register_world_model(NAME, what, model, signature=signature)
-        ref.write(out / VERSION)
+        registry = open_registry(Path(store))
+        registered(NAME, what, model_of(Path(rl)), registry, Path(store)).write(out / VERSION)
         return what.artifact
 
     folders = {"cpt": cpt, "sft": sft, "rl": rl, "report": report}

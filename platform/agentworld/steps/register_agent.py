@@ -23,7 +23,7 @@ from agentworld.steps.folders import (
     checkpoint_of,
     model_of,
 )
-from agentworld.steps.registering import signed, world_model_of
+from agentworld.steps.registering import registered
 from agentworld.steps.remote import anywhere
 
 
@@ -47,13 +47,8 @@ def register_agent(recipe: str, store: str, agent: str, closed: str, validation:
         registry, checkpoint = open_registry(Path(store)), checkpoint_of(Path(agent))
         edge = attested(chosen.agent.name, checkpoint, run, registry, Path(store))
         made = Agent(checkpoint=checkpoint, run=run.id, report=report, edge=edge)
-        version = registry.register_agent(
-            chosen.agent.name,
-            made,
-            model_of(Path(agent)),
-            signature=signed(chosen.agent.name, made, Path(store)),
-            world_model=world_model_of(run.simulator, Path(store), registry),
-        )
+        model = model_of(Path(agent))
+        version = registered(chosen.agent.name, made, model, registry, Path(store))
         practice = Practice.read(Path(agent) / PRACTICE)
         result = TrainedAgent(version=version, run=run, live_steps=practice.live_steps)
         result.write(out / AGENT)

@@ -1,21 +1,59 @@
-"""What a step that registers says beside the record: whose word it is, and what it led from."""
+"""How a step registers: it signs the record beside the version, and the version for the ledger."""
 
 from pathlib import Path
 
-from agentworld.audit.registration import registration_of
+from agentworld.audit.registration import read_record, registration_in, registration_of
 from agentworld.audit.sources import manifest_of, world_models_of
-from agentworld.evidence.registration import sign_registration
-from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
-from agentworld.records.base import Digest
+from agentworld.errors import EvidenceError
+from agentworld.evidence.registration import check_registration, sign_registration
+from agentworld.lineage.base import Agent, Registry, StoredVersion, VersionRef, WorldModel
+from agentworld.records.step_statement import Registered
+from agentworld.simulate.adopting import now
+from agentworld.steps.filing import file
 from agentworld.steps.keys import registering_signer
+from agentworld.steps.ledger import trusted_steps
 
 
-def signed(name: str, what: WorldModel | Agent, store: Path) -> str | None:
-    """The signed statement that this is registered; null where no key can be had."""
+def registered(
+    name: str, what: WorldModel | Agent, model: Path, registry: Registry, store: Path
+) -> VersionRef:
+    """A version; unsigned where no key can be had."""
     signer = registering_signer(store)
-    return sign_registration(registration_of(name, what), signer) if signer else None
+    signature = sign_registration(registration_of(name, what), signer) if signer else None
+    if isinstance(what, WorldModel):
+        ref = registry.register_world_model(name, what, model, signature=signature)
+    else:
+        world_model = _world_model_of(what, registry, store)
+        ref = registry.register_agent(
+            name, what, model, signature=signature, world_model=world_model
+        )
+    if told := _as_it_is(registry.stored(ref), store):
+        file(told, store)
+    return ref
 
 
-def world_model_of(simulator: Digest, store: Path, registry: Registry) -> VersionRef | None:
-    """The version that a simulator of this store serves, where that is registered."""
-    return next(iter(world_models_of(manifest_of(simulator, store), registry)), None)
+def _world_model_of(agent: Agent, registry: Registry, store: Path) -> VersionRef | None:
+    """The version that its simulator serves, where that is of this store and registered."""
+    simulator = agent.edge.edge.simulator if agent.edge else agent.checkpoint.simulator
+    manifest = manifest_of(simulator, store) if simulator else None
+    return next(iter(world_models_of(manifest, registry)), None)
+
+
+def _as_it_is(stored: StoredVersion, store: Path) -> Registered | None:
+    """Null for a version that was there before and that no step signed: it is not ours to sign."""
+    ref, record = stored.version.ref, stored.record or ""
+    try:
+        made = registration_in(ref.name, record)
+        check_registration(made, stored.signature or "", trusted_steps(store))
+    except EvidenceError:  # which the audit says
+        return None
+    what = read_record(record)
+    return Registered(
+        registered_as=ref.name,
+        version=ref.version,
+        artifact=made.artifact,
+        run=what.run if isinstance(what, Agent) else "",
+        record=made.record,
+        links=stored.links,
+        at=now(),
+    )

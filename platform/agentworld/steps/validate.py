@@ -29,8 +29,11 @@ from agentworld.records.progress import Tick, share_of
 from agentworld.records.report import AgentReport
 from agentworld.records.run import RunOpening
 from agentworld.records.simulator import Sampling
+from agentworld.records.step_statement import Validation
 from agentworld.records.trajectory import Trajectory
+from agentworld.simulate.adopting import now
 from agentworld.steps.base import output_of, run_step
+from agentworld.steps.filing import file
 from agentworld.steps.folders import (
     REPORT,
     TRAJECTORY,
@@ -99,6 +102,8 @@ def validate(recipe: str, store: str, imitated: str, agent: str, simulator: str 
             live_steps=live.num_steps,
         )
         report.write(out / REPORT)
+        told = {"artifact": parents["agent"], "untrained": parents["imitated"]}
+        file(Validation(step=out.name, report=report, at=now(), **told), Path(store))
         return report.digest
 
     inputs = {**parents, "simulator": digest, "ledger": ledger_digest()}

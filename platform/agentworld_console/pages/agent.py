@@ -74,9 +74,10 @@ def agent(sight: Sight, request: Request) -> Answer:
 def _report(sight: Sight, found: Agent, chain: AgentChain) -> AgentReport | None:
     """The live validation that the chain tells of; null where the chain says what broke it."""
     try:
-        return validation_of(found, chain.simulator, sight.library.store)
+        validated = validation_of(found, chain.simulator, sight.sources)
     except EvidenceError:
         return None
+    return validated.report if validated else None
 
 
 def _compared(report: AgentReport) -> list[Compared]:

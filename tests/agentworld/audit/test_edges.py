@@ -152,6 +152,30 @@ def test_a_run_of_another_simulator_with_the_same_outcome_is_told_as_far_as_it_m
     ]
 
 
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (
+            """UPDATE runs SET opening = replace(opening, '"training"', '"evaluation"')""",
+            "the run was not opened as the log says, which has purpose 'training'",
+        ),
+        (
+            "UPDATE runs SET tenant = 'rival'",
+            "the run was not opened as the log says, which has tenant 'local'",
+        ),
+        ("DELETE FROM log WHERE sequence = 1", "the run was not opened as the log says"),
+    ],
+)
+def test_a_run_whose_row_is_not_as_its_log_has_it_is_disputed(tmp_path, statement, words):
+    told = scene(tmp_path)
+    told.change(statement)
+    assert told.agent.edge
+    notary, claim = make_service.sealer(tmp_path).notary, told.agent.edge.edge.claim
+    edge = notary.edge(make_service.ledger(tmp_path).run(told.agent.run), claim).edge
+    assert edge.grade == "disputed"
+    assert words in edge.reasons
+
+
 def test_by_how_much_is_told_as_it_was_signed(tmp_path):
     told = scene(tmp_path)
     told.change("UPDATE runs SET num_episodes = 99, num_steps = 99")

@@ -12,7 +12,7 @@ from agentworld.errors import InputError, NotFound
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.edge import Claim, SignedEdge
-from agentworld.records.run import RunOpening
+from agentworld.records.run import RunClosing, RunOpening
 from make_story import STARTED, Story, story
 
 
@@ -38,7 +38,8 @@ def test_untouched_everything_is_intact(told):
     assert (run.state, run.weights) == ("verified", "signed")
 
 
-def test_a_registry_without_versions_is_no_problem_of_the_ledgers(told):
+def test_a_registry_without_versions_is_no_problem_of_the_ledgers(tmp_path):
+    told = story(tmp_path, signed=False)
     found = verify_everything(told.sources._replace(registry=MemoryRegistry()))
     assert (list(found.runs), found.versions, found.problems) == ([told.run.id], (), ())
 
@@ -107,7 +108,8 @@ def test_a_garbled_run_of_an_agent_is_told_with_all_else_of_it(told):
     assert {each.partition(":")[0] for each in others} == {"hero@1", "world@1"}
 
 
-def test_an_agent_whose_edge_was_signed_and_that_the_registry_does_not_have_is_named(told):
+def test_an_agent_whose_edge_was_signed_and_that_the_registry_does_not_have_is_named(tmp_path):
+    told = story(tmp_path, signed=False)
     edge = edge_of(told)
     empty = told.sources._replace(registry=MemoryRegistry())
     (problem,) = verify_everything(empty).problems
@@ -144,6 +146,30 @@ def test_a_run_that_ended_with_other_weights_is_named(told):
     problems = verify_everything(told.sources).problems
     ended = f"hero@1: the run ended with {make.digest('other')}, the version stands for"
     assert any(each.startswith(ended) for each in problems)
+
+
+@pytest.mark.parametrize(
+    ("tenant", "purpose", "told_as"),
+    [
+        ("local", "training", "run {run}"),
+        ("rival", "training", None),
+        ("local", "evaluation", None),
+    ],
+)
+def test_a_run_in_another_simulator_that_ended_with_the_same_weights_is_named(
+    told, tenant, purpose, told_as
+):
+    """Also where it was closed after the agent was registered."""
+    made = told.run.final_weights
+    opening = RunOpening(agent="hero", starting_weights=made, purpose=purpose)
+    ledger = told.sources.ledger
+    other = ledger.open_run(opening, make.digest("another"), tenant=tenant)
+    ledger.close_run(other.id, RunClosing(final_weights=made))
+    name = told_as and told_as.format(run=other.id)
+    sentence = f"hero@1: {name} made the same weights in another simulator"
+    wanted = (sentence,) if name else ()
+    assert verify_everything(told.sources).problems == wanted
+    assert verify_agent(told.agent, told.sources).problems == wanted
 
 
 def test_of_one_agent_its_run_its_version_and_its_world_model_are_checked(told):

@@ -5,6 +5,7 @@ import pytest
 from agentworld.audit.registry import VersionVerification, verify_version
 from agentworld.evidence.keys import ensure_signer, rotate
 from agentworld.lineage.base import StoredVersion
+from agentworld.lineage.data_input import DataInput
 from make_story import Story, signed_as, story
 
 
@@ -106,6 +107,63 @@ def test_a_version_from_before_there_were_signatures_is_unsigned_and_no_problem(
         stored.model_copy(update={"version": version}), told.sources.registry, {}
     )
     assert (found.state, found.problems) == ("unsigned", ())
+
+
+INPUT = DataInput(name="d", shortened="s", source_type="t", source="u", readers="agent")
+
+
+def inputs(told: Story, *data: DataInput) -> list[str]:
+    """Of the world model, where its run has these."""
+    stored = told.sources.registry.stored(told.world_model).model_copy(update={"data": data})
+    keys = told.sources.step_keys
+    return [*verify_version(stored, told.sources.registry, keys).problems]
+
+
+@pytest.mark.parametrize(
+    ("change", "problems"),
+    [
+        (lambda one, two: [one, two], []),
+        (lambda one, two: [two, one], []),
+        (lambda one, _: [one], ["lacks an input: the data set {two}, which sft rl read"]),
+        (lambda *_: [], ["data set {one}, which cpt read", "data set {two}, which sft rl read"]),
+        (
+            lambda one, two: [one, two, INPUT],
+            ["an input that its record does not: the data set d, digest s, source t u, read by"],
+        ),
+        (
+            lambda one, two: [one, two, two],
+            ["an input that its record does not: the data set {two}"],
+        ),
+        *[
+            (
+                lambda one, two, name=name: [one.model_copy(update={name: "x"}), two],
+                ["lacks an input: the data set {one}", "has an input that its record does not"],
+            )
+            for name in DataInput.model_fields
+        ],
+    ],
+)
+def test_inputs_are_what_the_record_says(told, change, problems):
+    one, two = told.sources.registry.stored(told.world_model).data
+    found = inputs(told, *change(one, two))
+    assert len(found) == len(problems)
+    for problem, words in zip(found, problems, strict=True):
+        assert problem.startswith("world@1: its run ")
+        assert words.format(one=one.name, two=two.name) in problem
+
+
+def test_a_version_of_before_there_were_inputs_has_none(tmp_path):
+    told = story(tmp_path, signed=False)
+    assert inputs(told) == []
+    assert len(inputs(told, INPUT)) == 3
+
+
+def test_files_in_two_places_are_said(told):
+    assert verified(told, places=("here/", "here")).problems == ()
+    (problem,) = verified(told, places=("there", "here")).problems
+    assert problem == (
+        "hero@1: its files are told to be in there, and its logged model's are in here"
+    )
 
 
 def test_a_signed_version_has_all_its_tags(told):

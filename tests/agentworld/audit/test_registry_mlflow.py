@@ -1,19 +1,25 @@
 """What somebody with an MLflow in hand does to it is found: in a database, and on a server."""
 
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mlflow.entities import Dataset, DatasetInput
 
+from agentworld.audit.filed import registration_of_version
 from agentworld.audit.registry import verify_version
 from agentworld.engine.process import LOOPBACK
 from agentworld.lineage.mlflow import MlflowRegistry
-from make_story import Story, story
+from make_story import DATA, Story, story
 from mlflow_server import serving
 
 pytestmark = pytest.mark.slow
+
+ADDED = Dataset("added", "digest", "local", "{}")
 
 
 @pytest.fixture(scope="module", params=["database", "server"])
@@ -44,6 +50,7 @@ class Tampered:
         self.version = self.client.get_model_version(self.name, self.number)
         self.model = self.version.source.removeprefix("models:/")
         self.files = files
+        self.world_run = self.registry.stored(self.told.world_model).links.run
 
     def kept(self, name: str) -> Path:
         """A file of this version where MLflow keeps it."""
@@ -54,8 +61,29 @@ class Tampered:
         return found
 
     def problems(self) -> tuple[str, ...]:
-        stored = self.registry.stored(self.told.agent)
-        return verify_version(stored, self.registry, self.told.sources.step_keys).problems
+        sources = self.told.sources
+        assert sources.evidence
+        found: list[str] = []
+        for ref in (self.told.agent, self.told.world_model):
+            told = sources.ledger.attestations
+            filed = registration_of_version(str(ref), told, sources.evidence)
+            stored = self.registry.stored(ref)
+            found += verify_version(stored, self.registry, sources.step_keys, filed=filed).problems
+        return tuple(found)
+
+    def change(self, statement: str, *values: str) -> None:
+        """What somebody with MLflow's database in hand does."""
+        with closing(sqlite3.connect(self.files / "mlflow.db")) as database, database:
+            assert database.execute(statement, values).rowcount > 0
+
+    def other_run(self) -> str:
+        """A run with the same files."""
+        run = self.client.get_run(self.version.run_id)
+        copy = self.client.create_run(run.info.experiment_id, tags=run.data.tags)
+        for name in ("lineage.json", "registration.dsse.json"):
+            self.client.log_text(copy.info.run_id, self.kept(name).read_text(), name)
+        self.client.set_terminated(copy.info.run_id)
+        return str(copy.info.run_id)
 
 
 @pytest.fixture
@@ -109,6 +137,61 @@ TAMPERINGS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
     ),
 }
 
+OF_AGENT = "destination_type = 'MODEL_INPUT' AND source_id = ?"
+OF_WORLD = "destination_type = 'RUN' AND destination_id = ?"
+LINKS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
+    "the model input is deleted": (
+        lambda at: at.change(f"DELETE FROM inputs WHERE {OF_AGENT}", at.version.run_id),
+        "hero@{number}: its run lacks an input that it had: the model m-",
+    ),
+    "the model input is another one": (
+        lambda at: at.change(
+            f"UPDATE inputs SET destination_id = ? WHERE {OF_AGENT}", at.model, at.version.run_id
+        ),
+        "hero@{number}: its run has an input that it had not: the model {model}",
+    ),
+    "a data set is deleted": (
+        lambda at: at.change(f"DELETE FROM inputs WHERE {OF_WORLD}", at.world_run),
+        "world@{world}: its run lacks an input: the data set " + DATA,
+    ),
+    "a data set has another digest": (
+        lambda at: at.change(
+            f"UPDATE datasets SET digest = 'x' || digest WHERE dataset_uuid IN"
+            f" (SELECT source_id FROM inputs WHERE {OF_WORLD})",
+            at.world_run,
+        ),
+        "world@{world}: its run has an input that its record does not: the data set " + DATA,
+    ),
+    "a data set is read by another stage": (
+        lambda at: at.change(
+            f"UPDATE input_tags SET value = 'rl' WHERE input_uuid IN"
+            f" (SELECT input_uuid FROM inputs WHERE {OF_WORLD})",
+            at.world_run,
+        ),
+        "world@{world}: its run lacks an input: the data set " + DATA,
+    ),
+    "a data set is added": (
+        lambda at: at.client.log_inputs(at.version.run_id, [DatasetInput(ADDED)]),
+        "hero@{number}: its run has an input that its record does not: the data set added",
+    ),
+    "the version is of a run with the same files": (
+        lambda at: at.change(
+            "UPDATE model_versions SET run_id = ? WHERE name = 'hero' AND version = ?",
+            at.other_run(),
+            at.number,
+        ),
+        "hero@{number}: its run is ",
+    ),
+    "the version's files are told to be elsewhere": (
+        lambda at: at.change(
+            "UPDATE model_versions SET storage_location = 'file:///x' WHERE name = 'hero'"
+            " AND version = ?",
+            at.number,
+        ),
+        "hero@{number}: its files are told to be in file:///x",
+    ),
+}
+
 
 def test_what_nobody_touched_has_no_problem(tampered: Tampered) -> None:
     assert tampered.problems() == ()
@@ -122,6 +205,16 @@ def test_a_tampering_is_found_and_named(tampered: Tampered, how: str) -> None:
     tamper(tampered)
     found = tampered.problems()
     assert any(each.startswith(f"{tampered.told.agent}: {problem}") for each in found), found
+
+
+@pytest.mark.parametrize("how", LINKS)
+def test_a_link_that_was_changed_is_named(tampered: Tampered, how: str) -> None:
+    tamper, problem = LINKS[how]
+    world = tampered.told.world_model.version
+    wanted = problem.format(number=tampered.number, model=tampered.model, world=world)
+    tamper(tampered)
+    found = tampered.problems()
+    assert any(each.startswith(wanted) for each in found), found
 
 
 def test_versions_of_others_are_none_of_ours(tampered: Tampered) -> None:

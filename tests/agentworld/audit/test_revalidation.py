@@ -1,5 +1,7 @@
 """A name for simulators moves on, and the agents that it had trained have to be validated anew."""
 
+import shutil
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -11,7 +13,10 @@ import make_agent
 from agentworld.audit.agents import audit_agents
 from agentworld.audit.chain import audit_agent
 from agentworld.audit.revalidation import AgentUse, Uses, moved_on
+from agentworld.evidence.declared import attested
+from agentworld.evidence.keys import ensure_signer
 from agentworld.records.alias import AliasChange, Canary
+from agentworld.records.step_statement import Validation
 
 OLD, NEXT, LAST = make.digest("old"), make.digest("next"), make.digest("last")
 OPENED = "2026-01-10T00:00:00.000+00:00"
@@ -115,13 +120,18 @@ def test_the_validation_of_another_agent_says_nothing_of_this_one(made):
     assert states == ["revalidate", None]
 
 
+def reason(made):
+    (found,) = audit_agents(made.sources).agents
+    return found.revalidate[0]
+
+
 def test_a_report_that_was_changed_validates_nothing(made):
-    made.validated(NEXT)
-    (report,) = made.store.glob("steps/validate/*/report.json")
+    report = made.validated(NEXT) / "report.json"
     make.agent_report(simulator=NEXT, live_steps=1).write(report)
     assert state(made) == "revalidate"
-    (reason,) = audit_agents(made.sources).agents[0].revalidate
-    assert str(reason).endswith(f"; the live validation in {report.parent} was changed; restore it")
+    assert reason(made).problem == f"the live validation in {report.parent} was changed; restore it"
+    assert str(reason(made)).endswith("was changed; restore it")
+    assert audit_agents(made.sources).problems == (reason(made).problem,)
 
 
 @pytest.mark.parametrize("file", ["report.json", "receipt.json"])
@@ -131,9 +141,51 @@ def test_a_validation_that_somebody_garbled_validates_nothing_and_is_told(made, 
     (found,) = made.store.glob(f"steps/validate/*/{file}")
     found.write_text("{")
     assert state(made) == "revalidate"
-    (reason,) = audit_agents(made.sources).agents[0].revalidate
-    assert "a live validation cannot be read" in reason.problem
-    assert str(found) in str(reason)
+    assert "a live validation cannot be read" in reason(made).problem
+    assert str(found) in str(reason(made))
+
+
+def test_a_report_of_an_earlier_release_validates_nothing_and_is_told_as_unsigned(made):
+    made.validated(NEXT, signed=False)
+    assert state(made) == "revalidate"
+    assert reason(made).problem == "nobody signed the validation that is there"
+    assert audit_agents(made.sources).problems == ()
+    made.validated(NEXT, live_steps=800)
+    assert state(made) == "current"
+
+
+def test_a_validation_that_the_ledger_has_needs_no_file_of_this_store(made):
+    shutil.rmtree(made.validated(NEXT))
+    assert state(made) == "current"
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("DELETE FROM attestations WHERE kind = 'validation'", "is gone from the ledger"),
+        ("UPDATE attestations SET simulator = '' WHERE kind = 'validation'", "its row says"),
+    ],
+)
+def test_a_statement_that_is_not_as_it_was_signed_validates_nothing_and_is_named(
+    made, statement, problem
+):
+    made.validated(NEXT)
+    make_agent.lose(made, statement)
+    assert state(made) == "revalidate"
+    (told,) = audit_agents(made.sources).problems
+    assert problem in told
+    assert made.agent.artifact in told
+
+
+def test_a_validation_that_somebody_else_signed_is_not_kept(made):
+    signer = ensure_signer(made.store / "keys/stranger")
+    report = make.agent_report(simulator=NEXT)
+    known = {"artifact": made.agent.artifact, "untrained": NEXT, "step": "x", "at": OPENED}
+    told = attested(Validation(report=report, **known), signer)
+    made.ledger.attestations.add(told)
+    assert state(made) == "revalidate"
+    (problem,) = audit_agents(made.sources).problems
+    assert "is not trusted" in problem
 
 
 def test_an_agent_that_is_in_use_no_more_is_let_alone(made):
@@ -148,6 +200,11 @@ def test_of_a_moment_is_told_what_was_in_use_then(made):
     now = Uses.read(*told, datetime.now(UTC)).of(made.ref, made.agent)
     assert now.aliases == ("production",)
     assert now.revalidate
+    between = datetime.now(UTC)
+    time.sleep(0.002)  # statements tell milliseconds
+    made.validated(NEXT)
+    assert Uses.read(*told, between).of(made.ref, made.agent).revalidate[0].doubt == ""
+    assert not Uses.read(*told).of(made.ref, made.agent).revalidate
 
 
 def test_a_name_that_moves_back_lets_it_be(made):

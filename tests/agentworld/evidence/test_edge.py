@@ -70,7 +70,7 @@ def test_weights_that_are_a_trainers_word_are_observed():
             "answered no step",
         ),
         (WHOLE._replace(problems=("a key is unknown",)), {}, "a key is unknown"),
-        (WHOLE._replace(contradicting=("run q",)), {}, "run q made the same weights"),
+        (WHOLE._replace(contradicting=("run q made the same",)), {}, "run q made the same"),
     ],
 )
 def test_what_contradicts_or_is_missing_is_disputed_with_its_reason(seen, claim, words):
@@ -121,7 +121,7 @@ def test_an_edge_of_an_unknown_key_or_with_other_materials_is_refused(tmp_path):
         verify_edge(sign_edge(edge, signer), load_trusted(tmp_path / "other"))
     told = Statement.parse(sealed(sign_edge(edge, signer)))
     changed = told.model_copy(update={"predicate": {**told.predicate, "materials": []}})
-    with pytest.raises(EvidenceError, match="not what an edge says"):
+    with pytest.raises(EvidenceError, match="not what this edge says"):
         verify_edge(sign(changed, signer), load_trusted(tmp_path / "own"))
     nothing = told.model_copy(update={"predicate": {"edge": {}}})
     with pytest.raises(EvidenceError, match="is no edge"):

@@ -9,8 +9,10 @@ from securesystemslib.dsse import Envelope
 
 import make
 from agentworld.errors import EvidenceError
-from agentworld.evidence.envelope import PAYLOAD_TYPE, read_unverified, sign, verify
+from agentworld.evidence.envelope import PAYLOAD_TYPE, read_unverified, sign, told_by, verify
 from agentworld.evidence.keys import ensure_signer, load_trusted
+from agentworld.evidence.statement import Statement, Subject
+from agentworld.records.base import Record
 
 
 @pytest.fixture(scope="session")
@@ -144,3 +146,41 @@ def test_another_type_of_payload_is_refused_though_it_is_signed(signer, trusted)
 def test_what_is_no_statement_is_refused_though_it_is_signed(signer, trusted, payload):
     with pytest.raises(EvidenceError, match="is no in-toto statement"):
         verify(raw(payload, signer), trusted)
+
+
+class Told(Record):
+    length: int
+
+
+def stated(told: Told, under: str = "") -> Statement:
+    predicate = told.model_dump()
+    return make.statement(**({under: predicate, "beside": 1} if under else predicate))
+
+
+@pytest.mark.parametrize("under", ["", "told"])
+def test_what_a_statement_says_is_read_where_it_is_the_one_that_says_it(under):
+    told = Told(length=3)
+    made = stated(told, under)
+    assert told_by(made, Told, "word", lambda each: stated(each, under), under) == told
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (make.statement(width=3), "what was signed is no word"),
+        (make.statement(length="long"), "what was signed is no word"),
+        (
+            make.statement(length=3).model_copy(update={"predicate_type": "urn:other"}),
+            "what was signed is not what this word says",
+        ),
+        (
+            make.statement(length=3).model_copy(
+                update={"subject": (Subject.of("x", make.digest("x")),)}
+            ),
+            "what was signed is not what this word says",
+        ),
+    ],
+)
+def test_a_statement_of_another_kind_or_of_another_subject_says_nothing(statement, words):
+    with pytest.raises(EvidenceError, match=words):
+        told_by(statement, Told, "word", stated)

@@ -35,5 +35,5 @@ def test_what_was_signed_is_found_by_how_its_name_begins(ledger):
 
 def test_when_a_run_was_opened_is_told_by_its_log_and_by_nothing_else(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
-    assert ledger.opened_at(run) == ledger.log(run)[0].fields["at"]
-    assert ledger.opened_at("nobody's") == ""
+    assert ledger.first_entry(run) == ledger.log(run)[0].fields
+    assert ledger.first_entry("nobody's") == {}

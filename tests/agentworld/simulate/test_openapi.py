@@ -17,7 +17,10 @@ import pytest
 import make
 import make_many
 import make_service
+from agentworld.evidence.declared import attested
+from agentworld.evidence.keys import STEP_KEYS, ensure_signer
 from agentworld.records.edge import Claim
+from agentworld.records.step_statement import Validation
 
 PEERS = Path(__file__).parents[2] / "peers"
 CHECKS = (
@@ -55,7 +58,8 @@ def examined(tmp_path_factory, request) -> Examined:
     folder = tmp_path_factory.mktemp("openapi")
     app, simulator = HOUSES[request.param]
     with make_service.listening(app(folder)) as url:
-        (folder / "names").write_text(json.dumps(asyncio.run(_begin(url, simulator))))
+        names = [(*each, _envelope(folder)) for each in asyncio.run(_begin(url, simulator))]
+        (folder / "names").write_text(json.dumps(names))
         done = _examine(f"{url}/openapi.json", folder)
         paths = httpx.get(f"{url}/openapi.json").json()["paths"]
     operations = {f"{method.upper()} {path}" for path in paths for method in paths[path]}
@@ -84,6 +88,13 @@ async def _begin(url: str, simulator: str) -> list[tuple[str, str, str, str]]:
         CATALOGUE.aliases[run] = simulator
     await world.close()
     return begun
+
+
+def _envelope(folder: Path) -> str:
+    """What a step signed."""
+    known = {"artifact": MADE, "untrained": MADE, "step": "s", "at": "2026-03-01T12:00:00+00:00"}
+    told = Validation(report=make.agent_report(), **known)
+    return attested(told, ensure_signer(folder / "keys" / STEP_KEYS)).envelope.decode()
 
 
 def _examine(document: str, folder: Path) -> subprocess.CompletedProcess[str]:

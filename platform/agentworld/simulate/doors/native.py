@@ -13,6 +13,7 @@ from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import EpisodeOpening, ResetResult
 from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.step_statement import StepStatement
 from agentworld.simulate.entrance import Entrance
 from agentworld.simulate.failures import failures
 from agentworld.simulate.links import OF_A_RUN, OF_AN_EPISODE
@@ -88,6 +89,14 @@ async def attest(run: str, claim: Claim, entered: Entered) -> SignedEdge:
     The same again is signed once; what contradicts the record is graded `disputed`.
     """
     return await entered.attest(run, claim)
+
+
+@router.put("/statements", responses=failures(400, 409, 422, 503))
+async def file(statement: StepStatement, entered: Entered) -> str:
+    """Keeps what a step of the platform signed of its own work: a version that it registered, an
+    agent that it validated. The same again is kept once.
+    """
+    return await entered.file(statement)
 
 
 @router.post("/episodes", responses=failures(400, 404, 409, 422, 429, 503) | OF_AN_EPISODE)

@@ -1,0 +1,76 @@
+"""What steps signed of their own work, as the ledger and the second store have it."""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from agentworld.audit.evidence import Evidence, copies_of
+from agentworld.audit.lost import lost_by_any
+from agentworld.errors import EvidenceError
+from agentworld.evidence.declared import check_attested, verify_declared
+from agentworld.ledger.attestations import Attestations
+from agentworld.records.attestation import Attestation
+from agentworld.records.base import Digest
+from agentworld.records.step_statement import Registered, SaidOnce, Validation
+
+_Told = TypeVar("_Told", bound=SaidOnce)
+
+
+def registrations(told: Attestations, evidence: Evidence) -> list[Registered]:
+    """Of all versions, those whose signature holds, the oldest first."""
+    return _holding(told.find("registration"), Registered, evidence)
+
+
+def registration_of_version(ref: str, told: Attestations, evidence: Evidence) -> Registered | None:
+    """The newest of a version; null for one that was registered before this was signed."""
+    found = _holding(told.find("registration", subject=ref), Registered, evidence)
+    return found[-1] if found else None
+
+
+def validations(
+    told: Attestations, evidence: Evidence, artifact: Digest | None = None
+) -> list[Validation]:
+    """Of an agent, or of all, those whose signature holds, the oldest first."""
+    of = {"subject": artifact} if artifact else {}
+    return _holding(told.find("validation", **of), Validation, evidence)
+
+
+def filed_problems(kind: type[SaidOnce], told: Attestations, evidence: Evidence) -> Iterator[str]:
+    """What is wrong with those of a kind, each told by the version or the agent that it is of."""
+    # The copies first: what is filed meanwhile is in the ledger before it has one.
+    copies, lost = (
+        copies_of(kind.folder, evidence.second_store),
+        lost_by_any(told, evidence.trusted),
+    )
+    rows = {each.name: each for each in told.find(kind.kind)}
+    keys = evidence.step_keys or {}
+    for each in rows.values():
+        try:
+            check_attested(each, kind, keys)
+        except EvidenceError as error:
+            about = _about(each.envelope, kind, evidence) or each.subject
+            yield f"the {kind.kind} {each.name} of {about} does not verify: {error}"
+    for name, copy in sorted(copies.items()):
+        about = _about(copy, kind, evidence)
+        if name not in rows and name not in lost:
+            yield f"the {kind.kind} {name} of {about} is gone from the ledger; restore it"
+        elif name in rows and rows[name].envelope != copy:
+            yield f"the {kind.kind} {name} of {about} is another one in the second store"
+
+
+def _holding(kept: Sequence[Attestation], kind: type[_Told], evidence: Evidence) -> list[_Told]:
+    found = []
+    for each in kept:
+        try:
+            found.append(check_attested(each, kind, evidence.step_keys or {}))
+        except EvidenceError:  # which `filed_problems` tells
+            continue
+    return sorted(found, key=lambda each: each.filed.at)
+
+
+def _about(envelope: bytes, kind: type[SaidOnce], evidence: Evidence) -> str:
+    """What it was signed of; nothing where no step signed it."""
+    try:
+        filed = verify_declared(envelope, kind, evidence.step_keys or {}).filed
+    except EvidenceError:
+        return ""
+    return f"{filed.subject} of run {filed.run}" if filed.run else filed.subject

@@ -1,0 +1,144 @@
+"""Versions of the registry, compared with what was signed of them and with their runs."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from agentworld.audit.chain import breaks_of_run
+from agentworld.audit.edges import UNTOLD
+from agentworld.audit.filed import registration_of_version, registrations
+from agentworld.audit.intact import readable
+from agentworld.audit.registration import read_record
+from agentworld.audit.registry import VersionVerification, verify_version
+from agentworld.audit.signed_log import reading
+from agentworld.audit.sources import Sources, edge_to
+from agentworld.audit.then import is_then
+from agentworld.errors import AgentworldError, EvidenceError, NotFound
+from agentworld.evidence.edge import contradictions
+from agentworld.lineage.base import Agent, StoredVersion, VersionRef
+from agentworld.records.progress import Tick, share_of
+from agentworld.records.step_statement import Registered
+
+
+class CheckedVersion(NamedTuple):
+    """A version of the registry, and what is wrong with it."""
+
+    ref: VersionRef
+    agent: Agent | None
+    """As its record has it; null where it cannot be read, and for a world model."""
+    found: VersionVerification
+    contradictions: tuple[str, ...]
+    """Where it is not what the ledger says of its run."""
+
+
+def filed(sources: Sources) -> list[Registered]:
+    """What was signed of all versions when they were registered."""
+    if sources.evidence is None:
+        return []
+    with suppress(EvidenceError), reading("its versions"):  # which `verify_ledger` tells
+        told = registrations(sources.ledger.attestations, sources.evidence)
+        return [each for each in told if is_then(each.at, sources.at)]
+    return []
+
+
+def filed_of(ref: VersionRef, sources: Sources) -> Registered | None:
+    """What was signed of one."""
+    if sources.evidence is None:
+        return None
+    with reading(f"version {ref}"):
+        return registration_of_version(str(ref), sources.ledger.attestations, sources.evidence)
+
+
+def all_refs(filed: Iterable[Registered], sources: Sources) -> list[VersionRef]:
+    """All that are there, and those that should be, also where they hide."""
+    there = {version.ref for version in sources.versions()}
+    there |= {VersionRef(name=each.registered_as, version=each.version) for each in filed}
+    return sorted(there, key=lambda ref: (ref.name, ref.version))
+
+
+def replaced(filed: Iterable[Registered], by_ref: Mapping[str, Registered]) -> Iterator[str]:
+    """What was registered under a number that the registry gave again, and not once more."""
+    newest = {(each.registered_as, each.record): each for each in filed}
+    for each in newest.values():
+        if by_ref[each.ref] is not each:
+            yield _gone(each)
+
+
+def check_versions(
+    refs: Sequence[VersionRef],
+    sources: Sources,
+    filed: Mapping[str, Registered | None],
+    tick: Tick,
+) -> list[CheckedVersion]:
+    """Each, with what was signed of it when it was registered."""
+    parts = [(done / len(refs), (done + 1) / len(refs)) for done in range(len(refs))]
+    return [
+        check_version(ref, sources, filed.get(str(ref)), share_of(tick, *part))
+        for ref, part in zip(refs, parts, strict=True)
+    ]
+
+
+def check_version(
+    ref: VersionRef, sources: Sources, filed: Registered | None, tick: Tick
+) -> CheckedVersion:
+    """One, whatever there is of it."""
+    try:
+        stored = sources.registry.stored(ref)
+        found = _verified(stored, sources, filed, tick)
+        agent = _agent(stored)
+        told = _contradictions(ref, agent, sources) if agent else iter(())
+        contradictions = tuple(readable("its record in the ledger", told))
+    except (AgentworldError, ValueError, TypeError) as error:
+        if isinstance(error, AgentworldError) and error.retryable:
+            raise
+        problems = (_gone(filed) if filed and _is_absent(error) else f"{ref}: {error}",)
+        broken = VersionVerification(version=str(ref), state="broken", problems=problems)
+        return CheckedVersion(ref, None, broken, ())
+    return CheckedVersion(ref, agent, found, contradictions)
+
+
+def _verified(
+    stored: StoredVersion, sources: Sources, filed: Registered | None, tick: Tick
+) -> VersionVerification:
+    found = verify_version(stored, sources.registry, sources.step_keys, tick, filed)
+    if sources.evidence is None or filed or found.state != "verified":
+        return found
+    return found.model_copy(update={"state": "unsigned"})  # nobody would miss it
+
+
+def _is_absent(error: Exception) -> bool:
+    return isinstance(error, NotFound)
+
+
+def _gone(filed: Registered) -> str:
+    return (
+        f"{filed.ref}: the registry does not have it, and {filed.artifact} was registered as that;"
+        " restore that version"
+    )
+
+
+def _agent(stored: StoredVersion) -> Agent | None:
+    try:
+        what = read_record(stored.record or "")
+    except EvidenceError:  # which `verify_version` tells
+        return None
+    return what if isinstance(what, Agent) else None
+
+
+def _contradictions(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
+    """Where an agent's version is not what the ledger says of its run."""
+    try:
+        yield from breaks_of_run(agent, sources.ledger.run(agent.run))
+    except NotFound:
+        yield f"the ledger has no run {agent.run}"
+    edge = edge_to(ref.name, agent, sources)
+    is_older = agent.edge is None and edge is not None and edge.reasons == (UNTOLD,)
+    reasons = edge.reasons if edge and not is_older else ()
+    yield from dict.fromkeys((*reasons, *_others_outcomes(agent, sources)))
+
+
+def _others_outcomes(agent: Agent, sources: Sources) -> Iterator[str]:
+    """By now: an edge is joined once, and another run may have been closed since."""
+    with suppress(NotFound):
+        run = sources.ledger.run(agent.run)
+        yield from contradictions(run, sources.ledger.runs_for_agent_weights(agent.artifact))

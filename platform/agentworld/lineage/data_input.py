@@ -1,0 +1,46 @@
+"""Which data sets the trainings of a version read, as a registry tells it.
+
+A pure function of the record, so that whoever compares them asks the same one.
+"""
+
+import json
+from collections.abc import Sequence
+
+from agentworld.records.base import Digest, Record
+from agentworld.records.checkpoint import Checkpoint, Stage
+
+_DIGEST_CHARACTERS = 36
+"""The most that MLflow takes; the name has all of them."""
+
+
+class DataInput(Record):
+    """A data set, and who read it."""
+
+    name: str
+    shortened: str
+    """As much of its digest as a registry takes."""
+    source_type: str
+    source: str
+    readers: str
+    """The stages, with a blank between."""
+    beside: str = ""
+    """What no version of ours says: a schema, a profile, other tags."""
+
+
+def data_inputs(stages: Sequence[Checkpoint]) -> tuple[DataInput, ...]:
+    """Every data set once, with the stages that read it."""
+    readers: dict[Digest, list[Stage]] = {}
+    for made in stages:
+        if made.data:
+            readers.setdefault(made.data, []).append(made.stage)
+    return tuple(_data_input(data, stages) for data, stages in readers.items())
+
+
+def _data_input(data: Digest, stages: list[Stage]) -> DataInput:
+    return DataInput(
+        name=data,
+        shortened=data.removeprefix("sha256:")[:_DIGEST_CHARACTERS],
+        source_type="agentworld",
+        source=json.dumps({"digest": data}),
+        readers=" ".join(stages),
+    )

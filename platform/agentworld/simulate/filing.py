@@ -1,0 +1,43 @@
+"""Keeping what steps signed of their own work: with the ledger, and where nothing is changed."""
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from agentworld.errors import Conflict, EvidenceError, InputError
+from agentworld.evidence.declared import check_attested, verify_declared
+from agentworld.evidence.keys import TrustedKeys
+from agentworld.ledger.attestations import Attestations
+from agentworld.records.attestation import Attestation
+from agentworld.records.step_statement import STEP_STATEMENTS, SaidOnce, StepStatement
+from agentworld.storage.objects import WriteOnce
+
+
+class Files(NamedTuple):
+    """Of one ledger. Calls block; several may hand in the same, which is kept once."""
+
+    kept: Attestations
+    second_store: WriteOnce
+    step_keys: TrustedKeys
+
+    def add(self, statement: StepStatement) -> str:
+        """The name that it is kept under; raises InputError for what no step signed."""
+        envelope = statement.envelope.encode()
+        try:
+            told = verify_declared(envelope, STEP_STATEMENTS[statement.kind], self.step_keys)
+        except EvidenceError as error:
+            raise InputError(f"this {statement.kind} cannot be kept: {error}") from error
+        known = self._known(told)
+        if known is None:
+            known = Attestation(told.name, told.kind, *told.filed, envelope)
+            with suppress(Conflict):  # another replica was faster with the same
+                self.kept.add(known)
+        self.second_store.put(known.name, known.envelope)
+        return known.name
+
+    def _known(self, told: SaidOnce) -> Attestation | None:
+        """The first that says the same."""
+        for each in self.kept.find(told.kind, subject=told.filed.subject):
+            with suppress(EvidenceError):  # which the audit says
+                if check_attested(each, type(told), self.step_keys).same == told.same:
+                    return each
+        return None

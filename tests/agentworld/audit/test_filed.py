@@ -1,0 +1,181 @@
+"""What became of versions that a step had registered, and signed for the ledger."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from agentworld.audit.everything import verify_agent, verify_everything
+from agentworld.evidence.keys import rotate
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.step_statement import Links
+from agentworld.steps.registering import registered
+from make_story import Story, story
+
+REFS = ("hero@1", "world@1")
+
+
+@pytest.fixture
+def told(tmp_path) -> Story:
+    return story(tmp_path)
+
+
+def problems(told: Story) -> list[str]:
+    return [*verify_everything(told.sources).problems]
+
+
+def without(told: Story, ref: str) -> Story:
+    """Whose registry lost a version."""
+    registry = MemoryRegistry()
+    for each in (told.world_model, told.agent):
+        model = told.store / ("world" if each == told.world_model else "agent")
+        stored = told.sources.registry.stored(each)
+        if str(each) == ref:
+            continue
+        if each == told.world_model:
+            what = told.sources.registry.world_model(each)
+            registry.register_world_model(each.name, what, model, signature=stored.signature)
+        else:
+            what = told.sources.registry.agent(each)
+            served = {"signature": stored.signature, "world_model": told.world_model}
+            registry.register_agent(each.name, what, model, **served)
+    return told._replace(sources=told.sources._replace(registry=registry))
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_a_version_that_vanished_is_named(told, ref):
+    (problem,) = problems(without(told, ref))
+    assert problem.startswith(f"{ref}: the registry does not have it, and sha256:")
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_a_version_that_hides_is_named(told, ref, monkeypatch):
+    """Its tags are gone, so that no search finds it."""
+    registry = told.sources.registry
+    hidden = told.agent if ref == "hero@1" else told.world_model
+    shown, stored = registry.versions(), registry.stored(hidden)
+    version = stored.version.model_copy(update={"tags": {}})
+    monkeypatch.setattr(
+        registry, "versions", lambda **_: [each for each in shown if each.ref != hidden]
+    )
+    original = registry.stored
+    monkeypatch.setattr(
+        registry,
+        "stored",
+        lambda of: stored.model_copy(update={"version": version}) if of == hidden else original(of),
+    )
+    found = problems(told)
+    assert f"{ref}: its tag kind says None, and its record" in found[0]
+    assert {each.partition(":")[0] for each in found} == {ref}
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"run": "r"}, "its run is r, and it was registered by run of {ref}"),
+        ({"model": "m"}, "its logged model is m, and it was registered with model of {ref}"),
+        ({"inputs": ("m",)}, "its run has an input that it had not: the model m"),
+    ],
+)
+@pytest.mark.parametrize("ref", REFS)
+def test_a_version_that_was_linked_otherwise_is_named(told, ref, changes, problem, monkeypatch):
+    registry = told.sources.registry
+    original = registry.stored
+
+    def linked(of):
+        found = original(of)
+        links = Links.model_validate({**dict(found.links), **changes})
+        return found.model_copy(update={"links": links} if str(of) == ref else {})
+
+    monkeypatch.setattr(registry, "stored", linked)
+    found = problems(told)
+    assert f"{ref}: {problem.format(ref=ref)}" in found
+    ours = verify_agent(told.agent, told.sources).problems  # the world model is in its chain
+    assert list(ours) == found
+
+
+def test_two_versions_that_changed_places_are_both_named(told, monkeypatch):
+    registry = told.sources.registry
+    agent = told.sources.registry.agent(told.agent)
+    checkpoint = agent.checkpoint.model_copy(update={"metrics": {"reward": 1.0}})
+    other = agent.model_copy(update={"checkpoint": checkpoint})
+    newer = registered("hero2", other, told.store / "agent", registry, told.store)
+    first, exchanged = registry.stored(told.agent), registry.stored(newer)
+    places = {told.agent: exchanged, newer: first}
+    original = registry.stored
+    monkeypatch.setattr(
+        registry,
+        "stored",
+        lambda of: (
+            places[of].model_copy(update={"version": registry.version(of)})
+            if of in places
+            else original(of)
+        ),
+    )
+    found = problems(told)
+    for ref in ("hero@1", "hero2@1"):
+        assert any(each.startswith(f"{ref}: its record is ") for each in found)
+
+
+def test_a_number_that_the_registry_gave_again_hides_nothing(told):
+    """Somebody took the version away before the next one came."""
+    lost = without(told, "hero@1")
+    registry = lost.sources.registry
+    agent = told.sources.registry.agent(told.agent)
+    checkpoint = agent.checkpoint.model_copy(update={"metrics": {"reward": 1.0}})
+    other = agent.model_copy(update={"checkpoint": checkpoint})
+    registered("hero", other, told.store / "agent", registry, told.store)
+    (problem,) = problems(lost)
+    assert problem.startswith("hero@1: the registry does not have it")
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_a_statement_that_was_taken_away_is_named_by_its_copy(told, ref):
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        statement = "DELETE FROM attestations WHERE subject = ?"
+        assert database.execute(statement, [ref]).rowcount == 1
+    (problem,) = problems(told)
+    assert f" of {ref}" in problem
+    assert problem.endswith("is gone from the ledger; restore it")
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_a_statement_that_was_exchanged_or_moved_is_named(told, ref):
+    other = next(each for each in REFS if each != ref)
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute(
+            "UPDATE attestations SET envelope = (SELECT envelope FROM attestations"
+            " WHERE subject = ?) WHERE subject = ?",
+            [other, ref],
+        )
+    found = problems(told)
+    assert any(f" of {ref}" in each and "second store" in each for each in found)
+    assert any("does not verify: its row says something else" in each for each in found)
+
+
+def test_a_version_that_an_earlier_release_registered_is_unsigned_and_no_problem(told):
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("DELETE FROM attestations")
+    shutil.rmtree(told.store / "checkpoints/registered-versions")
+    found = verify_everything(told.sources)
+    assert (found.problems, found.num_unsigned) == ((), 2)
+    assert {each.state for each in found.versions} == {"unsigned"}
+
+
+def test_a_version_that_is_registered_once_more_is_signed_once(told):
+    agent = told.sources.registry.agent(told.agent)
+    model = told.store / "agent"
+    rotate(told.store / "keys/steps")
+    assert registered("hero", agent, model, told.sources.registry, told.store) == told.agent
+    kept = told.sources.ledger.attestations.find("registration", subject="hero@1")
+    assert len(kept) == 1
+    assert problems(told) == []
+
+
+def test_a_version_that_somebody_put_there_is_not_signed_by_who_registers_the_same(told):
+    agent = told.sources.registry.agent(told.agent)
+    registry = told.sources.registry
+    planted = registry.register_agent("planted", agent, told.store / "agent")
+    assert registered("planted", agent, told.store / "agent", registry, told.store) == planted
+    assert told.sources.ledger.attestations.find("registration", subject=str(planted)) == []
