@@ -49,7 +49,7 @@ def audit_agents(sources: Sources) -> AgentsAudit:
     versions = sources.registry.versions(kind="agent")
     return AgentsAudit(
         agents=tuple(_summary(version, uses, sources) for version in versions),
-        problems=tuple(deployment_problems(sources)),
+        problems=tuple(_problems(sources)),
     )
 
 

@@ -67,9 +67,7 @@ class EpisodeOpening(Record):
 
     @property
     def text(self) -> str:
-        """What it says beyond defaults as canonical JSON, as it is stored and named: a field that
-        a later version adds leaves the names of older episodes as they are.
-        """
+        """Canonical JSON of all but defaults, as stored and named: a later field renames none."""
         return canonical_json(self.model_dump(mode="json", exclude_defaults=True)).decode()
 
     @property

@@ -78,6 +78,8 @@ def test_every_signed_statement_is_told_and_verifies(told):
     assert kinds == [
         "urn:agentworld:run-checkpoint:v1",
         "urn:agentworld:run-weights:v1",
+        "urn:agentworld:registered:v1",
+        "urn:agentworld:registered:v1",
         "urn:agentworld:registration:v1",
         "urn:agentworld:registration:v1",
     ]
@@ -115,8 +117,8 @@ def test_every_statement_that_the_ledger_keeps_is_told(declared):
     sources, _ = declared
     assert kinds(sources) == [
         "run-checkpoint",
-        "edge",
         "adoption",
+        "edge",
         "alias-change",
         "erasure",
         "deployment",
@@ -127,8 +129,8 @@ def test_every_statement_that_the_ledger_keeps_is_told(declared):
 def test_of_a_moment_is_told_what_was_signed_by_then(declared):
     sources, moments = declared
     told = {at: kinds(sources._replace(at=then)) for at, then in moments.items()}
-    edge = ["run-checkpoint", "edge"]
-    move = [*edge, "adoption", "alias-change"]
+    edge = ["run-checkpoint", "adoption", "edge"]
+    move = [*edge, "alias-change"]
     assert told == {
         "nothing": [],
         "an edge": edge,
@@ -167,7 +169,7 @@ def test_of_a_moment_only_what_was_there_is_in_each_form(told):
     }
     # Before, a world, a run, weights, an agent; the run's one checkpoint covers its closing.
     assert counted == {
-        "in-toto": [0, 1, 1, 3, 4],
+        "in-toto": [0, 2, 2, 4, 6],
         "csv": [1, 1, 1, 1, 2],
         "openlineage": [0, 6, 6, 6, 10],
     }

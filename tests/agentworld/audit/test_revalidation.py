@@ -203,7 +203,7 @@ def test_of_a_moment_is_told_what_was_in_use_then(made):
     between = datetime.now(UTC)
     time.sleep(0.002)  # statements tell milliseconds
     made.validated(NEXT)
-    assert Uses.read(*told, between).of(made.ref, made.agent).revalidate[0].doubt == ""
+    assert Uses.read(*told, between).of(made.ref, made.agent).revalidate[0].problem is None
     assert not Uses.read(*told).of(made.ref, made.agent).revalidate
 
 
