@@ -3,8 +3,9 @@
 import json
 import random
 
+from tamper.columns import owners
 from tamper.databases import Hand
-from tamper.mutation import ABOUT, Case, Mutation, drawn, executed, key_of, removed
+from tamper.mutation import ABOUT, Case, Mutation, changed, drawn, executed, key_of, removed
 from tamper.world import World
 
 # What a run may have more of than in an old copy.
@@ -14,6 +15,7 @@ _SINCE = (
     "SELECT run, id, erased FROM episodes",
     "SELECT alias, sequence FROM aliases",
 )
+_TEXTS = ("action", "observation")
 _RUN_TABLES = ("log", "checkpoints", "episodes", "attestations")
 
 
@@ -25,6 +27,8 @@ def cases(world: World) -> list[Case]:
         Case("run removed", _run),
         Case("statement removed", _statement),
         Case("move removed", _move),
+        Case("newest moves removed", _moves),
+        Case("erased texts put back", lambda hand, chance: _unerased(world, hand, chance)),
         Case("episode erased", _erased),
         Case("tail cut", _tail),
         Case("snapshot restored", lambda hand, chance: _snapshot(world, hand, chance)),
@@ -32,6 +36,7 @@ def cases(world: World) -> list[Case]:
         Case("runs joined", _joined),
         Case("run renamed", _renamed),
         Case("steps exchanged", _exchanged),
+        Case("rows exchanged", _rows),
     ]
 
 
@@ -84,6 +89,37 @@ def _move(hand: Hand, chance: random.Random) -> Mutation:
     return Mutation("move removed", row["alias"], frozenset({row["alias"]}), done)
 
 
+def _moves(hand: Hand, chance: random.Random) -> Mutation:
+    """With what was signed of them, so that an older one is the newest."""
+    alias = drawn(hand, chance, "SELECT alias FROM aliases")["alias"]
+    moves = hand.rows("SELECT sequence, at FROM aliases WHERE alias = ? ORDER BY sequence", alias)
+    moves = moves[chance.randrange(len(moves)) :]
+    signed = "DELETE FROM attestations WHERE subject = ? AND at = ?"
+    rows = [removed("aliases", move) for move in moves]
+    done = executed(*rows, *((signed, (alias, move["at"])) for move in moves))
+    return Mutation("newest moves removed", f"{len(moves)} of {alias}", frozenset({alias}), done)
+
+
+def _unerased(world: World, hand: Hand, chance: random.Random) -> Mutation | None:
+    """As an old copy has them; with what was declared, or without it."""
+    row = drawn(hand, chance, "SELECT id, run, key FROM episodes WHERE erased")
+    with world.database.hand(world.snapshots[-1]) as before:
+        known = before.rows(
+            "SELECT key, opening FROM episodes WHERE id = ? AND NOT erased", row["id"]
+        )
+        texts = "SELECT episode, number, action, observation FROM steps WHERE episode = ?"
+        steps = before.rows(texts, row["key"])
+    if not known:
+        return None
+    own = {"opening": known[0]["opening"], "erased": False}
+    told = [changed("steps", step, **{name: step[name] for name in _TEXTS}) for step in steps]
+    forgotten = ("DELETE FROM attestations WHERE subject = ?", (row["id"],))
+    changes = [changed("episodes", row, **own), *told, forgotten]
+    done = executed(*changes[: len(changes) - chance.choice([0, 1])])
+    places = frozenset({row["id"], row["run"]})
+    return Mutation("erased texts put back", row["id"], places, done)
+
+
 def _erased(hand: Hand, chance: random.Random) -> Mutation:
     """As retention would do it, which says so."""
     row = drawn(hand, chance, "SELECT key, id FROM episodes WHERE NOT erased")
@@ -119,7 +155,7 @@ def _tail(hand: Hand, chance: random.Random) -> Mutation:
 
 
 def _snapshot(world: World, hand: Hand, chance: random.Random) -> Mutation:
-    old = chance.choice(world.snapshots)
+    old = chance.choice([*world.snapshots, world.lost])
     with world.database.hand(old) as before:
         grown = _told(hand) - _told(before)
     places = frozenset(str(run) for run, *_ in grown)
@@ -186,4 +222,23 @@ def _exchanged(hand: Hand, chance: random.Random) -> Mutation | None:
         told=f"{row['id']} and {other['id']}",
         places=frozenset({row["run"], other["run"]}),
         do=executed(*((change, move) for move in moves)),
+    )
+
+
+def _rows(hand: Hand, chance: random.Random) -> Mutation | None:
+    """Two rows have all of each other's values but their keys: entries in another order too."""
+    table = chance.choice(["log", "steps", "checkpoints", "runs"])
+    rows = f"SELECT * FROM {table}"
+    row, other = drawn(hand, chance, rows), drawn(hand, chance, rows)
+    if row == other:
+        return None
+    values = [name for name in row if name not in key_of(table)]
+    changes = [(row, other), (other, row)]
+    return Mutation(
+        kind="rows exchanged",
+        told=table,
+        places=owners(hand, table, row) | owners(hand, table, other),
+        do=executed(
+            *(changed(table, own, **{name: new[name] for name in values}) for own, new in changes)
+        ),
     )
