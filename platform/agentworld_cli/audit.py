@@ -55,8 +55,7 @@ def agent(
     for stage in reversed(chain.stages):
         world = world.add(f"{stage.stage} {brief(stage.artifact)}, recipe {brief(stage.recipe)}")
     world.add(f"data {chain.data}")
-    if chain.live:
-        live = chain.live
+    if live := chain.live:
         words = f"{live.successes_before} successes before training, {live.successes_after} after"
         signed = "" if live.signed else ", unsigned"
         tree.add(f"live: {live.episodes} episodes, {live.commands} commands, {words}{signed}")

@@ -121,9 +121,10 @@ def fork_row(source: str, fork: ListedFork) -> Row | None:
     ended = run, fork.tenant, opened(fork.id), fork.closed or "open"
     if fork.opening is None:
         return link, "cannot be read", None, *ended
-    if fork.opening.source is None or fork.opening.source.episode != source:
+    told = fork.opening.fork or fork.opening.replay
+    if told is None or told.episode != source:
         return None
-    return link, "fork" if fork.opening.fork else "replay", fork.opening.source.step, *ended
+    return link, "fork" if fork.opening.fork else "replay", told.step, *ended
 
 
 def episode_row(episode: ListedEpisode) -> Row:

@@ -45,10 +45,7 @@ def test_helm_has_nothing_to_say_against_the_chart(values):
         ({"stores": {"claim": {"size": "a lot"}}}, "'/stores/claim/size': 'a lot' does not match"),
         ({"access": {"tenants": {"a": {"key": {}}}}}, "'/access/tenants/a': additional properties"),
         ({"access": {"tenants": {"Team A": {}}}}, "additional properties 'Team A'"),
-        (
-            {"console": {"store": "s3://worlds/demo"}},
-            "'/console/store': 's3://worlds/demo' does not",
-        ),
+        ({"console": {"store": "worlds/demo"}}, "'/console/store': 'worlds/demo' does not"),
         ({"console": {"mlflowUrl": "mlflow"}}, "'/console/mlflowUrl': 'mlflow' does not match"),
         ({"pipelines": {"url": "kubeflow:8888"}}, "'/pipelines/url': 'kubeflow:8888' does not"),
         ({"mlflow": {"resources": {"limit": {}}}}, "'/mlflow/resources': additional properties"),

@@ -6,12 +6,10 @@ from contextlib import suppress
 
 import make
 import make_service
-from agentworld.audit.registration import registration_of
 from agentworld.engine.base import Completion
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import Conflict
 from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, load_signer, public_pem
-from agentworld.evidence.registration import sign_registration
 from agentworld.evidence.weights import RunWeights, sign_weights
 from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef
@@ -24,10 +22,14 @@ from agentworld.records.edge import Claim
 from agentworld.records.episode import EpisodeOpening, Source, new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.simulator import ConfidencePolicy
+from agentworld.records.step_statement import Validation
+from agentworld.simulate.adopting import now
 from agentworld.simulate.alias_book import AliasBook
 from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.service import SimulatorService
 from agentworld.simulate.session import Request
+from agentworld.steps.filing import file
+from agentworld.steps.registering import registered
 from tamper.world import World
 
 STARTED = make.digest("starting")
@@ -109,13 +111,14 @@ class Player:
 
     def register(self, run: AgentRun, *data: str) -> VersionRef:
         """The same, and what is signed of its version."""
-        agent, name = self.claim(run, *data), run.opening.agent
-        signer = load_signer(self.world.folder / "keys" / STEP_KEYS)
-        signature = sign_registration(registration_of(name, agent), signer)
+        agent, name, registry = self.claim(run, *data), run.opening.agent, self.registry
+        model = self.world.folder / "models" / run.id
+        ref = registered(name, agent, model, registry, self.world.folder)
+        signature = registry.stored(ref).signature
         told = {"name": name, "agent": agent.model_dump(mode="json"), "signature": signature}
-        with self.world.agents.open("a") as file:
-            file.write(json.dumps(told) + "\n")
-        return self.registry.agents_of(run.id)[-1]
+        with self.world.agents.open("a") as agents:
+            agents.write(json.dumps(told) + "\n")
+        return ref
 
     @property
     def registry(self) -> MemoryRegistry:
@@ -135,9 +138,11 @@ class Player:
         """In a live shell beside a service's simulator."""
         artifact, simulator = self.registry.agent(ref).artifact, self.services[number % 2].digest
         report = make.agent_report(simulator=simulator)
-        read = {"agent": artifact, "simulator": simulator}
+        read = {"agent": artifact, "imitated": STARTED, "simulator": simulator}
         folder = make.finished_step(self.world.folder, "validate", report.digest, **read)
         report.write(folder / "report.json")
+        known = {"artifact": artifact, "untrained": STARTED, "step": folder.name, "at": now()}
+        file(Validation(report=report, **known), self.world.folder)
 
     def name_key(self) -> None:
         """Tells the ledger which key signs now, as a service on a cluster does."""

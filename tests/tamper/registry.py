@@ -7,59 +7,19 @@ import json
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import cycle
 from pathlib import Path
-from typing import NamedTuple
 
-import make
-import make_ledger
-import make_service
+from agentworld.audit.agents import audit_agents
 from agentworld.audit.everything import verify_everything
-from agentworld.audit.registration import registration_of
 from agentworld.audit.sources import Sources
-from agentworld.evidence.keys import STEP_KEYS, ensure_signer
-from agentworld.evidence.registration import sign_registration
-from agentworld.lineage.base import Agent
-from agentworld.lineage.mlflow import MlflowRegistry
-from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.edge import Claim
-from agentworld.records.run import RunClosing, RunOpening
-from agentworld.steps.ledger import open_evidence
+from tamper.links import LINK_MUTATIONS, OF_AGENTS
 from tamper.mutation import Mutation
-
-NAMES = ("first-agent", "second-agent", "third-agent")
-STARTED = make.digest("starting")
-
-
-class Place(NamedTuple):
-    """A registry on a database file, with a version of each name."""
-
-    folder: Path
-
-    def change(self, statement: str, *values: object) -> None:
-        with closing(sqlite3.connect(self.folder / "mlflow.db")) as database, database:
-            assert database.execute(statement, values).rowcount > 0
-
-    def column(self, name: str, column: str) -> str:
-        wanted = f"SELECT {column} FROM model_versions WHERE name = ?"
-        with closing(sqlite3.connect(self.folder / "mlflow.db")) as database:
-            return str(database.execute(wanted, (name,)).fetchone()[0])
-
-    def tag(self, name: str, chance: random.Random) -> tuple[str, str]:
-        wanted = "SELECT key, value FROM model_version_tags WHERE name = ? AND value <> ''"
-        with closing(sqlite3.connect(self.folder / "mlflow.db")) as database:
-            return chance.choice(database.execute(f"{wanted} ORDER BY 1", (name,)).fetchall())
-
-    def file(self, name: str, of: str) -> Path:
-        if of == "model.safetensors":
-            return Path(self.column(name, "storage_location").removeprefix("file://")) / of
-        return self.folder / "mlflow-artifacts" / self.column(name, "run_id") / "artifacts" / of
-
-
-Change = Callable[[Place, str, str, random.Random], object]
-"""Done to the version of one name, with what another has at hand."""
+from tamper.place import Change, Place
+from tamper.registered import AGENTS, NAMES, built
+from tamper.validations import OF_VALIDATED, VALIDATED, VALIDATION_MUTATIONS
 
 
 def _tag_changed(place: Place, name: str, _other: str, chance: random.Random) -> None:
@@ -92,8 +52,8 @@ def _model_exchanged(place: Place, name: str, other: str, _chance: random.Random
 
 
 def _model_deleted(place: Place, name: str, _other: str, _chance: random.Random) -> None:
-    model = place.column(name, "source").removeprefix("models:/")
-    place.change("UPDATE logged_models SET lifecycle_stage = 'deleted' WHERE model_id = ?", model)
+    own = "UPDATE logged_models SET lifecycle_stage = 'deleted' WHERE model_id = ?"
+    place.change(own, place.model(name))
 
 
 def _file_changed(place: Place, name: str, _other: str, chance: random.Random) -> None:
@@ -121,7 +81,8 @@ def _made_older(place: Place, name: str, other: str, chance: random.Random) -> N
     """As if it had been registered before anything was signed."""
     _signature_removed(place, name, other, chance)
     record = place.file(name, "lineage.json")
-    record.write_text(json.dumps({**json.loads(record.read_text()), "edge": None}))
+    told = json.loads(record.read_text())
+    record.write_text(json.dumps({**told, "edge": None} if name in AGENTS else told))
 
 
 def _hidden(place: Place, name: str, _other: str, _chance: random.Random) -> None:
@@ -148,52 +109,44 @@ REGISTRY_MUTATIONS: dict[str, Change] = {
     "version made older": _made_older,
     "version hidden": _hidden,
     "version removed": _version_removed,
+    **LINK_MUTATIONS,
+    **VALIDATION_MUTATIONS,
 }
 
 
 def tampered(folder: Path, chance: random.Random) -> Iterator[tuple[Mutation, list[str]]]:
     """One mutation of every kind in turn and what the audit says of it; without an end."""
-    place, sources = Place(folder), _built(folder)
+    sources, place = built(folder), Place(folder)
     kept = folder.with_name("untouched")
     shutil.copytree(folder, kept)
-    assert verify_everything(sources).problems == ()
+    untouched = verify_everything(sources)
+    assert (untouched.problems, untouched.num_unsigned) == ((), 0)
     for kind, change in cycle(REGISTRY_MUTATIONS.items()):
-        name, other = chance.sample(NAMES, 2)
+        name, other = chance.sample(_names(kind), 2)
+        told = Mutation(kind, name, frozenset({name, *place.steps_of(name)}), _nowhere)
         change(place, name, other, chance)
-        told = Mutation(kind, name, frozenset({name}), _nowhere)
-        yield told, [*verify_everything(sources).problems]
+        yield told, [*verify_everything(sources).problems, *_doubts(kind, sources)]
         _undo(kept, folder)
+
+
+def _names(kind: str) -> tuple[str, ...]:
+    if kind in VALIDATION_MUTATIONS:
+        return VALIDATED if kind in OF_VALIDATED else AGENTS[-1:] * 2
+    return AGENTS if kind in OF_AGENTS else NAMES
+
+
+def _doubts(kind: str, sources: Sources) -> list[str]:
+    """Why an agent in use has still to be validated, though there is a report."""
+    if kind not in VALIDATION_MUTATIONS:
+        return []
+    agents = audit_agents(sources).agents
+    return [
+        f"{each.agent}: {why.problem}" for each in agents for why in each.revalidate if why.problem
+    ]
 
 
 def _nowhere(_folder: Path) -> None:
     """It is done already."""
-
-
-def _built(folder: Path) -> Sources:
-    """Three agents, each with a run and its edge; the ledger beside them is not tampered with."""
-    folder.mkdir(parents=True)
-    ledger, sealer = make_service.ledger(folder), make_service.sealer(folder)
-    registry = MlflowRegistry(f"sqlite:///{folder}/mlflow.db", folder / "mlflow-artifacts")
-    signer = ensure_signer(folder / "keys" / STEP_KEYS)
-    for name in NAMES:
-        model = folder / name
-        model.mkdir()
-        (model / "model.safetensors").write_bytes(f"the weights of {name}".encode())
-        artifact = ArtifactManifest.of(model).digest
-        opening = RunOpening(agent=name, starting_weights=STARTED)
-        run = ledger.open_run(opening, make_service.SIMULATOR)
-        episode = make_ledger.open_episode(ledger, run.id, run.simulator)
-        ledger.write(make_ledger.taken(episode, "[0] ~"))
-        run = ledger.close_run(run.id, RunClosing(final_weights=artifact))
-        sealer.seal(run.id)
-        known = {"artifact": artifact, "simulator": run.simulator}
-        claim = Claim(agent=name, starting_weights=STARTED, **known)
-        made = make.checkpoint("agent", parents=[STARTED], **known)
-        agent = Agent(checkpoint=made, run=run.id, edge=sealer.notary.edge(run, claim))
-        signature = sign_registration(registration_of(name, agent), signer)
-        registry.register_agent(name, agent, model, signature=signature)
-    evidence = open_evidence(folder)
-    return Sources(registry, ledger, folder, evidence, evidence.step_keys or {})
 
 
 def _undo(kept: Path, folder: Path) -> None:
@@ -203,5 +156,6 @@ def _undo(kept: Path, folder: Path) -> None:
         closing(sqlite3.connect(folder / "mlflow.db")) as database,
     ):
         before.backup(database)
-    shutil.rmtree(folder / "mlflow-artifacts")
-    shutil.copytree(kept / "mlflow-artifacts", folder / "mlflow-artifacts")
+    for name in ("mlflow-artifacts", "steps"):
+        shutil.rmtree(folder / name)
+        shutil.copytree(kept / name, folder / name)

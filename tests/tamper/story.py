@@ -38,6 +38,7 @@ def build(folder: Path, url: str = "") -> World:
     """A world in a new folder; all of it is signed. Its ledger is a file there, or at a URL."""
     folder.mkdir(parents=True)
     world = World(folder, Database(url or f"sqlite:///{folder.resolve() / 'ledger.db'}"))
+    world.agents.touch()
     with world.named():
         snapshots = _played(world)
     world.database.let_go()

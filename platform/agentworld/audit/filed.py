@@ -47,7 +47,7 @@ def filed_problems(kind: type[SaidOnce], told: Attestations, evidence: Evidence)
         try:
             check_attested(each, kind, keys)
         except EvidenceError as error:
-            about = _about(each.envelope, kind, evidence) or each.subject
+            about = _about(each.envelope, kind, evidence) or _words(each.subject, each.run)
             yield f"the {kind.kind} {each.name} of {about} does not verify: {error}"
     for name, copy in sorted(copies.items()):
         about = _about(copy, kind, evidence)
@@ -73,4 +73,8 @@ def _about(envelope: bytes, kind: type[SaidOnce], evidence: Evidence) -> str:
         filed = verify_declared(envelope, kind, evidence.step_keys or {}).filed
     except EvidenceError:
         return ""
-    return f"{filed.subject} of run {filed.run}" if filed.run else filed.subject
+    return _words(filed.subject, filed.run)
+
+
+def _words(subject: str, run: str) -> str:
+    return f"{subject} of run {run}" if run else subject

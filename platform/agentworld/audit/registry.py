@@ -90,6 +90,9 @@ def _problems_of_record(
 
 
 def _problems_of_tags(stored: StoredVersion, what: WorldModel | Agent) -> Iterator[str]:
+    if not stored.version.tags:
+        yield "it has no tag of ours any more, so that no search finds it"
+        return
     for name, value in tags_of(what).items():
         told = stored.version.tags.get(name)
         if told is None and stored.signature is None and name.endswith(_ADDED):

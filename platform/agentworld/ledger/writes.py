@@ -101,6 +101,7 @@ def episode_rows(episodes: Sequence[Episode], in_row: InRow) -> Iterator[Row]:
     at = time.time()
     for episode in episodes:
         opening = episode.opened_with
+        source = opening.fork or opening.replay
         yield (
             episode.id,
             episode.run,
@@ -110,7 +111,7 @@ def episode_rows(episodes: Sequence[Episode], in_row: InRow) -> Iterator[Row]:
             episode.num_copied,
             at,
             None,
-            opening.source.episode if opening.source else None,
+            source.episode if source else None,
         )
 
 

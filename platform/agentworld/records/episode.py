@@ -71,11 +71,6 @@ class EpisodeOpening(Record):
         return canonical_json(self.model_dump(mode="json", exclude_defaults=True)).decode()
 
     @property
-    def source(self) -> Source | None:
-        """What it forks or repeats."""
-        return self.fork or self.replay
-
-    @property
     def start(self) -> str:
         """The initial state as the simulator's prompt tells it."""
         return self.task.initial_state if self.task else self.initial_state

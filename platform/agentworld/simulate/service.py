@@ -140,7 +140,7 @@ class SimulatorService:
         self, opening: EpisodeOpening, name: str
     ) -> tuple[Episode, tuple[EpisodeStep, ...]]:
         """The new episode, and the record that it repeats."""
-        at = opening.source
+        at = opening.fork or opening.replay
         if at is None:
             return Episode.begun(name, self.digest, opening), ()
         source = await self._episode(at.episode)
