@@ -38,6 +38,7 @@ MANIFESTS = (
     make.manifest(confidence=ConfidencePolicy(num_samples=3, min_agreement=0.5)),
 )
 TASK = make.task(success={"closing": "echo besa .+", "output": "besa"}, turn_limit=12)
+UNSOLVED = TASK.model_copy(update={"turn_limit": 4})
 LONG = "a long text, "
 _NAMES = 4
 _STEPS = 10
@@ -57,7 +58,7 @@ class Player:
         self.names = AliasBook(self.ledger, self.sealer.notary)
 
     async def train(self, number: int, tenant: str = "local", purpose: str = "training") -> str:
-        """A run with six episodes of different ends."""
+        """A run with seven episodes of different ends."""
         service = self.services[number % 2]
         agent = f"agent-{number % _NAMES}"
         opening = RunOpening(agent=agent, starting_weights=STARTED, purpose=purpose)
@@ -67,6 +68,7 @@ class Player:
             EpisodeOpening(run=run, initial_state=f"{number}.txt: besa", turn_limit=_STEPS),
             EpisodeOpening(run=run, simulation_instruction=f"{number}: be brief"),
             EpisodeOpening(run=run, simulation_instruction=LONG * 800),
+            EpisodeOpening(run=run, task=UNSOLVED),
         ]
         played = [(await service.reset(opening)).episode for opening in begun]
         for step in range(1, _STEPS + 1):

@@ -51,7 +51,7 @@ def test_the_world_has_something_of_everything_that_is_evidence(world):
     with world.database.hand() as hand:
         for column in columns.evidence():
             told = hand.rows(f"SELECT count(DISTINCT {column.name}) AS many FROM {column.table}")
-            assert told[0]["many"] > 1, str(column)
+            assert told[0]["many"], str(column)
         kinds = {row["kind"] for row in hand.rows("SELECT kind FROM attestations")}
     assert kinds == {*get_args(AttestationKind)}
     assert {*columns.OWNER} == {*METADATA.tables}

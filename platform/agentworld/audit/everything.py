@@ -71,7 +71,7 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
         *_unregistered(edges, versions, sources),
         *replaced(signed, by_ref),
         *_simulators(sources.store),
-        *validation_problems(sources),
+        *readable("what steps signed of validations", validation_problems(sources)),
     )
     return _together(runs, versions, (*problems, *beside), sources)
 

@@ -37,11 +37,9 @@ def validations(
 def filed_problems(kind: type[SaidOnce], told: Attestations, evidence: Evidence) -> Iterator[str]:
     """What is wrong with those of a kind, each told by the version or the agent that it is of."""
     # The copies first: what is filed meanwhile is in the ledger before it has one.
-    copies, lost = (
-        copies_of(kind.folder, evidence.second_store),
-        lost_by_any(told, evidence.trusted),
-    )
+    copies = copies_of(kind.folder, evidence.second_store)
     rows = {each.name: each for each in told.find(kind.kind)}
+    lost = lost_by_any(told, evidence.trusted)
     keys = evidence.step_keys or {}
     for each in rows.values():
         try:

@@ -91,7 +91,8 @@ def check_version(
     except (AgentworldError, ValueError, TypeError) as error:
         if isinstance(error, AgentworldError) and error.retryable:
             raise
-        problems = (_gone(filed) if filed and _is_absent(error) else f"{ref}: {error}",)
+        is_gone = isinstance(error, NotFound)
+        problems = (_gone(filed) if filed and is_gone else f"{ref}: {error}",)
         broken = VersionVerification(version=str(ref), state="broken", problems=problems)
         return CheckedVersion(ref, None, broken, ())
     return CheckedVersion(ref, agent, found, contradictions)
@@ -104,10 +105,6 @@ def _verified(
     if sources.evidence is None or filed or found.state != "verified":
         return found
     return found.model_copy(update={"state": "unsigned"})  # nobody would miss it
-
-
-def _is_absent(error: Exception) -> bool:
-    return isinstance(error, NotFound)
 
 
 def _gone(filed: Registered) -> str:

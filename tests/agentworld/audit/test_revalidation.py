@@ -12,6 +12,7 @@ import make
 import make_agent
 from agentworld.audit.agents import audit_agents
 from agentworld.audit.chain import audit_agent
+from agentworld.audit.everything import verify_everything
 from agentworld.audit.revalidation import AgentUse, Uses, moved_on
 from agentworld.evidence.declared import attested
 from agentworld.evidence.keys import ensure_signer
@@ -175,6 +176,17 @@ def test_a_statement_that_is_not_as_it_was_signed_validates_nothing_and_is_named
     (told,) = audit_agents(made.sources).problems
     assert problem in told
     assert made.agent.artifact in told
+
+
+def test_a_statement_that_cannot_even_be_read_hides_nothing_else(made):
+    report = made.validated(NEXT) / "report.json"
+    garbled = "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT) WHERE kind = 'validation'"
+    make_agent.lose(made, garbled)
+    make.agent_report(simulator=NEXT, live_steps=1).write(report)
+    (made.store / "model/model.safetensors").write_bytes(b"other")
+    problems = verify_everything(made.sources).problems
+    assert any(each.startswith("the attestations cannot be read") for each in problems)
+    assert any(each.startswith("terminal-agent@1: its files are") for each in problems)
 
 
 def test_a_validation_that_somebody_else_signed_is_not_kept(made):
