@@ -88,7 +88,7 @@ def test_of_a_moment_only_what_was_there_is_verified_and_exported(call, told):
     assert (done.code, done.out) == (0, summary)
     assert call(f"audit verify hero@1 --at {at} --store {told.store}").code == 2
     exported = call(f"audit export --format in-toto --at {at} --store {told.store}")
-    assert len(exported.out.splitlines()) == 3
+    assert len(exported.out.splitlines()) == 4
 
 
 def test_an_agent_that_is_not_validated_live_is_incomplete_and_not_broken(call, told):
@@ -126,7 +126,7 @@ def test_what_is_exported_is_printed_or_written(call, told, form):
     done = call(f"audit export --format {form} --store {told.store} --out {told.store}/out")
     assert (done.code, done.out) == (0, "")
     assert (told.store / "out").read_text() == printed.out
-    assert len(printed.out.splitlines()) == {"in-toto": 4, "csv": 2, "openlineage": 10}[form]
+    assert len(printed.out.splitlines()) == {"in-toto": 6, "csv": 2, "openlineage": 10}[form]
 
 
 def test_another_form_is_refused(call, told):

@@ -91,7 +91,7 @@ def test_a_simulators_page_tells_grade_and_traffic_of_each_agent(auditor, told):
     found = {row["run"]: row for row in rows(auditor, path)}
     made = found[told.run]
     assert (made["registered as"], made["grade"]) == (str(told.agent), "observed")
-    assert (made["episodes"], made["steps"]) == ("3", "4")
+    assert (made["episodes"], made["steps"]) == ("3", "3")
     assert (found[told.open_run]["registered as"], found[told.open_run]["grade"]) == ("open", "")
 
 
@@ -100,7 +100,7 @@ def test_traffic_is_told_as_it_was_signed(auditor_of):
     with own.library.ledger._engine.begin() as database:
         database.exec_driver_sql("UPDATE runs SET num_steps = 999")
     found = {row["run"]: row for row in rows(auditor, f"/simulators/{own.simulator}/runs.csv")}
-    assert (found[own.run]["steps"], found[own.open_run]["steps"]) == ("4", "999")
+    assert (found[own.run]["steps"], found[own.open_run]["steps"]) == ("3", "999")
 
 
 def test_each_agent_of_a_run_has_a_row(auditor_of, tmp_path):

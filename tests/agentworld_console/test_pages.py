@@ -35,6 +35,7 @@ def test_an_agents_page_tells_its_chain_grade_and_gap(auditor, told):
     for words in (told.run, told.simulator, "agentworld-terminal@1", make.digest("data")):
         assert words in text
     assert '<span class="grade">observed</span>' in text
+    assert "3 episodes and 3 steps as it was signed, 1 more copied by forks<br>" in text
     assert re.search(r"\+0\.050\s+<span class=\"soft\">-0\.09 to \+0\.19", text)
 
 

@@ -50,8 +50,8 @@ def test_postgresql_is_tampered_with_and_what_nobody_touched_is_no_problem(tmp_p
 def test_the_world_has_something_of_everything_that_is_evidence(world):
     with world.database.hand() as hand:
         for column in columns.evidence():
-            told = hand.rows(f"SELECT count(DISTINCT {column.name}) AS many FROM {column.table}")
-            assert told[0]["many"], str(column)
+            told = hand.rows(f"SELECT DISTINCT {column.name} AS value FROM {column.table}")
+            assert len(told) > 1, str(column)  # null is a value too
         kinds = {row["kind"] for row in hand.rows("SELECT kind FROM attestations")}
     assert kinds == {*get_args(AttestationKind)}
     assert {*columns.OWNER} == {*METADATA.tables}
