@@ -11,6 +11,7 @@ from typing import NamedTuple
 import make
 from agentworld.audit.evidence import Evidence
 from agentworld.evidence.checkpoint import checkpoint_name, sign_checkpoint
+from agentworld.evidence.declared import attested
 from agentworld.evidence.edge import Observed, join, sign_edge
 from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
 from agentworld.evidence.weights import RunWeights, sign_weights
@@ -22,6 +23,7 @@ from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.records.step_statement import Validation
 from agentworld.simulate.notary import EDGES, edge_name
 from agentworld.storage.objects import WriteOnce
 from benchmarks.audit_ledger import Book
@@ -160,10 +162,14 @@ class AuditStore:
 
     def _validate(self, made: Trained) -> Digest:
         report = make.agent_report(simulator=made.run.simulator)
-        read = {"agent": made.checkpoint.artifact, "simulator": made.run.simulator}
-        report.write(
-            make.finished_step(self.store, "validate", report.digest, **read) / "report.json"
-        )
+        artifact = made.checkpoint.artifact
+        read = {"agent": artifact, "imitated": _STARTED, "simulator": made.run.simulator}
+        folder = make.finished_step(self.store, "validate", report.digest, **read)
+        report.write(folder / "report.json")
+        known = {"artifact": artifact, "untrained": _STARTED, "step": folder.name, "at": _AT}
+        kept = attested(Validation(report=report, **known), self._step_signer)
+        self._book.add(ATTESTATIONS, kept)
+        self._copy(kept.name, kept.envelope)
         return report.digest
 
     def _copy(self, name: str, envelope: bytes) -> None:
