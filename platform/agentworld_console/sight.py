@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from agentworld.access import Caller
-from agentworld.audit.deployments import deployment_problems
+from agentworld.audit.agents import problems_in_use
 from agentworld.audit.edges import EdgeAudit
 from agentworld.audit.revalidation import Uses
 from agentworld.audit.sources import Sources, edge_to, manifest_of, named, verification_of
@@ -174,7 +174,7 @@ class Sight:
             return []
         if not asked and len(self._newest(MOST_AGENTS)) == MOST_AGENTS:
             return None
-        return list(deployment_problems(found))
+        return list(problems_in_use(found))
 
     def _own(self, runs: Iterable[str]) -> set[str]:
         """Those that are seen of these runs."""

@@ -49,7 +49,7 @@ def audit_agents(sources: Sources) -> AgentsAudit:
     versions = sources.registry.versions(kind="agent")
     return AgentsAudit(
         agents=tuple(_summary(version, uses, sources) for version in versions),
-        problems=tuple(_problems(sources)),
+        problems=tuple(problems_in_use(sources)),
     )
 
 
@@ -86,7 +86,8 @@ def _live_success(agent: Agent, sources: Sources) -> float | None:
     return found.report.trained.live.mean if found else None
 
 
-def _problems(sources: Sources) -> Iterator[str]:
+def problems_in_use(sources: Sources) -> Iterator[str]:
+    """Where what is in use is not as it was signed, or the registry tells otherwise."""
     yield from deployment_problems(sources)
     if sources.evidence is not None:
         yield from filed_problems(Validation, sources.ledger.attestations, sources.evidence)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agentworld.audit.deployments import deployment_problems, deployments, in_use
 from agentworld.audit.edges import all_edges
+from agentworld.audit.filed import filed_problems
 from agentworld.audit.intact import readable, verify_ledger
 from agentworld.audit.registry import VersionVerification
 from agentworld.audit.signed_log import reading
@@ -31,6 +32,7 @@ from agentworld.lineage.base import Agent, RegisteredAgent, VersionRef
 from agentworld.records.base import Digest, Record, digest_bytes
 from agentworld.records.edge import SignedEdge
 from agentworld.records.progress import Tick, no_tick, share_of
+from agentworld.records.step_statement import Registered, Validation
 from agentworld.storage.simulators import SimulatorStore
 
 
@@ -93,6 +95,7 @@ def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Ver
     of_runs = (each for found in runs.values() if found for each in found.named_problems)
     beside = (
         *_uses([own], sources, ref),
+        *_said_of([own, *models], sources),
         *_simulators(sources.store, [simulator] if simulator else []),
     )
     return _together(runs, [own, *models], (*of_runs, *beside), sources)
@@ -163,6 +166,22 @@ def _uses(
     """What is wrong with what is in use, all of it or one agent."""
     yield from readable("what is in use", deployment_problems(sources, of))
     yield from readable("what is in use", _exchanged(versions, sources))
+
+
+def _said_of(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
+    """What is wrong with what steps signed of these versions, and of the agents among them."""
+    if sources.evidence is None:
+        return
+    told = sources.ledger.attestations, sources.evidence, sources.at
+    for each in versions:
+        of_version = filed_problems(Registered, *told, of=str(each.ref))
+        yield from readable("what steps signed of versions", of_version)
+        if each.agent:
+            artifact = each.agent.artifact
+            of_agent = filed_problems(Validation, *told, of=artifact)
+            yield from readable("what steps signed of validations", of_agent)
+            in_store = validation_problems(sources, artifact)
+            yield from readable("what steps signed of validations", in_store)
 
 
 def _exchanged(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:

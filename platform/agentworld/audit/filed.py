@@ -1,10 +1,12 @@
 """What steps signed of their own work, as the ledger and the second store have it."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import TypeVar
 
 from agentworld.audit.evidence import Evidence, copies_of
 from agentworld.audit.lost import lost_by_any
+from agentworld.audit.then import is_signed_then
 from agentworld.errors import EvidenceError
 from agentworld.evidence.declared import check_attested, verify_declared
 from agentworld.ledger.attestations import Attestations
@@ -34,14 +36,23 @@ def validations(
     return _holding(told.find("validation", **of), Validation, evidence)
 
 
-def filed_problems(kind: type[SaidOnce], told: Attestations, evidence: Evidence) -> Iterator[str]:
-    """What is wrong with those of a kind, each told by the version or the agent that it is of."""
+def filed_problems(
+    kind: type[SaidOnce],
+    told: Attestations,
+    evidence: Evidence,
+    at: datetime | None = None,
+    of: str = "",
+) -> Iterator[str]:
+    """What is wrong with those of a kind, each told by the version or the agent that it is of.
+
+    Of all, or of one subject; or with those that were signed by a moment.
+    """
     # The copies first: what is filed meanwhile is in the ledger before it has one.
-    copies = copies_of(kind.folder, evidence.second_store)
-    rows = {each.name: each for each in told.find(kind.kind)}
+    copies = copies_of(kind.folder_of(of) if of else kind.folder, evidence.second_store)
+    rows = {each.name: each for each in told.find(kind.kind, **({"subject": of} if of else {}))}
     lost = lost_by_any(told, evidence.trusted)
     keys = evidence.step_keys or {}
-    for each in rows.values():
+    for each in (each for each in rows.values() if is_signed_then(each.envelope, at)):
         try:
             check_attested(each, kind, keys)
         except EvidenceError as error:
@@ -49,6 +60,8 @@ def filed_problems(kind: type[SaidOnce], told: Attestations, evidence: Evidence)
             yield f"the {kind.kind} {each.name} of {about} does not verify: {error}"
     for name, copy in sorted(copies.items()):
         about = _about(copy, kind, evidence)
+        if not is_signed_then(copy, at) or (of and about.partition(" ")[0] != of):
+            continue
         if name not in rows and name not in lost:
             yield f"the {kind.kind} {name} of {about} is gone from the ledger; restore it"
         elif name in rows and rows[name].envelope != copy:

@@ -123,7 +123,7 @@ def _beside(
 ) -> Iterator[str]:
     yield from readable("the attestations", edge_problems(ledger.attestations, evidence, at))
     for kind in STEP_STATEMENTS.values():
-        filed = filed_problems(kind, ledger.attestations, evidence)
+        filed = filed_problems(kind, ledger.attestations, evidence, at)
         yield from readable("the attestations", filed)
     names = alias_problems(ledger.aliases, ledger.attestations, evidence, at)
     yield from readable("the history of names", names)

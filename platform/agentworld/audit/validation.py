@@ -18,6 +18,7 @@ from agentworld.audit.receipts import (
     step_that_read,
 )
 from agentworld.audit.sources import Sources
+from agentworld.audit.then import is_then
 from agentworld.errors import EvidenceError, InputError
 from agentworld.lineage.base import Agent
 from agentworld.records.base import Digest
@@ -72,13 +73,15 @@ def read_report(step: FinishedStep) -> AgentReport:
     return report
 
 
-def validation_problems(sources: Sources) -> Iterator[str]:
-    """Reports of this store that are not what their receipts, or their steps, say."""
+def validation_problems(sources: Sources, artifact: Digest | None = None) -> Iterator[str]:
+    """Reports of this store that are not what their receipts, or their steps, say: all of them, or
+    those that were signed of an agent.
+    """
     signed: dict[str, list[Validation]] = {}
-    for each in _signed(sources):
+    for each in _signed(sources, artifact):
         signed.setdefault(each.step, []).append(each)
-    for receipt in sorted((sources.store / "steps" / _STEP).glob(f"*/{RECEIPT}")):
-        step = receipt.parent.name
+    receipts = sorted((sources.store / "steps" / _STEP).glob(f"*/{RECEIPT}"))
+    for step in signed if artifact else [receipt.parent.name for receipt in receipts]:
         if problem := validation_problem(sources.store, step, signed.get(step, [])):
             yield problem
 
@@ -118,4 +121,5 @@ def _reading() -> Iterator[None]:
 def _signed(sources: Sources, artifact: Digest | None = None) -> list[Validation]:
     if sources.evidence is None:
         return []
-    return validations(sources.ledger.attestations, sources.evidence, artifact)
+    found = validations(sources.ledger.attestations, sources.evidence, artifact)
+    return [each for each in found if is_then(each.at, sources.at)]

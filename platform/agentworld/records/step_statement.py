@@ -48,6 +48,15 @@ class SaidOnce(Declaration):
     def same(self) -> tuple[object, ...]:
         """What those that say the same have in common."""
 
+    @classmethod
+    @abstractmethod
+    def folder_of(cls, subject: str) -> str:
+        """Where the copies are of what was said of a subject."""
+
+    @property
+    def name(self) -> str:
+        return self._in(self.folder_of(self.filed.subject))
+
 
 class Registered(SaidOnce):
     """A version of the registry, as whoever registered it left it there."""
@@ -75,9 +84,9 @@ class Registered(SaidOnce):
     def same(self) -> tuple[object, ...]:
         return self.ref, self.record
 
-    @property
-    def name(self) -> str:
-        return self._in(self.folder, self.registered_as)
+    @classmethod
+    def folder_of(cls, subject: str) -> str:
+        return f"{cls.folder}/{subject.partition('@')[0]}"
 
     @property
     def filed(self) -> Filed:
@@ -108,9 +117,9 @@ class Validation(SaidOnce):
     def same(self) -> tuple[object, ...]:
         return self.artifact, self.untrained, self.step, self.report
 
-    @property
-    def name(self) -> str:
-        return self._in(self.folder, self.artifact.removeprefix("sha256:"))
+    @classmethod
+    def folder_of(cls, subject: str) -> str:
+        return f"{cls.folder}/{subject.removeprefix('sha256:')}"
 
     @property
     def filed(self) -> Filed:

@@ -13,6 +13,7 @@ from agentworld.evidence.declared import attested, check_attested, verify_declar
 from agentworld.evidence.envelope import verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.ledger import Ledger
+from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.declaration import ADOPTION, DECLARATIONS, Adoption
 from agentworld.records.step_statement import STEP_STATEMENTS
@@ -61,22 +62,12 @@ class Adopter:
 
     def check_own(self, *, restored: bool = False) -> None:
         """Raises Conflict where the second store is of another ledger than this."""
-        if self._adopted:
-            return
-        # First the copy: a ledger keeps what it signs before it has one.
-        copy = self._copy_of_adoption()
-        kept = [each.envelope for each in self._ledger.attestations.find("adoption")]
-        if copy is None or copy in kept or (restored and not kept):
-            return
-        raise Conflict(
-            "the second store was begun with another ledger; name one of its own for this ledger,"
-            " or, if a backup was put in that ledger's place, declare it with"
-            " `agentworld audit restored --reason`"
-        )
+        if not self._adopted:
+            check_own(self._ledger.attestations, self._second_store, restored=restored)
 
     def _adoption(self) -> Attestation:
         """As the second store has it: an old ledger that was restored is not adopted anew."""
-        envelope = self._copy_of_adoption()
+        envelope = _copy_of_adoption(self._second_store)
         if envelope is None:
             changes = self._ledger.aliases.history()
             erased = self._ledger.erased_episodes()
@@ -84,12 +75,6 @@ class Adopter:
             return attested(found, self._signer())
         told = verify_declared(envelope, Adoption, self.known_keys())
         return Attestation(ADOPTION, told.kind, *told.filed, envelope)
-
-    def _copy_of_adoption(self) -> bytes | None:
-        try:
-            return self._second_store.get(ADOPTION)
-        except NotFound:
-            return None
 
     def _copy(self, made: Iterable[Attestation], folders: set[str]) -> list[str]:
         """Makes the copies that these folders lack; what no key of ours signed gets none."""
@@ -104,6 +89,27 @@ class Adopter:
             except (EvidenceError, InputError, Conflict) as error:
                 problems.append(f"{each.name} of the ledger is not copied: {error}")
         return problems
+
+
+def check_own(kept: Attestations, second_store: WriteOnce, *, restored: bool = False) -> None:
+    """Raises Conflict where the second store is of another ledger than the one that kept these."""
+    # First the copy: a ledger keeps what it signs before it has one.
+    copy = _copy_of_adoption(second_store)
+    own = [each.envelope for each in kept.find("adoption")]
+    if copy is None or copy in own or (restored and not own):
+        return
+    raise Conflict(
+        "the second store was begun with another ledger; name one of its own for this ledger,"
+        " or, if a backup was put in that ledger's place, declare it with"
+        " `agentworld audit restored --reason`"
+    )
+
+
+def _copy_of_adoption(second_store: WriteOnce) -> bytes | None:
+    try:
+        return second_store.get(ADOPTION)
+    except NotFound:
+        return None
 
 
 def now() -> str:

@@ -9,6 +9,7 @@ from agentworld.evidence.keys import TrustedKeys
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.step_statement import STEP_STATEMENTS, SaidOnce, StepStatement
+from agentworld.simulate.adopting import check_own
 from agentworld.storage.objects import WriteOnce
 
 
@@ -20,7 +21,11 @@ class Files(NamedTuple):
     step_keys: TrustedKeys
 
     def add(self, statement: StepStatement) -> str:
-        """The name that it is kept under; raises InputError for what no step signed."""
+        """The name that it is kept under; raises InputError for what no step signed.
+
+        Raises Conflict where the second store is of another ledger.
+        """
+        check_own(self.kept, self.second_store)
         envelope = statement.envelope.encode()
         try:
             told = verify_declared(envelope, STEP_STATEMENTS[statement.kind], self.step_keys)

@@ -136,6 +136,14 @@ def test_a_statement_that_was_taken_away_is_named_by_its_copy(told, ref):
     (problem,) = problems(told)
     assert f" of {ref}" in problem
     assert problem.endswith("is gone from the ledger; restore it")
+    assert problem in verify_agent(told.agent, told.sources).problems
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_of_an_earlier_moment_a_statement_is_not_missed(told, ref):
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("DELETE FROM attestations WHERE subject = ?", [ref])
+    assert verify_everything(told.at("before")).problems == ()
 
 
 @pytest.mark.parametrize("ref", REFS)

@@ -15,6 +15,7 @@ from agentworld.ledger import Ledger
 from agentworld.records.alias import AliasMove
 from agentworld.records.declaration import ADOPTION, Adoption, AliasEntry, alias_entries
 from agentworld.records.edge import Claim
+from agentworld.records.step_statement import StepStatement
 from agentworld.simulate.alias_book import AliasBook
 from agentworld.simulate.notary import Notary
 from agentworld.simulate.sealing import Sealer
@@ -136,17 +137,19 @@ def sign_with(scene, other):
     told = {"artifact": NEW, "starting_weights": OLD, "simulator": OLD}
     book = AliasBook(other.ledger, notary())
     move = AliasMove(simulator=OLD, by="ada")
+    statement = StepStatement(kind="registration", envelope="{}")
     sealer = Sealer(other.ledger, OLD, partial(ensure_signer, scene.folder / "keys"), scene.copies)
     return {
         "intervals": lambda: notary().keep_up(),
         "a move": lambda: book.move("stable", move, None, "one", dry_run=False),
         "an edge": lambda: notary().edge(run, Claim(agent="a", **told)),
         "a log": sealer.seal_all,
+        "a statement": lambda: notary().file(statement),
     }
 
 
 @pytest.mark.parametrize("has_its_own", [False, True], ids=["new", "with a store of its own"])
-@pytest.mark.parametrize("how", ["intervals", "a move", "an edge", "a log"])
+@pytest.mark.parametrize("how", ["intervals", "a move", "an edge", "a log", "a statement"])
 def test_a_second_store_refuses_another_ledger(scene, other, how, has_its_own):
     scene.move(OLD)
     if has_its_own:
