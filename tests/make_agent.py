@@ -18,9 +18,9 @@ from agentworld.records.edge import Claim
 from agentworld.records.run import RunClosing, RunOpening
 from agentworld.records.step_statement import Validation
 from agentworld.simulate.deploying import now
-from agentworld.steps.filing import file
 from agentworld.steps.ledger import open_evidence
 from agentworld.storage.simulators import PinnedSimulator
+from make_statement import file
 
 NAME, STARTED = "terminal-agent", make.digest("untrained")
 

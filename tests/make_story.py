@@ -23,8 +23,8 @@ from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.simulate.sealing import Sealer
-from agentworld.steps.registering import registered
 from agentworld.storage.objects import WriteOnce
+from make_statement import registered
 
 STARTED = make.digest("untrained")
 DATA, EARLY_DATA = make.digest("data"), make.digest("early data")

@@ -28,8 +28,7 @@ from agentworld.simulate.alias_book import AliasBook
 from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.service import SimulatorService
 from agentworld.simulate.session import Request
-from agentworld.steps.filing import file
-from agentworld.steps.registering import registered
+from make_statement import file, registered
 from tamper.world import World
 
 STARTED = make.digest("starting")

@@ -22,9 +22,8 @@ from agentworld.records.run import RunClosing, RunOpening
 from agentworld.records.step_statement import Validation
 from agentworld.simulate.alias_book import AliasBook
 from agentworld.simulate.deploying import now
-from agentworld.steps.filing import file
 from agentworld.steps.ledger import open_evidence
-from agentworld.steps.registering import registered
+from make_statement import file, registered
 
 AGENTS = ("first-agent", "second-agent", "third-agent")
 WORLDS = ("first-world", "second-world")

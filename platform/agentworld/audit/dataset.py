@@ -1,11 +1,12 @@
 """What a data set came into: the world models that read it, their simulators, and their agents."""
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 
 from agentworld.audit.receipts import finished_steps
 from agentworld.audit.sources import Sources
 from agentworld.audit.touched import TrainedAgent, agents_of
-from agentworld.errors import InputError, NotFound
+from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Registry, Version
 from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import Stage
@@ -63,7 +64,10 @@ def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
     prepared = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
     found: dict[Digest, list[Reader]] = {data: [] for data in prepared}
     for version in sources.versions(kind="world-model"):
-        by = data_of(version, sources.registry)
+        by: dict[Stage, Digest] = {}
+        if "artifact" in version.tags:  # what is garbled is told by `audit verify`
+            with suppress(EvidenceError, InputError, NotFound):
+                by = data_of(version, sources.registry)
         for data in dict.fromkeys(by.values()):
             stages = tuple(stage for stage in by if by[stage] == data)
             told = {"world_model": str(version.ref), "artifact": version.tags["artifact"]}

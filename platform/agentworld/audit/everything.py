@@ -165,7 +165,7 @@ def _uses(
 ) -> Iterator[str]:
     """What is wrong with what is in use, all of it or one agent."""
     yield from readable("what is in use", deployment_problems(sources, of))
-    yield from readable("what is in use", _exchanged(versions, sources))
+    yield from readable("what is in use", _exchanged(versions, sources, of.name if of else ""))
 
 
 def _said_of(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
@@ -184,12 +184,12 @@ def _said_of(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[s
             yield from readable("what steps signed of validations", in_store)
 
 
-def _exchanged(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
+def _exchanged(versions: Sequence[CheckedVersion], sources: Sources, name: str) -> Iterator[str]:
     """Where another agent bears the name and the number of what is in use."""
     if sources.evidence is None:
         return
     there = {str(each.ref): each.agent for each in versions if each.agent}
-    signed = deployments(sources.ledger.attestations, sources.evidence)
+    signed = deployments(sources.ledger.attestations, sources.evidence, name)
     for used in in_use([each for each in signed if is_then(each.at, sources.at)]):
         agent = there.get(used.agent)
         if agent and (agent.artifact, agent.run) != (used.artifact, used.run):

@@ -60,7 +60,8 @@ def filed_problems(
             yield f"the {kind.kind} {each.name} of {about} does not verify: {error}"
     for name, copy in sorted(copies.items()):
         about = _about(copy, kind, evidence)
-        if not is_signed_then(copy, at) or (of and about.partition(" ")[0] != of):
+        is_others = of and name not in rows and about.partition(" ")[0] != of
+        if is_others or not is_signed_then(copy, at):
             continue
         if name not in rows and name not in lost:
             yield f"the {kind.kind} {name} of {about} is gone from the ledger; restore it"

@@ -16,7 +16,7 @@ from agentworld.audit.lost import told_again
 from agentworld.audit.shown import report_problems
 from agentworld.audit.signed_log import RunRecord
 from agentworld.audit.then import runs_then
-from agentworld.audit.verify import RunVerification, verify_any
+from agentworld.audit.verify import RunVerification, unsearched, verify_any
 from agentworld.errors import EvidenceError, NotFound, StoreError
 from agentworld.evidence.declared import check_attested
 from agentworld.evidence.keys import public_pem
@@ -84,7 +84,8 @@ def verify_ledger(
 
     Of a moment, the runs that were open by then, as they are now, and what was signed by then.
     """
-    runs = _runs(ledger, evidence.for_many(ledger.attestations), tick, at)
+    with unsearched():
+        runs = _runs(ledger, evidence.for_many(ledger.attestations), tick, at)
     return LedgerVerification(runs, tuple(_beside(ledger, runs, evidence, at)))
 
 
@@ -131,7 +132,7 @@ def _beside(
     yield from readable("the attestations", _of_no_run(ledger.attestations, runs, evidence))
     again = told_again(ledger.attestations, evidence.trusted)
     yield from readable("the attestations", again)
-    yield from readable("the history of names", report_problems(ledger.aliases, ledger.objects))
+    yield from readable("the history of names", report_problems(ledger.aliases, ledger.objects, at))
     yield from readable("the signing keys", _of_keys(ledger.signing_keys, evidence))
     yield from readable("the ledger", _of_strays(ledger))
 

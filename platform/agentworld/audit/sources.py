@@ -93,6 +93,11 @@ class Sources(NamedTuple):
         """The runs that a simulator served, as they were."""
         return self._then(self.ledger.runs_of_simulator(simulator))
 
+    def runs_for_agent_weights(self, weights: Digest) -> list[AgentRun]:
+        """The runs that had ended with these weights."""
+        found = self._then(self.ledger.runs_for_agent_weights(weights))
+        return [run for run in found if run.final_weights == weights]
+
     def agents_of(self, run: AgentRun) -> list[VersionRef]:
         """The registered agents that a run made."""
         made = self.registry.agents_of(run.id) if run.final_weights else []

@@ -62,7 +62,7 @@ def verify_run(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerificat
 
     Raises NotFound where there is no such run, EvidenceError where it is gone or garbled.
     """
-    with _unsearched(), reading(f"run {name}"):  # a number that is none cannot be put in order
+    with unsearched(), reading(f"run {name}"):  # a number that is none cannot be put in order
         log = read_log(name, ledger, evidence)
         run, told = log.run, episodes_told(log)
         problems = (
@@ -97,7 +97,7 @@ def verify_any(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerificat
 
 
 @contextmanager
-def _unsearched() -> Iterator[None]:
+def unsearched() -> Iterator[None]:
     """What was there before is not searched for garbage, which took half of all the time: millions
     of rows come and go, and everything that was imported was looked at each time.
     """

@@ -138,4 +138,5 @@ def _others_outcomes(agent: Agent, sources: Sources) -> Iterator[str]:
     """By now: an edge is joined once, and another run may have been closed since."""
     with suppress(NotFound):
         run = sources.ledger.run(agent.run)
-        yield from contradictions(run, sources.ledger.runs_for_agent_weights(agent.artifact))
+        same = sources.runs_for_agent_weights(agent.artifact)
+        yield from contradictions(run, same)

@@ -117,10 +117,11 @@ class MlflowRegistry(MlflowAliases):
     def versions(self, **tags: str) -> list[Version]:
         """All versions with these values of tags, in the order of names and versions.
 
-        MLflow looks through the tags of all versions for each condition, so that it is told the
-        first alone: name the one that says the most.
+        MLflow looks through the tags of all versions for each condition, so that it is told one
+        alone: the first, but for the kind, which says the least.
         """
-        first = next((where(*tag) for tag in tags.items()), None)
+        by_worth = sorted(tags.items(), key=lambda tag: tag[0] == "kind")
+        first = next((where(*tag) for tag in by_worth), None)
         search = self._client.search_model_versions
         there: list[ModelVersion] = self._ask(lambda: every(search, first))
         ours = map(at_a_glance, filter(is_ours, there))

@@ -58,6 +58,7 @@ class Adopter:
             with suppress(Conflict):  # another replica was faster
                 kept.add(self._adoption())
         self._copy(kept.find("adoption"), set())
+        self.check_own(restored=restored)  # once more: another ledger may have been faster
         self._adopted = True
 
     def check_own(self, *, restored: bool = False) -> None:

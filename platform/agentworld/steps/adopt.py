@@ -21,6 +21,7 @@ from agentworld.records.run import AgentRun
 from agentworld.steps.addresses import open_registry, registry_digest
 from agentworld.steps.attested import attested
 from agentworld.steps.base import run_step
+from agentworld.steps.filing import hand_in
 from agentworld.steps.folders import CHECKPOINT, model_of
 from agentworld.steps.ledger import existing_ledger
 from agentworld.steps.registering import registered
@@ -76,13 +77,14 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
         registry = open_registry(Path(store))
         edge = attested(name, made, closed, registry, Path(store))
         agent = Agent(checkpoint=made, run=run, edge=edge)
-        version = registered(name, agent, model_of(out), registry, Path(store))
+        version = registered(name, agent, model_of(out), registry, Path(store), out)
         told = {"grade": edge.edge.grade, "reasons": edge.edge.reasons}
         Adopted(version=version, run=closed, **told).write(out / ADOPTED)
         return artifact
 
     inputs = {"model": artifact, "run": closed.digest, "registry": registry_digest()}
-    return str(run_step(Path(store), "adopt", [_Asked(name=name, run=run)], inputs, work))
+    folder = run_step(Path(store), "adopt", [_Asked(name=name, run=run)], inputs, work)
+    return str(hand_in(folder, Path(store)))
 
 
 def _checked(model: Path, name: str) -> int:

@@ -1,28 +1,55 @@
-"""What a step says of its own work, signed and kept with the ledger, by whoever keeps that."""
+"""What a step says of its own work, signed and kept with the ledger, by whoever keeps that.
+
+It stays in the step's folder too, so that what no ledger took is handed in when the step is asked
+for again.
+"""
 
 import asyncio
+import logging
 from contextlib import closing
 from pathlib import Path
 
 from agentworld.client.simulator import SimulatorClient
+from agentworld.errors import AgentworldError
 from agentworld.evidence.declared import attested
 from agentworld.records.step_statement import Registered, StepStatement, Validation
 from agentworld.simulate.filing import Files
 from agentworld.simulate.stores import Stores
 from agentworld.steps.keys import registering_signer
 from agentworld.steps.ledger import open_ledger, trusted_steps
+from agentworld.steps.remote import fetch
 from agentworld.steps.serving import deployed_service
 from agentworld.storage.objects import WriteOnce
 from agentworld.storage.working_copy import copy_of
 
+_STATEMENT = "statement.json"
 
-def file(told: Registered | Validation, store: Path) -> None:
-    """Nothing is kept where no key can be had, or no ledger: then it is unsigned."""
-    signer = registering_signer(store)
-    if signer is None:
-        return
-    envelope = attested(told, signer).envelope.decode()
-    statement = StepStatement.model_validate({"kind": told.kind, "envelope": envelope})
+_log = logging.getLogger(__name__)
+
+
+def sign(told: Registered | Validation, store: Path, out: Path) -> None:
+    """Into the folder of the step that says it; nothing where no key can be had."""
+    if signer := registering_signer(store):
+        envelope = attested(told, signer).envelope.decode()
+        statement = StepStatement.model_validate({"kind": told.kind, "envelope": envelope})
+        statement.write(out / _STATEMENT)
+
+
+def hand_in(folder: Path, store: Path) -> Path:
+    """Has kept what a finished step signed, now or before; its folder again.
+
+    What nobody takes is told as unsigned, and no reason for a step to fail: the log says why.
+    """
+    path = fetch(folder / _STATEMENT)
+    if path.is_file():
+        try:
+            _hand_in(StepStatement.read(path), store)
+        except AgentworldError as error:
+            _log.warning("what %s signed is not kept with the ledger: %s", folder, error)
+    return folder
+
+
+def _hand_in(statement: StepStatement, store: Path) -> None:
     if client := deployed_service():
         asyncio.run(_handed_in(client, statement))
     elif copy_of(store.resolve()) is None or "ledger_url" in Stores.named():

@@ -8,6 +8,7 @@ from agentworld.records.progress import Tick
 from agentworld.records.report import WorldModelReport
 from agentworld.steps.addresses import open_registry, registry_digest
 from agentworld.steps.base import output_of, run_step
+from agentworld.steps.filing import hand_in
 from agentworld.steps.folders import REPORT, VERSION, checkpoint_of, model_of
 from agentworld.steps.metrics import metrics_of
 from agentworld.steps.registering import registered
@@ -25,10 +26,11 @@ def register(store: str, cpt: str, sft: str, rl: str, report: str) -> str:
 
     def work(out: Path, _: Tick) -> Digest:
         registry = open_registry(Path(store))
-        registered(NAME, what, model_of(Path(rl)), registry, Path(store)).write(out / VERSION)
+        model = model_of(Path(rl))
+        registered(NAME, what, model, registry, Path(store), out).write(out / VERSION)
         return what.artifact
 
     folders = {"cpt": cpt, "sft": sft, "rl": rl, "report": report}
     inputs = {name: output_of(folder) for name, folder in folders.items()}
     inputs["registry"] = registry_digest()
-    return str(run_step(Path(store), "register", [], inputs, work))
+    return str(hand_in(run_step(Path(store), "register", [], inputs, work), Path(store)))

@@ -13,6 +13,7 @@ from agentworld.records.run import AgentRun
 from agentworld.steps.addresses import open_registry, registry_digest
 from agentworld.steps.attested import attested
 from agentworld.steps.base import output_of, run_step
+from agentworld.steps.filing import hand_in
 from agentworld.steps.folders import (
     AGENT,
     PRACTICE,
@@ -48,11 +49,12 @@ def register_agent(recipe: str, store: str, agent: str, closed: str, validation:
         edge = attested(chosen.agent.name, checkpoint, run, registry, Path(store))
         made = Agent(checkpoint=checkpoint, run=run.id, report=report, edge=edge)
         model = model_of(Path(agent))
-        version = registered(chosen.agent.name, made, model, registry, Path(store))
+        version = registered(chosen.agent.name, made, model, registry, Path(store), out)
         practice = Practice.read(Path(agent) / PRACTICE)
         result = TrainedAgent(version=version, run=run, live_steps=practice.live_steps)
         result.write(out / AGENT)
         return weights
 
     inputs = {"agent": weights, **proof, "registry": registry_digest()}
-    return str(run_step(Path(store), "register_agent", [chosen.agent], inputs, work))
+    folder = run_step(Path(store), "register_agent", [chosen.agent], inputs, work)
+    return str(hand_in(folder, Path(store)))

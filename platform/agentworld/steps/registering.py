@@ -9,15 +9,15 @@ from agentworld.evidence.registration import check_registration, sign_registrati
 from agentworld.lineage.base import Agent, Registry, StoredVersion, VersionRef, WorldModel
 from agentworld.records.step_statement import Registered
 from agentworld.simulate.adopting import now
-from agentworld.steps.filing import file
+from agentworld.steps.filing import sign
 from agentworld.steps.keys import registering_signer
 from agentworld.steps.ledger import trusted_steps
 
 
 def registered(
-    name: str, what: WorldModel | Agent, model: Path, registry: Registry, store: Path
+    name: str, what: WorldModel | Agent, model: Path, registry: Registry, store: Path, out: Path
 ) -> VersionRef:
-    """A version; unsigned where no key can be had."""
+    """A version; unsigned where no key can be had. What is signed for the ledger goes to `out`."""
     signer = registering_signer(store)
     signature = sign_registration(registration_of(name, what), signer) if signer else None
     if isinstance(what, WorldModel):
@@ -28,7 +28,7 @@ def registered(
             name, what, model, signature=signature, world_model=world_model
         )
     if told := _as_it_is(registry.stored(ref), store):
-        file(told, store)
+        sign(told, store, out)
     return ref
 
 

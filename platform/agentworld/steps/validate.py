@@ -33,7 +33,7 @@ from agentworld.records.step_statement import Validation
 from agentworld.records.trajectory import Trajectory
 from agentworld.simulate.adopting import now
 from agentworld.steps.base import output_of, run_step
-from agentworld.steps.filing import file
+from agentworld.steps.filing import hand_in, sign
 from agentworld.steps.folders import (
     REPORT,
     TRAJECTORY,
@@ -103,12 +103,13 @@ def validate(recipe: str, store: str, imitated: str, agent: str, simulator: str 
         )
         report.write(out / REPORT)
         told = {"artifact": parents["agent"], "untrained": parents["imitated"]}
-        file(Validation(step=out.name, report=report, at=now(), **told), Path(store))
+        sign(Validation(step=out.name, report=report, at=now(), **told), Path(store), out)
         return report.digest
 
     inputs = {**parents, "simulator": digest, "ledger": ledger_digest()}
     parts = [chosen.validation, chosen.engine, chosen.agent]
-    return str(run_step(Path(store), "validate", parts, inputs, work, check=check_sandbox))
+    folder = run_step(Path(store), "validate", parts, inputs, work, check=check_sandbox)
+    return str(hand_in(folder, Path(store)))
 
 
 def _simulator(name: str, agent: Path, store: Path) -> Digest:

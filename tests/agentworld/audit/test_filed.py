@@ -10,7 +10,7 @@ from agentworld.audit.everything import verify_agent, verify_everything
 from agentworld.evidence.keys import rotate
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.step_statement import Links
-from agentworld.steps.registering import registered
+from make_statement import registered
 from make_story import Story, story
 
 REFS = ("hero@1", "world@1")

@@ -1,6 +1,7 @@
 """What steps signed of their own work, handed in at a service's door."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import httpx
@@ -16,8 +17,9 @@ from agentworld.evidence.declared import attested
 from agentworld.evidence.keys import STEP_KEYS, ensure_signer
 from agentworld.records.step_statement import Links, Registered, StepStatement, Validation
 from agentworld.simulate.stores import Stores
-from agentworld.steps.filing import file
+from agentworld.steps.filing import hand_in, sign
 from agentworld.storage.objects import WriteOnce
+from make_statement import file
 
 AT = "2026-03-01T12:00:00.000+00:00"
 MADE = Registered(
@@ -145,3 +147,26 @@ def test_a_step_files_with_the_service_that_is_deployed_else_in_its_own_store(
         file(MADE, elsewhere)
     assert MADE.name in kept(tmp_path)
     assert not (elsewhere / "ledger.db").exists()
+
+
+def test_what_nobody_takes_is_left_in_the_steps_folder_and_handed_in_when_asked_again(
+    tmp_path, tmp_path_factory, monkeypatch, caplog
+):
+    """By a service that does not trust the step's key, and later does."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    app = make_service.service(tmp_path).app
+    with make_service.listening(app) as url:
+        monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
+        sign(MADE, elsewhere, elsewhere)
+        assert hand_in(elsewhere, elsewhere) == elsewhere
+        assert "is not kept with the ledger: this registration cannot be kept" in caplog.text
+        assert kept(tmp_path) == []
+        trusted = tmp_path / "keys" / STEP_KEYS / "trusted"
+        shutil.copytree(elsewhere / "keys" / STEP_KEYS / "trusted", trusted, dirs_exist_ok=True)
+        hand_in(elsewhere, elsewhere)
+        assert MADE.name in kept(tmp_path)
+
+
+def test_a_step_without_a_key_has_nothing_to_hand_in(tmp_path):
+    assert hand_in(tmp_path, tmp_path) == tmp_path
+    assert not (tmp_path / "ledger.db").exists()

@@ -15,6 +15,8 @@ _EPISODES = sa.table(
     sa.column("source", sa.String),
 )
 _WAYS = "fork", "replay"
+_AT_ONCE = 2_000
+"""Openings that are held in memory."""
 _HAS = {"sqlite": "instr(opening, {})", "postgresql": "position({} in opening)"}
 _BYTES = {"sqlite": "X'{}'", "postgresql": "'\\x{}'::bytea"}
 
@@ -27,11 +29,14 @@ def upgrade() -> None:
     connection = op.get_bind()
     dialect = connection.dialect.name
     there = [_HAS[dialect].format(_BYTES[dialect].format(_begin(way).hex())) for way in _WAYS]
-    some = sa.text(" OR ".join(f"{each} > 0" for each in there))
-    rows = connection.execute(sa.select(_EPISODES.c.key, _EPISODES.c.opening).where(some))
-    found = [(key, source) for key, opening in rows if (source := _source(bytes(opening)))]
-    for key, source in found:
-        connection.execute(sa.update(_EPISODES).where(_EPISODES.c.key == key).values(source=source))
+    some = sa.or_(*(sa.text(f"{each} > 0") for each in there))
+    wanted = sa.select(_EPISODES.c.key, _EPISODES.c.opening).where(some).order_by(_EPISODES.c.key)
+    last = -1
+    while rows := connection.execute(wanted.where(_EPISODES.c.key > last).limit(_AT_ONCE)).all():
+        last = rows[-1].key
+        told = [{"of": key, "from": _source(bytes(opening))} for key, opening in rows]
+        own = sa.update(_EPISODES).where(_EPISODES.c.key == sa.bindparam("of"))
+        connection.execute(own.values(source=sa.bindparam("from")), told)
     has_source = _EPISODES.c.source.is_not(None)
     op.create_index(
         "episodes_of_source",

@@ -1,0 +1,29 @@
+"""What steps sign of their own work, handed in at once, as a step does at its end."""
+
+from pathlib import Path
+
+from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
+from agentworld.records.step_statement import Registered, Validation
+from agentworld.steps import registering
+from agentworld.steps.filing import hand_in, sign
+
+
+def file(told: Registered | Validation, store: Path) -> None:
+    folder = _folder(store, told.digest)
+    sign(told, store, folder)
+    hand_in(folder, store)
+
+
+def registered(
+    name: str, what: WorldModel | Agent, model: Path, registry: Registry, store: Path
+) -> VersionRef:
+    folder = _folder(store, what.digest)
+    ref = registering.registered(name, what, model, registry, store, folder)
+    hand_in(folder, store)
+    return ref
+
+
+def _folder(store: Path, digest: str) -> Path:
+    folder = store / "handed-in" / digest.removeprefix("sha256:")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
