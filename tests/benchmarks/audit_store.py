@@ -20,6 +20,7 @@ from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.declaration import ADOPTION
 from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
@@ -95,6 +96,7 @@ class AuditStore:
         """Takes what was signed of its run out of the second store, which is each ledger's own."""
         for folder in (self._copies, self._copies / EDGES):
             shutil.rmtree(folder / large.run.id)
+        (self._copies / ADOPTION).unlink()  # by which the second store knows its ledger
 
     def _pin(self) -> Digest:
         """A simulator, and the world model that it serves."""
