@@ -7,6 +7,7 @@ heads, and the log with what was signed of it.
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Literal
 
 from agentworld.audit.evidence import Evidence, EvidenceState, state_of
@@ -14,6 +15,8 @@ from agentworld.audit.signed_log import RunRecord, SignedLog, read_log, reading,
 from agentworld.audit.verify_episode import episode_problems, episodes_told
 from agentworld.errors import EvidenceError
 from agentworld.records.base import Digest, Record
+
+_is_unsearched = ContextVar("is_unsearched", default=False)
 
 
 class RunVerification(Record):
@@ -101,14 +104,20 @@ def unsearched() -> Iterator[None]:
     """What was there before is not searched for garbage, which took half of all the time: millions
     of rows come and go, and everything that was imported was looked at each time.
     """
-    if gc.get_freeze_count():  # whoever froze some of it is not to find it thawed
+    if _is_unsearched.get():
         yield
         return
-    gc.freeze()
+    token = _is_unsearched.set(True)
+    # Whoever froze some of it is not to find it thawed; to count that takes 20 ms, hence once.
+    is_ours = not gc.get_freeze_count()
+    if is_ours:
+        gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if is_ours:
+            gc.unfreeze()
+        _is_unsearched.reset(token)
 
 
 def _count_problems(log: SignedLog) -> Iterator[str]:

@@ -4,18 +4,16 @@ The ledger keeps it first: who is killed before the copy is made leaves a signat
 the next one who asks the same makes the copy, or a service at its intervals.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.evidence.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
 from agentworld.evidence.declared import attested
 from agentworld.evidence.edge import Observed, contradictions, join, sign_edge, verify_edge
-from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.merkle import MerkleTree
 from agentworld.evidence.traffic import TrafficCount
 from agentworld.evidence.weights import closing_problem
-from agentworld.ledger import Ledger
 from agentworld.records.attestation import Attestation, AttestationKind
 from agentworld.records.base import digest_bytes
 from agentworld.records.declaration import Declare, Restore
@@ -26,7 +24,6 @@ from agentworld.records.step_statement import StepStatement
 from agentworld.simulate.adopting import now
 from agentworld.simulate.deploying import Deployer
 from agentworld.simulate.filing import Files
-from agentworld.storage.objects import WriteOnce
 
 _MANY = 100
 EDGES = "agent-edges"
@@ -36,17 +33,8 @@ EDGES = "agent-edges"
 class Notary(Deployer):
     """Of one ledger. Calls block; several replicas may sign the same, which is kept once."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        signer: Callable[[], Signer],
-        second_store: WriteOnce,
-        *,
-        trusted: Callable[[], TrustedKeys],
-        step_keys: Callable[[], TrustedKeys],
-    ) -> None:
-        super().__init__(ledger, signer, second_store, trusted=trusted, step_keys=step_keys)
-        self._copied = 0
+    _copied = 0
+    """The place to which every copy was made."""
 
     def edge(self, run: AgentRun, claim: Claim) -> SignedEdge:
         """What can be said of a claim by now; the same again is signed once."""
