@@ -11,12 +11,14 @@ import sys
 
 _NETWORK = 0x40000000  # CLONE_NEWNET
 
-# A pod whose network is gone says nothing more; who waits for it hears so after these seconds.
+# A pod whose network is gone says nothing more, nor does one that a Service sent us to as it went;
+# who waits for it hears so after these seconds.
+_SECONDS = 6
 _PATIENCE = {
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE): 1,
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE): 2,
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL): 2,
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT): 6_000,
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT): _SECONDS * 1_000,
 }
 
 
@@ -33,8 +35,9 @@ def main(pid: str, address: str, port: int, own_port: int) -> None:
 async def _serve(listener: socket.socket, address: str, port: int) -> None:
     async def joined(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            far_reader, far_writer = await asyncio.open_connection(address, port)
-        except OSError:
+            async with asyncio.timeout(_SECONDS):
+                far_reader, far_writer = await asyncio.open_connection(address, port)
+        except OSError:  # a TimeoutError is one
             writer.transport.abort()
             return
         for option, value in _PATIENCE.items():
