@@ -74,6 +74,24 @@ def story(store: Path, registry: Registry | None = None, *, signed: bool = True)
     return Story(sources, ref, simulator, run, agent, moments)
 
 
+def without(told: Story, ref: str) -> Story:
+    """Whose registry lost a version."""
+    registry = MemoryRegistry()
+    for each in (told.world_model, told.agent):
+        model = told.store / ("world" if each == told.world_model else "agent")
+        stored = told.sources.registry.stored(each)
+        if str(each) == ref:
+            continue
+        if each == told.world_model:
+            what = told.sources.registry.world_model(each)
+            registry.register_world_model(each.name, what, model, signature=stored.signature)
+        else:
+            what = told.sources.registry.agent(each)
+            served = {"signature": stored.signature, "world_model": told.world_model}
+            registry.register_agent(each.name, what, model, **served)
+    return told._replace(sources=told.sources._replace(registry=registry))
+
+
 def world_of(artifact: Digest) -> WorldModel:
     """Whose first stage read other data than the next ones."""
     cpt = make.checkpoint("cpt", data=EARLY_DATA)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from agentworld_cli.alias import told_change
-from agentworld_cli.audit_record import export, restored, verify
+from agentworld_cli.audit_record import export, restored, verify, withdrawn
 from agentworld_cli.moment import At, sources_at, then
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, trees
@@ -181,6 +181,7 @@ def diff(
 app.command()(verify)
 app.command()(export)
 app.command()(restored)
+app.command()(withdrawn)
 
 
 def _add_agent(tree: Tree, made: "TrainedAgent") -> Tree:

@@ -1,4 +1,4 @@
-"""The auditor's questions of a whole record: is it what was signed, what is in it, what is lost."""
+"""The auditor's questions of a whole record: is it what was signed, what is in it, what is gone."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,6 +12,7 @@ from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
 from agentworld_cli.verification import show_everything
 
 _Form = Literal["in-toto", "csv", "openlineage"]
+_Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; without it nothing is declared.")]
 
 
 def verify(
@@ -63,9 +64,7 @@ def export(
 
 
 def restored(
-    reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="Why; without it nothing is declared.")
-    ] = "",
+    reason: _Reason = "",
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
@@ -84,7 +83,26 @@ def restored(
         print(*(f"  {plain(name)}" for name in names), sep="\n")
     for name in found.others:
         print(f"lost {plain(name)}")
-    if not found.runs and not found.others:
-        print("the ledger has all that was signed")
-    else:
-        print("declared" if reason else "nothing is declared; add --reason")
+    whole = not found.runs and not found.others
+    print("the ledger has all that was signed" if whole else _declared(reason))
+
+
+def withdrawn(reason: _Reason = "", store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Print the registered versions that MLflow lost, and declare with --reason that it may.
+
+    From then on `audit verify` does not miss them. One that was not deleted on purpose is to be
+    restored instead.
+    """
+    from agentworld.steps.declared import withdrawn as declare
+
+    found = declare(Path(store), reason, who())
+    if as_json:
+        show_json(found)
+        return
+    for each in found.versions:
+        print(plain(f"{each.ref} {each.artifact}, registered on {each.at}, is gone"))
+    print(_declared(reason) if found.versions else "the registry has all that was registered")
+
+
+def _declared(reason: str) -> str:
+    return "declared" if reason else "nothing is declared; add --reason"

@@ -18,7 +18,7 @@ from agentworld.client.trajectory import TrajectoryLog
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunOpening
-from agentworld.steps import sources
+from agentworld.steps import declared, sources
 from agentworld.steps.ledger import open_evidence, open_ledger
 from agentworld_cli.main import app
 
@@ -50,6 +50,7 @@ SHOWING = [
     "audit verify --store {store}",
     "audit verify --at 2020-01-01 --store {store}",
     "audit restored --store {store}",
+    "audit withdrawn --store {store}",
     "cost --store {store}",
     "cost --run {run} --store {store}",
     "alias list --store {store}",
@@ -116,7 +117,8 @@ def empty_registry(monkeypatch):
     def open_sources(store):
         return Sources(MemoryRegistry(), open_ledger(store), store, open_evidence(store))
 
-    monkeypatch.setattr(sources, "open_sources", open_sources)
+    for module in (declared, sources):
+        monkeypatch.setattr(module, "open_sources", open_sources)
 
 
 def harmless(text: str) -> bool:

@@ -15,7 +15,6 @@ from sqlalchemy.exc import DataError, IntegrityError
 from agentworld.audit.deployments import deployment_problems
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.intact import readable, verify_ledger
-from agentworld.audit.sources import Sources
 from agentworld.ledger import Ledger
 from tamper import columns, declared, deployed, filed, objects, planted, registry, removed
 from tamper.honest import false_alarms
@@ -132,7 +131,7 @@ def _tampered(world: World, chance: random.Random) -> Iterator[tuple[Mutation, l
 
 def _problems(world: World, ledger: Ledger, evidence: Evidence) -> list[str]:
     try:
-        used = deployment_problems(Sources(world.registry(ledger), ledger, world.folder, evidence))
+        used = deployment_problems(world.sources(ledger))
         return [*verify_ledger(ledger, evidence).problems, *readable("what is in use", used)]
     except Exception as error:  # noqa: BLE001 - an audit that ends so tells nothing
         return [f"the audit ended: {error!r}"]

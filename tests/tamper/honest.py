@@ -7,7 +7,6 @@ from contextlib import closing
 
 from agentworld.audit.everything import verify_everything
 from agentworld.audit.intact import verify_ledger
-from agentworld.audit.sources import Sources
 from agentworld.evidence.keys import SIMULATOR_KEYS, rotate
 from agentworld.lineage.base import VersionRef
 from agentworld.steps.declared import restored
@@ -103,7 +102,4 @@ def _problems_of_ledger(world: World) -> list[str]:
 
 def _problems(world: World) -> list[str]:
     with closing(open_ledger(world.folder)) as ledger:
-        registry, evidence = world.registry(ledger), world.evidence
-        keys = evidence.step_keys or {}
-        found = verify_everything(Sources(registry, ledger, world.folder, evidence, keys))
-        return [*found.problems]
+        return [*verify_everything(world.sources(ledger)).problems]

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import make
 import make_service
+from agentworld.audit.gone import gone
 from agentworld.engine.base import Completion
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import Conflict
@@ -120,6 +121,15 @@ class Player:
         with self.world.agents.open("a") as agents:
             agents.write(json.dumps(told) + "\n")
         return ref
+
+    def withdraw(self, run: AgentRun, *data: str) -> None:
+        """Registers an agent that people take away again, which they declare."""
+        known = self.world.agents.read_text()
+        self.register(run, *data)
+        self.world.agents.write_text(known)
+        found = gone(self.world.sources(self.ledger))
+        for each in found.withdrawals("it was no good", "ada", now()):
+            self.sealer.notary.declare(each)
 
     @property
     def registry(self) -> MemoryRegistry:

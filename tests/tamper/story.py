@@ -2,8 +2,8 @@
 
 Two simulators serve two tenants. Runs are open, closed with a claim or with a signature; episodes
 are open, done, ended by a limit or closed, forked, repeated and erased; texts are short and long,
-answers sure and not. Agents are registered, one of them twice, and are in use, or were. A backup
-was restored, and it was declared what that lost.
+answers sure and not. Agents are registered, one of them twice, and are in use, or were; one was
+withdrawn. A backup was restored, and it was declared what that lost.
 """
 
 import asyncio
@@ -68,6 +68,7 @@ def _played(world: World) -> tuple[str, ...]:
         player.register(run, "data")
         player.register(run, "data", "more data")
     player.validate(VersionRef(name="agent-3", version=2), _RUNS)
+    player.withdraw(player.close(asyncio.run(player.train(_RUNS + 3)), signed=True), "data")
     player.sealer.seal_all()
     asyncio.run(player.end())
     return tuple(snapshots)

@@ -7,7 +7,7 @@ import pytest
 
 import make_ledger
 from agentworld.audit.everything import verify_everything
-from agentworld.audit.sources import Sources, edge_to
+from agentworld.audit.sources import edge_to
 from agentworld.audit.verify import verify_run
 from agentworld.evidence.checkpoint import sign_checkpoint, verify_checkpoint
 from agentworld.evidence.edge import sign_edge, verify_edge
@@ -27,9 +27,8 @@ pytestmark = pytest.mark.slow
 def problems(world, registry=None, evidence=None) -> list[str]:
     """What `audit verify` says."""
     with closing(world.ledger()) as ledger:
-        evidence = evidence or world.evidence
-        known = registry or world.registry(ledger)
-        told = Sources(known, ledger, world.folder, evidence, world.evidence.step_keys or {})
+        told = world.sources(ledger)
+        told = told._replace(registry=registry or told.registry, evidence=evidence or told.evidence)
         return [*verify_everything(told).problems]
 
 
@@ -111,9 +110,9 @@ def test_an_older_edge_is_no_newer_one_in_another_order_of_the_rows(world):
         changed("attestations", {"sequence": -1}, sequence=new["sequence"]),
     )
     with closing(world.ledger()) as ledger:
-        registry = world.registry(ledger)
-        sources = Sources(registry, ledger, world.folder, world.evidence)
-        found = edge_to("agent-0", registry.agent(VersionRef(name="agent-0", version=1)), sources)
+        sources = world.sources(ledger)
+        agent = sources.registry.agent(VersionRef(name="agent-0", version=1))
+        found = edge_to("agent-0", agent, sources)
     assert found
     assert found.edge
     assert len(found.edge.claim.data) == 2  # as the newer one has it

@@ -1,12 +1,12 @@
 """A short campaign: what `make tamper` does a thousand times."""
 
+from contextlib import closing
 from typing import get_args
 
 import pytest
 
 from agentworld.audit.agents import audit_agents
 from agentworld.audit.everything import verify_everything
-from agentworld.audit.sources import Sources
 from agentworld.ledger.tables import METADATA
 from agentworld.records.attestation import AttestationKind
 from tamper import columns
@@ -40,10 +40,8 @@ def test_every_kind_of_tampering_with_mlflow_is_found_and_named(tmp_path):
 
 def test_postgresql_is_tampered_with_and_what_nobody_touched_is_no_problem(tmp_path, postgres_url):
     world = build(tmp_path / "world", postgres_url)
-    ledger, evidence = world.ledger(), world.evidence
-    told = Sources(world.registry(ledger), ledger, world.folder, evidence, evidence.step_keys or {})
-    assert verify_everything(told).problems == ()
-    ledger.close()
+    with closing(world.ledger()) as ledger:
+        assert verify_everything(world.sources(ledger)).problems == ()
     assert of_ledger(world, 40, "short").sentences == []
 
 
@@ -58,13 +56,15 @@ def test_the_world_has_something_of_everything_that_is_evidence(world):
 
 
 def test_one_agent_in_use_is_to_be_validated_and_one_was(world):
-    ledger, evidence = world.ledger(), world.evidence
-    told = audit_agents(Sources(world.registry(ledger), ledger, world.folder, evidence))
-    states = {each.agent: each.state for each in told.agents if each.in_use_as}
-    assert (states["agent-1@2"], states["agent-3@2"]) == ("revalidate", "current")
+    found = states(world)
+    assert (found["agent-1@2"], found["agent-3@2"]) == ("revalidate", "current")
     with world.database.hand() as hand:
         hand.run("DELETE FROM attestations WHERE kind = 'validation'", ())
-    told = audit_agents(Sources(world.registry(ledger), ledger, world.folder, evidence))
-    states = {each.agent: each.state for each in told.agents if each.in_use_as}
-    assert states["agent-3@2"] == "revalidate"
-    ledger.close()
+    assert states(world)["agent-3@2"] == "revalidate"
+
+
+def states(world):
+    """Of the agents in use, by their versions."""
+    with closing(world.ledger()) as ledger:
+        told = audit_agents(world.sources(ledger))
+    return {each.agent: each.state for each in told.agents if each.in_use_as}

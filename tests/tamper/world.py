@@ -10,6 +10,7 @@ from typing import NamedTuple
 import make_ledger
 from agentworld.audit.deployments import deployments, in_use
 from agentworld.audit.evidence import Evidence
+from agentworld.audit.sources import Sources
 from agentworld.errors import InputError
 from agentworld.ledger import Ledger
 from agentworld.ledger.tables import METADATA
@@ -80,6 +81,12 @@ class World(NamedTuple):
             with suppress(InputError):  # there is no such version, which the audit is to say
                 registry.set_alias(VersionRef(name=used.name, version=used.version), used.alias)
         return registry
+
+    def sources(self, ledger: Ledger) -> Sources:
+        """What an audit reads."""
+        evidence = self.evidence
+        registry = self.registry(ledger)
+        return Sources(registry, ledger, self.folder, evidence, evidence.step_keys or {})
 
     @contextmanager
     def copied(self, folder: Path, name: str) -> Iterator["World"]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agentworld.audit.deployments import deployment_problems, deployments, in_use
 from agentworld.audit.edges import all_edges
-from agentworld.audit.filed import filed_problems
+from agentworld.audit.filed import Registrations, filed_problems
 from agentworld.audit.intact import readable, verify_ledger
 from agentworld.audit.registry import VersionVerification
 from agentworld.audit.signed_log import reading
@@ -26,10 +26,12 @@ from agentworld.audit.versions import (
     filed,
     filed_of,
     replaced,
+    told_gone,
 )
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Agent, RegisteredAgent, VersionRef
 from agentworld.records.base import Digest, Record, digest_bytes
+from agentworld.records.declaration import Withdrawal
 from agentworld.records.edge import SignedEdge
 from agentworld.records.progress import Tick, no_tick, share_of
 from agentworld.records.step_statement import Registered, Validation
@@ -59,19 +61,19 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
     """All of the ledger and all versions of the registry, or what was there of them at a moment."""
     sources = sources.for_many()
     signed, edges = filed(sources), _edges(sources)  # first: the registry is as new as they
-    refs = all_refs(signed, sources)
+    refs = all_refs(signed.counted, sources)
     runs: dict[str, RunVerification | None] = dict.fromkeys(sources.run_names())
     share, problems = len(runs) / max(1, len(runs) + len(refs)), tuple[str, ...]()
     if sources.evidence:
         ticks = share_of(tick, 0, share)
         told = verify_ledger(sources.ledger, sources.evidence, ticks, sources.at)
         runs, problems = dict(told.runs), told.problems
-    by_ref = {each.ref: each for each in signed}
+    by_ref = {each.ref: each for each in signed.counted}
     versions = check_versions(refs, sources, by_ref, share_of(tick, share, 1))
     beside = (
         *_uses(versions, sources),
-        *_unregistered(edges, versions, sources),
-        *replaced(signed, by_ref),
+        *_unregistered(edges, versions, signed, sources),
+        *map(told_gone, replaced(signed.counted, by_ref)),
         *_simulators(sources.store),
         *readable("what steps signed of validations", validation_problems(sources)),
     )
@@ -129,7 +131,10 @@ def _edges(sources: Sources) -> list[SignedEdge]:
 
 
 def _unregistered(
-    edges: Iterable[SignedEdge], versions: Sequence[CheckedVersion], sources: Sources
+    edges: Iterable[SignedEdge],
+    versions: Sequence[CheckedVersion],
+    registered: Registrations,
+    sources: Sources,
 ) -> Iterator[str]:
     """What was signed to be registered, and hides or is gone; a killed registration looks so.
 
@@ -146,8 +151,8 @@ def _unregistered(
     signed = [each for each in edges if each.edge.grade != "disputed"]
     signed.sort(key=lambda each: each.edge.at)
     newest = {(e.edge.claim.agent, e.edge.claim.artifact, e.edge.run): e for e in signed}
-    for (name, artifact, run), edge in newest.items():
-        known = there.get((name, artifact, run), set())
+    for key in sorted(newest.keys() - registered.gone):
+        (name, artifact, run), edge, known = key, newest[key], there.get(key, set())
         if not known:
             yield (
                 f"{name}: the registry does not have {artifact}, which run {run} made and whose"
@@ -174,8 +179,9 @@ def _said_of(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[s
         return
     told = sources.ledger.attestations, sources.evidence, sources.at
     for each in versions:
-        of_version = filed_problems(Registered, *told, of=str(each.ref))
-        yield from readable("what steps signed of versions", of_version)
+        for kind in (Registered, Withdrawal):
+            of_version = filed_problems(kind, *told, of=str(each.ref))
+            yield from readable("what was signed of versions", of_version)
         if each.agent:
             artifact = each.agent.artifact
             of_agent = filed_problems(Validation, *told, of=artifact)

@@ -1,31 +1,54 @@
-"""What steps signed of their own work, as the ledger and the second store have it."""
+"""What was signed of versions and of agents, as the ledger and the second store have it: that they
+were registered, validated, withdrawn.
+"""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from agentworld.audit.evidence import Evidence, copies_of
 from agentworld.audit.lost import lost_by_any
 from agentworld.audit.then import is_signed_then
 from agentworld.errors import EvidenceError
-from agentworld.evidence.declared import check_attested, verify_declared
+from agentworld.evidence.declared import check_attested, verify_declared, withdrawn
+from agentworld.evidence.keys import TrustedKeys
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest
-from agentworld.records.step_statement import Registered, SaidOnce, Validation
+from agentworld.records.declaration import DECLARATIONS, SaidOnce
+from agentworld.records.step_statement import Registered, Validation
 
 _Told = TypeVar("_Told", bound=SaidOnce)
 
 
-def registrations(told: Attestations, evidence: Evidence) -> list[Registered]:
-    """Of all versions, those whose signature holds, the oldest first."""
-    return _holding(told.find("registration"), Registered, evidence)
+class Registrations(NamedTuple):
+    """What was signed of versions when they were registered, the oldest first."""
+
+    counted: tuple[Registered, ...] = ()
+    withdrawn: tuple[Registered, ...] = ()
+    """Of those that people took away."""
+
+    @property
+    def gone(self) -> set[tuple[str, Digest, str]]:
+        """Name, artifact and run of what people took away, and nobody registered again since."""
+        return set(map(_registered_as, self.withdrawn)) - set(map(_registered_as, self.counted))
+
+
+def registrations(told: Attestations, evidence: Evidence, of: str = "") -> Registrations:
+    """Of all versions or of one, those whose signature holds."""
+    subject = {"subject": of} if of else {}
+    # First what was registered: a withdrawal is of something that is there.
+    found = _holding(told.find("registration", **subject), Registered, evidence)
+    gone = withdrawn(told.find("withdrawal", **subject), evidence.trusted)
+    return Registrations(
+        tuple(each for each in found if each.digest not in gone),
+        tuple(each for each in found if each.digest in gone),
+    )
 
 
 def registration_of_version(ref: str, told: Attestations, evidence: Evidence) -> Registered | None:
     """The newest of a version; null for one that was registered before this was signed."""
-    found = _holding(told.find("registration", subject=ref), Registered, evidence)
-    return found[-1] if found else None
+    return next(reversed(registrations(told, evidence, ref).counted), None)
 
 
 def validations(
@@ -51,7 +74,7 @@ def filed_problems(
     copies = copies_of(kind.folder_of(of) if of else kind.folder, evidence.second_store)
     rows = {each.name: each for each in told.find(kind.kind, **({"subject": of} if of else {}))}
     lost = lost_by_any(told, evidence.trusted)
-    keys = evidence.step_keys or {}
+    keys = _keys_of(kind, evidence)
     for each in (each for each in rows.values() if is_signed_then(each.envelope, at)):
         try:
             check_attested(each, kind, keys)
@@ -73,19 +96,28 @@ def _holding(kept: Sequence[Attestation], kind: type[_Told], evidence: Evidence)
     found = []
     for each in kept:
         try:
-            found.append(check_attested(each, kind, evidence.step_keys or {}))
+            found.append(check_attested(each, kind, _keys_of(kind, evidence)))
         except EvidenceError:  # which `filed_problems` tells
             continue
     return sorted(found, key=lambda each: each.filed.at)
 
 
 def _about(envelope: bytes, kind: type[SaidOnce], evidence: Evidence) -> str:
-    """What it was signed of; nothing where no step signed it."""
+    """What it was signed of; nothing where none of ours signed it."""
     try:
-        filed = verify_declared(envelope, kind, evidence.step_keys or {}).filed
+        filed = verify_declared(envelope, kind, _keys_of(kind, evidence)).filed
     except EvidenceError:
         return ""
     return _words(filed.subject, filed.run)
+
+
+def _registered_as(told: Registered) -> tuple[str, Digest, str]:
+    return told.registered_as, told.artifact, told.run
+
+
+def _keys_of(kind: type[SaidOnce], evidence: Evidence) -> TrustedKeys:
+    """Of who declares, or of the steps."""
+    return evidence.trusted if kind.kind in DECLARATIONS else evidence.step_keys or {}
 
 
 def _words(subject: str, run: str) -> str:

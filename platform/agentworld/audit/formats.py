@@ -74,8 +74,8 @@ def _harmless(cell: str) -> str:
 
 def _envelopes(sources: Sources) -> Iterator[str]:
     """What was signed: of each run its checkpoints and its weights, then all that was signed beside
-    the runs (edges, moves of names, erasures, restores, uses of agents, what was registered and
-    validated), each version.
+    the runs (edges, moves of names, erasures, restores, uses of agents, what was registered,
+    validated and withdrawn), each version.
     """
     for run in sorted(sources.runs(), key=lambda run: run.id):
         checkpoints = sources.ledger.checkpoints(run.id)

@@ -24,7 +24,7 @@ from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.signing_keys import SigningKeys
 from agentworld.records.attestation import AttestationKind
-from agentworld.records.declaration import DECLARATIONS
+from agentworld.records.declaration import DECLARATIONS, Withdrawal
 from agentworld.records.log import Fields
 from agentworld.records.progress import Tick, no_tick
 from agentworld.records.step_statement import STEP_STATEMENTS
@@ -123,7 +123,7 @@ def _beside(
     ledger: WholeLedger, runs: Container[str], evidence: Evidence, at: datetime | None
 ) -> Iterator[str]:
     yield from readable("the attestations", edge_problems(ledger.attestations, evidence, at))
-    for kind in STEP_STATEMENTS.values():
+    for kind in (*STEP_STATEMENTS.values(), Withdrawal):
         filed = filed_problems(kind, ledger.attestations, evidence, at)
         yield from readable("the attestations", filed)
     names = alias_problems(ledger.aliases, ledger.attestations, evidence, at)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agentworld.audit.chain import breaks_of_run
 from agentworld.audit.edges import UNTOLD
-from agentworld.audit.filed import registration_of_version, registrations
+from agentworld.audit.filed import Registrations, registration_of_version, registrations
 from agentworld.audit.intact import readable
 from agentworld.audit.registration import read_record
 from agentworld.audit.registry import VersionVerification, verify_version
@@ -31,14 +31,15 @@ class CheckedVersion(NamedTuple):
     """Where it is not what the ledger says of its run."""
 
 
-def filed(sources: Sources) -> list[Registered]:
+def filed(sources: Sources) -> Registrations:
     """What was signed of all versions when they were registered."""
     if sources.evidence is None:
-        return []
+        return Registrations()
     with suppress(EvidenceError), reading("its versions"):  # which `verify_ledger` tells
         told = registrations(sources.ledger.attestations, sources.evidence)
-        return [each for each in told if is_then(each.at, sources.at)]
-    return []
+        counted = tuple(each for each in told.counted if is_then(each.at, sources.at))
+        return told._replace(counted=counted)
+    return Registrations()
 
 
 def filed_of(ref: VersionRef, sources: Sources) -> Registered | None:
@@ -56,12 +57,10 @@ def all_refs(filed: Iterable[Registered], sources: Sources) -> list[VersionRef]:
     return sorted(there, key=lambda ref: (ref.name, ref.version))
 
 
-def replaced(filed: Iterable[Registered], by_ref: Mapping[str, Registered]) -> Iterator[str]:
+def replaced(filed: Iterable[Registered], by_ref: Mapping[str, Registered]) -> Iterator[Registered]:
     """What was registered under a number that the registry gave again, and not once more."""
     newest = {(each.registered_as, each.record): each for each in filed}
-    for each in newest.values():
-        if by_ref[each.ref] is not each:
-            yield _gone(each)
+    return (each for each in newest.values() if by_ref[each.ref] is not each)
 
 
 def check_versions(
@@ -92,7 +91,7 @@ def check_version(
         if isinstance(error, AgentworldError) and error.retryable:
             raise
         is_gone = isinstance(error, NotFound)
-        problems = (_gone(filed) if filed and is_gone else f"{ref}: {error}",)
+        problems = (told_gone(filed) if filed and is_gone else f"{ref}: {error}",)
         broken = VersionVerification(version=str(ref), state="broken", problems=problems)
         return CheckedVersion(ref, None, broken, ())
     return CheckedVersion(ref, agent, found, contradictions)
@@ -107,10 +106,10 @@ def _verified(
     return found.model_copy(update={"state": "unsigned"})  # nobody would miss it
 
 
-def _gone(filed: Registered) -> str:
+def told_gone(filed: Registered) -> str:
     return (
         f"{filed.ref}: the registry does not have it, and {filed.artifact} was registered as that;"
-        " restore that version"
+        " restore that version, or declare that it is withdrawn"
     )
 
 

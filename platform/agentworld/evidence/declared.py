@@ -1,5 +1,7 @@
 """What the platform declares of its own record, as it is signed and kept."""
 
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import TypeVar
 
 from agentworld.errors import EvidenceError
@@ -7,7 +9,8 @@ from agentworld.evidence.envelope import sign, told_by, verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.statement import Statement, Subject
 from agentworld.records.attestation import Attestation
-from agentworld.records.declaration import Declaration
+from agentworld.records.base import Digest
+from agentworld.records.declaration import Declaration, Withdrawal
 
 _Told = TypeVar("_Told", bound=Declaration)
 
@@ -32,6 +35,15 @@ def check_attested(kept: Attestation, kind: type[_Told], trusted: TrustedKeys) -
     if (kept.name, kept.kind, kept[2:6]) != (told.name, told.kind, told.filed):
         raise EvidenceError("its row says something else than what was signed; restore it")
     return told
+
+
+def withdrawn(kept: Iterable[Attestation], trusted: TrustedKeys) -> frozenset[Digest]:
+    """What was signed of versions that people took away, by the withdrawals that verify."""
+    found = set()
+    for each in kept:
+        with suppress(EvidenceError):  # which the audit says
+            found.add(check_attested(each, Withdrawal, trusted).registered)
+    return frozenset(found)
 
 
 def _statement(told: Declaration) -> Statement:

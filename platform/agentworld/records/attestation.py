@@ -11,6 +11,7 @@ AttestationKind = Literal[
     "deployment",
     "registration",
     "validation",
+    "withdrawal",
 ]
 
 

@@ -1,4 +1,4 @@
-"""What the platform declares of its own record: who moved a name, what was erased, what was lost.
+"""What the platform declares of its own record: who moved a name, what was erased, lost, withdrawn.
 
 Each is signed, and kept like an edge. A folder that is no run's has a dash in its name, which a
 run's name has not.
@@ -56,6 +56,29 @@ class Declaration(Record):
 
 Declare = Callable[[Declaration], Attestation]
 """Signs one; whoever keeps the attestation makes the declaration count."""
+
+
+class SaidOnce(Declaration):
+    """Of those that say the same the first stays."""
+
+    folder: ClassVar[str]
+    """Where the copies are."""
+
+    @property
+    @abstractmethod
+    def same(self) -> tuple[object, ...]:
+        """What those that say the same have in common."""
+
+    @classmethod
+    def folder_of(cls, subject: str) -> str:
+        """Where the copies are of what was said of a version, with others of its name, or of an
+        artifact.
+        """
+        return f"{cls.folder}/{subject.removeprefix('sha256:').partition('@')[0]}"
+
+    @property
+    def name(self) -> str:
+        return self._in(self.folder_of(self.filed.subject))
 
 
 class AliasEntry(Declaration):
@@ -160,8 +183,37 @@ class Adoption(Declaration):
         return self.digest
 
 
+class Withdrawal(SaidOnce):
+    """People took a registered version away: it is not missed any more."""
+
+    kind: ClassVar[AttestationKind] = "withdrawal"
+    predicate_type: ClassVar[str] = "urn:agentworld:withdrawal:v1"
+    folder: ClassVar[str] = "withdrawn-versions"
+
+    version: str
+    """NAME@VERSION."""
+    artifact: Digest
+    registered: Digest
+    """Of what was signed when it was registered, which does not count from now on."""
+    reason: Words
+    by: Name
+    at: str
+
+    @property
+    def same(self) -> tuple[object, ...]:
+        return self.version, self.registered
+
+    @property
+    def filed(self) -> Filed:
+        return Filed(self.version, "", "", self.at)
+
+    @property
+    def meant(self) -> Digest:
+        return self.artifact
+
+
 DECLARATIONS: dict[AttestationKind, type[Declaration]] = {
-    each.kind: each for each in (AliasEntry, Erasure, Restore, Adoption)
+    each.kind: each for each in (AliasEntry, Erasure, Restore, Adoption, Withdrawal)
 }
 
 

@@ -4,14 +4,13 @@ Who registers a version or validates an agent writes that where others write too
 it lies with the ledger, so that it is missed.
 """
 
-from abc import abstractmethod
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from agentworld.records.attestation import AttestationKind
 from agentworld.records.base import Digest, Record
-from agentworld.records.declaration import Declaration, Filed
+from agentworld.records.declaration import Filed, SaidOnce
 from agentworld.records.deployment import AgentName
 from agentworld.records.report import AgentReport
 
@@ -35,27 +34,6 @@ class Links(Record):
     """That it was logged as."""
     inputs: tuple[str, ...] = ()
     """Models that the run names as its inputs."""
-
-
-class SaidOnce(Declaration):
-    """Of those that say the same the first stays."""
-
-    folder: ClassVar[str]
-    """Where the copies are."""
-
-    @property
-    @abstractmethod
-    def same(self) -> tuple[object, ...]:
-        """What those that say the same have in common."""
-
-    @classmethod
-    @abstractmethod
-    def folder_of(cls, subject: str) -> str:
-        """Where the copies are of what was said of a subject."""
-
-    @property
-    def name(self) -> str:
-        return self._in(self.folder_of(self.filed.subject))
 
 
 class Registered(SaidOnce):
@@ -83,10 +61,6 @@ class Registered(SaidOnce):
     @property
     def same(self) -> tuple[object, ...]:
         return self.ref, self.record
-
-    @classmethod
-    def folder_of(cls, subject: str) -> str:
-        return f"{cls.folder}/{subject.partition('@')[0]}"
 
     @property
     def filed(self) -> Filed:
@@ -116,10 +90,6 @@ class Validation(SaidOnce):
     @property
     def same(self) -> tuple[object, ...]:
         return self.artifact, self.untrained, self.step, self.report
-
-    @classmethod
-    def folder_of(cls, subject: str) -> str:
-        return f"{cls.folder}/{subject.removeprefix('sha256:')}"
 
     @property
     def filed(self) -> Filed:

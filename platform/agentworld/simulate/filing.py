@@ -4,11 +4,12 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from agentworld.errors import Conflict, EvidenceError, InputError
-from agentworld.evidence.declared import check_attested, verify_declared
+from agentworld.evidence.declared import check_attested, verify_declared, withdrawn
 from agentworld.evidence.keys import TrustedKeys
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
-from agentworld.records.step_statement import STEP_STATEMENTS, SaidOnce, StepStatement
+from agentworld.records.declaration import SaidOnce
+from agentworld.records.step_statement import STEP_STATEMENTS, StepStatement
 from agentworld.simulate.adopting import check_own
 from agentworld.storage.objects import WriteOnce
 
@@ -19,6 +20,8 @@ class Files(NamedTuple):
     kept: Attestations
     second_store: WriteOnce
     step_keys: TrustedKeys
+    trusted: TrustedKeys
+    """Of the service, or of who declares in its place."""
 
     def add(self, statement: StepStatement) -> str:
         """The name that it is kept under; raises InputError for what no step signed.
@@ -40,9 +43,12 @@ class Files(NamedTuple):
         return known.name
 
     def _known(self, told: SaidOnce) -> Attestation | None:
-        """The first that says the same."""
-        for each in self.kept.find(told.kind, subject=told.filed.subject):
+        """The first that says the same and counts."""
+        of = told.filed.subject
+        gone = withdrawn(self.kept.find("withdrawal", subject=of), self.trusted)
+        for each in self.kept.find(told.kind, subject=of):
             with suppress(EvidenceError):  # which the audit says
-                if check_attested(each, type(told), self.step_keys).same == told.same:
+                known = check_attested(each, type(told), self.step_keys)
+                if known.same == told.same and known.digest not in gone:
                     return each
         return None

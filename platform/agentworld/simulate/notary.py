@@ -16,7 +16,7 @@ from agentworld.evidence.traffic import TrafficCount
 from agentworld.evidence.weights import closing_problem
 from agentworld.records.attestation import Attestation, AttestationKind
 from agentworld.records.base import digest_bytes
-from agentworld.records.declaration import Declare, Restore
+from agentworld.records.declaration import Declaration, Declare
 from agentworld.records.edge import Claim, Edge, SignedEdge
 from agentworld.records.log import opening_problem
 from agentworld.records.run import AgentRun
@@ -55,8 +55,8 @@ class Notary(Deployer):
 
     def file(self, statement: StepStatement) -> str:
         """Keeps what a step signed; returns its name. Raises InputError for what none signed."""
-        files = Files(self._ledger.attestations, self._second_store, self._step_keys())
-        return files.add(statement)
+        keys = self._step_keys(), self.known_keys()
+        return Files(self._ledger.attestations, self._second_store, *keys).add(statement)
 
     @contextmanager
     def declaring(self, kind: AttestationKind, subject: str) -> Iterator[Declare]:
@@ -71,10 +71,10 @@ class Notary(Deployer):
         folders = {each.name.rpartition("/")[0] for each in made} if len(made) > 1 else set()
         self._copy(made, folders)
 
-    def restored(self, lost: Restore) -> None:
-        """Declares what a backup that was put in the ledger's place does not have."""
-        with self.declaring("restore", lost.filed.subject) as declare:
-            self._ledger.attestations.add(declare(lost))
+    def declare(self, told: Declaration) -> None:
+        """Signs and keeps what an operator says: a restore, a withdrawal."""
+        with self.declaring(told.kind, told.filed.subject) as declare:
+            self._ledger.attestations.add(declare(told))
 
     def keep_up(self) -> None:
         """Copies what nobody did, for they were killed; raises EvidenceError for what it must not.

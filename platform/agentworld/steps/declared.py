@@ -1,18 +1,21 @@
-"""What an operator does to a store's record, and declares: erasures, and restores of a backup."""
+"""What an operator does to a store's record, and declares: erasures, restores, withdrawals."""
 
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from agentworld.audit.gone import Gone, gone
 from agentworld.audit.missing import Missing, missing
 from agentworld.errors import InputError
 from agentworld.records.base import first_problem
-from agentworld.records.declaration import Restore
+from agentworld.records.declaration import Declaration
+from agentworld.simulate.adopting import now
 from agentworld.simulate.setting_up import notary_of
 from agentworld.simulate.stores import Stores
 from agentworld.steps.ledger import existing_ledger, open_evidence
+from agentworld.steps.sources import open_sources
 
 
 def erase_episode(episode: str, store: Path, by: str) -> None:
@@ -41,14 +44,31 @@ def restored(store: Path, reason: str, by: str) -> Missing:
         notary = notary_of(Stores.of(store), ledger)
         notary.adopt(restored=True)
         found = missing(ledger, evidence.second_store, notary.known_keys())
-        for lost in _declarations(found, reason, by):
-            notary.restored(lost)
+        for lost in _declared(found.declarations, reason, by):
+            notary.declare(lost)
         return found
 
 
-def _declarations(found: Missing, reason: str, by: str) -> list[Restore]:
-    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+def withdrawn(store: Path, reason: str, by: str) -> Gone:
+    """Versions that were registered and that the registry does not have; declared with a reason.
+
+    From then on nobody misses them. Without a reason nothing is written. Raises InputError for a
+    reason that is too long, and NotFound where nothing was ever signed.
+    """
+    with closing(existing_ledger(store)) as ledger:
+        sources = open_sources(store)._replace(evidence=open_evidence(store, ledger))
+        found = gone(sources)
+        if reason:
+            notary = notary_of(Stores.of(store), ledger)
+            for each in _declared(found.withdrawals, reason, by):
+                notary.declare(each)
+        return found
+
+
+def _declared(
+    declarations: Callable[[str, str, str], Sequence[Declaration]], reason: str, by: str
+) -> Sequence[Declaration]:
     try:
-        return found.declarations(reason, by, at)
+        return declarations(reason, by, now())
     except ValidationError as error:
         raise InputError(f"this cannot be declared; correct {first_problem(error)}") from error

@@ -16,7 +16,7 @@ from agentworld.records.step_statement import Registered, StepStatement, Validat
 from agentworld.simulate.filing import Files
 from agentworld.simulate.stores import Stores
 from agentworld.steps.keys import registering_signer
-from agentworld.steps.ledger import open_ledger, trusted_steps
+from agentworld.steps.ledger import open_ledger, trusted_services, trusted_steps
 from agentworld.steps.remote import fetch
 from agentworld.steps.serving import deployed_service
 from agentworld.storage.objects import WriteOnce
@@ -59,7 +59,8 @@ def _hand_in(statement: StepStatement, store: Path) -> None:
 def _keep(statement: StepStatement, store: Path) -> None:
     second_store = WriteOnce(Stores.of(store).checkpoints_url)
     with closing(open_ledger(store)) as ledger:
-        Files(ledger.attestations, second_store, trusted_steps(store)).add(statement)
+        keys = trusted_steps(store), trusted_services(store, ledger)
+        Files(ledger.attestations, second_store, *keys).add(statement)
 
 
 async def _handed_in(client: SimulatorClient, statement: StepStatement) -> None:

@@ -54,14 +54,21 @@ def trusted_steps(store: Path) -> TrustedKeys:
     return load_trusted(steps) if steps.is_dir() else {}
 
 
+def trusted_services(store: Path, ledger: Ledger) -> TrustedKeys:
+    """The keys of the store's simulators; none where no simulator ever signed.
+
+    Keys that the auditor holds come first: those of the ledger are told by who is audited.
+    """
+    own = Stores.of(store).keys / SIMULATOR_KEYS
+    return load_trusted(own) if own.is_dir() else told_keys(ledger.signing_keys)
+
+
 def open_evidence(store: Path, ledger: Ledger | None = None) -> Evidence:
     """What proves a store's runs; raises NotFound where no simulator ever signed."""
     stores = Stores.of(store)
-    own, steps = stores.keys / SIMULATOR_KEYS, trusted_steps(store)
-    # Keys that the auditor holds come first: those of the ledger are told by who is audited.
-    told = {} if own.is_dir() else told_keys((ledger or open_ledger(store)).signing_keys)
+    trusted = trusted_services(store, ledger or open_ledger(store))
     return Evidence(
-        trusted=told or load_trusted(own),
+        trusted=trusted or load_trusted(stores.keys / SIMULATOR_KEYS),
         second_store=WriteOnce(stores.checkpoints_url),
-        step_keys=steps or None,
+        step_keys=trusted_steps(store) or None,
     )

@@ -134,7 +134,7 @@ def test_what_was_declared_later_explains_what_is_gone_of_then(told):
     lost = told.made.ledger.attestations.find("edge", run=told.made.agent.run)[0].name
     told.change("DELETE FROM attestations WHERE name = ?", lost)
     words = {"reason": "a backup", "by": "ada", "at": late(told)}
-    told.made.notary.restored(Restore(run="", lost=(lost,), **words))
+    told.made.notary.declare(Restore(run="", lost=(lost,), **words))
     (episode, *_) = told.made.ledger.episodes(told.made.agent.run)
     erase_episode(episode.id, told.made.store, "ada")
     problems = told.problems(told.then)

@@ -8,10 +8,9 @@ import pytest
 
 from agentworld.audit.everything import verify_agent, verify_everything
 from agentworld.evidence.keys import rotate
-from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.step_statement import Links
 from make_statement import registered
-from make_story import Story, story
+from make_story import Story, story, without
 
 REFS = ("hero@1", "world@1")
 
@@ -23,24 +22,6 @@ def told(tmp_path) -> Story:
 
 def problems(told: Story) -> list[str]:
     return [*verify_everything(told.sources).problems]
-
-
-def without(told: Story, ref: str) -> Story:
-    """Whose registry lost a version."""
-    registry = MemoryRegistry()
-    for each in (told.world_model, told.agent):
-        model = told.store / ("world" if each == told.world_model else "agent")
-        stored = told.sources.registry.stored(each)
-        if str(each) == ref:
-            continue
-        if each == told.world_model:
-            what = told.sources.registry.world_model(each)
-            registry.register_world_model(each.name, what, model, signature=stored.signature)
-        else:
-            what = told.sources.registry.agent(each)
-            served = {"signature": stored.signature, "world_model": told.world_model}
-            registry.register_agent(each.name, what, model, **served)
-    return told._replace(sources=told.sources._replace(registry=registry))
 
 
 @pytest.mark.parametrize("ref", REFS)

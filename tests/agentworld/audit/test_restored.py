@@ -61,7 +61,7 @@ class Place:
     def declare(self, at=AT):
         self.notary.adopt(restored=True)
         for lost in self.missing().declarations("a disk", "ada", at):
-            self.notary.restored(lost)
+            self.notary.declare(lost)
 
     def alias_problems(self):
         ledger = self.scene.ledger

@@ -1,0 +1,46 @@
+"""An operator declares that a version was deleted on purpose."""
+
+import json
+
+import pytest
+
+from agentworld.steps import declared, sources
+from make_story import Story, story, without
+
+
+@pytest.fixture
+def lost(tmp_path, monkeypatch) -> Story:
+    """A story whose registry, in memory, has its agent no more."""
+    lost = without(story(tmp_path), "hero@1")
+    for module in (declared, sources):
+        monkeypatch.setattr(module, "open_sources", lambda _store: lost.sources)
+    return lost
+
+
+def test_what_the_registry_lost_is_printed_and_declared_with_a_reason(call, lost):
+    words = f"audit withdrawn --store {lost.store}"
+    verify = f"audit verify --store {lost.store}"
+    assert call(verify).code == 8
+    artifact = lost.run.final_weights
+    shown = call(words)
+    assert shown.code == 0, shown.error
+    first, last = shown.out.splitlines()
+    assert first.startswith(f"hero@1 {artifact}, registered on 2")
+    assert last == "nothing is declared; add --reason"
+    assert call(verify).code == 8
+    done = call(f"{words} --reason 'it was no good'")
+    assert done.out == shown.out.replace("nothing is declared; add --reason", "declared")
+    assert call(words).out == "the registry has all that was registered\n"
+    assert call(verify).code == 0
+
+
+def test_as_json_each_is_told_as_it_was_registered(call, lost):
+    done = call(f"audit withdrawn --json --store {lost.store}")
+    (told,) = json.loads(done.out)["versions"]
+    assert (told["registered_as"], told["version"]) == ("hero", 1)
+
+
+def test_a_reason_that_nobody_reads_is_refused(call, lost):
+    done = call(f"audit withdrawn --reason {'x' * 1025} --store {lost.store}")
+    assert (done.code, done.out, done.error.count("\n")) == (2, "", 1)
+    assert call(f"audit verify --store {lost.store}").code == 8
