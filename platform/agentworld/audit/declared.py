@@ -1,5 +1,6 @@
 """What was declared of a whole ledger, which each of its runs is held against."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ class Restores(NamedTuple):
     """Of declarations that do not hold."""
 
     @classmethod
-    def of(cls, kept: list[Attestation], trusted: TrustedKeys) -> "Restores":
+    def of(cls, kept: Sequence[Attestation], trusted: TrustedKeys) -> "Restores":
         """Those that a ledger keeps, each verified."""
         found, problems = [], []
         for each in kept:
@@ -57,7 +58,18 @@ class Declared:
     @cached_property
     def restores(self) -> Restores:
         """Of all that is no run's log."""
-        return Restores.of(self._told.find("restore", run=""), self._trusted)
+        return Restores.of(self.restores_of(""), self._trusted)
+
+    def restores_of(self, run: str) -> Sequence[Attestation]:
+        """The rows of those that a run lost entries by; nothing of them is verified."""
+        return self._by_run.get(run, ())
+
+    @cached_property
+    def _by_run(self) -> dict[str, list[Attestation]]:
+        found: dict[str, list[Attestation]] = {}
+        for each in self._told.find("restore"):
+            found.setdefault(each.run, []).append(each)
+        return found
 
 
 def adoption_of(

@@ -16,7 +16,7 @@ from agentworld.audit.lost import told_again
 from agentworld.audit.shown import report_problems
 from agentworld.audit.signed_log import RunRecord
 from agentworld.audit.then import runs_then
-from agentworld.audit.verify import RunVerification, unsearched, verify_any
+from agentworld.audit.verify import RunVerification, seldom_searched, verify_any
 from agentworld.errors import EvidenceError, NotFound, StoreError
 from agentworld.evidence.declared import check_attested
 from agentworld.evidence.keys import public_pem
@@ -84,7 +84,7 @@ def verify_ledger(
 
     Of a moment, the runs that were open by then, as they are now, and what was signed by then.
     """
-    with unsearched():
+    with seldom_searched():
         runs = _runs(ledger, evidence.for_many(ledger.attestations), tick, at)
     return LedgerVerification(runs, tuple(_beside(ledger, runs, evidence, at)))
 

@@ -32,9 +32,10 @@ class Lost(NamedTuple):
 def lost_of(told: Attestations, evidence: Evidence, run: str = "") -> Lost:
     """What a verification of a run, or of what is no run's, need not find in the ledger."""
     copies = copies_of(f"{RESTORES}/{run or WHOLE_LEDGER}", evidence.second_store)
-    own = told.find("restore", run=run)
+    declared = evidence.declared(told)
+    own = declared.restores_of(run)
     found = Restores.of(own, evidence.trusted)
-    whole = evidence.declared(told).restores if run else Restores()
+    whole = declared.restores if run else Restores()
     counted = [each for each in found.counted if each.name not in whole.names]
     names = whole.names.union(*(each.lost for each in counted)) if counted else whole.names
     problems = [*found.problems, *whole.problems]

@@ -131,21 +131,26 @@ def verification_of(run: AgentRun, sources: Sources) -> RunVerification | None:
     return verify_any(run.id, sources.ledger, sources.evidence) if sources.evidence else None
 
 
-def edge_to(name: str, agent: Registered, sources: Sources) -> EdgeAudit | None:
-    """How far it is proven which simulator made an agent; null where nothing was signed."""
+def edge_to(
+    name: str, agent: Registered, sources: Sources, run: AgentRun | None = None
+) -> EdgeAudit | None:
+    """How far it is proven which simulator made an agent; null where nothing was signed.
+
+    `run` is the agent's as it is now, where it was read already.
+    """
     if sources.evidence is None:
         return None
     found = audit_edge(name, agent, sources.ledger.attestations, sources.evidence)
-    problem = _weights_problem(agent.run, sources) if found.grade == "proven" else None
+    problem = _weights_problem(agent.run, run, sources) if found.grade == "proven" else None
     if problem is None:
         return found
     return found.model_copy(update={"grade": "disputed", "reasons": (*found.reasons, problem)})
 
 
-def _weights_problem(run: str, sources: Sources) -> str | None:
+def _weights_problem(run: str, known: AgentRun | None, sources: Sources) -> str | None:
     """Why no step that is trusted now signed what a run made."""
     try:
-        found = sources.ledger.run(run)
+        found = known or sources.ledger.run(run)
     except NotFound:
         return f"the ledger has no run {run}"
     if found.closing is None or found.closing.signature is None:

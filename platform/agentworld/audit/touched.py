@@ -85,7 +85,7 @@ def agents_of(runs: Sequence[AgentRun], sources: Sources) -> tuple[TrainedAgent,
 
 
 def _trained(made: RegisteredAgent, run: AgentRun, sources: Sources) -> TrainedAgent:
-    edge = edge_to(made.ref.name, made, sources)
+    edge = edge_to(made.ref.name, made, sources, None if sources.at else run)
     counted = as_signed(run, edge)
     return TrainedAgent(agent=str(made.ref), artifact=made.artifact, run=counted, edge=edge)
 

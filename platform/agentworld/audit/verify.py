@@ -7,7 +7,6 @@ heads, and the log with what was signed of it.
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Literal
 
 from agentworld.audit.evidence import Evidence, EvidenceState, state_of
@@ -16,7 +15,8 @@ from agentworld.audit.verify_episode import episode_problems, episodes_told
 from agentworld.errors import EvidenceError
 from agentworld.records.base import Digest, Record
 
-_is_unsearched = ContextVar("is_unsearched", default=False)
+_BETWEEN_SEARCHES = 10_000
+"""Objects that come and stay; Python's own number is 700."""
 
 
 class RunVerification(Record):
@@ -65,7 +65,7 @@ def verify_run(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerificat
 
     Raises NotFound where there is no such run, EvidenceError where it is gone or garbled.
     """
-    with unsearched(), reading(f"run {name}"):  # a number that is none cannot be put in order
+    with seldom_searched(), reading(f"run {name}"):  # a number that is none cannot be put in order
         log = read_log(name, ledger, evidence)
         run, told = log.run, episodes_told(log)
         problems = (
@@ -100,24 +100,20 @@ def verify_any(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerificat
 
 
 @contextmanager
-def unsearched() -> Iterator[None]:
-    """What was there before is not searched for garbage, which took half of all the time: millions
-    of rows come and go, and everything that was imported was looked at each time.
+def seldom_searched() -> Iterator[None]:
+    """For the block garbage is searched for less often, which took half of all the time.
+
+    Millions of rows come and go, and all else in memory was looked through again and again.
     """
-    if _is_unsearched.get():
+    known = gc.get_threshold()
+    if not 0 < known[0] < _BETWEEN_SEARCHES:  # around another one, or where nothing is searched
         yield
         return
-    token = _is_unsearched.set(True)
-    # Whoever froze some of it is not to find it thawed; to count that takes 20 ms, hence once.
-    is_ours = not gc.get_freeze_count()
-    if is_ours:
-        gc.freeze()
+    gc.set_threshold(_BETWEEN_SEARCHES, *known[1:])
     try:
         yield
     finally:
-        if is_ours:
-            gc.unfreeze()
-        _is_unsearched.reset(token)
+        gc.set_threshold(*known)
 
 
 def _count_problems(log: SignedLog) -> Iterator[str]:

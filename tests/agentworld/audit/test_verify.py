@@ -294,17 +294,21 @@ def test_an_erased_episode_verifies(scene):
 
 
 @pytest.mark.parametrize("begun", [True, False], ids=["a run", "no run"])
-def test_what_was_there_before_is_searched_for_garbage_again_afterwards(scene, monkeypatch, begun):
-    calls = []
-    monkeypatch.setattr(gc, "get_freeze_count", lambda: 0)
-    monkeypatch.setattr(gc, "freeze", lambda: calls.append("freeze"))
-    monkeypatch.setattr(gc, "unfreeze", lambda: calls.append("unfreeze"))
+def test_garbage_is_searched_for_seldom_while_a_run_is_read_and_as_before_afterwards(
+    scene, monkeypatch, begun
+):
+    known, calls = gc.get_threshold(), []
+    monkeypatch.setattr(gc, "get_threshold", lambda: (700, *known[1:]))
+    monkeypatch.setattr(gc, "set_threshold", lambda *told: calls.append(told))
     with nullcontext() if begun else pytest.raises(NotFound):
         verify_run(scene.run if begun else "0" * 32, scene.ledger, scene.evidence)
-    assert calls == ["freeze", "unfreeze"]
+    assert calls == [(10_000, *known[1:]), (700, *known[1:])]
 
 
-def test_what_somebody_else_froze_stays_so(scene, monkeypatch):
-    monkeypatch.setattr(gc, "get_freeze_count", lambda: 1)
-    monkeypatch.setattr(gc, "unfreeze", lambda: pytest.fail("it was thawed"))
+@pytest.mark.parametrize("threshold", [0, 10_000, 50_000])
+def test_where_garbage_is_searched_for_as_seldom_or_not_at_all_it_stays_so(
+    scene, monkeypatch, threshold
+):
+    monkeypatch.setattr(gc, "get_threshold", lambda: (threshold, 10, 10))
+    monkeypatch.setattr(gc, "set_threshold", lambda *_: pytest.fail("it was changed"))
     assert scene.verify().problems == ()
