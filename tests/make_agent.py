@@ -12,11 +12,14 @@ from agentworld.audit.sources import Sources
 from agentworld.ledger.writes import Taken
 from agentworld.lineage.base import Agent, Registry, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.alias import AliasMove
 from agentworld.records.base import Digest
 from agentworld.records.deployment import Deployment, DeploymentMove
 from agentworld.records.edge import Claim
+from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
 from agentworld.records.step_statement import Validation
+from agentworld.simulate.alias_book import AliasBook
 from agentworld.simulate.deploying import now
 from agentworld.steps.ledger import open_evidence
 from agentworld.storage.simulators import PinnedSimulator
@@ -56,6 +59,12 @@ class Made(NamedTuple):
         made = self.notary.deploy(self.ref.name, alias, self.move())
         self.registry.set_alias(self.ref, alias)
         return made
+
+    def moved(self, alias: str, *simulators: Digest) -> None:
+        """A name for simulators means these, one after the other."""
+        for simulator in simulators:
+            move = AliasMove(simulator=simulator, by="ada")
+            AliasBook(self.ledger, self.notary).move(alias, move, None, new_name(), dry_run=False)
 
     def validated(self, simulator: Digest, *, signed: bool = True, **told: object) -> Path:
         """In a live shell beside this simulator; the folder of the step."""

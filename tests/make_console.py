@@ -14,16 +14,19 @@ from agentworld.ledger import Ledger
 from agentworld.ledger.writes import Closed, Taken
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.alias import AliasMove
 from agentworld.records.deployment import DeploymentMove
 from agentworld.records.edge import Claim
 from agentworld.records.episode import (
     Confidence,
     EpisodeStep,
     Source,
+    new_name,
     text_digest,
 )
 from agentworld.records.run import RunClosing, RunOpening
 from agentworld.records.usage import Usage
+from agentworld.simulate.alias_book import AliasBook
 from agentworld.simulate.sealing import Sealer
 from agentworld.storage.objects import WriteOnce
 from agentworld_console.access import Callers
@@ -52,6 +55,12 @@ class Told(NamedTuple):
     fork: str
     erased: str
     rival_episode: str
+
+    def move_on(self) -> None:
+        """The name of its simulator means the next one."""
+        ledger, move = self.library.ledger, AliasMove(simulator=make.digest("next"), by="jo")
+        book = AliasBook(ledger, sealer(self.library.store, ledger, self.simulator).notary)
+        book.move("terminal-stable", move, None, new_name(), dry_run=False)
 
     @property
     def pages(self) -> dict[str, str]:

@@ -39,7 +39,7 @@ def test_a_tenant_is_told_of_its_own_and_not_by_whom(acme, told):
 
 def test_an_agent_whose_simulators_name_moved_on_is_to_be_validated(auditor_of):
     auditor, own = auditor_of
-    own.library.ledger.aliases.set("terminal-stable", make.digest("next"), "jo")
+    own.move_on()
     assert {row["state"] for row in rows(auditor)} == {"revalidate"}
     assert "terminal-stable moved on to" in auditor.get("/in-use").text
 

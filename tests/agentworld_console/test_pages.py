@@ -50,14 +50,13 @@ def test_a_record_that_was_changed_disputes_the_agent(own, tmp_path):
 
 
 def test_an_agent_in_use_is_to_be_validated_where_its_simulators_name_moved_on(own, tmp_path):
-    ledger = own.library.ledger
     auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
 
     def text():
         return auditor.get(f"/agents/{own.agent}").text
 
     assert "In use as shop, validated in" in text()
-    ledger.aliases.set("terminal-stable", make.digest("next"), "jo")
+    own.move_on()
     assert "To be validated anew" in text()
     assert f"terminal-stable moved from {own.simulator} to {make.digest('next')}" in text()
 

@@ -134,7 +134,7 @@ def test_an_older_use_as_the_newest_is_found(world):
     first = next(row for row in rows_ if "agent-0/production/000001" in row["name"])
     name = first["name"].replace("000001", "000004")
     attack(world, inserted("attestations", {**_columns(first), "name": name}))
-    assert told(world, f"the deployment {name} does not verify")
+    assert told(world, f"the use {name} does not verify")
 
 
 def test_a_copy_of_another_run_in_the_second_store_is_found(world):
@@ -311,7 +311,7 @@ def test_evidence_that_cannot_be_read_hides_no_other(world):
         removed("attestations", edge),
         (own, (episode["key"],)),
     )
-    assert told(world, f"the deployment {deployment['name']} is gone")
+    assert told(world, f"the use {deployment['name']} is gone")
     assert told(world, f"the edge {edge['name']} is gone")
     assert told(world, f"the ledger's record of run {run} is garbled")
 

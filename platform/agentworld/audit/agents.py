@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from agentworld.audit.alias_history import alias_problems
 from agentworld.audit.deployments import deployment_problems
 from agentworld.audit.filed import filed_problems
+from agentworld.audit.intact import readable
 from agentworld.audit.revalidation import AgentUse, Revalidation, Uses
 from agentworld.audit.sources import Sources, edge_to
 from agentworld.audit.validation import validation_of, validation_problems
@@ -39,7 +41,9 @@ class AgentsAudit(Record):
 
     agents: tuple[AgentSummary, ...]
     problems: tuple[str, ...]
-    """Where what is in use is not as it was signed, or the registry tells otherwise."""
+    """Where what is in use, validated or meant by names is not as it was signed, or the registry
+    tells otherwise.
+    """
 
 
 def audit_agents(sources: Sources) -> AgentsAudit:
@@ -87,8 +91,13 @@ def _live_success(agent: Agent, sources: Sources) -> float | None:
 
 
 def problems_in_use(sources: Sources) -> Iterator[str]:
-    """Where what is in use is not as it was signed, or the registry tells otherwise."""
+    """Where what is in use, validated and meant by names is not as it was signed, or the registry
+    tells otherwise.
+    """
     yield from deployment_problems(sources)
     if sources.evidence is not None:
-        yield from filed_problems(Validation, sources.ledger.attestations, sources.evidence)
+        told, evidence = sources.ledger.attestations, sources.evidence
+        yield from filed_problems(Validation, told, evidence)
         yield from validation_problems(sources)
+        moves = alias_problems(sources.ledger.aliases, told, evidence)
+        yield from readable("the history of names", moves)

@@ -84,7 +84,7 @@ def _read(kept: Sequence[Attestation], evidence: Evidence) -> list[tuple[Deploym
         try:
             found.append((read_deployment(each, evidence.trusted), ""))
         except EvidenceError as error:
-            found.append((None, f"the deployment {each.name} does not verify: {error}"))
+            found.append((None, f"the use {each.name} does not verify: {error}"))
     return found
 
 
@@ -93,9 +93,9 @@ def _gone(kept: Sequence[Attestation], copies: Mapping[str, bytes]) -> Iterator[
     rows = {each.name: each.envelope for each in kept}
     for name, envelope in copies.items():
         if name not in rows:
-            yield f"the deployment {name} is gone from the ledger; restore it"
+            yield f"the use {name} is gone from the ledger; restore it"
         elif rows[name] != envelope:
-            yield f"the deployment {name} is another one in the second store"
+            yield f"the use {name} is another one in the second store"
 
 
 def _candidates(before: Sequence[Deployment], since: Sequence[Deployment]) -> _Candidates:

@@ -122,16 +122,16 @@ def _runs(
 def _beside(
     ledger: WholeLedger, runs: Container[str], evidence: Evidence, at: datetime | None
 ) -> Iterator[str]:
-    yield from readable("the attestations", edge_problems(ledger.attestations, evidence, at))
+    yield from readable("the statements", edge_problems(ledger.attestations, evidence, at))
     for kind in (*STEP_STATEMENTS.values(), Withdrawal):
         filed = filed_problems(kind, ledger.attestations, evidence, at)
-        yield from readable("the attestations", filed)
+        yield from readable("the statements", filed)
     names = alias_problems(ledger.aliases, ledger.attestations, evidence, at)
     yield from readable("the history of names", names)
-    yield from readable("the attestations", _of_kinds(ledger.attestations))
-    yield from readable("the attestations", _of_no_run(ledger.attestations, runs, evidence))
+    yield from readable("the statements", _of_kinds(ledger.attestations))
+    yield from readable("the statements", _of_no_run(ledger.attestations, runs, evidence))
     again = told_again(ledger.attestations, evidence.trusted)
-    yield from readable("the attestations", again)
+    yield from readable("the statements", again)
     yield from readable("the history of names", report_problems(ledger.aliases, ledger.objects, at))
     yield from readable("the signing keys", _of_keys(ledger.signing_keys, evidence))
     yield from readable("the ledger", _of_strays(ledger))
@@ -140,7 +140,7 @@ def _beside(
 def _of_kinds(told: Attestations) -> Iterator[str]:
     for each in told.all():
         if each.kind not in get_args(AttestationKind):
-            yield f"the attestation {each.name} is of an unknown kind, {each.kind!r}"
+            yield f"the statement {each.name} is of an unknown kind, {each.kind!r}"
 
 
 def _of_no_run(told: Attestations, runs: Container[str], evidence: Evidence) -> Iterator[str]:

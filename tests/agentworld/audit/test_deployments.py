@@ -79,7 +79,7 @@ def test_an_alias_of_what_is_no_agent_is_none_of_ours(made, tmp_path):
 def test_a_row_that_was_removed_is_told_by_its_copy(made):
     name = "agent-deployments/terminal-agent/trial/000002.dsse.json"
     make_agent.lose(made, "DELETE FROM attestations WHERE name = ?", name)
-    assert problems(made)[0] == f"the deployment {name} is gone from the ledger; restore it"
+    assert problems(made)[0] == f"the use {name} is gone from the ledger; restore it"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_row_that_was_changed_counts_no_more_and_is_told(made, change):
     name = "agent-deployments/terminal-agent/production/000001.dsse.json"
     make_agent.lose(made, f"UPDATE attestations SET {change} WHERE name = ?", name)
     assert used(made) == []
-    assert f"the deployment {name} does not verify" in problems(made)[0]
+    assert f"the use {name} does not verify" in problems(made)[0]
 
 
 def test_a_row_that_was_moved_to_another_number_is_told(made):
@@ -193,9 +193,9 @@ def test_a_verification_of_one_agent_tells_what_was_signed_of_its_name_and_of_no
     changed = "agent-deployments/terminal-agent-2/production/000001.dsse.json"
     make_agent.lose(made, "DELETE FROM attestations WHERE name = ?", gone)
     make_agent.lose(made, "UPDATE attestations SET at = '' WHERE name = ?", changed)
-    assert f"the deployment {gone} is gone from the ledger; restore it" in of(made)
+    assert f"the use {gone} is gone from the ledger; restore it" in of(made)
     assert not any(changed in each for each in of(made))
-    assert any(f"the deployment {changed} does not verify" in each for each in of(hero))
+    assert any(f"the use {changed} does not verify" in each for each in of(hero))
     assert not any(gone in each for each in of(hero))
 
 

@@ -75,7 +75,7 @@ def edge_of(told: Story) -> SignedEdge:
         ("DELETE FROM runs", "run {run} is gone from the ledger"),
         ("UPDATE runs SET opening = ''", "the ledger's record of run {run} is garbled"),
         ("UPDATE runs SET opening = ''", "hero@1: its record in the ledger cannot be read"),
-        ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "the attestations cannot be"),
+        ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "the statements cannot be"),
     ],
 )
 def test_whatever_is_wrong_with_the_ledger_is_said_of_everything(told, statement, problem):

@@ -88,8 +88,7 @@ def made(tmp_path):
     """An agent in use; the name that its simulator has moves on."""
     made = make_agent.registered(tmp_path)
     made.use()
-    made.ledger.aliases.set("stable", made.simulator.digest, "ada")
-    made.ledger.aliases.set("stable", NEXT, "ada")
+    made.moved("stable", made.simulator.digest, NEXT)
     return made
 
 
@@ -185,8 +184,16 @@ def test_a_statement_that_cannot_even_be_read_hides_nothing_else(made):
     make.agent_report(simulator=NEXT, live_steps=1).write(report)
     (made.store / "model/model.safetensors").write_bytes(b"other")
     problems = verify_everything(made.sources).problems
-    assert any(each.startswith("the attestations cannot be read") for each in problems)
+    assert any(each.startswith("the statements cannot be read") for each in problems)
     assert any(each.startswith("terminal-agent@1: its files are") for each in problems)
+
+
+def test_a_name_that_somebody_moved_back_is_named_where_nobody_asks_for_its_history(made):
+    """The agent is `current` then, by what the rows tell."""
+    make_agent.lose(made, f"UPDATE aliases SET simulator = '{made.simulator.digest}'")
+    assert state(made) == "current"
+    (problem,) = audit_agents(made.sources).problems
+    assert problem.startswith(f"it was signed that alias 'stable' meant {NEXT} from ")
 
 
 def test_a_validation_that_somebody_else_signed_is_not_kept(made):
@@ -220,7 +227,7 @@ def test_of_a_moment_is_told_what_was_in_use_then(made):
 
 
 def test_a_name_that_moves_back_lets_it_be(made):
-    made.ledger.aliases.set("stable", made.simulator.digest, "ada")
+    made.moved("stable", made.simulator.digest)
     assert state(made) == "current"
 
 
