@@ -119,7 +119,7 @@ def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
         show_json(found)
     else:
         _show_agents(found)
-    check_none("what is in use is not what was signed", found.problems)
+    check_none("what is in use, or a name means, is not what was signed", found.problems)
 
 
 @app.command()

@@ -87,21 +87,33 @@ def restored(
     print("the ledger has all that was signed" if whole else _declared(reason))
 
 
-def withdrawn(reason: _Reason = "", store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Print the registered versions that MLflow lost, and declare with --reason that it may.
+def withdrawn(
+    versions: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME@VERSION]...", help="Else all of them.")
+    ] = None,
+    reason: _Reason = "",
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Print the registered versions that MLflow has no more, and declare with --reason that people
+    deleted them.
 
-    From then on `audit verify` does not miss them. One that was not deleted on purpose is to be
+    From then on `audit verify` does not miss them. One that nobody wanted to delete is to be
     restored instead.
     """
     from agentworld.steps.declared import withdrawn as declare
 
-    found = declare(Path(store), reason, who())
+    found = declare(Path(store), versions or (), reason, who())
     if as_json:
         show_json(found)
         return
     for each in found.versions:
         print(plain(f"{each.ref} {each.artifact}, registered on {each.at}, is gone"))
-    print(_declared(reason) if found.versions else "the registry has all that was registered")
+    print(
+        _declared(reason)
+        if found.versions
+        else "the registry has all that was signed as registered"
+    )
 
 
 def _declared(reason: str) -> str:

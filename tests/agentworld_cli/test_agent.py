@@ -46,7 +46,7 @@ def test_what_somebody_changed_in_the_registry_is_told_by_the_list(call, made):
     done = call(f"agent list --store {made.store}")
     assert "broken: the alias production of terminal-agent is gone from the registry" in done.out
     assert done.code == 8
-    assert "what is in use is not what was signed; its problems (1) are printed above" in done.error
+    assert "what is in use, or a name means, is not what was signed; its problems (1)" in done.error
     as_json = call(f"agent list --store {made.store} --json")
     assert (as_json.code, len(json.loads(as_json.out)["problems"])) == (8, 1)
     ended = call(f"agent unuse terminal-agent --as production --store {made.store} --json")

@@ -72,7 +72,7 @@ COMMANDS = {
     "audit export": "at form out store",
     "console": "access host port store",
     "audit restored": "as_json reason store",
-    "audit withdrawn": "as_json reason store",
+    "audit withdrawn": "as_json reason store versions",
     "cost": "as_json by episode run store tenant",
     "key new": "as_json roles",
     "keys list": "as_json store whose",

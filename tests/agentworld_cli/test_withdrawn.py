@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from agentworld.lineage.memory import MemoryRegistry
 from agentworld.steps import declared, sources
 from make_story import Story, story, without
 
@@ -13,7 +14,7 @@ def lost(tmp_path, monkeypatch) -> Story:
     """A story whose registry, in memory, has its agent no more."""
     lost = without(story(tmp_path), "hero@1")
     for module in (declared, sources):
-        monkeypatch.setattr(module, "open_sources", lambda _store: lost.sources)
+        monkeypatch.setattr(module, "open_sources", lambda _: lost.sources)
     return lost
 
 
@@ -30,8 +31,23 @@ def test_what_the_registry_lost_is_printed_and_declared_with_a_reason(call, lost
     assert call(verify).code == 8
     done = call(f"{words} --reason 'it was no good'")
     assert done.out == shown.out.replace("nothing is declared; add --reason", "declared")
-    assert call(words).out == "the registry has all that was registered\n"
+    assert call(words).out == "the registry has all that was signed as registered\n"
     assert call(verify).code == 0
+
+
+def test_those_that_are_named_are_declared_and_no_others(call, tmp_path, monkeypatch):
+    told = story(tmp_path)
+    empty = told.sources._replace(registry=MemoryRegistry())
+    monkeypatch.setattr(declared, "open_sources", lambda _: empty)
+    words = f"audit withdrawn --store {told.store} --reason 'it was no good'"
+    done = call(words)
+    assert (done.code, done.error.count("\n")) == (2, 1)
+    assert "the registry has none of 2 registered versions" in done.error
+    assert call(f"{words} hero@2").code == 2
+    named = call(f"{words} hero@1")
+    assert (named.code, named.out.count("\n")) == (0, 2)
+    assert "world@1 sha256:" in call(f"audit withdrawn --store {told.store} world@1").out
+    assert call(f"{words} hero@1").code == 2
 
 
 def test_as_json_each_is_told_as_it_was_registered(call, lost):

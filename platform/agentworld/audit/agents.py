@@ -97,7 +97,8 @@ def problems_in_use(sources: Sources) -> Iterator[str]:
     yield from deployment_problems(sources)
     if sources.evidence is not None:
         told, evidence = sources.ledger.attestations, sources.evidence
-        yield from filed_problems(Validation, told, evidence)
+        filed = filed_problems(Validation, told, evidence)
+        yield from readable("what steps signed of validations", filed)
         yield from validation_problems(sources)
         moves = alias_problems(sources.ledger.aliases, told, evidence)
         yield from readable("the history of names", moves)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from agentworld.errors import EvidenceError, NotFound
+from agentworld.errors import EvidenceError, NotFound, StoreError
 from agentworld.evidence.declared import check_attested, verify_declared
 from agentworld.evidence.keys import TrustedKeys
 from agentworld.ledger.attestations import Attestations
@@ -62,7 +62,10 @@ class Declared:
 
     def restores_of(self, run: str) -> Sequence[Attestation]:
         """The rows of those that a run lost entries by; nothing of them is verified."""
-        return self._by_run.get(run, ())
+        try:
+            return self._by_run.get(run, ())
+        except (ValueError, TypeError, StoreError):  # one that cannot be read may be another run's
+            return self._told.find("restore", run=run)
 
     @cached_property
     def _by_run(self) -> dict[str, list[Attestation]]:

@@ -26,6 +26,7 @@ from agentworld.audit.versions import (
     filed,
     filed_of,
     replaced,
+    returned,
     told_gone,
 )
 from agentworld.errors import EvidenceError, InputError, NotFound
@@ -74,6 +75,7 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
         *_uses(versions, sources),
         *_unregistered(edges, versions, signed, sources),
         *map(told_gone, replaced(signed.counted, by_ref)),
+        *returned(signed, versions, sources.registry),
         *_simulators(sources.store),
         *readable("what steps signed of validations", validation_problems(sources)),
     )
@@ -86,18 +88,20 @@ def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Ver
     Raises NotFound for one that is not registered, InputError for what is no agent.
     """
     sources.check_registered(ref)
-    own = check_version(ref, sources, filed_of(ref, sources), share_of(tick, 0, 0.5))
+    signed = filed_of(ref, sources)
+    own = check_version(ref, sources, signed.newest, share_of(tick, 0, 0.5))
     if own.agent is None and not own.found.problems:
         raise InputError(f"{ref} is no agent; name a version of one")
     runs, simulator = _run_of(own.agent, sources) if own.agent else ({}, None)
     manifest = manifest_of(simulator, sources.store) if simulator else None
     refs = sources.world_models_of(manifest)
-    by_ref = {str(each): filed_of(each, sources) for each in refs}
+    by_ref = {str(each): filed_of(each, sources).newest for each in refs}
     models = check_versions(refs, sources, by_ref, share_of(tick, 0.5, 1))
     of_runs = (each for found in runs.values() if found for each in found.named_problems)
     beside = (
         *_uses([own], sources, ref),
         *_said_of([own, *models], sources),
+        *returned(signed, [own], sources.registry),
         *_simulators(sources.store, [simulator] if simulator else []),
     )
     return _together(runs, [own, *models], (*of_runs, *beside), sources)
@@ -151,7 +155,7 @@ def _unregistered(
     signed = [each for each in edges if each.edge.grade != "disputed"]
     signed.sort(key=lambda each: each.edge.at)
     newest = {(e.edge.claim.agent, e.edge.claim.artifact, e.edge.run): e for e in signed}
-    for key in sorted(newest.keys() - registered.gone):
+    for key in sorted(newest.keys() - registered.excused):
         (name, artifact, run), edge, known = key, newest[key], there.get(key, set())
         if not known:
             yield (

@@ -15,10 +15,10 @@ from agentworld.evidence.keys import TrustedKeys
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest
-from agentworld.records.declaration import DECLARATIONS, SaidOnce
+from agentworld.records.declaration import DECLARATIONS, InFolder
 from agentworld.records.step_statement import Registered, Validation
 
-_Told = TypeVar("_Told", bound=SaidOnce)
+_Told = TypeVar("_Told", bound=InFolder)
 
 
 class Registrations(NamedTuple):
@@ -29,26 +29,28 @@ class Registrations(NamedTuple):
     """Of those that people took away."""
 
     @property
-    def gone(self) -> set[tuple[str, Digest, str]]:
-        """Name, artifact and run of what people took away, and nobody registered again since."""
-        return set(map(_registered_as, self.withdrawn)) - set(map(_registered_as, self.counted))
+    def newest(self) -> Registered | None:
+        """Null for a version that was registered before this was signed."""
+        return next(reversed(self.counted), None)
+
+    @property
+    def excused(self) -> set[tuple[str, Digest, str]]:
+        """Name, artifact and run of what was taken away, and was not registered again since."""
+        told = sorted((*self.counted, *self.withdrawn), key=lambda each: each.at)
+        newest = {(each.registered_as, each.artifact, each.run): each for each in told}
+        return {key for key, each in newest.items() if each in self.withdrawn}
 
 
 def registrations(told: Attestations, evidence: Evidence, of: str = "") -> Registrations:
     """Of all versions or of one, those whose signature holds."""
     subject = {"subject": of} if of else {}
-    # First what was registered: a withdrawal is of something that is there.
+    # First what was registered: a withdrawal is of one that is there.
     found = _holding(told.find("registration", **subject), Registered, evidence)
     gone = withdrawn(told.find("withdrawal", **subject), evidence.trusted)
     return Registrations(
         tuple(each for each in found if each.digest not in gone),
         tuple(each for each in found if each.digest in gone),
     )
-
-
-def registration_of_version(ref: str, told: Attestations, evidence: Evidence) -> Registered | None:
-    """The newest of a version; null for one that was registered before this was signed."""
-    return next(reversed(registrations(told, evidence, ref).counted), None)
 
 
 def validations(
@@ -60,7 +62,7 @@ def validations(
 
 
 def filed_problems(
-    kind: type[SaidOnce],
+    kind: type[InFolder],
     told: Attestations,
     evidence: Evidence,
     at: datetime | None = None,
@@ -102,7 +104,7 @@ def _holding(kept: Sequence[Attestation], kind: type[_Told], evidence: Evidence)
     return sorted(found, key=lambda each: each.filed.at)
 
 
-def _about(envelope: bytes, kind: type[SaidOnce], evidence: Evidence) -> str:
+def _about(envelope: bytes, kind: type[InFolder], evidence: Evidence) -> str:
     """What it was signed of; nothing where none of ours signed it."""
     try:
         filed = verify_declared(envelope, kind, _keys_of(kind, evidence)).filed
@@ -111,11 +113,7 @@ def _about(envelope: bytes, kind: type[SaidOnce], evidence: Evidence) -> str:
     return _words(filed.subject, filed.run)
 
 
-def _registered_as(told: Registered) -> tuple[str, Digest, str]:
-    return told.registered_as, told.artifact, told.run
-
-
-def _keys_of(kind: type[SaidOnce], evidence: Evidence) -> TrustedKeys:
+def _keys_of(kind: type[InFolder], evidence: Evidence) -> TrustedKeys:
     """Of who declares, or of the steps."""
     return evidence.trusted if kind.kind in DECLARATIONS else evidence.step_keys or {}
 

@@ -1,8 +1,12 @@
-"""What was registered and the registry does not have, any more."""
+"""What was registered and the registry has no more."""
 
+from collections.abc import Collection, Sequence
+
+from agentworld.audit.filed import filed_problems, registrations
+from agentworld.audit.signed_log import reading
 from agentworld.audit.sources import Sources
-from agentworld.audit.versions import filed, replaced
-from agentworld.errors import NotFound
+from agentworld.audit.versions import replaced
+from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Registry, VersionRef
 from agentworld.records.base import Record
 from agentworld.records.declaration import Withdrawal
@@ -23,16 +27,63 @@ class Gone(Record):
         ]
 
 
-def gone(sources: Sources) -> Gone:
-    """Those that are missing, and those whose number the registry gave again."""
-    signed = filed(sources).counted
+def gone(sources: Sources, refs: Collection[str] = ()) -> Gone:
+    """Those that are missing, and those whose number the registry gave again; all, or of `refs`.
+
+    Raises EvidenceError where what was signed of versions does not verify, for then nobody can
+    tell; NotFound for one of `refs` that is not gone; InputError where no key of the steps is
+    known, and where the registry has none of all: it may be another one.
+    """
+    signed = _signed(sources)
+    there = _there(signed, sources.registry)
+    if signed and not there and not refs:
+        raise InputError(
+            f"the registry has none of {len(signed)} registered versions; check its address"
+            " (MLFLOW_TRACKING_URI), or name each version that is gone"
+        )
+    lost = _lost(signed, there)
+    known = {each.ref for each in lost}
+    for ref in refs:
+        if ref not in known:
+            raise NotFound(f"{ref} is not gone from the registry; name one that is, or none")
+    wanted = refs or known
+    return Gone(versions=tuple(each for each in signed if each in lost and each.ref in wanted))
+
+
+def _lost(signed: Sequence[Registered], there: Collection[str]) -> set[Registered]:
+    """With each all that said the same of it, or that would count in its place."""
     by_ref = {each.ref: each for each in signed}
-    missing = [each for each in by_ref.values() if not _is_there(each, sources.registry)]
-    found = {*missing, *replaced(signed, by_ref)}
-    return Gone(versions=tuple(each for each in signed if each in found))
+    lost = {each for each in signed if each.ref not in there} | {*replaced(signed, by_ref)}
+    records = {(each.registered_as, each.record) for each in lost}
+    same = {each for each in signed if (each.registered_as, each.record) in records}
+    return lost | {each for each in same if by_ref[each.ref] is not each}
 
 
-def _is_there(told: Registered, registry: Registry) -> bool:
+def _signed(sources: Sources) -> Sequence[Registered]:
+    told, evidence = sources.ledger.attestations, sources.evidence
+    if evidence is None or not evidence.step_keys:
+        raise InputError(
+            "no key of the steps is trusted here, by which versions are registered; name a store"
+            " or keys (AGENTWORLD_KEYS) that have one"
+        )
+    with reading("its versions"):
+        kinds: tuple[type[Registered] | type[Withdrawal], ...] = (Registered, Withdrawal)
+        for kind in kinds:
+            for problem in filed_problems(kind, told, evidence):
+                raise EvidenceError(f"{problem}; see `agentworld audit verify`")
+        return registrations(told, evidence).counted
+
+
+def _there(signed: Sequence[Registered], registry: Registry) -> set[str]:
+    """By a search, and one by one what that does not find: it may have lost its tags."""
+    found = {str(version.ref) for version in registry.versions()}
+    for each in signed:
+        if each.ref not in found and _has(each, registry):
+            found.add(each.ref)
+    return found
+
+
+def _has(told: Registered, registry: Registry) -> bool:
     try:
         registry.version(VersionRef(name=told.registered_as, version=told.version))
     except NotFound:

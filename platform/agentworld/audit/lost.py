@@ -34,6 +34,8 @@ def lost_of(told: Attestations, evidence: Evidence, run: str = "") -> Lost:
     copies = copies_of(f"{RESTORES}/{run or WHOLE_LEDGER}", evidence.second_store)
     declared = evidence.declared(told)
     own = declared.restores_of(run)
+    if copies.keys() - {each.name for each in own}:  # one may have been declared meanwhile
+        own = told.find("restore", run=run)
     found = Restores.of(own, evidence.trusted)
     whole = declared.restores if run else Restores()
     counted = [each for each in found.counted if each.name not in whole.names]

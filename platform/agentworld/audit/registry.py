@@ -116,7 +116,7 @@ def _problems_of_data(stored: StoredVersion, what: WorldModel | Agent) -> Iterat
 
 def _problems_of_links(stored: StoredVersion, filed: Registered) -> Iterator[str]:
     found, signed = stored.links, filed.links
-    record = _digest_of(stored.record)
+    record = digest_of_record(stored.record)
     if record not in (None, filed.record):
         yield f"its record is {record}, and it was registered with {filed.record}"
     if found.run != signed.run:
@@ -131,7 +131,7 @@ def _problems_of_links(stored: StoredVersion, filed: Registered) -> Iterator[str
         yield f"its run has an input that it had not: the model {added}"
 
 
-def _digest_of(record: str | None) -> Digest | None:
+def digest_of_record(record: str | None) -> Digest | None:
     """Null where it is gone or cannot be read, which is told already."""
     try:
         return digest_json(json.loads(record or ""))

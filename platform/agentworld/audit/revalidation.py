@@ -15,6 +15,7 @@ from agentworld.audit.deployments import deployments, in_use
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.filed import validations
 from agentworld.audit.receipts import finished_at
+from agentworld.audit.signed_log import reading
 from agentworld.audit.sources import Runs
 from agentworld.audit.validation import newest_validation, validation_problem
 from agentworld.errors import EvidenceError
@@ -79,7 +80,8 @@ class Uses(NamedTuple):
     ) -> "Uses":
         """Now, or at a moment. Where nothing was ever signed, no agent is in use."""
         told = deployments(ledger.attestations, evidence, name) if evidence else []
-        moves = ledger.aliases.history() if told else []  # they matter to what is in use alone
+        with reading("its names"):
+            moves = ledger.aliases.history() if told else []  # they matter to what is in use alone
         return cls(in_use(_by(at, told)), _by(at, moves), ledger, store, evidence, at)
 
     def of(self, ref: VersionRef, agent: Agent) -> AgentUse:

@@ -150,7 +150,7 @@ def edge_to(
 def _weights_problem(run: str, known: AgentRun | None, sources: Sources) -> str | None:
     """Why no step that is trusted now signed what a run made."""
     try:
-        found = known or sources.ledger.run(run)
+        found = known if known and known.closing else sources.ledger.run(run)
     except NotFound:
         return f"the ledger has no run {run}"
     if found.closing is None or found.closing.signature is None:

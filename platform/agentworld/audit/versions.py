@@ -6,16 +6,17 @@ from typing import NamedTuple
 
 from agentworld.audit.chain import breaks_of_run
 from agentworld.audit.edges import UNTOLD
-from agentworld.audit.filed import Registrations, registration_of_version, registrations
+from agentworld.audit.filed import Registrations, registrations
 from agentworld.audit.intact import readable
 from agentworld.audit.registration import read_record
-from agentworld.audit.registry import VersionVerification, verify_version
+from agentworld.audit.registry import VersionVerification, digest_of_record, verify_version
 from agentworld.audit.signed_log import reading
 from agentworld.audit.sources import Sources, edge_to
 from agentworld.audit.then import is_then
 from agentworld.errors import AgentworldError, EvidenceError, NotFound
 from agentworld.evidence.edge import contradictions
-from agentworld.lineage.base import Agent, StoredVersion, VersionRef
+from agentworld.lineage.base import Agent, Registry, StoredVersion, VersionRef
+from agentworld.records.base import Digest
 from agentworld.records.progress import Tick, share_of
 from agentworld.records.step_statement import Registered
 
@@ -37,17 +38,17 @@ def filed(sources: Sources) -> Registrations:
         return Registrations()
     with suppress(EvidenceError), reading("its versions"):  # which `verify_ledger` tells
         told = registrations(sources.ledger.attestations, sources.evidence)
-        counted = tuple(each for each in told.counted if is_then(each.at, sources.at))
-        return told._replace(counted=counted)
+        then = (tuple(each for each in part if is_then(each.at, sources.at)) for part in told)
+        return Registrations(*then)
     return Registrations()
 
 
-def filed_of(ref: VersionRef, sources: Sources) -> Registered | None:
+def filed_of(ref: VersionRef, sources: Sources) -> Registrations:
     """What was signed of one."""
     if sources.evidence is None:
-        return None
+        return Registrations()
     with reading(f"version {ref}"):
-        return registration_of_version(str(ref), sources.ledger.attestations, sources.evidence)
+        return registrations(sources.ledger.attestations, sources.evidence, str(ref))
 
 
 def all_refs(filed: Iterable[Registered], sources: Sources) -> list[VersionRef]:
@@ -61,6 +62,27 @@ def replaced(filed: Iterable[Registered], by_ref: Mapping[str, Registered]) -> I
     """What was registered under a number that the registry gave again, and not once more."""
     newest = {(each.registered_as, each.record): each for each in filed}
     return (each for each in newest.values() if by_ref[each.ref] is not each)
+
+
+def returned(
+    registered: Registrations, versions: Iterable[CheckedVersion], registry: Registry
+) -> Iterator[str]:
+    """What was withdrawn and is there again, though nobody registered it again."""
+    counted = {each.ref for each in registered.counted}
+    there = {str(each.ref): each.ref for each in versions if str(each.ref) not in counted}
+    for ref in dict.fromkeys(each.ref for each in registered.withdrawn if each.ref in there):
+        records = {each.record for each in registered.withdrawn if each.ref == ref}
+        if _record_of(there[ref], registry) in records:
+            yield f"{ref}: it was withdrawn and is there again; delete it, or register it again"
+
+
+def _record_of(ref: VersionRef, registry: Registry) -> Digest | None:
+    try:
+        return digest_of_record(registry.stored(ref).record)
+    except AgentworldError as error:  # which `check_version` tells
+        if error.retryable:
+            raise
+        return None
 
 
 def check_versions(

@@ -58,16 +58,11 @@ Declare = Callable[[Declaration], Attestation]
 """Signs one; whoever keeps the attestation makes the declaration count."""
 
 
-class SaidOnce(Declaration):
-    """Of those that say the same the first stays."""
+class InFolder(Declaration):
+    """Of a version or an artifact."""
 
     folder: ClassVar[str]
     """Where the copies are."""
-
-    @property
-    @abstractmethod
-    def same(self) -> tuple[object, ...]:
-        """What those that say the same have in common."""
 
     @classmethod
     def folder_of(cls, subject: str) -> str:
@@ -183,7 +178,7 @@ class Adoption(Declaration):
         return self.digest
 
 
-class Withdrawal(SaidOnce):
+class Withdrawal(InFolder):
     """People took a registered version away: it is not missed any more."""
 
     kind: ClassVar[AttestationKind] = "withdrawal"
@@ -198,10 +193,6 @@ class Withdrawal(SaidOnce):
     reason: Words
     by: Name
     at: str
-
-    @property
-    def same(self) -> tuple[object, ...]:
-        return self.version, self.registered
 
     @property
     def filed(self) -> Filed:

@@ -4,13 +4,14 @@ Who registers a version or validates an agent writes that where others write too
 it lies with the ledger, so that it is missed.
 """
 
+from abc import abstractmethod
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from agentworld.records.attestation import AttestationKind
 from agentworld.records.base import Digest, Record
-from agentworld.records.declaration import Filed, SaidOnce
+from agentworld.records.declaration import Filed, InFolder
 from agentworld.records.deployment import AgentName
 from agentworld.records.report import AgentReport
 
@@ -34,6 +35,15 @@ class Links(Record):
     """That it was logged as."""
     inputs: tuple[str, ...] = ()
     """Models that the run names as its inputs."""
+
+
+class SaidOnce(InFolder):
+    """Of those that say the same the first stays."""
+
+    @property
+    @abstractmethod
+    def same(self) -> tuple[object, ...]:
+        """What those that say the same have in common."""
 
 
 class Registered(SaidOnce):

@@ -8,8 +8,7 @@ from agentworld.evidence.declared import check_attested, verify_declared, withdr
 from agentworld.evidence.keys import TrustedKeys
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
-from agentworld.records.declaration import SaidOnce
-from agentworld.records.step_statement import STEP_STATEMENTS, StepStatement
+from agentworld.records.step_statement import STEP_STATEMENTS, SaidOnce, StepStatement
 from agentworld.simulate.adopting import check_own
 from agentworld.storage.objects import WriteOnce
 
@@ -45,8 +44,9 @@ class Files(NamedTuple):
     def _known(self, told: SaidOnce) -> Attestation | None:
         """The first that says the same and counts."""
         of = told.filed.subject
+        kept = self.kept.find(told.kind, subject=of)  # first: a withdrawal is of one that is there
         gone = withdrawn(self.kept.find("withdrawal", subject=of), self.trusted)
-        for each in self.kept.find(told.kind, subject=of):
+        for each in kept:
             with suppress(EvidenceError):  # which the audit says
                 known = check_attested(each, type(told), self.step_keys)
                 if known.same == told.same and known.digest not in gone:

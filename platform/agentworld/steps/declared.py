@@ -1,6 +1,6 @@
 """What an operator does to a store's record, and declares: erasures, restores, withdrawals."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -49,15 +49,17 @@ def restored(store: Path, reason: str, by: str) -> Missing:
         return found
 
 
-def withdrawn(store: Path, reason: str, by: str) -> Gone:
-    """Versions that were registered and that the registry does not have; declared with a reason.
+def withdrawn(store: Path, refs: Collection[str], reason: str, by: str) -> Gone:
+    """What was registered and the registry has no more, all or these; declared with a reason.
 
     From then on nobody misses them. Without a reason nothing is written. Raises InputError for a
-    reason that is too long, and NotFound where nothing was ever signed.
+    reason that is too long, NotFound where nothing was ever signed or one of `refs` is not gone,
+    and EvidenceError where what was signed does not verify.
     """
+    sources = open_sources(store)
     with closing(existing_ledger(store)) as ledger:
-        sources = open_sources(store)._replace(evidence=open_evidence(store, ledger))
-        found = gone(sources)
+        evidence = open_evidence(store, ledger)
+        found = gone(sources._replace(ledger=ledger, evidence=evidence), refs)
         if reason:
             notary = notary_of(Stores.of(store), ledger)
             for each in _declared(found.withdrawals, reason, by):

@@ -92,6 +92,12 @@ def test_the_same_claim_is_signed_once(tmp_path):
     assert len(told.sources.ledger.attestations.find("edge")) == 1
 
 
+def test_a_run_that_is_closed_while_an_audit_reads_is_no_dispute(tmp_path):
+    told = scene(tmp_path)
+    read = told.sources.ledger.run(told.agent.run).model_copy(update={"closing": None})
+    assert edge_to("terminal-agent", told.agent, told.sources, read) == told.audit()
+
+
 def test_a_rotated_key_still_proves_what_it_signed(tmp_path):
     told = scene(tmp_path)
     rotate(Stores.of(tmp_path).keys / "simulator")

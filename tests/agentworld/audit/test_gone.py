@@ -5,14 +5,20 @@ from contextlib import closing
 
 import pytest
 
+import make
+import make_agent
 import make_service
-from agentworld.audit.everything import verify_everything
+from agentworld.audit.everything import verify_agent, verify_everything
 from agentworld.audit.gone import gone
-from agentworld.evidence.declared import attested
-from agentworld.evidence.keys import ensure_signer
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.evidence.declared import attested, check_attested
+from agentworld.evidence.keys import ensure_signer, load_trusted
 from agentworld.lineage.base import Agent
+from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.declaration import Withdrawal
+from agentworld.records.step_statement import Registered
 from agentworld.simulate.adopting import now
+from agentworld.storage.objects import WriteOnce
 from make_statement import registered
 from make_story import Story, story, without
 
@@ -91,9 +97,11 @@ def test_what_is_registered_again_after_it_was_withdrawn_is_signed_and_missed_an
     assert missing(without(told, "hero@1")) == ["hero@1"]
 
 
-def test_what_is_there_again_though_nobody_registered_it_again_is_unsigned(told):
+def test_what_is_there_again_though_nobody_registered_it_again_is_named(told):
     withdraw(without(told, "hero@1"))
-    assert problems(told) == ()
+    (problem,) = problems(told)
+    assert problem.startswith("hero@1: it was withdrawn and is there again")
+    assert problem in verify_agent(told.agent, told.sources).problems
     states = {each.version: each.state for each in verify_everything(told.sources).versions}
     assert states == {"hero@1": "unsigned", "world@1": "verified"}
 
@@ -102,7 +110,8 @@ def test_a_withdrawal_that_nobody_of_ours_signed_counts_for_nothing_and_is_named
     lost = without(told, "hero@1")
     (made,) = withdrawals(lost)
     lost.sources.ledger.attestations.add(attested(made, ensure_signer(tmp_path / "stranger")))
-    assert missing(lost) == ["hero@1"]
+    with pytest.raises(EvidenceError, match="the withdrawal .* does not verify"):
+        missing(lost)
     found = problems(lost)
     assert any(each.startswith(f"the withdrawal {made.name} of hero@1 does") for each in found)
     assert any(each.startswith("hero@1: the registry does not have it") for each in found)
@@ -117,3 +126,81 @@ def test_a_withdrawal_that_was_taken_away_is_named_by_its_copy(told):
     found = problems(lost)
     assert any(each.endswith("of hero@1 is gone from the ledger; restore it") for each in found)
     assert any(each.startswith("hero@1: the registry does not have it") for each in found)
+
+
+def test_where_statements_do_not_verify_nobody_can_tell_what_is_gone(told):
+    lost = without(told, "hero@1")
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("UPDATE attestations SET envelope = '{}' WHERE subject = 'hero@1'")
+    with pytest.raises(EvidenceError, match="does not verify"):
+        missing(lost)
+
+
+def test_a_row_that_cannot_be_read_is_one_sentence(told):
+    lost = without(told, "hero@1")
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        garbled = "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT) WHERE subject = 'hero@1'"
+        database.execute(garbled)
+    with pytest.raises(EvidenceError, match="the ledger's record of its versions is garbled"):
+        missing(lost)
+
+
+def test_who_knows_no_key_of_the_steps_is_told_so(told):
+    evidence = told.sources.evidence._replace(step_keys=None)
+    with pytest.raises(InputError, match="no key of the steps"):
+        gone(told.sources._replace(evidence=evidence))
+
+
+def test_a_registry_that_has_none_of_all_may_be_another_one(told):
+    other = told._replace(sources=told.sources._replace(registry=MemoryRegistry()))
+    with pytest.raises(InputError, match="the registry has none of 2 registered versions"):
+        gone(other.sources)
+    assert [each.ref for each in gone(other.sources, ["hero@1"]).versions] == ["hero@1"]
+    with pytest.raises(NotFound, match="hero@2 is not gone"):
+        gone(other.sources, ["hero@2"])
+
+
+def test_what_was_signed_twice_is_withdrawn_at_once(told):
+    """By two who handed the same in at the same time."""
+    first = told.sources.ledger.attestations.find("registration", subject="hero@1")[0]
+    keys = load_trusted(told.store / "keys/steps")
+    known = check_attested(first, Registered, keys)
+    later = known.model_copy(update={"at": now()})
+    twin = attested(later, ensure_signer(told.store / "keys/steps"))
+    told.sources.ledger.attestations.add(twin)
+    WriteOnce(str(told.store / "checkpoints")).put(twin.name, twin.envelope)
+    lost = without(told, "hero@1")
+    assert missing(lost) == ["hero@1", "hero@1"]
+    withdraw(lost)
+    assert missing(lost) == []
+    assert problems(lost) == ()
+
+
+def test_the_newer_of_two_edges_is_missed_no_more_where_its_version_was_withdrawn(tmp_path):
+    ensure_signer(tmp_path / "keys/steps")
+    made, registries = make_agent.registered(tmp_path), [MemoryRegistry(), MemoryRegistry()]
+    assert made.agent.edge
+    claim = made.agent.edge.edge.claim.model_copy(update={"data": (make.digest("more"),)})
+    edge = made.notary.edge(made.ledger.run(made.agent.run), claim)
+    newer = made.agent.model_copy(update={"edge": edge})
+    for registry in registries:
+        registered(made.ref.name, made.agent, tmp_path / "model", registry, tmp_path)
+    sources = made.sources._replace(step_keys=load_trusted(tmp_path / "keys/steps"))
+
+    def told_of(sources):  # whose agent has other files than its weights' digest says
+        found = verify_everything(sources).problems
+        return [each for each in found if "its files are" not in each]
+
+    whole, lost = (sources._replace(registry=registry) for registry in registries)
+    assert (
+        registered(made.ref.name, newer, tmp_path / "model", whole.registry, tmp_path).version == 2
+    )
+    assert told_of(whole) == []
+    unedged, vanished = told_of(lost)
+    assert vanished.startswith("terminal-agent@2: the registry does not have it")
+    assert "no version in the registry has the newest edge" in unedged
+    for each in gone(lost).withdrawals("it was no good", "ada", now()):
+        made.notary.declare(each)
+    assert told_of(lost) == []
+    first, *_ = told_of(lost._replace(registry=MemoryRegistry()))
+    assert first.startswith("terminal-agent@1: the registry does not have it")

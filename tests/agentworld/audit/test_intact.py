@@ -86,6 +86,17 @@ def test_a_run_that_cannot_be_read_hides_no_other(scene):
     assert f"run {scene.run}: " in told
 
 
+def test_a_restore_that_cannot_be_read_hides_nothing_of_another_run(scene):
+    scene.change(
+        "INSERT INTO attestations (name, kind, subject, simulator, run, at, envelope)"
+        " VALUES ('x', 'restore', '', '', 'nobody', '', CAST(x'ff' AS TEXT))",
+        "UPDATE steps SET done = 1",
+    )
+    found = [each for each in problems(scene) if each.startswith(f"run {scene.run}: ")]
+    assert found
+    assert not any("is garbled (" in each for each in found)
+
+
 def test_a_text_that_is_put_into_an_erased_episode_is_found(scene):
     scene.ledger.erase_texts("first")
     assert problems(scene) == []

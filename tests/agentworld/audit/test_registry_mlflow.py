@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mlflow.entities import Dataset, DatasetInput
 
-from agentworld.audit.filed import registration_of_version
+from agentworld.audit.filed import registrations
 from agentworld.audit.registry import verify_version
 from agentworld.engine.process import LOOPBACK
 from agentworld.lineage.mlflow import MlflowRegistry
@@ -66,7 +66,7 @@ class Tampered:
         found: list[str] = []
         for ref in (self.told.agent, self.told.world_model):
             told = sources.ledger.attestations
-            filed = registration_of_version(str(ref), told, sources.evidence)
+            filed = registrations(told, sources.evidence, str(ref)).newest
             stored = self.registry.stored(ref)
             found += verify_version(stored, self.registry, sources.step_keys, filed=filed).problems
         return tuple(found)

@@ -10,6 +10,7 @@ import pytest
 import make
 from agentworld.audit.alias_history import alias_problems
 from agentworld.audit.missing import missing
+from agentworld.audit.verify import verify_run
 from agentworld.errors import Conflict, EvidenceError, NotFound
 from agentworld.evidence.keys import ensure_signer, load_trusted
 from agentworld.records.alias import AliasMove
@@ -108,6 +109,16 @@ def test_a_restore_that_nobody_declared_is_broken(place, other):
     assert any(make.digest("new") in each for each in place.alias_problems())
     with pytest.raises(EvidenceError, match=f"run {other} is gone from the ledger"):
         place.scene._replace(run=other).verify()
+
+
+def test_a_restore_that_is_declared_while_an_audit_reads_was_not_taken_away(place):
+    place.restore("old")
+    scene = place.scene
+    evidence = scene.evidence.for_many(scene.ledger.attestations)
+    before = verify_run(scene.run, scene.ledger, evidence).problems
+    place.declare()
+    after = verify_run(scene.run, scene.ledger, evidence).problems
+    assert {*after} < {*before}
 
 
 def test_a_restore_that_was_declared_is_verified_and_told(place, other):
