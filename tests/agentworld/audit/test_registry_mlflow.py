@@ -11,6 +11,7 @@ import pytest
 from mlflow.entities import Dataset, DatasetInput
 
 from agentworld.audit.filed import registrations
+from agentworld.audit.gone import gone
 from agentworld.audit.registry import verify_version
 from agentworld.engine.process import LOOPBACK
 from agentworld.lineage.mlflow import MlflowRegistry
@@ -223,3 +224,13 @@ def test_versions_of_others_are_none_of_ours(tampered: Tampered) -> None:
     tampered.client.create_model_version(name, source, model_id=tampered.model)
     names = {each.ref.name for each in tampered.registry.versions()}
     assert names == {"hero", "world"}
+
+
+def test_a_version_that_was_deleted_is_gone_and_one_that_hides_is_there(tampered: Tampered) -> None:
+    sources = tampered.told.sources
+    for name in tampered.version.tags:
+        tampered.client.delete_model_version_tag(tampered.name, tampered.number, name)
+    assert tampered.told.agent not in [each.ref for each in tampered.registry.versions()]
+    assert gone(sources).versions == ()
+    tampered.client.delete_model_version(tampered.name, tampered.number)
+    assert [each.ref for each in gone(sources).versions] == [str(tampered.told.agent)]
