@@ -36,9 +36,11 @@ class Registrations(NamedTuple):
     @property
     def excused(self) -> set[tuple[str, Digest, str]]:
         """Name, artifact and run of what was taken away, and was not registered again since."""
-        told = sorted((*self.counted, *self.withdrawn), key=lambda each: each.at)
-        newest = {(each.registered_as, each.artifact, each.run): each for each in told}
-        return {key for key, each in newest.items() if each in self.withdrawn}
+        parts = ((self.counted, False), (self.withdrawn, True))
+        told = [(each, is_withdrawn) for part, is_withdrawn in parts for each in part]
+        told.sort(key=lambda each: each[0].at)
+        newest = {(e.registered_as, e.artifact, e.run): is_withdrawn for e, is_withdrawn in told}
+        return {key for key, is_withdrawn in newest.items() if is_withdrawn}
 
 
 def registrations(told: Attestations, evidence: Evidence, of: str = "") -> Registrations:
