@@ -68,7 +68,10 @@ class Leadership:
         while (left := self._times.renewal - (self._clock() - renewed)) > 0:
             asked = self._clock()
             try:
-                if not await asyncio.wait_for(asyncio.to_thread(self._try), left):
+                # Not `wait_for`, which may forget that it was cancelled as the answer came.
+                async with asyncio.timeout(left):
+                    leads = await asyncio.to_thread(self._try)
+                if not leads:
                     break
                 renewed = asked  # and not when the answer came, which may be late
             except ClusterError as error:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import kopf
+from kopf._cogs.structs.references import Insights  # a type of kopf.operator's own arguments
 from pydantic import ValidationError
 
 from agentworld.engine.names import short
@@ -13,7 +14,7 @@ from agentworld.errors import AgentworldError, ClusterError
 from agentworld.records.base import Digest
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.episodes import OpenEpisodes
-from agentworld_operator.handlers.watches import registry, settings
+from agentworld_operator.handlers.watches import named, registry, settings
 from agentworld_operator.identities import Identities
 from agentworld_operator.naming import Names
 from agentworld_operator.reconcile import Reconciler
@@ -28,6 +29,16 @@ _log = logging.getLogger(__name__)
 
 _WORKERS = 8
 _PAUSE_SECONDS = 1.0
+
+
+async def check_watched(insights: Insights) -> None:
+    """Raises ClusterError where kopf found less than is to be watched: an API server that has just
+    started may not tell of all yet, and kopf asks once.
+    """
+    await insights.ready_resources.wait()
+    found = {(each.group, each.version, each.plural) for each in insights.watched_resources}
+    if missing := [kind for kind in WATCHED if named(kind) not in found]:
+        raise ClusterError(f"the API server does not tell of {', '.join(missing)}; begin anew")
 
 
 class _Ended(Exception):
@@ -61,10 +72,11 @@ class Running:
         Raises ClusterError where it cannot watch any more.
         """
         await self._look_around()
-        failed: list[BaseException] = []
+        insights, failed = Insights(), list[BaseException]()
         try:
             async with asyncio.TaskGroup() as together:
-                together.create_task(self._watch(login))
+                together.create_task(self._watch(login, insights))
+                together.create_task(check_watched(insights))
                 together.create_task(self._queue.run())
                 together.create_task(self._names.run(look_seconds, ask_seconds))
                 together.create_task(self._schedules.run())
@@ -77,12 +89,13 @@ class Running:
         if failed:
             raise failed[0]
 
-    async def _watch(self, login: Any) -> None:
+    async def _watch(self, login: Any, insights: Insights) -> None:
         """Returns never; kopf ends by itself when the process is told to end."""
         try:
             await kopf.operator(
                 registry=registry(self._cache, self._changed, login),
                 settings=settings(),
+                insights=insights,
                 namespace=self._cluster.namespace,
             )
         except Exception as error:  # an edge: whatever kopf gives up with

@@ -201,3 +201,27 @@ def test_many_that_begin_at_once_have_one_leader(leases):
         return len(done)
 
     assert asyncio.run(run()) == 1
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_one_that_is_told_to_stop_as_an_answer_comes_stops(leases, monkeypatch, turns):
+    """So many turns of the loop after it."""
+
+    async def run():
+        answer = asyncio.Event()
+
+        async def answered(*_):
+            await answer.wait()
+            return True
+
+        monkeypatch.setattr(asyncio, "to_thread", answered)
+        keeping = asyncio.create_task(leadership(leases).keep())
+        await asyncio.sleep(0.01)
+        answer.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        keeping.cancel()
+        await asyncio.wait({keeping}, timeout=0.1)
+        assert keeping.cancelled()
+
+    asyncio.run(run())

@@ -6,14 +6,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import kopf
 import pytest
+from kopf._cogs.structs.references import Insights, Resource
 
 from agentworld.engine.process import LOOPBACK
 from agentworld.errors import ClusterError
 from agentworld_operator.cluster import Listed
+from agentworld_operator.handlers.watches import named
 from agentworld_operator.identities import Identities
 from agentworld_operator.resources.simulator import Identity
-from agentworld_operator.running import Running
-from agentworld_operator.watched import Cache
+from agentworld_operator.running import Running, check_watched
+from agentworld_operator.watched import WATCHED, Cache
 from make_simulator import pinned_manifest, simulator
 
 
@@ -108,3 +110,18 @@ def test_nothing_is_done_before_all_is_known_and_who_cannot_watch_says_so(login)
     with pytest.raises(ClusterError, match="the watches ended"):
         asyncio.run(running.run(login, look_seconds=60, ask_seconds=60))
     assert known == [(ENGINE, ["one", "twin"], True)] * 3
+
+
+@pytest.mark.parametrize("without", [None, "SimulatorAlias", "Pod"])
+def test_who_was_not_told_of_all_that_is_to_be_watched_begins_anew(without):
+    """As by an API server that has just started."""
+    insights = Insights()
+    for kind in WATCHED:
+        if kind != without:
+            insights.watched_resources.add(Resource(*named(kind)))
+    insights.ready_resources.set()
+    if without is None:
+        asyncio.run(check_watched(insights))
+    else:
+        with pytest.raises(ClusterError, match=f"does not tell of {without}; begin anew"):
+            asyncio.run(check_watched(insights))

@@ -37,7 +37,7 @@ def _watch(made: kopf.OperatorRegistry, kind: str, cache: Cache, changed: Change
         for each in news:
             changed(kind, each)
 
-    kopf.on.event(*_named(kind), id=f"watch-{kind.lower()}", registry=made)(watch)
+    kopf.on.event(*named(kind), id=f"watch-{kind.lower()}", registry=made)(watch)
 
 
 def settings() -> kopf.OperatorSettings:
@@ -48,10 +48,10 @@ def settings() -> kopf.OperatorSettings:
     told.scanning.disabled = True
     for kind in WATCHED:
         if kind not in OWN:
-            told.watching.label_selectors[_named(kind)] = DIGEST_LABEL
+            told.watching.label_selectors[named(kind)] = DIGEST_LABEL
     return told
 
 
-def _named(kind: str) -> tuple[str, str, str]:
+def named(kind: str) -> tuple[str, str, str]:
     place = PLACES[kind]
     return place.group, place.version, place.plural
