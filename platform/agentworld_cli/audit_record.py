@@ -89,7 +89,7 @@ def restored(
 
 def withdrawn(
     versions: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME@VERSION]...", help="Else all of them.")
+        list[str] | None, typer.Argument(metavar="NAME@VERSION", help="Else all of them.")
     ] = None,
     reason: _Reason = "",
     store: Store = DEFAULT_STORE,

@@ -131,7 +131,7 @@ def _verified(
 def told_gone(filed: Registered) -> str:
     return (
         f"{filed.ref}: the registry does not have it, and {filed.artifact} was registered as that;"
-        " restore that version, or declare that it is withdrawn"
+        " restore that version, or see `agentworld audit withdrawn`"
     )
 
 
