@@ -98,8 +98,7 @@ def withdrawn(
     """Print the registered versions that MLflow has no more, and declare with --reason that people
     deleted them.
 
-    From then on `audit verify` does not miss them. One that nobody wanted to delete is to be
-    restored instead.
+    From then on `audit verify` does not miss them. Restore what nobody wanted to delete.
     """
     from agentworld.steps.declared import withdrawn as declare
 

@@ -53,5 +53,6 @@ def settings() -> kopf.OperatorSettings:
 
 
 def named(kind: str) -> tuple[str, str, str]:
+    """Group, version and plural, as kopf finds a kind."""
     place = PLACES[kind]
     return place.group, place.version, place.plural

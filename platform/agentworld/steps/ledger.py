@@ -54,19 +54,21 @@ def trusted_steps(store: Path) -> TrustedKeys:
     return load_trusted(steps) if steps.is_dir() else {}
 
 
-def trusted_services(store: Path, ledger: Ledger) -> TrustedKeys:
+def trusted_services(store: Path, ledger: Ledger | None = None) -> TrustedKeys:
     """The keys of the store's simulators; none where no simulator ever signed.
 
     Keys that the auditor holds come first: those of the ledger are told by who is audited.
     """
     own = Stores.of(store).keys / SIMULATOR_KEYS
-    return load_trusted(own) if own.is_dir() else told_keys(ledger.signing_keys)
+    if own.is_dir():
+        return load_trusted(own)
+    return told_keys((ledger or open_ledger(store)).signing_keys)
 
 
 def open_evidence(store: Path, ledger: Ledger | None = None) -> Evidence:
     """What proves a store's runs; raises NotFound where no simulator ever signed."""
     stores = Stores.of(store)
-    trusted = trusted_services(store, ledger or open_ledger(store))
+    trusted = trusted_services(store, ledger)
     return Evidence(
         trusted=trusted or load_trusted(stores.keys / SIMULATOR_KEYS),
         second_store=WriteOnce(stores.checkpoints_url),
