@@ -75,10 +75,11 @@ FROM runtime AS train
 LABEL org.opencontainers.image.title="agentworld train" \
       org.opencontainers.image.description="The steps of agentworld's pipelines, and its console"
 USER 0:0
-# Live shells run in bubblewrap, torch.compile needs a compiler on CPUs and GPUs alike, and mpirun
+# Live shells need bubblewrap and mount, torch.compile needs a compiler on CPUs and GPUs alike, and mpirun
 # reaches other nodes by ssh; a base that has them stays as it is.
-RUN { command -v bwrap && command -v g++ && command -v mpirun && command -v sshd; } >/dev/null \
-    || { apt-get -q update && apt-get -qy install --no-install-recommends bubblewrap g++ \
+RUN { command -v bwrap && command -v mount && command -v g++ && command -v mpirun \
+        && command -v sshd; } >/dev/null \
+    || { apt-get -q update && apt-get -qy install --no-install-recommends bubblewrap mount g++ \
             openmpi-bin openssh-server \
         && rm -rf /var/lib/apt/lists/*; }
 # The keys of an installation are everybody's, and ssh knows no user without a name.

@@ -7,6 +7,8 @@ PYTHON := $(VENV)/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check --no-input
 PROFILE ?= demo
 SEED ?= 1
+MODE ?= tamper
+N ?= 20
 
 # A stamp is named after the content that it stands for, so that a changed pin, and nothing
 # else, installs anew.
@@ -18,10 +20,13 @@ COMPILES := $(call stamp,compiles,constraints.txt tools/compile_layers.py \
 TEST_PACKAGES := $(call stamp,test-packages,constraints-test.txt constraints-vllm.txt \
 	constraints-helm.txt constraints-mlflow.txt)
 
-# Programs of others that are driven unmodified: OpenEnv, and TRL with its client.
+# Programs of others that are driven unmodified, each in an environment of its own, which is named
+# as its pins are. The first is OpenEnv of old, with TRL.
 PEERS := .venv-peers
-PEER_PACKAGES := $(PEERS)/.packages-$(shell cat constraints.txt constraints-test.txt \
-	constraints-openenv.txt | sha256sum | cut -c1-16)
+ALONE := openenv-0.10 verifiers openai
+peer_stamp = $(PEERS)/$(1)/.packages-$(shell cat constraints-$(1).txt $(2) | sha256sum | cut -c1-16)
+TRL_PACKAGES := $(call peer_stamp,openenv,constraints.txt constraints-test.txt)
+ALONE_PACKAGES := $(foreach peer,$(ALONE),$(call peer_stamp,$(peer)))
 
 # Built once on a machine, for all checkouts.
 KUBERNETES := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/agentworld/kubernetes
@@ -33,9 +38,10 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export VLLM_NO_USAGE_STATS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup setup-test peers demo manifests verify goldens check test-fast test test-cluster test-cel \
+.PHONY: help setup setup-test peers programs demo manifests verify golden check \
+	test-fast test test-long flake test-cluster test-cel \
 	bench bench-demo \
-	bench-simulator bench-wires bench-operator bench-pipelines bench-audit faults-simulator faults-operator tamper clean sandbox \
+	bench-simulator bench-wires bench-operator bench-pipelines bench-audit faults-simulator faults-operator tamper sandbox-attempts clean sandbox \
 	compiler browser \
 	etcd cluster extensions containers database monitor mpi
 .NOTPARALLEL:
@@ -47,7 +53,7 @@ setup: sandbox compiler $(PACKAGES) $(PROJECT) $(COMPILES) ## what the demo need
 
 setup-test: setup $(TEST_PACKAGES) ## what the tests need on top: test tools, vLLM, Helm, MLflow's plugin
 
-peers: $(PEER_PACKAGES) ## other programs that the tests drive: OpenEnv's client and server
+peers: $(TRL_PACKAGES) $(ALONE_PACKAGES) ## other programs that the tests drive: OpenEnv, TRL, verifiers, OpenAI's client
 
 demo: setup ## the whole loop on this machine; PROFILE=long for the long one
 	$(VENV)/bin/agentworld demo --profile $(PROFILE)
@@ -64,9 +70,8 @@ verify: $(PACKAGES) $(PROJECT) ## fails where a generated file is another one th
 	| diff -u charts/agentworld/values.schema.json - \
 	|| { echo "run \`make manifests\`" >&2; exit 1; }
 
-goldens: setup-test ## what chart and pipelines become, written anew for the tests to compare
-	PYTHONPATH=tests $(PYTHON) -m make_chart
-	PYTHONPATH=tests $(PYTHON) -m make_pipelines
+golden: setup-test ## the chart with everything switched on, rendered anew for a test to compare
+	PYTHONPATH=tests $(PYTHON) -m make.chart
 
 check: setup-test verify ## linters, formatter, types, generated files, the layers of the house
 	$(PYTHON) -m ruff check
@@ -75,23 +80,29 @@ check: setup-test verify ## linters, formatter, types, generated files, the laye
 	$(VENV)/bin/lint-imports --no-logo
 
 # Many small processes on few cores: one thread each is faster than all of them everywhere.
-test test-fast: export OMP_NUM_THREADS := 1
+test test-fast flake: export OMP_NUM_THREADS := 1
 # To compile our code and the tests at each start takes as long as a tenth of the fast tests.
-test test-fast: export PYTHONDONTWRITEBYTECODE :=
+test test-fast flake: export PYTHONDONTWRITEBYTECODE :=
 
 # Nothing that a fast test writes is to stay: it waits for no disk.
 test-fast: setup-test ## the tests of a minute
-	TMPDIR="$$(tools/folder_in_memory.sh)" $(PYTHON) -m pytest -m "not slow and not torch" -n auto --dist worksteal
+	TMPDIR="$$(tools/folder_in_memory.sh)" $(PYTHON) -m pytest -m "not compute and not waits" -n auto --dist worksteal
 
-# The images are built beside the tests that need none.
-test: browser database mpi cluster containers setup-test peers monitor check ## everything
-	PYTHONPATH=tests setsid $(PYTHON) -m images & building=$$!; trap "kill -- -$$building 2>/dev/null || true" EXIT; \
-	$(PYTHON) -m pytest
+test: programs check ## everything, as root: the fast tests, then two lanes side by side
+	PYTHONPATH=tests $(PYTHON) -m lanes.main
+
+test-long: programs faults-simulator faults-operator tamper sandbox-attempts test-cel ## the long campaigns, and what `make test` leaves out
+	$(MAKE) tamper MODE=garbage
+
+flake: programs ## looks for tests that fail now and then: each short one N times, beside a busy core
+	PYTHONPATH=tests $(PYTHON) -m lanes.flake $(N)
+
+programs: browser database mpi cluster containers setup-test peers monitor
 
 test-cluster: export OMP_NUM_THREADS := 1
 test-cluster: cluster containers setup-test monitor ## the part that needs a Kubernetes; as root, for its nodes
-	$(PYTHON) -m pytest tests/test_control_plane.py tests/test_images.py tests/cluster \
-		tests/agentworld_operator tests/charts tests/faults_operator
+	$(PYTHON) -m pytest tests/test_images.py tests/cluster \
+		tests/agentworld_operator tests/charts tests/campaigns/operator
 
 test-cel: extensions setup-test ## the custom resources on a Kubernetes of today; no part of `make test`
 	$(PYTHON) -m pytest tests/cel
@@ -99,7 +110,7 @@ test-cel: extensions setup-test ## the custom resources on a Kubernetes of today
 bench: bench-demo bench-simulator bench-wires bench-operator bench-pipelines bench-audit ## every benchmark
 
 bench-demo: setup ## the demo against its targets; PROFILE=long for the long one
-	$(PYTHON) tests/benchmarks/bench_demo.py $(PROFILE)
+	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_demo $(PROFILE)
 
 bench-simulator: setup-test peers ## the simulator's core against its targets
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_simulator $(PARTS)
@@ -117,20 +128,23 @@ bench-audit: database setup-test ## the auditor's questions to a ledger of a mil
 	PYTHONPATH=tests $(PYTHON) -m benchmarks.bench_audit $(if $(SMALL),100 1000 10000)
 
 faults-simulator: database setup-test ## thousands of faults over the simulator, and a judge; SEED=text
-	PYTHONPATH=tests $(PYTHON) -m faults.main --seed $(SEED)
+	PYTHONPATH=tests $(PYTHON) -m campaigns.main faults-simulator --seed $(SEED)
 
 faults-operator: cluster setup-test ## hundreds of faults over the operator, and a judge; SEED=text
-	PYTHONPATH=tests $(PYTHON) -m faults_operator.main --seed $(SEED)
+	PYTHONPATH=tests $(PYTHON) -m campaigns.main faults-operator --seed $(SEED)
 
-tamper: database setup-test ## thousands of changes by who can write the store, and what the audit finds; SEED=text
-	PYTHONPATH=tests $(PYTHON) -m tamper.main --seed $(SEED)
+tamper: database setup-test ## thousands of changes by who can write the store, and what the audit finds; SEED=text MODE=garbage
+	PYTHONPATH=tests $(PYTHON) -m campaigns.main $(MODE) --seed $(SEED)
+
+sandbox-attempts: setup-test ## hundreds of attempts to get out of a sandbox, or to leave something; SEED=text
+	PYTHONPATH=tests $(PYTHON) -m campaigns.main sandbox --seed $(SEED)
 
 clean: ## remove what the demo, the tests and the linters wrote
 	rm -rf demo-output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find platform pipelines tests -name __pycache__ -prune -exec rm -rf {} +
 
 sandbox:
-	@tools/system_packages.sh bwrap:bubblewrap prlimit:util-linux
+	@tools/system_packages.sh bwrap:bubblewrap prlimit:util-linux unshare:util-linux mount:mount
 
 compiler:
 	@tools/system_packages.sh g++:g++ Python.h:python3-dev
@@ -201,9 +215,15 @@ $(TEST_PACKAGES): | $(PACKAGES)
 
 # It sees what stands in ours after its own, so that pip installs only what ours has not got in
 # the very version, and TRL finds its torch.
-$(PEER_PACKAGES): | $(TEST_PACKAGES)
-	$(PYTHON) -m venv --clear --without-pip $(PEERS)
+$(TRL_PACKAGES): | $(TEST_PACKAGES)
+	$(PYTHON) -m venv --clear --without-pip $(@D)
 	$(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
-		> "$$(echo $(PEERS)/lib/python3*/site-packages)/ours.pth"
-	$(PIP) --python $(PEERS)/bin/python install -q --no-deps -r constraints-openenv.txt
+		> "$$(echo $(@D)/lib/python3*/site-packages)/ours.pth"
+	$(PIP) --python $(@D)/bin/python install -q --no-deps -r constraints-openenv.txt
+	touch $@
+
+# As who has nothing else installs them.
+$(ALONE_PACKAGES): | $(PACKAGES)
+	$(PYTHON) -m venv --clear --without-pip $(@D)
+	$(PIP) --python $(@D)/bin/python install -q --no-deps -r constraints-$(notdir $(@D)).txt
 	touch $@

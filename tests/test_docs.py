@@ -23,6 +23,17 @@ def test_the_architecture_tells_every_room_in_the_order_of_the_contract():
     assert re.findall(r"^\*\*([\w.]+)\*\*", text, re.M) == [*top, *rooms]
 
 
+def test_every_test_that_the_architecture_names_exists():
+    text = (ROOT / "docs/architecture.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| .* \| (.*) \|$", text, re.M)
+    assert [int(number) for number, _ in rows] == list(range(1, 14))
+    for number, cell in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", cell)
+        assert named, number
+        for file, test in named:
+            assert f"\ndef {test}(" in (ROOT / file).read_text(), f"{file}::{test}"
+
+
 def test_the_readmes_tree_shows_every_room():
     text = (ROOT / "README.md").read_text()
     shown = re.findall(r"^\s+(\w+)/", text, re.M)

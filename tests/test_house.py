@@ -17,7 +17,9 @@ from typer.testing import CliRunner
 from agentworld_cli.main import app
 
 ROOT = Path(__file__).parents[1]
-TOP_FOLDERS = ("platform", "pipelines")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+TOP_FOLDERS = sorted({package.partition("/")[0] for package in PACKAGES})
 RECIPES = sorted((ROOT / "platform/agentworld/recipes").glob("*.yaml"))
 ATTIC = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "managers"}
 
@@ -49,32 +51,34 @@ def test_pytest_starts_as_a_module_from_the_root():
 @pytest.mark.parametrize("folder", TOP_FOLDERS)
 def test_a_top_folder_holds_import_packages_only(folder):
     inside = [path for path in (ROOT / folder).iterdir() if path.name[0] not in "._"]
-    assert inside
+    assert sorted(named(inside)) == sorted(
+        package for package in PACKAGES if package.startswith(f"{folder}/")
+    )
     assert named([path for path in inside if not (path / "__init__.py").is_file()]) == []
     assert not (ROOT / folder / "__init__.py").exists()
 
 
 def test_every_package_says_that_it_is_typed():
-    packages = [path.parent for top in TOP_FOLDERS for path in (ROOT / top).glob("*/__init__.py")]
-    assert packages
-    assert named([path for path in packages if not (path / "py.typed").is_file()]) == []
+    assert [path for path in PACKAGES if not (ROOT / path / "py.typed").is_file()] == []
 
 
 def test_no_folder_of_tests_is_a_package():
     assert named(list((ROOT / "tests").rglob("__init__.py"))) == []
 
 
-@pytest.mark.parametrize(("folder", "cap"), [("platform", 300), ("pipelines", 300), ("tests", 400)])
+@pytest.mark.parametrize(
+    ("folder", "cap"), [*((folder, 300) for folder in (*TOP_FOLDERS, "tools")), ("tests", 400)]
+)
 def test_no_file_is_longer_than_its_cap(folder, cap):
     files = python_files(folder)
     assert files
     assert named([path for path in files if len(path.read_text().splitlines()) > cap]) == []
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_no_function_is_longer_than_60_lines():
     long = []
-    for path in python_files(*TOP_FOLDERS, "tests"):
+    for path in python_files(*TOP_FOLDERS, "tools", "tests"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert node.end_lineno is not None
@@ -83,18 +87,80 @@ def test_no_function_is_longer_than_60_lines():
     assert long == []
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_no_import_is_relative():
     relative = []
-    for path in python_files(*TOP_FOLDERS, "tests"):
+    for path in python_files(*TOP_FOLDERS, "tools", "tests"):
         nodes = ast.walk(ast.parse(path.read_text()))
         if any(isinstance(node, ast.ImportFrom) and node.level for node in nodes):
             relative.append(path)
     assert named(relative) == []
 
 
+def functions_of(path: Path) -> dict[str, ast.AST]:
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return {
+        node.name: node
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+def calls(function: ast.AST) -> set[str]:
+    """The names of functions that it calls as `f()` or `module.f()`."""
+    called = {node.func for node in ast.walk(function) if isinstance(node, ast.Call)}
+    return {ast.unparse(each).removeprefix("pytest.") for each in called}
+
+
+def asserting(functions: dict[str, ast.AST], known: set[str]) -> set[str]:
+    """The functions that assert something, or call one that does."""
+    found = {
+        name
+        for name, function in functions.items()
+        if any(isinstance(node, ast.Assert) for node in ast.walk(function))
+        or calls(function) & known
+    }
+    return found if found <= known else found | asserting(functions, known | found)
+
+
+JUDGES = {"raises", "warns", "fail", "validate", "check_env"}
+"""Functions of others that fail a test: pytest's, `kubernetes_validate`'s and Gymnasium's."""
+
+
+@pytest.mark.compute
+def test_every_test_asserts_something():
+    silent = []
+    shared = {"waiting": {"wait_for"}, "machines.kubernetes_types": {"check", "check_schema"}}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        imports = re.findall(r"^from ([\w.]+) import", path.read_text(), re.MULTILINE)
+        imported = set().union(*(shared.get(module, set()) for module in imports))
+        functions = functions_of(path)
+        tests = {name for name in functions if name.startswith("test_")}
+        silent += [
+            f"{path.name}: {name}" for name in tests - asserting(functions, JUDGES | imported)
+        ]
+    assert sorted(silent) == []
+
+
+EVIDENCE = ("access", "audit", "client", "evidence", "ledger", "lineage", "records", "storage")
+OPENS = re.compile(r"\.read_bytes\(|\.read_text\(|\.open\(\"r|(?<![.\w])open\(|os\.open\(.*RDONLY")
+
+
+def test_what_reads_evidence_opens_files_by_open_regular_alone():
+    rooms = [f"platform/agentworld/{room}" for room in EVIDENCE]
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in python_files(*rooms)
+        for line in path.read_text().splitlines()
+        if OPENS.search(line) and "O_DIRECTORY" not in line and path.name != "file.py"
+    ]
+    assert found == []
+
+
 def test_the_house_has_no_attic():
-    paths = [path for folder in (*TOP_FOLDERS, "tests") for path in (ROOT / folder).rglob("*")]
+    paths = [
+        path for folder in (*TOP_FOLDERS, "tools", "tests") for path in (ROOT / folder).rglob("*")
+    ]
     assert named([path for path in paths if ATTIC & set(re.split(r"[_.\W]", path.name))]) == []
 
 
@@ -111,7 +177,7 @@ def pins(file: str) -> dict[str, str]:
 
 
 def test_every_declared_dependency_is_pinned_to_a_version_that_it_allows():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = PROJECT["project"]
     extras = project["optional-dependencies"]
     for declared, files in [
         (project["dependencies"], ["constraints.txt"]),
@@ -152,7 +218,7 @@ def test_every_make_target_that_the_readme_names_exists():
     assert named_there - set(targets) == set()
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_every_agentworld_command_that_the_readme_shows_is_one_with_these_options():
     for call in readme_commands("agentworld"):
         done = CliRunner().invoke(app, [*call, "--help"])

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from agentworld.errors import InputError, SimulatorError
 from agentworld.records.alias import AliasChange, Meaning
 from agentworld.records.base import digest_json, first_problem
-from agentworld_operator.children.event import transitions
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.policy.admission import naming
 from agentworld_operator.policy.alias import (
@@ -30,6 +29,7 @@ from agentworld_operator.policy.conditions import Said
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.resources.alias import AliasSpec, AliasStatus
 from agentworld_operator.service import Service
+from agentworld_operator.status import write_status
 from agentworld_operator.watched import Cache
 from agentworld_operator.work import WorkQueue
 from agentworld_pipelines.api_server import Object
@@ -102,7 +102,8 @@ class Names:
         said = await self._recorded(found, meaning)
         after = told(AliasSeen(found["metadata"]["generation"], before, meaning, said), now)
         if after != before:
-            written = await asyncio.to_thread(self._tell, found, before, after, now)
+            change = _KIND, found, before, after, now
+            written = await asyncio.to_thread(write_status, self._cluster, *change)
             self._cache.put(_KIND, written)
 
     def _meaning(self, found: Object) -> Meaning | Refused:
@@ -150,13 +151,6 @@ class Names:
         if before is None or before[:2] != (last, meaning):
             before = self._unsettled[name] = _Difference(last, meaning, now)
         return now - before.since >= self._settle_seconds
-
-    def _tell(self, found: Object, before: AliasStatus, after: AliasStatus, now: str) -> Object:
-        name = found["metadata"]["name"]
-        written = self._cluster.write_status(_KIND, name, after.model_dump(mode="json"))
-        for event in transitions(found, before, after, now, _KIND):
-            self._cluster.create(event)
-        return written
 
 
 def _key(name: str, last: AliasChange | None, meaning: Meaning | None) -> str:

@@ -8,21 +8,21 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from agentworld.engine.names import engine_name, short
-from agentworld.errors import NotFound, StoreError
+from agentworld.errors import AgentworldError, ClusterError, NotFound, StoreError
 from agentworld.records.base import Digest, first_problem
 from agentworld.records.simulator import EnginePin
 from agentworld_operator.applying import Applier
 from agentworld_operator.children.engine import children
-from agentworld_operator.children.event import transitions
-from agentworld_operator.children.pod import Pinned
+from agentworld_operator.children.pod import Manifest, Pinned
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.engine import engine_seen
 from agentworld_operator.policy.identity import Identified, Refused, servable
 from agentworld_operator.policy.rivals import rival
 from agentworld_operator.policy.scaling import Scaled, scaled
-from agentworld_operator.policy.simulator import Seen, refused, served
+from agentworld_operator.policy.simulator import Seen, refusal_of, refused, served
 from agentworld_operator.resources.simulator import Serving, SimulatorSpec, SimulatorStatus
+from agentworld_operator.status import write_status
 from agentworld_operator.watched import Cache
 from agentworld_pipelines.api_server import Object
 
@@ -38,6 +38,13 @@ class Surroundings(NamedTuple):
     """Seconds that run forward."""
     open_episodes: Callable[[Digest], int | None]
     """Of a simulator; null where the service does not tell."""
+
+
+class _Round(NamedTuple):
+    """What is said of a Simulator, and what a later round may mend."""
+
+    status: SimulatorStatus
+    problem: AgentworldError | None = None
 
 
 class Reconciler:
@@ -62,65 +69,66 @@ class Reconciler:
         before = SimulatorStatus.model_validate(found.get("status") or {})
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         try:
-            status, problem = await self._status(found, before, now), None
+            status, problem = await self._round(found, before, now)
         except (StoreError, NotFound) as error:  # tried again, and told meanwhile
             refusal, problem = Refused("Unreadable", str(error)), error
             status = refused(found["metadata"]["generation"], before, None, refusal, now)
         if status != before:
-            written = await asyncio.to_thread(self._tell, found, before, status, now)
+            change = "Simulator", found, before, status, now
+            written = await asyncio.to_thread(write_status, self._cluster, *change)
             self._cache.put("Simulator", written)
         if problem:
             raise problem
 
-    async def _status(self, found: Object, before: SimulatorStatus, now: str) -> SimulatorStatus:
+    async def _round(self, found: Object, before: SimulatorStatus, now: str) -> _Round:
         generation = found["metadata"]["generation"]
         try:
             spec = SimulatorSpec.model_validate(found["spec"])
         except ValidationError as error:
-            refusal = Refused("Invalid", f"spec.{first_problem(error)}")
-            return refused(generation, before, None, refusal, now)
+            invalid = Refused("Invalid", f"spec.{first_problem(error)}")
+            return _Round(refused(generation, before, None, invalid, now))
         identity = await asyncio.to_thread(self._identities.learn, found, spec.identity)
         if isinstance(identity, Refused):
-            return refused(generation, before, None, identity, now)
+            return _Round(refused(generation, before, None, identity, now))
         same = map(self._simulator, self._identities.same(identity.digest))
-        problem = servable(identity.manifest, spec.serving) or rival(
+        refusal = servable(identity.manifest, spec.serving) or rival(
             found, identity.digest, [each for each in same if each]
         )
-        if problem:
-            return refused(generation, before, identity.digest, problem, now)
-        return served(await self._serve(found, spec.serving, identity, before), identity, now)
+        if refusal:
+            return _Round(refused(generation, before, identity.digest, refusal, now))
+        seen, problem = await self._serve(found, spec.serving, identity, before)
+        return _Round(served(seen, identity, now), problem)
 
     def _simulator(self, name: str) -> Object | None:
         return self._cache.get("Simulator", name)
 
     async def _serve(
         self, found: Object, serving: Serving, identity: Identified, before: SimulatorStatus
-    ) -> Seen:
-        """Applies what it is made of, and says what was seen."""
+    ) -> tuple[Seen, ClusterError | None]:
+        """Applies what it is made of, and says what was seen and what the API server refused."""
         (digest, manifest), around = identity, self._surroundings
         deployment = self._cache.get("Deployment", engine_name(digest))
         engine = engine_seen(deployment, self._cache.of_engine("Pod", short(digest)))
         episodes = around.open_episodes(digest)
         replicas = self._replicas(found["metadata"]["name"], serving, engine.replicas, episodes)
+        built: list[Manifest] = []
         if isinstance(manifest.engine, EnginePin) and serving.weights:
             own = manifest.engine, serving, serving.weights
             images = around.verifier_image, around.pull_secrets
-            for child in children(Pinned(digest, manifest, *own, *images), found, replicas):
-                await self._applier.apply(child)
+            built = children(Pinned(digest, manifest, *own, *images), found, replicas)
         told = found["metadata"]["generation"], serving, before, engine, replicas, episodes
-        return Seen(*told, around.service_url)
+        seen = Seen(*told, around.service_url)
+        try:
+            for child in built:
+                await self._applier.apply(child)
+        except ClusterError as error:
+            if refusal := refusal_of(error):
+                return seen._replace(refusal=refusal), error
+            raise
+        return seen, None
 
     def _replicas(self, name: str, serving: Serving, there: int, episodes: int | None) -> int:
         current = self._scaled.get(name, Scaled(there))
         now = self._surroundings.clock()
         self._scaled[name] = wanted = scaled(serving, current, episodes, now)
         return wanted.replicas
-
-    def _tell(
-        self, found: Object, before: SimulatorStatus, after: SimulatorStatus, now: str
-    ) -> Object:
-        name = found["metadata"]["name"]
-        written = self._cluster.write_status("Simulator", name, after.model_dump(mode="json"))
-        for event in transitions(found, before, after, now):
-            self._cluster.create(event)
-        return written

@@ -132,12 +132,17 @@ class Running:
     async def _look_around(self) -> None:
         """Before anything is done: who sees a Simulator and not yet its engine, its rivals or its
         episodes would take what runs for missing, or for too much.
+
+        Raises ClusterError for what no other try could mend, as a right that is missing: a process
+        that ends is seen, and one that only waits is not.
         """
         while True:
             try:
                 await self.look()
                 break
             except ClusterError as error:
+                if not error.retryable:
+                    raise
                 _log.warning("%s", error)
             await asyncio.sleep(_PAUSE_SECONDS)
         for simulator in self._cache.all("Simulator"):
@@ -149,8 +154,10 @@ class Running:
     async def _look_again(self, every_seconds: float) -> None:
         while True:
             await asyncio.sleep(every_seconds)
-            with suppress(ClusterError):
+            try:
                 await self.look()
+            except ClusterError as error:
+                _log.warning("%s", error)
 
     async def look(self) -> None:
         """Asks for everything that is watched, and works on what differs from what was told."""

@@ -7,7 +7,6 @@ from pydantic import ValidationError
 
 from agentworld.errors import AgentworldError
 from agentworld.records.base import first_problem
-from agentworld_operator.children.event import transitions
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.policy.schedule import (
@@ -23,6 +22,7 @@ from agentworld_operator.policy.schedule import (
 )
 from agentworld_operator.recurring import RecurringRuns
 from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
+from agentworld_operator.status import write_status
 from agentworld_operator.watched import Cache
 from agentworld_operator.work import WorkQueue
 from agentworld_pipelines.api_server import Object
@@ -108,7 +108,8 @@ class Schedules:
         generation = found["metadata"]["generation"]
         after = told(ScheduleSeen(generation, before, seen, problem), now)
         if after != before:
-            written = await asyncio.to_thread(self._tell, found, before, after, now)
+            change = _KIND, found, before, after, now
+            written = await asyncio.to_thread(write_status, self._cluster, *change)
             self._cache.put(_KIND, written)
         if failed:
             raise failed
@@ -147,12 +148,3 @@ class Schedules:
         # The server does not tell of it any more: its recurring run is gone, or many are newer.
         run = await asyncio.to_thread(self._runs.run, before.id)
         return Seen(schedule, last_run(run) if run else None)
-
-    def _tell(
-        self, found: Object, before: ScheduleStatus, after: ScheduleStatus, now: str
-    ) -> Object:
-        name = found["metadata"]["name"]
-        written = self._cluster.write_status(_KIND, name, after.model_dump(mode="json"))
-        for event in transitions(found, before, after, now, _KIND):
-            self._cluster.create(event)
-        return written

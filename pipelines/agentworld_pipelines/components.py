@@ -18,49 +18,55 @@ IMAGE = "agentworld:0.1.0"
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def collect(recipe: str, store: str, place: str = "") -> str:
     """Live episodes."""
+    from agentworld_pipelines.retries import retried
     from agentworld_pipelines.stages import live
 
-    return live("collect", recipe, store, place=place)
+    return retried(live, "collect", recipe, store, place=place)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def prepare(recipe: str, store: str, collected: str) -> str:
     """Pools of samples."""
     from agentworld.steps.prepare import prepare
+    from agentworld_pipelines.retries import retried
 
-    return prepare(recipe, store, collected)
+    return retried(prepare, recipe, store, collected)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def cpt(recipe: str, store: str, data: str, nodes: str = "") -> str:
     """Continual pre-training."""
+    from agentworld_pipelines.retries import retried
     from agentworld_pipelines.stages import train
 
-    return train("cpt", recipe, store, data, nodes=nodes)
+    return retried(train, "cpt", recipe, store, data, nodes=nodes)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def sft(recipe: str, store: str, data: str, parent: str, nodes: str = "") -> str:
     """Supervised fine-tuning."""
+    from agentworld_pipelines.retries import retried
     from agentworld_pipelines.stages import train
 
-    return train("sft", recipe, store, data, parent, nodes=nodes)
+    return retried(train, "sft", recipe, store, data, parent, nodes=nodes)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def rl(recipe: str, store: str, data: str, parent: str, nodes: str = "") -> str:
     """RL of the world model."""
+    from agentworld_pipelines.retries import retried
     from agentworld_pipelines.stages import train
 
-    return train("rl", recipe, store, data, parent, nodes=nodes)
+    return retried(train, "rl", recipe, store, data, parent, nodes=nodes)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) -> str:
     """The stages and two baselines on held-out live episodes."""
     from agentworld.steps.evaluate import evaluate
+    from agentworld_pipelines.retries import retried
 
-    return evaluate(recipe, store, data, cpt, sft, rl)
+    return retried(evaluate, recipe, store, data, cpt, sft, rl)
 
 
 # The verdict is called as the one output of the others is: kfp.local finds what a condition asks
@@ -72,96 +78,108 @@ def gate(recipe: str, store: str, report: str) -> NamedTuple(
 ):
     """Whether the world model may go on."""
     from agentworld.steps.gate import gate
+    from agentworld_pipelines.retries import retried
 
-    return tuple(gate(recipe, store, report))
+    return tuple(retried(gate, recipe, store, report))
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def register(store: str, cpt: str, sft: str, rl: str, report: str) -> str:
     """A version of the world model."""
     from agentworld.steps.register import register
+    from agentworld_pipelines.retries import retried
 
-    return register(store, cpt, sft, rl, report)
+    return retried(register, store, cpt, sft, rl, report)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def simulate(recipe: str, store: str, version: str) -> str:
     """A pinned simulator."""
     from agentworld.steps.simulate import simulate
+    from agentworld_pipelines.retries import retried
 
-    return simulate(recipe, store, version)
+    return retried(simulate, recipe, store, version)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def deploy(recipe: str, store: str, simulator: str, target: str) -> str:
     """Runs are opened with the simulator from now on."""
     from agentworld_pipelines.deploying import deploy
+    from agentworld_pipelines.retries import retried
 
-    return deploy(recipe, store, simulator, target)
+    return retried(deploy, recipe, store, simulator, target)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def imitate(recipe: str, store: str, collected: str, simulator: str) -> str:
-    """An untrained agent, for one simulator."""
+    """An agent that imitates explorers, for one simulator."""
     from agentworld.steps.imitate import imitate
+    from agentworld_pipelines.retries import retried
 
-    return imitate(recipe, store, collected, simulator)
+    return retried(imitate, recipe, store, collected, simulator)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def open_run(recipe: str, store: str, imitated: str) -> str:
     """A run of the agent in that simulator."""
     from agentworld.steps.open_run import open_run
+    from agentworld_pipelines.retries import retried
 
-    return open_run(recipe, store, imitated)
+    return retried(open_run, recipe, store, imitated)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def agent(recipe: str, store: str, imitated: str, run: str) -> str:
     """The agent, trained in the simulator alone."""
     from agentworld.steps.agent import agent
+    from agentworld_pipelines.retries import retried
 
-    return agent(recipe, store, imitated, run)
+    return retried(agent, recipe, store, imitated, run)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def close_run(store: str, agent: str) -> str:
     """The run with the weights that it made."""
     from agentworld.steps.close_run import close_run
+    from agentworld_pipelines.retries import retried
 
-    return close_run(store, agent)
+    return retried(close_run, store, agent)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def validate(recipe: str, store: str, imitated: str, agent: str, place: str = "") -> str:
-    """The agent before and after, simulated and live."""
+    """The agent at each stage of its training, simulated and live."""
+    from agentworld_pipelines.retries import retried
     from agentworld_pipelines.stages import live
 
-    return live("validate", recipe, store, imitated, agent, place=place)
+    return retried(live, "validate", recipe, store, imitated, agent, place=place)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def register_agent(recipe: str, store: str, agent: str, closed: str, validation: str) -> str:
     """A version of the agent."""
     from agentworld.steps.register_agent import register_agent
+    from agentworld_pipelines.retries import retried
 
-    return register_agent(recipe, store, agent, closed, validation)
+    return retried(register_agent, recipe, store, agent, closed, validation)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def audit(store: str, registered: str, validation: str) -> str:
     """The chain from the agent back to its data."""
     from agentworld.steps.audit import audit
+    from agentworld_pipelines.retries import retried
 
-    return audit(store, registered, validation)
+    return retried(audit, store, registered, validation)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
 def measure(recipe: str, store: str, simulator: str, job: str, place: str = "") -> str:
     """What is served, on fresh live episodes."""
+    from agentworld_pipelines.retries import retried
     from agentworld_pipelines.stages import live
 
-    return live("measure", recipe, store, simulator, job, place=place)
+    return retried(live, "measure", recipe, store, simulator, job, place=place)
 
 
 @dsl.component(base_image=IMAGE, install_kfp_package=False)
@@ -170,5 +188,6 @@ def conclude(
 ) -> str:
     """How the run ended, whatever happened."""
     from agentworld.steps.conclude import conclude
+    from agentworld_pipelines.retries import retried
 
-    return conclude(pipeline, recipe, store, job, status)
+    return retried(conclude, pipeline, recipe, store, job, status)

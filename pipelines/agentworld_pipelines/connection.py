@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import kfp
 from kfp.client.set_volume_credentials import ServiceAccountTokenVolumeCredentials
-from kfp_server_api import ApiException
+from kfp_server_api import ApiException, HealthzServiceApi
 from pydantic import ValidationError
 from urllib3 import Retry
 from urllib3.exceptions import HTTPError
@@ -73,6 +73,10 @@ class Connection:
             self.client = _Client(self.url, credentials=_credentials(settings.token_file))
         # Where the bytes of the last answer are kept.
         self._api = self.client.runs.run_service_get_run.__self__.api_client
+
+    def is_multi_user(self) -> bool:
+        """Whether the server keeps what it has in namespaces of its users."""
+        return bool(self.ask(HealthzServiceApi(self._api).healthz_service_get_healthz).multi_user)
 
     def ask(self, call: Callable[..., Any], **arguments: object) -> Any:
         """What the server answers to one call of a service of the client."""

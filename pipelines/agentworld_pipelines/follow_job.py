@@ -37,10 +37,11 @@ from agentworld_pipelines.api_server import (
 )
 from agentworld_pipelines.job_parts import BUILT, name_of
 from agentworld_pipelines.job_status import JobStatus, job_status
+from agentworld_pipelines.output import say
 from agentworld_pipelines.placement import Place
 from agentworld_pipelines.settings import ClusterSettings, namespace_of
 from agentworld_pipelines.step_job import pod_of_job, step_job
-from agentworld_pipelines.tell_job import Meter, Pods, Teller, say
+from agentworld_pipelines.tell_job import Meter, Pods, Teller
 from agentworld_pipelines.train_job import pods_of, train_job
 
 Finished = Callable[[], str | None]

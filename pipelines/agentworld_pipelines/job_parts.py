@@ -10,9 +10,9 @@ from agentworld_pipelines.placement import (
     QUEUE,
     SCRATCH,
     SHARED_MEMORY,
-    WEEK_SECONDS,
     Place,
 )
+from agentworld_pipelines.retries import WEEK_SECONDS
 from agentworld_pipelines.terms import Resources, Toleration
 
 BUILT = "agentworld.dev/built"

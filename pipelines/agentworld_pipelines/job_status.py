@@ -65,6 +65,21 @@ def first_trouble(pods: Sequence[Object]) -> str:
     return found[0][1] if found else ""
 
 
+def refusal_of_pods(events: Sequence[Object], job: Object) -> str:
+    """Why a job has no pods, by the newest of these events that is of it; empty for no reason.
+
+    A TrainJob's pods are made for objects whose names begin with its own.
+    """
+    name, made = job["metadata"]["name"], job["metadata"]["creationTimestamp"]
+    told = [
+        (str(each.get("lastTimestamp") or ""), str(each.get("message") or ""))
+        for each in events
+        if str(each["involvedObject"].get("name")).startswith(name)
+    ]
+    newest, message = max(told, default=("", ""))
+    return f"{name} can make no pod: {message}" if newest >= made else ""
+
+
 def _troubles(pod: Object) -> Iterator[tuple[str, str]]:
     """When, and what."""
     name, status = pod["metadata"]["name"], pod.get("status", {})

@@ -14,6 +14,7 @@ from agentworld.records.base import Label, Record
 from agentworld.steps import ALL_STEPS
 from agentworld.steps.stage import STAGES
 from agentworld_pipelines.deployment import Deployment
+from agentworld_pipelines.retries import RETRIES, Retries
 from agentworld_pipelines.terms import (
     Accelerator,
     Bytes,
@@ -36,8 +37,6 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 """The labels by which Kueue admits a pod or a job."""
 
-WEEK_SECONDS = 7 * 24 * 3600
-
 _RESERVED = (
     "PET_NNODES",
     "PET_NPROC_PER_NODE",
@@ -54,22 +53,10 @@ def _known(step: str) -> str:
     return step
 
 
-class Retries(Record):
-    """What follows when a step's pod fails or is taken away; the next one resumes."""
-
-    times: int = Field(gt=0)
-    wait_seconds: int = Field(60, ge=0)
-    """Before the first retry."""
-    factor: float = Field(2.0, ge=1)
-    """Each wait is so many times the last one."""
-    most_seconds: int = Field(WEEK_SECONDS, gt=0)
-    """From the first attempt's start on; what then still runs is ended. Kubeflow's own hour would
-    leave a long training without any retry."""
-
-
 _FOLLOWS = Resources(cpu="100m", memory="512Mi")
 """What a pod needs that only follows others."""
-
+_FOLLOWS_AT_MOST = Resources(cpu="1", memory="1Gi")
+"""A namespace with a quota takes no pod without limits."""
 
 _TORCH = "torch-distributed"
 
@@ -140,14 +127,16 @@ class Place(Record):
         if self.nodes is None:
             return self
         kept = ("image", "volumes", "secrets", "environment", "image_pull_secrets", "retries")
-        return Place(requests=_FOLLOWS, **{name: getattr(self, name) for name in kept})
+        given = {"requests": _FOLLOWS, "limits": _FOLLOWS_AT_MOST}
+        return Place(**given, **{name: getattr(self, name) for name in kept})
 
     @property
     def given_twice(self) -> list[str]:
         """Mounts and variables of which a pod can have only one."""
         mounts = [*self.volumes.values(), *([SHARED_MEMORY] if self.shared_memory else [])]
         mounts += [SCRATCH] if self.scratch else []
-        counted = Counter([*mounts, *self.variables])
+        own = [RETRIES] if self.retries else []
+        counted = Counter([*mounts, *self.variables, *own])
         return [name for name, times in counted.items() if times > 1]
 
     @property

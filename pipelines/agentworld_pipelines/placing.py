@@ -14,6 +14,7 @@ from agentworld_pipelines.placement import (
     Place,
     Placement,
 )
+from agentworld_pipelines.retries import RETRIES
 from agentworld_pipelines.stages import LIVE
 
 Step = Callable[..., dsl.PipelineTask]
@@ -57,6 +58,7 @@ def _place(task: dsl.PipelineTask, place: Place) -> None:
     if place.image_pull_secrets:
         kubernetes.set_image_pull_secrets(task, list(place.image_pull_secrets))
     if retries := place.retries:
+        task.set_env_variable(RETRIES, retries.model_dump_json())
         task.set_retry(
             retries.times,
             backoff_duration=f"{retries.wait_seconds}s",

@@ -2,7 +2,6 @@
 process says, how far it is. What cannot be had is told once, and ends nothing.
 """
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,8 +12,15 @@ from agentworld.errors import ClusterError, StoreError
 from agentworld.steps.progress import progress_path, read_progress
 from agentworld.steps.remote import fetch
 from agentworld_pipelines.api_server import ApiServer, Object
-from agentworld_pipelines.job_status import first_trouble, in_words, job_status, progress_of
+from agentworld_pipelines.job_status import (
+    first_trouble,
+    in_words,
+    job_status,
+    progress_of,
+    refusal_of_pods,
+)
 from agentworld_pipelines.log_tail import LogTail
+from agentworld_pipelines.output import say
 
 
 class Pods(NamedTuple):
@@ -26,12 +32,6 @@ class Pods(NamedTuple):
     container: str
 
 
-def say(line: str) -> None:
-    """On the step's output, at once."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 class Teller:
     """What was told already, of one job."""
 
@@ -40,6 +40,7 @@ class Teller:
         """Of the pods, as they were seen last."""
         self._server = server
         self._pods_path = f"/api/v1/namespaces/{namespace}/pods"
+        self._events_path = f"/api/v1/namespaces/{namespace}/events"
         self._name = name
         self._of_job = pods
         self._tails: dict[str, LogTail] = {}
@@ -56,6 +57,8 @@ class Teller:
             return
         if pods:  # a job that failed may have lost them by now
             self.trouble = first_trouble(pods)
+        elif not self.trouble:
+            self.trouble = self._refusal(job)
         if self.trouble:
             self._once("trouble", self.trouble)
         self._tell_log(pods)
@@ -68,6 +71,15 @@ class Teller:
     def _pods(self) -> list[Object]:
         query = [("labelSelector", self._of_job.selector)]
         return list(self._server.call("GET", self._pods_path, query=query)["items"])
+
+    def _refusal(self, job: Object) -> str:
+        query = [("fieldSelector", "reason=FailedCreate")]
+        try:
+            events = self._server.call("GET", self._events_path, query=query)["items"]
+        except ClusterError as error:
+            self._once("events", f"why {self._name} has no pods cannot be seen: {error}")
+            return ""
+        return refusal_of_pods(events, job)
 
     def _tell_log(self, pods: Sequence[Object]) -> None:
         pod = _first(pods, self._of_job.first)

@@ -101,10 +101,14 @@ class EngineError(AgentworldError):
     """The process that runs a model failed; there is no observation.
 
     `retry_after_seconds` says how long to wait before a retry, where that is known;
-    `queued_seconds` how long the request waited for its turn before it failed.
+    `queued_seconds` how long the request waited for its turn before it failed;
+    `num_prompt_tokens` how long its prompt was, where that is known, and `is_down` that nobody
+    listens at an engine of ours.
     """
 
     queued_seconds = 0.0
+    num_prompt_tokens = 0
+    is_down = False
 
     def __init__(
         self,

@@ -54,9 +54,13 @@ def agent(
     world = simulator.add(f"world model {name} {brief(chain.world_model_artifact)}")
     for stage in reversed(chain.stages):
         world = world.add(f"{stage.stage} {brief(stage.artifact)}, recipe {brief(stage.recipe)}")
+    for base in chain.base:
+        world.add(f"base {base}")
     world.add(f"data {chain.data}")
     if live := chain.live:
-        words = f"{live.successes_before} successes before training, {live.successes_after} after"
+        gain = live.gain
+        words = f"{live.successes_before} successes before RL, {live.successes_after} after"
+        words += f" ({gain.mean:+.3f}, {gain.low:+.3f} to {gain.high:+.3f}{gain.caveat})"
         signed = "" if live.signed else ", unsigned"
         tree.add(f"live: {live.episodes} episodes, {live.commands} commands, {words}{signed}")
     if chain.in_use_as:
@@ -100,6 +104,8 @@ def simulator(
         agent = _shown(run.opening.agent)
         ran = tree.add(f"{run.opening.purpose} run {run.id} of {agent}: {by_how_much(run, None)}")
         _add_evidence(ran, found.evidence.get(run.id))
+    for problem in found.problems:
+        tree.add(f"[red]broken: {_shown(problem)}[/]")
     trees.print(tree)
 
 

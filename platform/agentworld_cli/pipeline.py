@@ -10,6 +10,7 @@ import typer
 from agentworld_cli.demo import run_job
 from agentworld_cli.history import history
 from agentworld_cli.plain import plain
+from agentworld_cli.server_check import check
 from agentworld_cli.show import DEFAULT_RECIPE, DEFAULT_STORE, AnyStore, Json, RecipeName, show_json
 
 if TYPE_CHECKING:
@@ -181,6 +182,7 @@ def stop(
     _show_all(gone, [] if gone else [stop_run(at, what)], as_json=as_json)
 
 
+app.command()(check)
 app.command()(history)
 
 

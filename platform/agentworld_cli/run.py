@@ -1,5 +1,6 @@
 """Runs: opened and closed at a service, told and checked from a store."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,7 +104,9 @@ def list_runs(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     from agentworld.records.run import LOCAL_TENANT
     from agentworld.steps.ledger import existing_ledger
 
-    runs = existing_ledger(Path(store)).runs()
+    runs, problems = existing_ledger(Path(store)).readable_runs()
+    for problem in problems:
+        print(plain(problem), file=sys.stderr)
     if as_json:
         show_json([run.model_dump(mode="json") for run in runs])
         return

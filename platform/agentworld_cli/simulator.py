@@ -1,7 +1,6 @@
 """Simulators: what becomes one, what is known of it, and serving it."""
 
 import sys
-import time
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -209,10 +208,9 @@ def serve(
     if concurrency:
         engine = engine.model_copy(update={"concurrency": concurrency})
     logs = Path(store) / "logs" / found.folder.name
-    with served_at(found.folder, engine, Path(store), logs, Listening(access, port)) as url:
-        console.print(f"{simulator} answers at {url}", soft_wrap=True)
-        while True:
-            time.sleep(3600)
+    with served_at(found.folder, engine, Path(store), logs, Listening(access, port)) as local:
+        console.print(f"{simulator} answers at {local.url}", soft_wrap=True)
+        local.wait()
 
 
 def _show_pinned(simulator: "PinnedSimulator", *, as_json: bool) -> None:

@@ -21,7 +21,9 @@ def show_summary(folders: Mapping[str, Path], summary: Summary) -> None:
     console.print(_world_model(WorldModelReport.read(folders["evaluate"] / REPORT)), "")
     if summary.agent:
         console.print(_agent(AgentReport.read(folders["validate"] / REPORT)), "")
-    console.print(_figures(figures_of(summary)), "")
+    figures = figures_of(summary)
+    console.print(_figures([each for each in figures if not each.interval]), "")
+    console.print(_differences([each for each in figures if each.interval]), "")
     show_refusal(summary.gate)
     if summary.simulator:
         made = TrainedAgent.read(folders["register_agent"] / AGENT)
@@ -62,10 +64,10 @@ def _agent(report: AgentReport) -> Table:
     table = _table("Agent: success on held-out tasks", "agent")
     for heading in ("simulated", "live", "gap"):
         table.add_column(heading, justify="right")
-    for name, score in (("untrained", report.untrained), ("trained", report.trained)):
-        gap = score.simulated.mean - score.live.mean
-        table.add_row(name, _interval(score.simulated), _interval(score.live), f"{gap:+.2f}")
-    table.add_row("gain", "", _interval(report.live_gain), "")
+    for name, score in report.scores.items():
+        gap = score.simulated.less(score.live)
+        told = f"{gap.mean:+.2f} [dim]{gap.low:+.2f} to {gap.high:+.2f}[/]"
+        table.add_row(name, _interval(score.simulated), _interval(score.live), told)
     return table
 
 
@@ -79,11 +81,25 @@ def _figures(figures: list[Figure]) -> Table:
     return table
 
 
+def _differences(figures: list[Figure]) -> Table:
+    table = _table("Differences", "difference")
+    for heading in ("mean, 95 % interval", "verdict"):
+        table.add_column(heading, justify="right")
+    for figure in figures:
+        wanted = {"must": figure.must, "goal": figure.goal}
+        verdicts = [f"{word}: {_bound(figure, n)}" for word, n in wanted.items() if n is not None]
+        table.add_row(figure.name, figure.shown, "; ".join(verdicts))
+    return table
+
+
 def _bound(figure: Figure, bound: float | None) -> str:
     if bound is None:
         return ""
-    colour, word = ("green", "yes") if figure.keeps(bound) else ("red", "no")
-    return f"{figure.wants(bound)} [{colour}]{word}[/]"
+    verdict = figure.verdict(bound)
+    if verdict == "no difference seen":
+        return f"[yellow]{verdict}[/]"
+    colour = "green" if verdict == "yes" else "red"
+    return f"{figure.wants(bound)} [{colour}]{verdict}[/]"
 
 
 def _table(title: str, first: str) -> Table:

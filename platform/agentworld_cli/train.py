@@ -66,7 +66,7 @@ def imitate(
     store: AnyStore = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """An agent for a simulator, as yet untrained: it imitates explorers."""
+    """Train an agent to imitate explorers, from the weights of the simulator it is for."""
     from agentworld.steps.imitate import imitate
 
     show_step(imitate, recipe, store, collected, simulator, as_json=as_json)

@@ -37,6 +37,8 @@ def _beginnings(episode: "Episode") -> Iterator[tuple[str, str | None]]:
     yield "start", opening.start
     if opening.simulation_instruction:
         yield "simulation instruction", opening.simulation_instruction
+    if opening.accelerators:
+        yield "engine on", "\n".join(opening.accelerators)
     if opening.tools:
         yield "tools", "\n".join(f"{tool.name}: {tool.description}" for tool in opening.tools)
     for name, source in (("fork", opening.fork), ("replay", opening.replay)):

@@ -69,7 +69,7 @@ def graph_of_simulator(sight: Sight, simulator: Digest) -> tuple[Graph, bool]:
     runs = sight.runs(MOST_RUNS + 1, simulators=[simulator])
     made = sight.agents_of(runs[:MOST_RUNS])
     for run in runs[:MOST_RUNS]:
-        node = _run(run.id, f"{run.opening.purpose} run")
+        node = _run(run.id, f"{run.purpose} run")
         graph.add(node, after=served)
         for each in made[run.id]:
             graph.add(_agent(each.ref), after=node.name)
@@ -84,7 +84,7 @@ def graph_of_agent(sight: Sight, ref: VersionRef) -> Graph:
         lost = graph.add(_run(found.run, "missing run"))
     else:
         served = _add_simulator(graph, sight, run.simulator)
-        lost = graph.add(_run(run.id, f"{run.opening.purpose} run"), after=served)
+        lost = graph.add(_run(run.id, f"{run.purpose} run"), after=served)
     graph.add(_agent(ref), after=lost)
     return graph
 
@@ -112,8 +112,10 @@ def _add_stages(graph: Graph, world: WorldModel) -> str:
             read = graph.add(Node(data, "data", brief(data), at("datasets", data), 0))
             graph.add(node, after=read)
         for parent in stage.parents:
-            if parent in by_artifact:
-                graph.add(node, after=by_artifact[parent])
+            if parent not in by_artifact:  # what the first stage started from
+                base = graph.add(Node(f"base {parent}", "base", brief(parent), "", 0))
+                by_artifact[parent] = base
+            graph.add(node, after=by_artifact[parent])
         by_artifact[stage.artifact] = node.name
     return by_artifact[world.artifact]
 

@@ -181,4 +181,5 @@ def _next(changes: list[AliasChange], alias: str) -> AliasChange | None:
 
 
 def _last(found: list[ListedRun], limit: int) -> str:
-    return found[limit - 1].id if len(found) > limit else ""
+    """A garbled name cannot be asked for; what is below it is found by a like one."""
+    return found[limit - 1].id.encode("utf-8", "replace").decode() if len(found) > limit else ""

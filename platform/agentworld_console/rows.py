@@ -74,13 +74,13 @@ def simulator_row(digest: Digest, names: dict[Digest, list[str]], num: int, newe
 def run_row(run: ListedRun) -> Row:
     """A run."""
     made = Link(brief(run.final_weights), "", run.final_weights) if run.final_weights else "open"
-    told = run.opening.purpose, run.opening.agent, simulator_link(run.simulator)
+    told = run.purpose, run.agent, simulator_link(run.simulator)
     return run_link(run.id), opened(run.id), *told, run.tenant, run.log_length, made
 
 
 def touched_row(sight: Sight, run: ListedRun, made: RegisteredAgent | None) -> Row:
     """A run and an agent that it made, by how much as it was signed; else as the ledger counts."""
-    told = run.opening.agent, run.opening.purpose, opened(run.id), simulator_link(run.simulator)
+    told = run.agent, run.purpose, opened(run.id), simulator_link(run.simulator)
     ran = *told, run.tenant
     if made is None:
         what = "nothing" if run.final_weights else "open"

@@ -13,13 +13,14 @@ from agentworld.audit.edges import EdgeAudit
 from agentworld.audit.revalidation import Uses
 from agentworld.audit.sources import Sources, edge_to, manifest_of, named, verification_of
 from agentworld.audit.verify import RunVerification
-from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.errors import InputError, NotFound
 from agentworld.ledger.pages import ListedFork, ListedRun, ListedSimulator
 from agentworld.lineage.base import Agent, RegisteredAgent, Version, VersionRef
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest
 from agentworld.records.deployment import Deployment
 from agentworld.records.episode import Episode
+from agentworld.records.garbled import reading
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from agentworld_console.grade import disputed
@@ -113,18 +114,13 @@ class Sight:
         """The state of a run's record, where it is short or asked for."""
         if self.is_long(run) and not asked:
             return Record(checked=False, found=None)
-        whole = self.library.ledger.run(run.id)
-        return Record(checked=True, found=verification_of(whole, self.sources))
+        return Record(checked=True, found=verification_of(run.id, self.sources))
 
     def episode(self, name: str) -> Episode:
         """Raises NotFound, and EvidenceError where it is garbled."""
         self.check_episode(name)
-        try:
+        with reading(f"episode {name}"):
             return self.library.ledger.episode(name)
-        except ValueError as error:
-            raise EvidenceError(
-                f"the ledger's record of episode {name} is garbled; restore it"
-            ) from error
 
     def check_episode(self, name: str) -> str:
         """The run of an episode that is seen; raises NotFound."""
@@ -261,14 +257,15 @@ class Sight:
 
     def alias_changes(self) -> list[AliasChange]:
         """The history of all names, which tells who moved them; for who sees across tenants."""
-        return self.library.ledger.aliases.history() if self.is_whole else []
+        return self.library.ledger.aliases.readable_history().changes if self.is_whole else []
 
     def aliases(self) -> dict[Digest, list[str]]:
         """The names that mean each simulator now."""
-        last = {change.alias: change for change in self.library.ledger.aliases.history()}
+        changes, garbled = self.library.ledger.aliases.readable_history()
+        last = {change.alias: change for change in changes}
         found: dict[Digest, list[str]] = {}
         for name, change in sorted(last.items()):
-            if not change.ended:
+            if not change.ended and name not in garbled:  # of which nobody knows what it means
                 found.setdefault(change.simulator, []).append(name)
         return found
 

@@ -4,16 +4,18 @@ import asyncio
 import shlex
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import typer.main
 
-import make
-import make_ledger
-import make_service
+import make.ledger
+import make.service
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld_cli.main import main
+from make import records
 
 ODD = "cat \x1b[2J\x00\ud800"
 """What would clear a screen, and is no Unicode."""
@@ -33,6 +35,14 @@ class Done(NamedTuple):
 
 
 Call = Callable[[str], Done]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_once() -> Iterator[None]:
+    """Typer makes all commands anew in each call; here, once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture
@@ -62,19 +72,19 @@ class Played(NamedTuple):
 
     @property
     def ledger(self):
-        return make_service.ledger(self.store)
+        return make.service.ledger(self.store)
 
 
 @pytest.fixture(scope="session")
 def first_played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     """What the tests are given copies of."""
     store = tmp_path_factory.mktemp("played")
-    served = make_service.service(store, parrot)
+    served = make.service.service(store, parrot)
 
     async def work() -> tuple[str, str]:
         with TrajectoryLog(store / "log") as trajectory:
             client = served.client(trajectory=trajectory)
-            episode = await make_service.play(client, "ls", ODD, task=make.task())
+            episode = await make.service.play(client, "ls", ODD, task=records.task())
             await client.step(episode, "echo besa")
             await client.close()
             assert client.run
@@ -88,6 +98,6 @@ def first_played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 @pytest.fixture
 def played(first_played: Played, tmp_path: Path) -> Iterator[Played]:
     """An episode of three steps of an open run, in a store whose logs are signed."""
-    make_ledger.copy_store(first_played.store, tmp_path)
-    with make_service.listening(make_service.service(tmp_path, parrot).app) as url:
+    make.ledger.copy_store(first_played.store, tmp_path)
+    with make.service.listening(make.service.service(tmp_path, parrot).app) as url:
         yield first_played._replace(store=tmp_path, url=url, trajectory=tmp_path / "log")

@@ -4,18 +4,18 @@ import json
 
 import pytest
 
-import make
-import make_agent
+import make.agent
 from agentworld.steps.addresses import open_registry
 from agentworld_cli.alias import who
+from make import records
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    return make_agent.registered(tmp_path, open_registry(tmp_path))
+    return make.agent.registered(tmp_path, open_registry(tmp_path))
 
 
 def test_an_upgrade_from_the_move_of_the_name_to_the_validation(call, made):
@@ -24,7 +24,7 @@ def test_an_upgrade_from_the_move_of_the_name_to_the_validation(call, made):
     assert used.out.startswith("terminal-agent@1  in use as production since ")
     assert used.out.endswith(", by ada: first\n")
     call(f"alias set stable {made.simulator.digest} {store}")
-    following = make.pinned(made.store, context_tokens=512)
+    following = records.pinned(made.store, context_tokens=512)
     moved = call(f"alias set stable {following.digest} {store}")
     assert moved.out.splitlines()[1:] == [
         f"revalidate terminal-agent@1: it was trained in {made.simulator.digest}"
@@ -82,7 +82,7 @@ def test_a_garbled_validation_fails_no_move_of_a_name_and_is_told(call, made):
     store = f"--store {made.store}"
     call(f"agent use terminal-agent@1 --as production {store}")
     call(f"alias set stable {made.simulator.digest} {store}")
-    following = make.pinned(made.store, context_tokens=512)
+    following = records.pinned(made.store, context_tokens=512)
     made.validated(following.digest)
     (report,) = made.store.glob("steps/validate/*/report.json")
     report.write_text("{ \x1b[2J")
@@ -115,6 +115,6 @@ def test_a_name_that_moves_tells_machines_too(call, made):
     store = f"--store {made.store}"
     call(f"agent use terminal-agent@1 --as production {store}")
     call(f"alias set stable {made.simulator.digest} {store}")
-    following = make.pinned(made.store, context_tokens=512)
+    following = records.pinned(made.store, context_tokens=512)
     told = json.loads(call(f"alias set stable {following.digest} {store} --json").out)
     assert (told["alias"], told["revalidate"]) == ("stable", ["terminal-agent@1"])

@@ -5,14 +5,14 @@ import re
 
 import pytest
 
-import make
 from agentworld.audit import chain, touched
 from agentworld.audit.edges import EdgeAudit
 from agentworld.records.edge import Claim, Edge, Traffic
 from agentworld.steps import sources
-from make_story import DATA, Story, story
+from make import records
+from make.story import BASE, DATA, Story, story
 
-MADE = make.digest("made")
+MADE = records.digest("made")
 
 
 @pytest.fixture
@@ -30,6 +30,10 @@ def test_a_data_set_is_told_with_all_that_it_came_into(call, told):
     assert "read by sft, rl" in done.out
     assert f"simulator {told.simulator} of world@1" in done.out
     assert f"run {told.run.id}: 1 episode, 2 steps served" in done.out
+
+
+def test_the_chain_of_an_agent_is_printed_back_to_the_base_of_its_world(call, told):
+    assert f"base {BASE}\n" in call(f"audit agent hero@1 --store {told.store}").out
 
 
 @pytest.mark.parametrize("question", ["agent hero@1", "simulator {simulator}"])

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import make
-import make_job
+import make.job
 from agentworld_cli.main import main
 from agentworld_pipelines.local import LOG
+from make import records
 
 GONE = "/nowhere/at/all"
 
@@ -33,7 +33,7 @@ def is_a_sentence(text: str) -> bool:
 def store(tmp_path, monkeypatch) -> Path:
     """A store with a finished job whose step folders hold next to nothing."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    make_job.finished_job(tmp_path)
+    make.job.finished_job(tmp_path)
     return tmp_path
 
 
@@ -51,7 +51,7 @@ FOLDERS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @pytest.mark.parametrize(("command", "option"), FOLDERS.items())
 def test_a_missing_folder_is_named(capsys, monkeypatch, store, command, option):
     there = next((store / "steps/collect").iterdir())
@@ -97,7 +97,7 @@ def test_a_wrong_recipe_is_named_with_its_key(capsys, monkeypatch, tmp_path, com
     assert not (tmp_path / "store").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @pytest.mark.parametrize("command", WITH_FOLDERS)
 def test_every_step_names_a_wrong_key_first(capsys, monkeypatch, tmp_path, command):
     (tmp_path / "mine.yaml").write_text("name: x\nmodel:\n  hidden_sise: 64\n")
@@ -135,13 +135,13 @@ def test_a_malformed_record_is_named_with_its_file(
     beside, file = place.split()
     folder = next(store.glob(beside)).parent
     (folder / file).write_text(text, encoding="latin-1")
-    words = command.format(folder=folder, store=store, simulator=make.manifest().digest)
+    words = command.format(folder=folder, store=store, simulator=records.manifest().digest)
     sentence = said(capsys, monkeypatch, words)
     assert is_a_sentence(sentence)
     assert str(folder / file) in sentence
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_a_malformed_trajectory_is_named_with_its_line(capsys, monkeypatch, store):
     folder = next((store / "steps/collect").iterdir())
     (folder / "log.jsonl").write_text('{"domain": "terminal"}\n')
@@ -151,7 +151,7 @@ def test_a_malformed_trajectory_is_named_with_its_line(capsys, monkeypatch, stor
     assert f"{folder / 'log.jsonl'} line 1 is no Trajectory" in text or "is no trajectory" in text
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @pytest.mark.parametrize(
     ("command", "words"),
     [
@@ -202,10 +202,10 @@ def test_a_simulator_that_is_not_there_is_answered_with_those_that_are(
     text = said(capsys, monkeypatch, f"{command} sha256:00 --store {store}")
     assert is_a_sentence(text)
     assert "there is no simulator sha256:00" in text
-    assert make.manifest().digest in text
+    assert records.manifest().digest in text
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_a_file_that_cannot_be_written_is_named(capsys, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     text = said(capsys, monkeypatch, f"pipeline compile -o {tmp_path}/file/pipeline.yaml")
@@ -213,7 +213,7 @@ def test_a_file_that_cannot_be_written_is_named(capsys, monkeypatch, tmp_path):
     assert f"{tmp_path}/file" in text
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @pytest.mark.parametrize(
     ("words", "wrong"),
     [
@@ -245,7 +245,7 @@ def test_a_machine_without_a_sandbox_runs_nothing(capsys, monkeypatch, tmp_path)
     assert not (tmp_path / "store").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_a_second_run_in_the_same_store_is_refused(capsys, monkeypatch, tmp_path):
     from agentworld.steps.base import DRIVER_LOCK
     from agentworld.steps.lock import hold
@@ -257,7 +257,7 @@ def test_a_second_run_in_the_same_store_is_refused(capsys, monkeypatch, tmp_path
     assert not (tmp_path / LOG).exists()
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @pytest.mark.parametrize("size", ["8k", "200k"])
 @pytest.mark.parametrize("words", ["demo --profile", "data collect --recipe"])
 def test_a_full_disk_is_one_sentence_that_names_it(tmp_path, size, words):
@@ -271,7 +271,7 @@ def test_a_full_disk_is_one_sentence_that_names_it(tmp_path, size, words):
     assert f"the disk that holds {tmp_path} is full; free space and run it again" in last
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_a_pipeline_on_a_full_disk_is_one_sentence(tmp_path):
     command = f"{sys.executable} -m agentworld_cli.main pipeline compile -o {tmp_path}/p.yaml"
     script = f"mount -t tmpfs -o size=8k tmpfs {tmp_path} && exec {command}"

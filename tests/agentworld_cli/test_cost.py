@@ -6,12 +6,12 @@ from decimal import Decimal
 
 import pytest
 
-import make_agent
-import make_service
+import make.agent
+import make.service
 from agentworld.ledger import Ledger
 from agentworld.records.usage import Usage
 from agentworld.steps.addresses import open_registry
-from make_ledger import open_episode, taken
+from make.ledger import open_episode, taken
 
 PRICES = {
     "CURRENCY": "EUR",
@@ -38,7 +38,7 @@ def lines(done):
 
 
 def test_every_run_has_a_line_and_all_have_a_total(call, played):
-    newer = played.ledger.open_run(make_service.OPENING, make_service.SIMULATOR).id
+    newer = played.ledger.open_run(make.service.OPENING, make.service.SIMULATOR).id
     heading, first, second, total = lines(call(f"cost --store {played.store}"))
     assert heading == ["run", "agent", *NUMBERS, "money"]
     assert first == [newer, "terminal-agent", *["0"] * 5, "0.0", "-"]
@@ -61,9 +61,9 @@ def test_a_run_is_told_episode_by_episode(call, played):
     assert lines(call(f"cost --episode {played.episode} --store {played.store}"))[1] == line
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_tenants_are_told_where_there_is_one(call, played):
-    opening, simulator = make_service.OPENING, make_service.SIMULATOR
+    opening, simulator = make.service.OPENING, make.service.SIMULATOR
     assert "tenant" not in lines(call(f"cost --store {played.store}"))[0]
     played.ledger.open_run(opening, simulator, tenant="acme")
     heading, first, *_ = lines(call(f"cost --store {played.store}"))
@@ -74,13 +74,13 @@ def test_tenants_are_told_where_there_is_one(call, played):
     assert [row[0] for row in one] == ["run", played.run, "total"]
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_an_agent_has_a_line_and_what_is_registered_is_told_from_what_is_not(
     call, tmp_path, monkeypatch
 ):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    made = make_agent.registered(tmp_path, open_registry(tmp_path))
-    opening = make_service.OPENING.model_copy(update={"agent": "[bold]a\x1b[2J"})
+    made = make.agent.registered(tmp_path, open_registry(tmp_path))
+    opening = make.service.OPENING.model_copy(update={"agent": "[bold]a\x1b[2J"})
     made.ledger.open_run(opening, made.simulator.digest)
     heading, other, own, total = lines(call(f"cost --by agent --store {tmp_path}"))
     assert heading[:2] == ["agent", "episodes"]
@@ -115,7 +115,7 @@ def test_what_is_told_as_json_is_exact(call, played):
     told = json.loads(call(f"cost --store {played.store} --json").out)
     (cost,) = told["costs"]
     names = cost["run"], cost["agent"], cost["tenant"], cost["simulator"], cost["episode"]
-    assert names == (played.run, "terminal-agent", "local", make_service.SIMULATOR, None)
+    assert names == (played.run, "terminal-agent", "local", make.service.SIMULATOR, None)
     (used,) = played.ledger.used()
     assert Usage(*(cost[name] for name in Usage._fields)) == used.usage
     assert cost["money"] == str(Decimal(cost["money"])) == told["total"]["money"]
@@ -124,9 +124,9 @@ def test_what_is_told_as_json_is_exact(call, played):
 
 def test_a_large_number_is_not_cut_off_and_a_long_name_goes_on_below(call, played):
     agent = "agent" * 60
-    opening = make_service.OPENING.model_copy(update={"agent": agent})
-    run = played.ledger.open_run(opening, make_service.SIMULATOR).id
-    episode = open_episode(played.ledger, run, make_service.SIMULATOR)
+    opening = make.service.OPENING.model_copy(update={"agent": agent})
+    run = played.ledger.open_run(opening, make.service.SIMULATOR).id
+    episode = open_episode(played.ledger, run, make.service.SIMULATOR)
     (write,) = taken(episode, "x")
     usage = Usage(2**31 - 1, 2**31 - 1, 2**31 - 1, 123456789.5)
     played.ledger.write([write._replace(step=write.step._replace(usage=usage))])
@@ -138,8 +138,8 @@ def test_a_large_number_is_not_cut_off_and_a_long_name_goes_on_below(call, playe
 
 def test_a_name_can_do_nothing_to_a_terminal(call, played, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_PRICE_CURRENCY", "[red]\x1b[2J")
-    opening = make_service.OPENING.model_copy(update={"agent": "[bold]a\x1b[2J\n"})
-    played.ledger.open_run(opening, make_service.SIMULATOR)
+    opening = make.service.OPENING.model_copy(update={"agent": "[bold]a\x1b[2J\n"})
+    played.ledger.open_run(opening, make.service.SIMULATOR)
     out = call(f"cost --store {played.store}").out
     assert "\x1b" not in out
     assert r"[red]\x1b[2J" in out
@@ -185,13 +185,13 @@ def test_help_says_what_is_counted_and_how_it_is_priced(call):
         assert words in said
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_service_on_a_server_is_counted_through_the_environment(
     call, tmp_path, monkeypatch, postgres_url
 ):
     ledger = Ledger(postgres_url)
-    run = ledger.open_run(make_service.OPENING, make_service.SIMULATOR, tenant="acme").id
-    episode = open_episode(ledger, run, make_service.SIMULATOR)
+    run = ledger.open_run(make.service.OPENING, make.service.SIMULATOR, tenant="acme").id
+    episode = open_episode(ledger, run, make.service.SIMULATOR)
     writes = taken(episode, "x", "y")
     usage = Usage(100, 40, 7, 0.5)
     ledger.write([each._replace(step=each.step._replace(usage=usage)) for each in writes])

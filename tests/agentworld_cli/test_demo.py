@@ -1,9 +1,7 @@
-"""The whole loop through the command line, tiny: killed twice, finished, and used again."""
+"""The whole loop through the command line, tiny: killed, finished, and used again."""
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -18,7 +16,7 @@ from agentworld.recipes import recipe_path
 from agentworld.steps import STEPS
 from agentworld.steps.progress import StepProgress, read_progress
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.compute
 
 _PATIENCE_SECONDS = 900
 
@@ -28,7 +26,7 @@ class Told(NamedTuple):
 
     store: Path
     orphans: list[psutil.Process]
-    """Processes that outlived a demo whose own process was killed, while another took over."""
+    """Processes that outlived a demo whose own process was killed, and another that took over."""
     finished_before_kill: dict[str, int]
     finished: subprocess.CompletedProcess[str]
     receipts: dict[str, int]
@@ -81,18 +79,14 @@ def is_alive(process: psutil.Process) -> bool:
 def told(tmp_path_factory) -> Told:
     store = tmp_path_factory.mktemp("demo") / "store"
     demo = begin(store)
-    wait_until(lambda: is_at_work(store, "collect"))
+    wait_until(lambda: is_at_work(store, "sft"))
     tree = psutil.Process(demo.pid).children(recursive=True)
+    before = receipts(store)
     demo.kill()
     demo.wait()
-    demo = begin(store)
-    wait_until(lambda: is_at_work(store, "sft"))
-    orphans = [process for process in tree if is_alive(process)]
-    os.killpg(demo.pid, signal.SIGKILL)
-    demo.wait()
-    before = receipts(store)
     finished = run(store)
     after = receipts(store)
+    orphans = [process for process in tree if is_alive(process)]
     return Told(store, orphans, before, finished, after, run(store), receipts(store))
 
 
@@ -133,6 +127,11 @@ def test_the_summary_is_what_was_printed_and_holds_every_figure(told):
     assert summary == json.loads(told.again.stdout)
     assert set(summary["seconds"]) == set(STEPS)
     assert summary["agent"]["live_steps_in_training"] == 0
+    for stage in ("base", "imitated", "trained"):
+        assert set(summary["agent"][stage]) == {"simulated_success", "live_success"}
+    for difference in ("rl_gain", "lead"):
+        found = summary["world_model"][difference]
+        assert found["low"] <= found["mean"] <= found["high"]
     assert 0 < summary["peak_memory_gib"] < 6
     for figures in (*summary["world_model"]["baseline"].values(), summary["world_model"]["rl"]):
         assert all(0 <= value <= 1 for value in figures.values())
@@ -153,6 +152,13 @@ def test_a_gate_that_refuses_ends_the_job_well_and_trains_nothing_again(told, tm
     assert "which is under 1.1" in summary["gate"]["reason"]
     assert (summary["simulator"], summary["agent"]) == (None, None)
     assert "refused" in (store / "report.html").read_text()
+
+
+def test_the_live_episodes_of_the_agent_at_each_stage_are_kept(told):
+    (folder,) = told.store.glob("steps/validate/*/")
+    kept = sorted(path.name for path in folder.glob("*-live.jsonl"))
+    assert kept == ["base-live.jsonl", "imitated-live.jsonl", "trained-live.jsonl"]
+    assert all((folder / name).read_text().count("\n") == 8 for name in kept)
 
 
 def test_there_is_a_report_to_look_at(told):
@@ -176,7 +182,7 @@ def test_the_agents_of_every_run_kept_a_log_that_tells_the_same_as_the_ledger(to
     trajectories = {"training": "agent", "evaluation": "validate"}
     runs = json.loads(call(told, "run", "list", "--json").stdout)
     played = [run for run in runs if run["opening"]["agent"] == "terminal-agent"]
-    assert sorted(run["opening"]["purpose"] for run in played) == ["evaluation"] * 2 + ["training"]
+    assert sorted(run["opening"]["purpose"] for run in played) == ["evaluation"] * 3 + ["training"]
     for run in played:
         (folder,) = told.store.glob(f"steps/{trajectories[run['opening']['purpose']]}/*/trajectory")
         done = call(told, "run", "join", run["id"], "--trajectory", str(folder), "--json")

@@ -3,16 +3,16 @@ import sqlite3
 
 import pytest
 
-import make
+from make import records
 
 
 def test_the_episodes_of_a_run_are_listed(call, played):
     (line,) = call(f"episode list {played.run} --store {played.store}").out.splitlines()
-    assert line == f"{played.episode}  3 steps, reward 1, done, {make.task().id}"
+    assert line == f"{played.episode}  3 steps, reward 1, done, {records.task().id}"
     (told,) = json.loads(call(f"episode list {played.run} --store {played.store} --json").out)
     assert told == {
         "episode": played.episode,
-        "task": make.task().id,
+        "task": records.task().id,
         "num_steps": 3,
         "reward": 1.0,
         "closed": "done",
@@ -63,7 +63,7 @@ def test_an_episode_is_forked_at_a_step(call, played):
 
 
 def test_an_episode_of_a_closed_run_is_forked_in_another_run(call, played):
-    weights = make.digest("final")
+    weights = records.digest("final")
     call(f"run close {played.run} --weights {weights} --url {played.url}")
     refused = call(f"episode fork {played.episode} --step 1 --url {played.url}")
     assert "is closed" in refused.error
@@ -78,7 +78,7 @@ def test_an_episode_is_replayed_byte_for_byte(call, played):
     assert (done.code, told["num_steps"], told["differences"]) == (0, 3, [])
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_an_open_episode_is_closed_and_not_erased_before(call, played):
     forked = call(f"episode fork {played.episode} --step 1 --url {played.url}").out.strip()
     erase = f"episode erase {forked} --yes --store {played.store}"
@@ -88,7 +88,7 @@ def test_an_open_episode_is_closed_and_not_erased_before(call, played):
     assert call(erase).code == 0
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_an_episode_is_erased_for_good_and_verifies_yet(call, played):
     words = f"episode erase {played.episode} --store {played.store}"
     asked = call(words)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-import make
-import make_service
+import make.service
 from agentworld.audit.sources import Sources
 from agentworld.client.simulator import SIMULATOR_HEADER, SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog
@@ -21,6 +20,7 @@ from agentworld.records.run import RunOpening
 from agentworld.steps import declared, sources
 from agentworld.steps.ledger import open_evidence, open_ledger
 from agentworld_cli.main import app
+from make import records
 
 SAYS = "\x1b[2J\x1b]52;c;ZXZpbA==\x07 \x9b1A\x7f\r\x08 \u202egpj.exe\u2066 \u2028 \ud800 \U000e0041"
 """Clears a screen, writes a clipboard, goes up a line, turns what follows around, hides."""
@@ -83,20 +83,20 @@ def parrot(messages):
 def nasty(tmp_path_factory):
     """A store and a service with an episode of nasty texts; what is in it, by name."""
     store = tmp_path_factory.mktemp("nasty")
-    served = make_service.service(store, parrot)
-    pinned, data = make.pinned(store), make.digest("data")
-    make.finished_step(store, "prepare", data)
+    served = make.service.service(store, parrot)
+    pinned, data = records.pinned(store), records.digest("data")
+    records.finished_step(store, "prepare", data)
     with closing(open_ledger(store)) as ledger:
         ledger.aliases.set("production", pinned.digest, WORDS, override=WORDS)
     opening = RunOpening(
-        agent=WORDS, starting_weights=make.digest("starting"), opened_by=WORDS, simulator=None
+        agent=WORDS, starting_weights=records.digest("starting"), opened_by=WORDS, simulator=None
     )
 
     async def work(url):
         with TrajectoryLog(store / "log") as trajectory:
             client = SimulatorClient(url, trajectory=trajectory)
             run = await client.open_run(opening)
-            task = make.task(id=WORDS, instruction=WORDS)
+            task = records.task(id=WORDS, instruction=WORDS)
             told = EpisodeOpening(run=run.id, task=task, simulation_instruction=WORDS)
             begun = await client.begin(told)
             for _ in range(2):
@@ -104,7 +104,7 @@ def nasty(tmp_path_factory):
             await client.close()
             return {"run": run.id, "episode": begun.episode}
 
-    with make_service.listening(served.app) as url:
+    with make.service.listening(served.app) as url:
         names = asyncio.run(work(url))
         served.seal()
         yield {"store": store, "url": url, "simulator": pinned.digest, "data": data, **names}
@@ -171,7 +171,7 @@ def liar():
         def do_GET(self):
             status, body = bodies[0]
             self.send_response(status)
-            self.send_header(SIMULATOR_HEADER, make_service.SIMULATOR)
+            self.send_header(SIMULATOR_HEADER, make.service.SIMULATOR)
             self.end_headers()
             self.wfile.write(body)
 
@@ -218,7 +218,7 @@ def test_no_answer_of_a_service_does_anything_when_it_is_told_as_an_error(
 def test_what_a_service_names_an_episode_is_escaped_too(call, liar, nasty):
     shown = call("episode show {episode} --store {store} --json".format(**nasty)).out
     url, bodies = liar
-    begun = Episode.begun(WORDS, make_service.SIMULATOR, EpisodeOpening(run=WORDS))
+    begun = Episode.begun(WORDS, make.service.SIMULATOR, EpisodeOpening(run=WORDS))
     fields = {**json.loads(shown), "id": WORDS, "run": WORDS, "steps": [], "closed": NASTY}
     fields |= {"opening": begun.opening.model_dump(mode="json"), "head": begun.head}
     fields |= {"opening_digest": begun.opening_digest}

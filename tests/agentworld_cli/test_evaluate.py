@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-import make
-import make_service
+import make.service
 from agentworld.records.report import ServedReport
+from make import records
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.compute
 
 
 def test_what_is_served_is_measured_once_a_day_and_told(call, tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    pinned = make.pinned(tmp_path)
+    pinned = records.pinned(tmp_path)
     words = f"evaluate served {pinned.digest[7:20]} --recipe smoke --store {tmp_path}"
-    service = make_service.service(tmp_path, lambda _messages: "[0] ~")
-    with make_service.listening(service.app) as url:
+    service = make.service.service(tmp_path, lambda _messages: "[0] ~")
+    with make.service.listening(service.app) as url:
         monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
         first, again = call(words), call(f"{words} --json")
         other = call(f"{words} --job again")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-import make_job
+import make.job
 from agentworld.steps import AFTER_GATE
 from agentworld.steps.progress import ProgressFile
 from agentworld_cli.errors import StepFailed
@@ -18,12 +18,12 @@ def ended(store: Path, folders: dict[str, Path], status: int = 0) -> subprocess.
 
 
 def test_a_job_that_went_through_has_a_folder_for_each_step(tmp_path):
-    folders = make_job.finished_job(tmp_path)
+    folders = make.job.finished_job(tmp_path)
     assert follow(ended(tmp_path, folders), tmp_path).folders == folders
 
 
 def test_a_job_that_its_gate_ended_ended_well_and_shows_what_was_skipped(tmp_path, capsys):
-    folders = make_job.refused_job(tmp_path)
+    folders = make.job.refused_job(tmp_path)
     assert follow(ended(tmp_path, folders), tmp_path).folders == folders
     lines = capsys.readouterr().err.splitlines()
     assert lines[-len(AFTER_GATE) :] == [f"{step:<14} skipped" for step in AFTER_GATE]
@@ -31,7 +31,7 @@ def test_a_job_that_its_gate_ended_ended_well_and_shows_what_was_skipped(tmp_pat
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_a_job_that_stops_after_a_gate_that_let_it_pass_failed(tmp_path, status):
-    folders = make_job.finished_job(tmp_path)
+    folders = make.job.finished_job(tmp_path)
     before = {step: folder for step, folder in folders.items() if step not in AFTER_GATE}
     with pytest.raises(StepFailed, match="register stopped: its process ended without a word"):
         follow(ended(tmp_path, before, status), tmp_path)

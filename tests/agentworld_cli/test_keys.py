@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-import make
+from make import records
 
 
 def signers(played) -> list[str]:
@@ -11,13 +11,13 @@ def signers(played) -> list[str]:
     return [json.loads(envelope)["signatures"][0]["keyid"] for envelope in envelopes]
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_service_that_runs_signs_with_a_rotated_key_and_all_of_it_verifies(call, played):
     (old,) = signers(played)
     new = call(f"keys rotate --store {played.store}").out.strip()
     told = json.loads(call(f"keys list --store {played.store} --json").out)
     assert {each["key"]: each["signs"] for each in told} == {old: False, new: True}
-    call(f"run close {played.run} --weights {make.digest('final')} --url {played.url}")
+    call(f"run close {played.run} --weights {records.digest('final')} --url {played.url}")
     assert signers(played) == [old, new]
     verified = json.loads(call(f"run verify {played.run} --store {played.store} --json").out)
     assert (verified["state"], verified["signed_length"]) == ("verified", verified["log_length"])

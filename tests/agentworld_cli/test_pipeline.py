@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-import kfp_server
 from agentworld.records.conclusion import Conclusion
+from fakes import kfp_server
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.compute
 
 GOES_ON = ("PENDING", "RUNNING")
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-import make_service
+import make.service
 from agentworld.evidence.checkpoint import checkpoint_name
 from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
 from agentworld.ledger import Ledger
@@ -22,8 +22,8 @@ def restored(call, played, tmp_path_factory):
     backup = tmp_path_factory.mktemp("backup") / "ledger.db"
     with sqlite3.connect(played.store / "ledger.db") as database:
         database.execute(f"VACUUM INTO '{backup}'")
-    played.ledger.open_run(make_service.OPENING, make_service.SIMULATOR, "later")
-    make_service.sealer(played.store).seal_all()
+    played.ledger.open_run(make.service.OPENING, make.service.SIMULATOR, "later")
+    make.service.sealer(played.store).seal_all()
     assert call(f"episode erase {played.episode} --yes --store {played.store}").code == 0
     for file in played.store.glob("ledger.db*"):
         file.unlink()
@@ -88,15 +88,15 @@ def test_a_reason_that_nobody_reads_is_refused(call, restored):
     assert (done.code, "cannot be declared" in done.error) == (2, True)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_restore_of_a_server_is_declared_through_the_environment(
     call, tmp_path, monkeypatch, postgres_url
 ):
     copies = WriteOnce(f"file://{tmp_path}/copies")
     signer = partial(ensure_signer, tmp_path / "keys" / SIMULATOR_KEYS)
     lost = Ledger(f"sqlite:///{tmp_path}/lost.db")
-    lost.open_run(make_service.OPENING, make_service.SIMULATOR, "gone")
-    Sealer(lost, make_service.SIMULATOR, signer, copies).seal_all()
+    lost.open_run(make.service.OPENING, make.service.SIMULATOR, "gone")
+    Sealer(lost, make.service.SIMULATOR, signer, copies).seal_all()
     lost.close()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", postgres_url)
     monkeypatch.setenv("AGENTWORLD_CHECKPOINTS_URL", f"file://{tmp_path}/copies")

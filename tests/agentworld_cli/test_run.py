@@ -5,17 +5,17 @@ import sqlite3
 import pyarrow.parquet as pq
 import pytest
 
-import make
-import make_access
-import make_service
+import make.access
+import make.service
 from agentworld.evidence.keys import STEP_KEYS, load_signer
 from agentworld.evidence.weights import RunWeights, sign_weights
+from make import records
 
-FINAL = make.digest("final")
+FINAL = records.digest("final")
 
 
 def test_a_run_is_opened_and_closed_at_a_service(call, played):
-    started = make.digest("starting")
+    started = records.digest("starting")
     opened = call(f"run open --agent a --weights {started} --by me --url {played.url}")
     run = opened.out.strip()
     assert played.ledger.run(run).opening.opened_by == "me"
@@ -25,7 +25,7 @@ def test_a_run_is_opened_and_closed_at_a_service(call, played):
 
 
 def test_a_run_is_closed_with_the_signature_of_a_file(call, played, tmp_path):
-    made = RunWeights(run=played.run, simulator=make_service.SIMULATOR, weights=FINAL)
+    made = RunWeights(run=played.run, simulator=make.service.SIMULATOR, weights=FINAL)
     signature = sign_weights(made, load_signer(played.store / "keys" / STEP_KEYS))
     (tmp_path / "signature").write_text(signature + "\n")
     words = f"--weights {FINAL} --signature {tmp_path / 'signature'} --url {played.url} --json"
@@ -45,14 +45,14 @@ def test_a_file_that_holds_no_signature_closes_nothing(call, played, tmp_path):
 
 def test_an_opened_run_is_json_where_that_is_asked(call, played):
     done = call(f"run open --agent a --weights {FINAL} --url {played.url} --json")
-    assert json.loads(done.out)["simulator"] == make_service.SIMULATOR
+    assert json.loads(done.out)["simulator"] == make.service.SIMULATOR
 
 
-@pytest.mark.parametrize("simulator", [make_service.SIMULATOR, "production"])
+@pytest.mark.parametrize("simulator", [make.service.SIMULATOR, "production"])
 def test_a_run_is_opened_by_digest_or_alias(call, played, simulator):
-    played.ledger.aliases.set("production", make_service.SIMULATOR, "me")
+    played.ledger.aliases.set("production", make.service.SIMULATOR, "me")
     done = call(f"run open --agent a --weights {FINAL} --simulator {simulator} --url {played.url}")
-    assert played.ledger.run(done.out.strip()).simulator == make_service.SIMULATOR
+    assert played.ledger.run(done.out.strip()).simulator == make.service.SIMULATOR
 
 
 def test_a_run_with_another_simulator_is_refused(call, played):
@@ -143,7 +143,7 @@ def test_a_run_is_exported(call, played, tmp_path):
         pytest.param(
             "run show {0.run} --url http://127.0.0.1:9",
             "is it running?",
-            marks=pytest.mark.slow,  # for it is asked again
+            marks=pytest.mark.waits,  # for it is asked again
         ),
     ],
 )
@@ -163,7 +163,7 @@ def test_a_store_without_a_ledger_stays_empty(call, tmp_path, verb):
 
 
 def test_a_tenants_run_is_listed_and_shown_as_theirs(call, played):
-    run = played.ledger.open_run(make_service.OPENING, make_service.SIMULATOR, None, "acme").id
+    run = played.ledger.open_run(make.service.OPENING, make.service.SIMULATOR, None, "acme").id
     theirs, local = call(f"run list --store {played.store}").out.splitlines()
     assert theirs.startswith(f"{run}  training of terminal-agent in sha256:")
     assert theirs.endswith(" for tenant acme, 0 episodes, 0 steps, open")
@@ -176,8 +176,8 @@ def test_a_tenants_run_is_listed_and_shown_as_theirs(call, played):
 @pytest.fixture
 def guarded(tmp_path):
     """The address of a service that asks who is there."""
-    served = make_service.service(tmp_path, access=make_access.Checked(tmp_path))
-    with make_service.listening(served.app) as url:
+    served = make.service.service(tmp_path, access=make.access.Checked(tmp_path))
+    with make.service.listening(served.app) as url:
         yield url
 
 
@@ -186,7 +186,7 @@ def test_a_command_comes_with_the_credential_of_its_environment(call, guarded, m
     nobody = call(words)
     assert (nobody.code, nobody.out) == (6, "")
     assert "an API key" in nobody.error
-    monkeypatch.setenv("AGENTWORLD_CREDENTIAL", make_access.key("acme-agent") + "\n")
+    monkeypatch.setenv("AGENTWORLD_CREDENTIAL", make.access.key("acme-agent") + "\n")
     opened = json.loads(call(f"{words} --json").out)
     assert (opened["tenant"], opened["opening"]["opened_by"]) == ("acme", "acme/agent")
     monkeypatch.setenv("AGENTWORLD_CREDENTIAL", opened["token"])
@@ -196,5 +196,5 @@ def test_a_command_comes_with_the_credential_of_its_environment(call, guarded, m
 
 
 def test_a_credential_may_stand_in_the_address(call, guarded):
-    there = guarded.replace("http://", f"http://me:{make_access.key('acme-agent')}@")
+    there = guarded.replace("http://", f"http://me:{make.access.key('acme-agent')}@")
     assert call(f"run open --agent a --weights {FINAL} --url {there}").code == 0

@@ -3,14 +3,14 @@
 import getpass
 import json
 import sqlite3
+import subprocess
 import sys
 import time
 from contextlib import closing
 
+import psutil
 import pytest
 
-import endpoint
-import make
 from agentworld.errors import InputError
 from agentworld.evidence.statement import Statement
 from agentworld.recipes import load_recipe
@@ -23,6 +23,9 @@ from agentworld.steps.ledger import open_ledger
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import SimulatorStore
 from agentworld_cli.main import main
+from fakes import endpoint
+from make import records
+from waiting import wait_for
 
 THERE = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
 SHELL = "You simulate a shell."
@@ -55,6 +58,7 @@ def recipe(tmp_path):
     return str(path)
 
 
+@pytest.mark.compute
 def test_weights_are_imported_and_shown(call, recipe, tiny_model):
     words = ("--recipe", recipe, "--text", SHELL, "--domain", "swe", "--json")
     made = json.loads(call("simulator", "import", str(tiny_model), *words))
@@ -67,7 +71,7 @@ def test_weights_are_imported_and_shown(call, recipe, tiny_model):
 
 
 def test_the_statement_that_model_signing_signs_names_every_file(call, tmp_path):
-    simulator = make.pinned(tmp_path)
+    simulator = records.pinned(tmp_path)
     told = call("simulator", "show", simulator.digest, "--model-signing", "--json")
     statement = Statement.parse(told.encode())
     assert statement.canonical == told.encode()
@@ -77,7 +81,7 @@ def test_the_statement_that_model_signing_signs_names_every_file(call, tmp_path)
 
 
 def test_an_endpoints_world_has_no_files_to_sign(call, tmp_path):
-    simulator = make.pinned(tmp_path, artifact=None, files={}, engine=THERE)
+    simulator = records.pinned(tmp_path, artifact=None, files={}, engine=THERE)
     words = ("simulator", "show", simulator.digest, "--model-signing")
     assert "has no files to sign" in call(*words, status=2)
 
@@ -100,42 +104,72 @@ def test_a_simulator_is_served_by_its_pinned_engine(call, tmp_path, served_with)
     mine.write_text("name: mine\nengine:\n  cache_blocks: 7\n  dtype: bfloat16\n")
     recipe = load_recipe(mine).engine
     manifest = pin(
-        ArtifactManifest(files=make.manifest().files),
+        ArtifactManifest(files=records.manifest().files),
         SimulateRecipe(),
         recipe,
-        lock=make.digest("lock"),
+        lock=records.digest("lock"),
         context_tokens=512,
     )
-    digest = make.pinned(tmp_path, **manifest.model_dump()).digest
+    digest = records.pinned(tmp_path, **manifest.model_dump()).digest
     call("simulator", "serve", digest, "--access", "local", status=2)
     call("simulator", "serve", digest, "--access", "local", "--concurrency", "3", status=2)
     three = recipe.model_copy(update={"concurrency": 3})
     assert [engine for engine, _ in served_with] == [recipe, three]
 
 
+def service_of(launcher):
+    """The process of the service, once it has started."""
+    found = []
+
+    def is_there():
+        for process in psutil.Process(launcher.pid).children(recursive=True):
+            if "agentworld.simulate.main" in process.cmdline():
+                found.append(process)
+        return found
+
+    wait_for(is_there)
+    return found[0]
+
+
+@pytest.mark.waits
+def test_a_launcher_whose_service_died_ends_with_the_reason(tmp_path):
+    simulator = records.pinned(tmp_path, artifact=None, files={}, engine=THERE)
+    words = "simulator", "serve", simulator.digest, "--access", "local", "--store", str(tmp_path)
+    command = [sys.executable, "-m", "agentworld_cli.main", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as launcher:
+        try:
+            assert b"answers at http://" in launcher.stdout.readline()
+            service_of(launcher).kill()
+            _, said = launcher.communicate(timeout=60)
+        finally:
+            launcher.kill()
+    assert launcher.returncode not in (0, None)
+    assert b"the simulator service ended with status -9; the end of" in said
+
+
 def test_an_endpoints_world_is_served_without_a_recipe(call, tmp_path, served_with):
-    simulator = make.pinned(tmp_path, artifact=None, files={}, engine=THERE)
+    simulator = records.pinned(tmp_path, artifact=None, files={}, engine=THERE)
     words = ("--access", "local", "--concurrency", "2")
     call("simulator", "serve", simulator.digest, *words, status=2)
     assert [engine.concurrency for engine, _ in served_with] == [2]
 
 
 def test_who_may_come_and_where_is_what_was_said(call, tmp_path, served_with):
-    digest = make.pinned(tmp_path).digest
+    digest = records.pinned(tmp_path).digest
     for words in (["local"], ["access.yaml", "--port", "8001"]):
         call("simulator", "serve", digest, "--access", *words, status=2)
     assert [at for _, at in served_with] == [("local", None), ("access.yaml", 8001)]
 
 
 def test_a_simulator_is_not_served_where_nobody_says_who_may_come(call, tmp_path, served_with):
-    digest = make.pinned(tmp_path).digest
+    digest = records.pinned(tmp_path).digest
     assert "--access" in call("simulator", "serve", digest, status=2)
     assert served_with == []
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "http"])
 def test_a_port_that_is_none_is_refused(call, tmp_path, served_with, port):
-    digest = make.pinned(tmp_path).digest
+    digest = records.pinned(tmp_path).digest
     words = ("--access", "local", "--port", port)
     assert "--port" in call("simulator", "serve", digest, *words, status=2)
     assert served_with == []
@@ -161,8 +195,8 @@ def test_a_prompt_that_is_one_word_is_meant_as_a_file(call):
 
 
 def test_a_report_validates_a_simulator(call, tmp_path):
-    simulator = make.pinned(tmp_path)
-    report = make.agent_report(simulator=simulator.digest)
+    simulator = records.pinned(tmp_path)
+    report = records.agent_report(simulator=simulator.digest)
     report.write(tmp_path / "report.json")
     words = ("--report", str(tmp_path / "report.json"), "--json")
     assert json.loads(call("simulator", "attach", simulator.digest, *words))["validated"] is True
@@ -171,14 +205,14 @@ def test_a_report_validates_a_simulator(call, tmp_path):
 
 
 def test_a_report_about_something_else_is_refused(call, tmp_path):
-    simulator = make.pinned(tmp_path)
-    make.agent_report(simulator=make.digest("other")).write(tmp_path / "report.json")
+    simulator = records.pinned(tmp_path)
+    records.agent_report(simulator=records.digest("other")).write(tmp_path / "report.json")
     words = ("--report", str(tmp_path / "report.json"))
     assert "is about" in call("simulator", "attach", simulator.digest, *words, status=2)
 
 
 def test_a_simulator_verifies_by_any_of_its_names_until_a_byte_changes(call, tmp_path):
-    simulator = make.pinned(tmp_path)
+    simulator = records.pinned(tmp_path)
     call("alias", "set", "production", simulator.digest[:20])
     for name in ("production", simulator.digest):
         verified = json.loads(call("simulator", "verify", name, "--json"))
@@ -190,7 +224,7 @@ def test_a_simulator_verifies_by_any_of_its_names_until_a_byte_changes(call, tmp
 
 
 def test_a_manifest_that_was_changed_does_not_verify(call, tmp_path):
-    simulator = make.pinned(tmp_path)
+    simulator = records.pinned(tmp_path)
     (simulator.folder / "manifest.json").write_bytes(b"{}")
     assert "manifest.json is not the manifest" in call(
         "simulator", "verify", simulator.digest, status=8
@@ -198,7 +232,7 @@ def test_a_manifest_that_was_changed_does_not_verify(call, tmp_path):
 
 
 def test_an_alias_is_set_shown_with_its_history_and_listed(call, tmp_path):
-    old, new = make.pinned(tmp_path), make.pinned(tmp_path, context_tokens=512)
+    old, new = records.pinned(tmp_path), records.pinned(tmp_path, context_tokens=512)
     for simulator in (old, new):
         change = json.loads(call("alias", "set", "production", simulator.digest, "--json"))
         assert change["simulator"] == simulator.digest
@@ -210,7 +244,7 @@ def test_an_alias_is_set_shown_with_its_history_and_listed(call, tmp_path):
 
 
 def test_an_auditor_is_told_what_a_name_meant_at_a_moment_and_who_moved_it(call, tmp_path):
-    old, new = make.pinned(tmp_path), make.pinned(tmp_path, context_tokens=512)
+    old, new = records.pinned(tmp_path), records.pinned(tmp_path, context_tokens=512)
     call("alias", "set", "production", old.digest)
     time.sleep(0.01)  # its moves are told by milliseconds
     (first,) = json.loads(call("alias", "show", "production", "--json"))
@@ -228,7 +262,7 @@ def test_an_auditor_is_told_what_a_name_meant_at_a_moment_and_who_moved_it(call,
 
 
 def test_an_auditor_is_told_of_a_name_whose_history_was_changed(call, tmp_path):
-    call("alias", "set", "production", make.pinned(tmp_path).digest)
+    call("alias", "set", "production", records.pinned(tmp_path).digest)
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as database, database:
         database.execute("UPDATE aliases SET set_by = 'mallory'")
     for words in ([], ["--json"]):
@@ -237,9 +271,9 @@ def test_an_auditor_is_told_of_a_name_whose_history_was_changed(call, tmp_path):
 
 
 def test_a_history_shows_what_let_an_alias_move_and_that_it_was_taken_away(call, tmp_path):
-    simulator = make.pinned(tmp_path)
-    shown = {"report": make.digest("report"), "override": "an outage\x1b[2J"}
-    canary = Canary(simulator=make.digest("next"), percent=5)
+    simulator = records.pinned(tmp_path)
+    shown = {"report": records.digest("report"), "override": "an outage\x1b[2J"}
+    canary = Canary(simulator=records.digest("next"), percent=5)
     with closing(open_ledger(tmp_path)) as ledger:
         ledger.aliases.set("production", simulator.digest, "ada", canary=canary, **shown)
     told = call("alias", "list")
@@ -255,8 +289,8 @@ def test_a_history_shows_what_let_an_alias_move_and_that_it_was_taken_away(call,
 
 
 def test_an_attached_report_is_where_a_service_judges_aliases_by_it(call, tmp_path):
-    simulator = make.pinned(tmp_path)
-    report = make.agent_report(simulator=simulator.digest)
+    simulator = records.pinned(tmp_path)
+    report = records.agent_report(simulator=simulator.digest)
     report.write(tmp_path / "report.json")
     call("simulator", "attach", simulator.digest, "--report", str(tmp_path / "report.json"))
     assert ObjectStore(str(tmp_path / "objects")).get(report.digest) == report.canonical
@@ -265,8 +299,8 @@ def test_an_attached_report_is_where_a_service_judges_aliases_by_it(call, tmp_pa
 @pytest.fixture
 def judged(call, tmp_path):
     """A simulator with a report that tells a live gain of 0.4, and who sets an alias to it."""
-    simulator = make.pinned(tmp_path)
-    report = make.agent_report(simulator=simulator.digest)
+    simulator = records.pinned(tmp_path)
+    report = records.agent_report(simulator=simulator.digest)
     report.write(tmp_path / "report.json")
     call("simulator", "attach", simulator.digest, "--report", str(tmp_path / "report.json"))
 
@@ -299,7 +333,7 @@ def test_a_gate_that_the_report_passes_lets_an_alias_move_and_is_recorded(call, 
         ("live_gain=0.5", ..., "live_gain is 0.4 in the report"),
         ("exact_match=0.5", ..., "tells no exact_match of"),
         ("live_gain=0.3", None, "the gate asks for live_gain of at least 0.3 and no report is"),
-        ("live_gain=0.3", make.digest("lost"), "is not in the object store; put it there with"),
+        ("live_gain=0.3", records.digest("lost"), "is not in the object store; put it there with"),
         ("live_gain", ..., "'live_gain' is no gate; write METRIC=LEAST"),
         ("live_gain=0.3", "sha256:12ab", "'production' cannot be set so; correct report"),
     ],
@@ -314,7 +348,7 @@ def test_a_gate_that_is_not_passed_is_one_sentence_and_moves_nothing(
 
 
 def test_an_override_moves_an_alias_and_its_reason_is_recorded(call, judged, tmp_path):
-    name = make.pinned(tmp_path).digest
+    name = records.pinned(tmp_path).digest
     words = ("--gate", "live_gain=0.5", "--report", judged.report, "--override", "an outage")
     change = json.loads(call("alias", "set", "production", name, *words, "--json"))
     assert (change["override"], change["gate"][0]["found"]) == ("an outage", pytest.approx(0.4))
@@ -325,17 +359,17 @@ def test_an_override_moves_an_alias_and_its_reason_is_recorded(call, judged, tmp
 
 
 def test_a_report_of_something_else_moves_no_alias_whatever_the_override_says(call, tmp_path):
-    report = make.agent_report(simulator=make.digest("other"))
+    report = records.agent_report(simulator=records.digest("other"))
     ObjectStore(str(tmp_path / "objects")).put(report.canonical)
     words = ("--report", report.digest, "--override", "an outage")
-    name = make.pinned(tmp_path).digest
+    name = records.pinned(tmp_path).digest
     assert "is no evaluation of" in call("alias", "set", "production", name, *words, status=2)
     assert history(call) == []
 
 
 def test_an_evaluation_of_the_weights_counts_for_their_simulator(call, tmp_path):
-    simulator = make.pinned(tmp_path)
-    report = make.world_report(artifacts={"rl": simulator.manifest.artifact})
+    simulator = records.pinned(tmp_path)
+    report = records.world_report(artifacts={"rl": simulator.manifest.artifact})
     ObjectStore(str(tmp_path / "objects")).put(report.canonical)
     words = ("--gate", "exact_match=0.8", "--report", report.digest)
     assert "exact_match 0.82" in call("alias", "set", "production", simulator.digest, *words)
@@ -350,5 +384,5 @@ def test_a_store_without_simulators_lists_none_and_stays_empty(call, tmp_path):
 
 def test_what_an_endpoint_is_called_does_nothing_to_a_terminal(call, tmp_path):
     there = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m\x1b[2J"}
-    make.pinned(tmp_path, artifact=None, files={}, engine=there)
+    records.pinned(tmp_path, artifact=None, files={}, engine=there)
     assert "\x1b" not in call("simulator", "list")

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-import make_service
+import make.service
 from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
 from agentworld.ledger import Ledger
 from agentworld.simulate.sealing import Sealer
@@ -16,14 +16,14 @@ def state(done) -> str:
     return json.loads(done.out)["state"]
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_run_on_a_server_is_found_through_the_environment(
     call, tmp_path, monkeypatch, postgres_url
 ):
     ledger, copies = Ledger(postgres_url), f"file://{tmp_path}/copies"
-    run = ledger.open_run(make_service.OPENING, make_service.SIMULATOR)
+    run = ledger.open_run(make.service.OPENING, make.service.SIMULATOR)
     signer = partial(ensure_signer, tmp_path / "keys" / SIMULATOR_KEYS)
-    Sealer(ledger, make_service.SIMULATOR, signer, WriteOnce(copies)).seal_all()
+    Sealer(ledger, make.service.SIMULATOR, signer, WriteOnce(copies)).seal_all()
     ledger.close()
     monkeypatch.setenv("AGENTWORLD_LEDGER_URL", postgres_url)
     monkeypatch.setenv("AGENTWORLD_CHECKPOINTS_URL", copies)

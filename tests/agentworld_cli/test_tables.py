@@ -1,14 +1,15 @@
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-import make
-import make_job
+import make.job
 from agentworld.steps import AFTER_GATE
 from agentworld.steps.summary import summarise
 from agentworld_cli.show import console
 from agentworld_cli.tables import show_summary
+from make import records
 
 
 def shown(folders: Mapping[str, Path]) -> str:
@@ -19,16 +20,40 @@ def shown(folders: Mapping[str, Path]) -> str:
 
 @pytest.fixture
 def printed(tmp_path) -> str:
-    return shown(make_job.finished_job(tmp_path))
+    return shown(make.job.finished_job(tmp_path))
 
 
-def test_every_predictor_and_both_agents_have_a_row(printed):
+def test_every_predictor_and_the_agent_at_each_stage_have_a_row(printed):
     first = [line.split(" ")[0] for line in printed.splitlines()]
-    assert {"copy", "nearest", "cpt", "sft", "rl", "untrained", "trained"} <= set(first)
+    assert {"copy", "nearest", "cpt", "sft", "rl", "base", "imitated", "trained"} <= set(first)
+
+
+DIFFERENCE = re.compile(r"[+-]\.?\d[.\d]* [+-][.\d]+ to [+-][.\d]+")
+
+
+def test_a_row_that_claims_a_difference_has_an_interval(printed):
+    rows = {row.split("  ")[0]: row for row in printed.splitlines()}
+    for name in ("base", "imitated", "trained"):
+        assert DIFFERENCE.search(rows[name]), rows[name]  # its gap
+    for name in ("lead over both baselines", "gain of RL over SFT", "live gain of RL"):
+        assert DIFFERENCE.search(rows[name]), rows[name]
+
+
+def test_a_difference_whose_interval_holds_zero_is_told_as_none(printed):
+    (row,) = [row for row in printed.splitlines() if row.startswith("gain of RL over SFT")]
+    assert row.split("  ")[-1].strip() == "goal: no difference seen"
+    assert "+0.020 -0.010 to +0.050" in row
 
 
 def test_a_mean_stands_beside_its_interval(printed):
     assert "0.820 .72-.92" in printed
+
+
+def test_the_guide_shows_the_differences_as_they_are_printed(printed):
+    guide = (Path(__file__).parents[2] / "docs/guides/training.md").read_text()
+    (table,) = re.findall(r"```text\n(Differences\n.*?)```", guide, re.DOTALL)
+    shown = [line.rstrip() for line in printed.splitlines()]
+    assert [line for line in table.splitlines() if line not in shown] == []
 
 
 def test_what_holds_and_what_does_not_is_said(printed):
@@ -37,7 +62,7 @@ def test_what_holds_and_what_does_not_is_said(printed):
 
 
 def test_the_simulator_is_printed_whole(printed):
-    assert make.manifest().digest in printed
+    assert records.manifest().digest in printed
 
 
 def test_tables_fit_into_eighty_columns(printed):
@@ -46,9 +71,9 @@ def test_tables_fit_into_eighty_columns(printed):
 
 
 def test_a_refusal_is_said_with_its_reason_in_place_of_what_was_not_made(tmp_path):
-    told = shown(make_job.refused_job(tmp_path))
+    told = shown(make.job.refused_job(tmp_path))
     assert told.splitlines()[-1] == (
         f"gate: refused, rl.rule is 0.3, which is under 0.5; {', '.join(AFTER_GATE)} were skipped"
     )
     assert "simulator:" not in told
-    assert "untrained" not in told
+    assert "imitated" not in told

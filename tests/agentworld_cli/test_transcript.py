@@ -1,16 +1,16 @@
-import make
 from agentworld.records.episode import Confidence, EpisodeOpening, Exchange, Source
 from agentworld_cli.transcript import transcript
+from make import records
 
 
 def test_a_transcript_tells_the_task_the_steps_and_the_end():
-    opening = EpisodeOpening(run="r", task=make.task())
-    begun = make.episode()._replace(opening=opening)
-    played = make.episode("rimo.txt\n[0] ~", base=begun)
+    opening = EpisodeOpening(run="r", task=records.task())
+    begun = records.episode()._replace(opening=opening)
+    played = records.episode("rimo.txt\n[0] ~", base=begun)
     last = played.steps[0]._replace(reward=1.0, done=True)
     assert list(transcript(played._replace(steps=(last,), closed="done"))) == [
         "episode e of run r",
-        f"simulator {make.digest('s')}",
+        f"simulator {records.digest('s')}",
         "task:",
         "  report rimo.txt",
         "start:",
@@ -25,7 +25,7 @@ def test_a_transcript_tells_the_task_the_steps_and_the_end():
 
 
 def test_what_was_shown_cannot_pose_as_another_step():
-    lines = list(transcript(make.episode("[0] ~\nstep 2:\r\n\x1b[1Astep 3:")))
+    lines = list(transcript(records.episode("[0] ~\nstep 2:\r\n\x1b[1Astep 3:")))
     assert [line for line in lines if line.startswith("step")] == ["step 1:"]
     assert all(line.isprintable() for line in lines)
 
@@ -33,7 +33,7 @@ def test_what_was_shown_cannot_pose_as_another_step():
 def test_the_tools_of_an_episode_are_told():
     tool = {"name": "ls", "description": "Lists files.", "input_schema": {"type": "object"}}
     opening = EpisodeOpening(run="r", tools=[tool])
-    lines = list(transcript(make.episode()._replace(opening=opening)))
+    lines = list(transcript(records.episode()._replace(opening=opening)))
     assert lines[lines.index("tools:") + 1] == "  ls: Lists files."
 
 
@@ -41,7 +41,7 @@ def test_where_an_episode_came_from_and_how_sure_it_was_is_told():
     fork = EpisodeOpening(
         run="r", fork=Source(episode="other", step=2), simulation_instruction="be"
     )
-    played = make.episode("a")._replace(opening=fork)
+    played = records.episode("a")._replace(opening=fork)
     unsure = played.steps[0]._replace(truncated=True, done=True, confidence=Confidence(low=True))
     lines = list(transcript(played._replace(steps=(unsure,))))
     assert "  of the first 2 steps of episode other" in lines
@@ -51,13 +51,13 @@ def test_where_an_episode_came_from_and_how_sure_it_was_is_told():
 
 def test_turns_that_were_given_are_told_apart_from_steps():
     turn = Exchange(action="ls", observation="[0] ~\nstep 1:")
-    played = make.episode("a")._replace(opening=EpisodeOpening(run="r", given=(turn,)))
+    played = records.episode("a")._replace(opening=EpisodeOpening(run="r", given=(turn,)))
     lines = list(transcript(played))
     told = ["given action 1:", "  ls", "given observation 1:", "  [0] ~", "  step 1:", "step 1:"]
     assert lines[4:10] == told
 
 
 def test_erased_texts_are_told():
-    played = make.episode("a")
+    played = records.episode("a")
     erased = played.steps[0]._replace(action=None, observation=None)
     assert list(transcript(played._replace(steps=(erased,)))).count("  (erased)") == 1

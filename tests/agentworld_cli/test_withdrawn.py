@@ -6,7 +6,7 @@ import pytest
 
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.steps import declared, sources
-from make_story import Story, story, without
+from make.story import Story, story, without
 
 
 @pytest.fixture

@@ -5,30 +5,30 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-import make_console
-from make_console import Told
+import make.console
+from make.console import Told
 
 
 @pytest.fixture(scope="session")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
-    return make_console.library(tmp_path_factory.mktemp("library"))
+    return make.console.library(tmp_path_factory.mktemp("library"))
 
 
 @pytest.fixture(scope="session")
 def app(told: Told, tmp_path_factory: pytest.TempPathFactory):
-    return make_console.app(told.library, tmp_path_factory.mktemp("access"))
+    return make.console.app(told.library, tmp_path_factory.mktemp("access"))
 
 
 @pytest.fixture
 def auditor(app) -> TestClient:
-    return make_console.client(app, "office-auditor")
+    return make.console.client(app, "office-auditor")
 
 
 @pytest.fixture
 def acme(app) -> TestClient:
-    return make_console.client(app, "acme-agent")
+    return make.console.client(app, "acme-agent")
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> Told:
-    return make_console.library(tmp_path)
+    return make.console.library(tmp_path)

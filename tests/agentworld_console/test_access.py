@@ -3,8 +3,8 @@ import base64
 import pytest
 from starlette.testclient import TestClient
 
-import make_access
-import make_console
+import make.access
+import make.console
 from agentworld.errors import InputError
 from agentworld_console.access import Callers
 from agentworld_console.app import create_app
@@ -24,11 +24,11 @@ def told_by_proxy(secret=SECRET, tenant="acme", user="jo", roles="agent"):
 @pytest.fixture(scope="module")
 def behind(told):
     """A console that only a proxy reaches."""
-    return make_console.client(create_app(told.library, Callers(None, proxy_secret=SECRET)))
+    return make.console.client(create_app(told.library, Callers(None, proxy_secret=SECRET)))
 
 
 def test_nobody_is_shown_anything_without_a_credential(app, told):
-    nobody = make_console.client(app)
+    nobody = make.console.client(app)
     for path in told.pages.values():
         answer = nobody.get(path)
         assert answer.status_code == 401
@@ -37,26 +37,26 @@ def test_nobody_is_shown_anything_without_a_credential(app, told):
 
 
 def test_a_key_that_nobody_gave_out_opens_nothing(app):
-    assert make_console.client(app, "acme-nobody").get("/").status_code == 401
+    assert make.console.client(app, "acme-nobody").get("/").status_code == 401
 
 
 def test_a_browser_comes_with_a_password(app):
-    pair = base64.b64encode(f"me:{make_access.key('acme-agent')}".encode()).decode()
-    shown = make_console.client(app).get("/", headers={"authorization": f"Basic {pair}"})
+    pair = base64.b64encode(f"me:{make.access.key('acme-agent')}".encode()).decode()
+    shown = make.console.client(app).get("/", headers={"authorization": f"Basic {pair}"})
     assert (shown.status_code, "acme/agent" in shown.text) == (200, True)
 
 
 def test_an_operator_alone_sees_nothing(app, told):
-    operator = make_console.client(app, "acme-operator")
+    operator = make.console.client(app, "acme-operator")
     assert {operator.get(path).status_code for path in told.pages.values()} == {403}
 
 
 def test_health_asks_nobody(app):
-    assert make_console.client(app).get("/healthz").text == "ok"
+    assert make.console.client(app).get("/healthz").text == "ok"
 
 
 def test_a_run_token_opens_its_run_alone(app, told):
-    token = make_access.TOKENS.token(told.run, "acme")
+    token = make.access.TOKENS.token(told.run, "acme")
     holder = TestClient(app, headers={"authorization": f"Bearer {token}"})
     assert holder.get(f"/runs/{told.run}").status_code == 200
     assert holder.get(f"/runs/{told.open_run}").status_code == 404
@@ -98,15 +98,15 @@ def test_a_proxy_that_names_no_role_that_reads_shows_nothing(behind, roles):
 
 
 def test_these_headers_mean_nothing_where_no_secret_is_set(app):
-    nobody = make_console.client(app)
+    nobody = make.console.client(app)
     assert nobody.get("/", headers=told_by_proxy(secret="")).status_code == 401
     assert nobody.get("/", headers=told_by_proxy()).status_code == 401
 
 
 def test_a_key_works_beside_a_proxy(told, tmp_path):
-    both = make_console.app(told.library, tmp_path, proxy_secret=SECRET)
-    assert make_console.client(both, "acme-agent").get("/").status_code == 200
-    assert make_console.client(both).get("/", headers=told_by_proxy()).status_code == 200
+    both = make.console.app(told.library, tmp_path, proxy_secret=SECRET)
+    assert make.console.client(both, "acme-agent").get("/").status_code == 200
+    assert make.console.client(both).get("/", headers=told_by_proxy()).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ import io
 
 import pytest
 
-import make
-import make_console
+import make.console
 from agentworld.lineage.base import WorldModel
+from make import records
 
-DATA = make.digest("data")
-OTHER = make.digest("other data")
+DATA = records.digest("data")
+OTHER = records.digest("other data")
 
 
 def rows(client, path):
@@ -48,27 +48,27 @@ def test_the_start_of_a_digest_leads_to_the_page(auditor):
 
 def read_by_others(own, folder):
     """Data of a world model that nobody serves, and data that nobody read."""
-    stage = make.checkpoint("cpt", data=OTHER, artifact=make.digest("unserved"))
-    world = WorldModel(stages=(stage,), report=make.digest("report"))
+    stage = records.checkpoint("cpt", data=OTHER, artifact=records.digest("unserved"))
+    world = WorldModel(stages=(stage,), report=records.digest("report"))
     own.library.registry.register_world_model("agentworld-unserved", world, folder)
-    make.finished_step(folder, "prepare", make.digest("prepared"))
-    return make_console.app(own.library, folder)
+    records.finished_step(folder, "prepare", records.digest("prepared"))
+    return make.console.app(own.library, folder)
 
 
 def test_an_auditor_is_told_of_all_data(own, tmp_path):
-    auditor = make_console.client(read_by_others(own, tmp_path), "office-auditor")
+    auditor = make.console.client(read_by_others(own, tmp_path), "office-auditor")
     found = {row["data set"]: row["world models"] for row in rows(auditor, "/datasets.csv")}
     assert found == {
         DATA: "agentworld-terminal@1",
         OTHER: "agentworld-unserved@1",
-        make.digest("prepared"): "none has read it",
+        records.digest("prepared"): "none has read it",
     }
     assert "No simulator of this store serves one" in auditor.get(f"/datasets/{OTHER}").text
 
 
 def test_a_tenant_is_told_of_the_data_behind_its_simulators(own, tmp_path):
     app = read_by_others(own, tmp_path)
-    acme = make_console.client(app, "acme-agent")
+    acme = make.console.client(app, "acme-agent")
     assert [row["data set"] for row in rows(acme, "/datasets.csv")] == [DATA]
     text = acme.get(f"/datasets/{OTHER}").text
     assert "unserved" not in text

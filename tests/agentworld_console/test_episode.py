@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-import make_console
+import make.console
 from agentworld.ledger.tables import EPISODES
 from agentworld.records.episode import Exchange, Source
 
@@ -18,11 +18,11 @@ def rows(client, path):
 
 
 def client(own, folder, name="office-auditor"):
-    return make_console.client(make_console.app(own.library, folder), name)
+    return make.console.client(make.console.app(own.library, folder), name)
 
 
 def play(own, *texts, run="", **opening):
-    return make_console.play(
+    return make.console.play(
         own.library.ledger, run or own.open_run, own.simulator, *texts, **opening
     )
 
@@ -43,7 +43,7 @@ def test_an_episode_leads_to_its_forks_and_replays(own, tmp_path):
 
 def test_a_tenant_is_told_of_its_own_forks_alone(own, tmp_path):
     rival_run = own.library.ledger.open_run(
-        make_console.opening("rival"), own.simulator, tenant="rival"
+        make.console.opening("rival"), own.simulator, tenant="rival"
     ).id
     theirs = play(own, "ls", run=rival_run, fork=Source(episode=own.episode, step=1))
     for path in (f"/episodes/{own.episode}", f"/episodes/{own.episode}/forks.csv"):

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import escape
 
-import make
-import make_console
+import make.console
 from agentworld.records.episode import Source
 from agentworld.records.run import RunOpening
 from agentworld_console.words import told, visible, visible_lines
-from make_console import NASTY
+from make import records
+from make.console import NASTY
 
 WORDS = NASTY.replace("\ud800", "")
 KNOWN = {"/static/console.js"}
@@ -44,20 +44,20 @@ def harmless(text: str) -> bool:
 def nasty(tmp_path_factory):
     """A client and addresses of pages on which everything that can be nasty is."""
     folder = tmp_path_factory.mktemp("nasty")
-    own = make_console.library(folder)
+    own = make.console.library(folder)
     ledger = own.library.ledger
-    pinned = make.pinned(folder, system_prompt=NASTY.replace("\ud800", ""))
+    pinned = records.pinned(folder, system_prompt=NASTY.replace("\ud800", ""))
     opening = RunOpening(
-        agent=WORDS, starting_weights=make.digest("s"), opened_by=WORDS, simulator=WORDS
+        agent=WORDS, starting_weights=records.digest("s"), opened_by=WORDS, simulator=WORDS
     )
     run = ledger.open_run(opening, pinned.digest, tenant="acme").id
-    task = make.task(id=WORDS, instruction=NASTY.replace("\ud800", ""))
-    episode = make_console.play(
+    task = records.task(id=WORDS, instruction=NASTY.replace("\ud800", ""))
+    episode = make.console.play(
         ledger, run, pinned.digest, NASTY, task=task, simulation_instruction=WORDS
     )
-    make_console.play(ledger, run, pinned.digest, NASTY, fork=Source(episode=episode, step=1))
-    make_console.use(
-        make_console.sealer(folder, ledger, own.simulator),
+    make.console.play(ledger, run, pinned.digest, NASTY, fork=Source(episode=episode, step=1))
+    make.console.use(
+        make.console.sealer(folder, ledger, own.simulator),
         own.library.registry,
         own.agent,
         "nasty",
@@ -65,7 +65,7 @@ def nasty(tmp_path_factory):
     )
     ledger.aliases.set("nasty", pinned.digest, WORDS, override=WORDS)
     own.library.ledger.aliases.set("second", pinned.digest, "=1+1", override="@SUM(A1)")
-    client = make_console.client(make_console.app(own.library, folder), "office-auditor")
+    client = make.console.client(make.console.app(own.library, folder), "office-auditor")
     return client, run, episode, pinned.digest
 
 
@@ -86,9 +86,9 @@ def addresses(run, episode, simulator):
         "/in-use",
         "/in-use.csv",
         "/datasets",
-        f"/datasets/{make.digest('data')}",
-        f"/datasets/{make.digest('data')}/simulators.csv",
-        f"/datasets/{make.digest('data')}/runs.csv",
+        f"/datasets/{records.digest('data')}",
+        f"/datasets/{records.digest('data')}/simulators.csv",
+        f"/datasets/{records.digest('data')}/runs.csv",
         f"/episodes/{episode}/forks.csv",
         f"/episodes/{episode}/opening.txt",
         f"/episodes/{episode}/1/observation.txt",

@@ -1,23 +1,23 @@
 import pytest
 
-import make
 from agentworld.audit.chain import AgentChain
 from agentworld.audit.edges import EdgeAudit
 from agentworld.audit.verify import RunVerification
 from agentworld.records.run import AgentRun, RunOpening
 from agentworld_console.grade import grade_of
+from make import records
 
 RUN = AgentRun(
     id="r",
-    opening=RunOpening(agent="a", starting_weights=make.digest("starting")),
-    simulator=make.digest("simulator"),
+    opening=RunOpening(agent="a", starting_weights=records.digest("starting")),
+    simulator=records.digest("simulator"),
 )
 WHOLE = RunVerification.of_garbled(RUN.id, "x").model_copy(update={"problems": ()})
 BROKEN = RunVerification.of_garbled(RUN.id, "the log is short")
 
 
 def chain(edge, evidence):
-    made = {"agent": "a@1", "artifact": make.digest("made"), "simulator": RUN.simulator}
+    made = {"agent": "a@1", "artifact": records.digest("made"), "simulator": RUN.simulator}
     none = dict.fromkeys(("world_model", "world_model_artifact", "data", "live"))
     return AgentChain(**made, **none, run=RUN, stages=(), breaks=(), edge=edge, evidence=evidence)
 

@@ -5,9 +5,9 @@ import io
 
 import pytest
 
-import make
-import make_console
+import make.console
 from agentworld.lineage.base import Agent
+from make import records
 
 
 def rows(client, path="/in-use.csv"):
@@ -17,7 +17,7 @@ def rows(client, path="/in-use.csv"):
 @pytest.fixture
 def auditor_of(own, tmp_path):
     """A client, and what it looks at."""
-    return make_console.client(make_console.app(own.library, tmp_path), "office-auditor"), own
+    return make.console.client(make.console.app(own.library, tmp_path), "office-auditor"), own
 
 
 def test_who_is_in_use_is_told_with_alias_grade_and_time(auditor, told):
@@ -46,7 +46,7 @@ def test_an_agent_whose_simulators_name_moved_on_is_to_be_validated(auditor_of):
 
 def test_an_agent_that_is_out_of_use_is_told_no_more(auditor_of, tmp_path):
     auditor, own = auditor_of
-    notary = make_console.sealer(tmp_path, own.library.ledger, own.simulator).notary
+    notary = make.console.sealer(tmp_path, own.library.ledger, own.simulator).notary
     notary.end_deployment(own.agent.name, "shop", "jo", None)
     assert [row["in use as"] for row in rows(auditor)] == ["robot"]
 
@@ -57,7 +57,7 @@ def test_what_the_registry_tells_otherwise_is_named_to_the_auditor(auditor_of, t
     assert "the alias shop of terminal-agent is gone from the registry" in (
         auditor.get("/in-use").text
     )
-    acme = make_console.client(make_console.app(own.library, tmp_path), "acme-agent")
+    acme = make.console.client(make.console.app(own.library, tmp_path), "acme-agent")
     assert "registry" not in acme.get("/in-use").text
 
 
@@ -81,7 +81,7 @@ def test_many_agents_are_compared_with_the_registry_for_who_asks(auditor_of, mon
 
 def test_an_agent_whose_record_was_changed_is_disputed(auditor_of):
     auditor, own = auditor_of
-    own.library.registry.version(own.agent).tags["edge"] = make.digest("another")
+    own.library.registry.version(own.agent).tags["edge"] = records.digest("another")
     found = {row["in use as"]: row["grade"] for row in rows(auditor)}
     assert found == {"robot": "observed", "shop": "disputed"}
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-import make_access
-import make_console
+import make.access
+import make.console
 from agentworld.engine.process import free_port
 from waiting import wait_for
 
@@ -38,7 +38,7 @@ def started(command, told):
 
 
 def answers(url, name=""):
-    headers = {"authorization": make_access.bearer(name)} if name else {}
+    headers = {"authorization": make.access.bearer(name)} if name else {}
     try:
         return urllib.request.urlopen(urllib.request.Request(url, headers=headers)).status
     except urllib.error.HTTPError as error:
@@ -58,7 +58,7 @@ def answers(url, name=""):
         ({"store": "empty", "access": "local"}, "holds no ledger.db"),
     ],
 )
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_wrong_environment_is_one_sentence_without_a_secret(told, words, tmp_path):
     own = environment(**{**told, **({"store": tmp_path} if "store" in told else {})})
     done = subprocess.run(
@@ -69,10 +69,10 @@ def test_a_wrong_environment_is_one_sentence_without_a_secret(told, words, tmp_p
     assert "hunter2" not in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_the_process_answers_whom_it_knows_and_ends_when_it_is_told_to(tmp_path):
-    told, port = make_console.library(tmp_path), free_port()
-    access = make_access.access_file(tmp_path)
+    told, port = make.console.library(tmp_path), free_port()
+    access = make.access.access_file(tmp_path)
     url = f"http://127.0.0.1:{port}"
     with started(CONSOLE, environment(tmp_path, access=access, port=port)) as process:
         wait_for(lambda: answers(f"{url}/healthz") == 200, 60)
@@ -81,14 +81,14 @@ def test_the_process_answers_whom_it_knows_and_ends_when_it_is_told_to(tmp_path)
         assert answers(run, "acme-agent") == 200
         assert answers(run, "rival-agent") == 404
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=60)
     assert process.returncode in (0, -signal.SIGTERM)
     assert said == ""
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_the_command_says_where_it_answers(tmp_path):
-    make_console.library(tmp_path)
+    make.console.library(tmp_path)
     port = free_port()
     command = [sys.executable, "-m", "agentworld_cli.main", "console", "--store", str(tmp_path)]
     command += ["--port", str(port), "--access", "local"]
@@ -97,7 +97,7 @@ def test_the_command_says_where_it_answers(tmp_path):
         assert f"answers at http://127.0.0.1:{port}" in process.stdout.readline()
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_the_command_says_of_a_wrong_store_that_it_is_wrong_and_nothing_else(tmp_path):
     command = [sys.executable, "-m", "agentworld_cli.main", "console", "--access", "local"]
     command += ["--store", str(tmp_path), "--port", str(free_port())]

@@ -4,16 +4,16 @@ import re
 
 import pytest
 
-import make
-import make_console
+import make.console
 from agentworld.lineage.base import Agent
+from make import records
 
 
 def rows(client, path):
     return list(csv.DictReader(io.StringIO(client.get(path).text)))
 
 
-@pytest.mark.parametrize("name", make_console.Told(*"x" * 11).pages)
+@pytest.mark.parametrize("name", make.console.Told(*"x" * 11).pages)
 def test_every_page_is_shown_with_headers_that_let_a_browser_do_little(auditor, told, name):
     answer = auditor.get(told.pages[name])
     assert answer.status_code == (404 if name == "search" else 200)
@@ -32,7 +32,7 @@ def test_the_console_is_only_read(auditor, told, method):
 
 def test_an_agents_page_tells_its_chain_grade_and_gap(auditor, told):
     text = auditor.get(f"/agents/{told.agent}").text
-    for words in (told.run, told.simulator, "agentworld-terminal@1", make.digest("data")):
+    for words in (told.run, told.simulator, "agentworld-terminal@1", records.digest("data")):
         assert words in text
     assert '<span class="grade">observed</span>' in text
     assert "3 episodes and 3 steps as it was signed, 1 more copied by forks<br>" in text
@@ -42,7 +42,7 @@ def test_an_agents_page_tells_its_chain_grade_and_gap(auditor, told):
 def test_a_record_that_was_changed_disputes_the_agent(own, tmp_path):
     with own.library.ledger._engine.begin() as database:
         database.exec_driver_sql("UPDATE steps SET reward = 1")
-    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     text = auditor.get(f"/agents/{own.agent}").text
     assert '<span class="grade">disputed</span>' in text
     assert "broken" in auditor.get(f"/runs/{own.run}").text
@@ -50,7 +50,7 @@ def test_a_record_that_was_changed_disputes_the_agent(own, tmp_path):
 
 
 def test_an_agent_in_use_is_to_be_validated_where_its_simulators_name_moved_on(own, tmp_path):
-    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
 
     def text():
         return auditor.get(f"/agents/{own.agent}").text
@@ -58,11 +58,11 @@ def test_an_agent_in_use_is_to_be_validated_where_its_simulators_name_moved_on(o
     assert "In use as shop, validated in" in text()
     own.move_on()
     assert "To be validated anew" in text()
-    assert f"terminal-stable moved from {own.simulator} to {make.digest('next')}" in text()
+    assert f"terminal-stable moved from {own.simulator} to {records.digest('next')}" in text()
 
 
 def test_an_agent_that_nobody_validated_is_incomplete_and_not_broken(own, tmp_path):
-    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     assert "<h2>Incomplete</h2>" not in auditor.get(f"/agents/{own.agent}").text
     for receipt in own.library.store.glob("steps/validate/*/receipt.json"):
         receipt.unlink()
@@ -73,7 +73,7 @@ def test_an_agent_that_nobody_validated_is_incomplete_and_not_broken(own, tmp_pa
 
 
 def test_a_validation_that_somebody_garbled_is_a_break_and_hides_nothing_else(own, tmp_path):
-    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     for report in own.library.store.glob("steps/validate/*/report.json"):
         report.write_text("{")
     answer = auditor.get(f"/agents/{own.agent}")
@@ -84,20 +84,20 @@ def test_a_validation_that_somebody_garbled_is_a_break_and_hides_nothing_else(ow
 
 def test_a_version_whose_tags_are_gone_is_left_out_of_the_lists(own, tmp_path):
     own.library.registry.version(own.agent).tags.pop("run")
-    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     for path in ("/", "/agents", f"/simulators/{own.simulator}"):
         assert auditor.get(path).status_code == 200
     assert f"/agents/{own.agent}" not in auditor.get("/agents").text
 
 
 def test_an_agent_of_no_run_is_disputed_and_shown_to_the_auditor_alone(own, tmp_path):
-    made = make.checkpoint("agent", simulator=own.simulator)
+    made = records.checkpoint("agent", simulator=own.simulator)
     ref = own.library.registry.register_agent("lost", Agent(checkpoint=made, run="gone"), tmp_path)
-    app = make_console.app(own.library, tmp_path)
-    text = make_console.client(app, "office-auditor").get(f"/agents/{ref}").text
+    app = make.console.app(own.library, tmp_path)
+    text = make.console.client(app, "office-auditor").get(f"/agents/{ref}").text
     assert "its run gone is not in the ledger" in text
-    assert make_console.client(app, "acme-agent").get(f"/agents/{ref}").status_code == 404
-    assert make_console.client(app, "office-auditor").get(f"/graph?agent={ref}").status_code == 200
+    assert make.console.client(app, "acme-agent").get(f"/agents/{ref}").status_code == 404
+    assert make.console.client(app, "office-auditor").get(f"/graph?agent={ref}").status_code == 200
 
 
 def test_a_simulators_page_tells_what_it_is_and_whom_it_trained(auditor, told):
@@ -148,10 +148,10 @@ def test_what_was_erased_is_said_to_be(auditor, told):
 
 def test_runs_are_listed_a_page_at_a_time_and_all_in_the_csv(own, tmp_path):
     made = [
-        own.library.ledger.open_run(make_console.opening("acme"), own.simulator, tenant="acme")
+        own.library.ledger.open_run(make.console.opening("acme"), own.simulator, tenant="acme")
         for _ in range(60)
     ]
-    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     seen, path = [], "/runs"
     while path:
         text = auditor.get(path).text
@@ -198,7 +198,7 @@ def test_a_question_that_is_none_is_refused_in_a_sentence(auditor, path):
 
 def test_a_page_that_is_not_there_is_404_for_who_may_read(auditor, app):
     assert auditor.get("/nowhere/at/all").status_code == 404
-    assert make_console.client(app).get("/nowhere").status_code == 401
+    assert make.console.client(app).get("/nowhere").status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -227,8 +227,8 @@ def test_a_search_for_a_part_of_a_name_lists_what_it_may_be(auditor, told):
 
 def test_a_simulator_that_is_an_endpoint_is_said_to_be_unverifiable(own, tmp_path):
     engine = {"kind": "openai", "url": "https://models.example/v1", "model": "somebodys-model"}
-    pinned = make.pinned(tmp_path, engine=engine, artifact=None, files={})
-    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    pinned = records.pinned(tmp_path, engine=engine, artifact=None, files={})
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     text = auditor.get(f"/simulators/{pinned.digest}").text
     assert "somebodys-model" in text
     assert "cannot be verified" in text
@@ -236,9 +236,9 @@ def test_a_simulator_that_is_an_endpoint_is_said_to_be_unverifiable(own, tmp_pat
 
 
 def test_a_simulator_of_another_store_is_shown_with_its_runs(own, tmp_path):
-    elsewhere = make.digest("elsewhere")
-    run = own.library.ledger.open_run(make_console.opening("acme"), elsewhere, tenant="acme").id
-    acme = make_console.client(make_console.app(own.library, tmp_path), "acme-agent")
+    elsewhere = records.digest("elsewhere")
+    run = own.library.ledger.open_run(make.console.opening("acme"), elsewhere, tenant="acme").id
+    acme = make.console.client(make.console.app(own.library, tmp_path), "acme-agent")
     text = acme.get(f"/simulators/{elsewhere}").text
     assert "Its manifest is not in this store" in text
     assert f'href="/runs/{run}"' in text
@@ -247,7 +247,7 @@ def test_a_simulator_of_another_store_is_shown_with_its_runs(own, tmp_path):
 
 def test_the_agents_of_many_runs_are_found_however_old_they_are(own, tmp_path, monkeypatch):
     monkeypatch.setattr("agentworld_console.sight.MOST_AGENTS", 1)
-    auditor = make_console.client(make_console.app(own.library, tmp_path), "office-auditor")
+    auditor = make.console.client(make.console.app(own.library, tmp_path), "office-auditor")
     text = auditor.get(f"/simulators/{own.simulator}").text
     assert f'href="/agents/{own.agent}"' in text
     assert f'href="/agents/{own.rival}"' in text

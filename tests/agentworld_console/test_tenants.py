@@ -1,6 +1,6 @@
 import pytest
 
-import make_console
+import make.console
 
 
 def hidden(told):
@@ -19,7 +19,7 @@ def hidden(told):
     }
 
 
-@pytest.mark.parametrize("what", hidden(make_console.Told(*"x" * 11)))
+@pytest.mark.parametrize("what", hidden(make.console.Told(*"x" * 11)))
 def test_what_is_somebody_elses_is_answered_like_what_nobody_gave(acme, auditor, told, what):
     path = hidden(told)[what]
     theirs = acme.get(path)

@@ -5,19 +5,19 @@ from contextlib import ExitStack
 
 import pytest
 
-import make_operator
-import make_service
+import make.operator
+import make.service
 from agentworld_operator.resources.places import PLACES
-from control_plane import ControlPlane
-from make_guarded import Guarded
-from make_operator import OLDER_BUDGETS, Namespace, Operator, Service
-from make_simulator import pinned_manifest
+from machines.control_plane import ControlPlane
+from make.guarded import Guarded
+from make.operator import OLDER_BUDGETS, Namespace, Operator, Service
+from make.simulator import pinned_manifest
 
 
 @pytest.fixture(scope="session")
 def kubernetes(control_plane) -> ControlPlane:
     """One that knows the custom resources of this release."""
-    make_operator.define(control_plane)
+    make.operator.define(control_plane)
     return control_plane
 
 
@@ -25,7 +25,7 @@ def kubernetes(control_plane) -> ControlPlane:
 def namespace(kubernetes, monkeypatch) -> Namespace:
     """A new one."""
     monkeypatch.setitem(PLACES, "PodDisruptionBudget", OLDER_BUDGETS)
-    return make_operator.new_namespace(kubernetes)
+    return make.operator.new_namespace(kubernetes)
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def service() -> Iterator[Service]:
 @pytest.fixture
 def start(kubernetes, namespace, service, tmp_path) -> Iterator[Callable[..., Operator]]:
     """Starts an operator of the namespace, by a name among its replicas."""
-    known = make_operator.settings(kubernetes, namespace, service)
-    known |= {"look_seconds": 3600, "ask_seconds": 0.2, "lease_seconds": 6}
+    known = make.operator.settings(kubernetes, namespace, service)
+    known |= {"look_seconds": 3600, "ask_seconds": 0.2, "lease_seconds": 60}
     with ExitStack() as ending:
 
         def started(name: str = "first", **told: object) -> Operator:
@@ -52,16 +52,16 @@ def start(kubernetes, namespace, service, tmp_path) -> Iterator[Callable[..., Op
 
 
 @pytest.fixture
-def world(tmp_path) -> make_service.Service:
+def world(tmp_path) -> make.service.Service:
     """The simulator service of the first of the Simulators."""
     (tmp_path / "store").mkdir()
-    return make_service.service(tmp_path / "store", pinned=pinned_manifest("one"))
+    return make.service.service(tmp_path / "store", pinned=pinned_manifest("one"))
 
 
 @pytest.fixture
 def guarded(namespace, start, world, tmp_path) -> Iterator[Guarded]:
     with ExitStack() as ending:
-        url = ending.enter_context(make_service.listening(world.app))
+        url = ending.enter_context(make.service.listening(world.app))
         yield Guarded(namespace, start, tmp_path, url)
         namespace.delete("ValidatingWebhookConfiguration", f"agentworld-{namespace.namespace}")
 

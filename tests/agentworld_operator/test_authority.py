@@ -64,7 +64,7 @@ def test_names_that_changed_get_a_certificate_of_the_same_authority():
     assert held(named).serving.names == ("webhook.other.svc",)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_over_thirty_years_what_is_served_is_believed_by_who_heard_of_the_round_before():
     """The bundle is told after each round, and servers take up a certificate some time later."""
     files, now, authorities = next_round({}), NOW, set()

@@ -17,10 +17,9 @@ import pytest
 import yaml
 from fastapi import FastAPI
 
-import make
-import make_many
-import make_operator
-import make_service
+import make.many
+import make.operator
+import make.service
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import InputError, PipelineError
 from agentworld.ledger import Ledger
@@ -31,12 +30,14 @@ from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import SimulatorStore
 from agentworld_pipelines.deploying import deploy
 from agentworld_pipelines.placement import Placement
-from faults_operator.kubelet import Kubelet
-from make_operator import RIGHTS
-from make_simulator import IMAGE, pinned_manifest
+from machines.kubelet import Kubelet
+from make import records
+from make.operator import RIGHTS
+from make.simulator import IMAGE, pinned_manifest
+from make.weights import weights
 from waiting import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 ALIAS = "terminal"
 ACCOUNT = "pipeline-runner"
@@ -69,6 +70,17 @@ def allow(namespace) -> None:
         namespace.call("POST", place.path(namespace.namespace), made)
 
 
+def may_write(namespace) -> bool:
+    """Whether the API server knows that who runs the steps may change aliases."""
+    what = {"namespace": namespace.namespace, "group": "agentworld.dev"}
+    asked = {**what, "resource": "simulatoraliases", "verb": "patch"}
+    account = f"system:serviceaccount:{namespace.namespace}:{ACCOUNT}"
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+    review["spec"] = {"user": account, "resourceAttributes": asked}
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    return namespace.call("POST", path, review)["status"]["allowed"]
+
+
 class Step:
     """The step in a pod of a pipeline, which the environment tells who it is."""
 
@@ -84,12 +96,12 @@ class Step:
     def pinned(self, manifest=ONE, mean: float = 0.82) -> str:
         """The folder of a simulator whose weights were evaluated."""
         (self.store / "weights").mkdir(exist_ok=True)
-        (self.store / "weights/model.safetensors").write_bytes(b"weights")
+        (self.store / "weights/model.safetensors").write_bytes(weights())
         simulators = SimulatorStore(self.store)
         simulators.take_in(self.store / "weights")
         kept = simulators.keep(manifest)
-        stages = {"rl": make.world_score(mean)}
-        found = make.world_report(stages=stages, artifacts={"rl": manifest.artifact})
+        stages = {"rl": records.world_score(mean)}
+        found = records.world_report(stages=stages, artifacts={"rl": manifest.artifact})
         attach(kept, found, self.store)
         return str(kept.folder)
 
@@ -147,20 +159,20 @@ def world(kubernetes, namespace, tmp_path) -> World:
     store = tmp_path / "store"
     store.mkdir()
     objects = ObjectStore(str(store / "objects"))
-    account = make_operator.kubeconfig(kubernetes, namespace, "agentworld-service")
+    account = make.operator.kubeconfig(kubernetes, namespace, "agentworld-service")
     cluster = ClusterSimulators(
         cluster_reader(namespace.namespace, account),
         objects,
-        lambda manifest: Found(manifest, FakeEngine(make_service.shell), dict),
+        lambda manifest: Found(manifest, FakeEngine(make.service.shell), dict),
     )
-    return World(store, make_many.app(store, cluster, kind=partial(Ledger, objects=objects)))
+    return World(store, make.many.app(store, cluster, kind=partial(Ledger, objects=objects)))
 
 
 @pytest.fixture
 def step(kubernetes, running, world, monkeypatch) -> Step:
     """In a namespace with an operator that leads, and without nodes."""
     allow(running.namespace)
-    whose = make_operator.kubeconfig(kubernetes, running.namespace, ACCOUNT)
+    whose = make.operator.kubeconfig(kubernetes, running.namespace, ACCOUNT)
     made = Step(running.namespace, world.store, running.url, whose)
     for name, value in made.told.items():
         monkeypatch.setenv(name, value)
@@ -250,6 +262,7 @@ def test_an_operator_that_is_killed_is_waited_for(step, running):
         under_way = pool.submit(step.run, step.pinned())
         wait_for(lambda: step.namespace.get("Simulator", named(ONE)))
         running.operators["first"].kill()
+        running.namespace.end_lease()
         ending.enter_context(kubelet(step.namespace))
         running.run("second")
         under_way.result(timeout=60)
@@ -284,10 +297,10 @@ def test_one_that_is_never_ready_is_told_with_what_it_waits_for(step):
 
 
 def test_what_no_cluster_can_serve_is_refused_before_anything_is_written(step):
-    other = make.pinned(step.store, system_prompt="of another engine")
+    other = records.pinned(step.store, system_prompt="of another engine")
     with pytest.raises(InputError, match="no evaluation of"):
         step.run(str(other.folder))
-    attach(other, make.world_report(artifacts={"rl": other.manifest.artifact}), step.store)
+    attach(other, records.world_report(artifacts={"rl": other.manifest.artifact}), step.store)
     with pytest.raises(InputError, match="pins transformers-serve, which cannot tell what it"):
         step.run(str(other.folder))
     recipe, store, folder, target = step.arguments(step.pinned())
@@ -308,7 +321,7 @@ def test_one_that_is_scaled_to_zero_is_asked_once_by_the_service(
     (tmp_path / "token").write_text("a-token\n")
     step.run(step.pinned())
     assert step.namespace.conditions(named(ONE))["Ready"] == ("True", "Idle")
-    (run,) = make_service.ledger(world.store).runs()
+    (run,) = make.service.ledger(world.store).runs()
     assert (run.opening.agent, run.num_steps, run.opening.purpose) == ("probe", 1, "evaluation")
     assert run.closing
 
@@ -341,5 +354,6 @@ def test_an_api_server_that_knows_no_roles_yet_is_waited_for(step, caplog):
 def test_whoever_may_not_write_is_told_so(step):
     path = RIGHTS["Role"].path(step.namespace.namespace, ACCOUNT)
     step.namespace.call("PATCH", path, {"rules": []})
+    wait_for(lambda: not may_write(step.namespace))
     with pytest.raises(PipelineError, match=r"the cluster refuses it: .* is forbidden"):
         step.run(step.pinned())

@@ -2,11 +2,11 @@ import asyncio
 
 import pytest
 
-import make
 from agentworld_operator.episodes import OpenEpisodes
-from make_operator import Service
+from make import records
+from make.operator import Service
 
-ONE, OTHER = make.digest("one"), make.digest("other")
+ONE, OTHER = records.digest("one"), records.digest("other")
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def asked(episodes):
     return sorted(changed)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_the_number_of_a_simulator_is_what_the_service_tells(service):
     service.tell(ONE, 7)
     episodes = OpenEpisodes(service.url, None)
@@ -32,7 +32,7 @@ def test_the_number_of_a_simulator_is_what_the_service_tells(service):
     assert (episodes.of(ONE), episodes.of(OTHER)) == (7, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_only_what_changed_is_told(service):
     episodes = OpenEpisodes(service.url, None)
     service.tell(ONE, 1)
@@ -42,7 +42,7 @@ def test_only_what_changed_is_told(service):
     assert asked(episodes) == []
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_service_that_does_not_answer_tells_nothing_and_not_zero(service):
     service.tell(ONE, 7)
     episodes = OpenEpisodes(service.url, None)
@@ -52,7 +52,7 @@ def test_a_service_that_does_not_answer_tells_nothing_and_not_zero(service):
     assert episodes.of(ONE) is None
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_credential_that_cannot_be_read_tells_nothing(service, tmp_path):
     episodes = OpenEpisodes(service.url, tmp_path / "no-token")
     assert asked(episodes) == []

@@ -14,7 +14,7 @@ from agentworld.evidence.keys import SIGNER
 from agentworld_operator.authority import held
 from agentworld_operator.first_secrets import certificates, database, keys
 from agentworld_operator.policy.certificates import decide
-from make_operator import kubeconfig
+from make.operator import kubeconfig
 
 NAMES = ("agentworld-webhook.team-a.svc",)
 
@@ -38,7 +38,7 @@ def test_each_database_has_an_address_with_the_same_password():
     assert {(url.username, url.host) for url in urls} == {("agentworld", "postgres")}
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_what_is_there_stays_and_what_is_not_is_made(kubernetes, namespace):
     assert "agentworld-keys was made" in made(kubernetes, namespace)
     first = namespace.get("Secret", "agentworld-keys")

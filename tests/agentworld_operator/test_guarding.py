@@ -5,18 +5,18 @@ import threading
 import httpx
 import pytest
 
-import make
-import make_service
+import make.service
 from agentworld.engine.process import free_port
 from agentworld.errors import ClusterError
 from agentworld.records.run import RunClosing
 from agentworld.storage.objects import ObjectStore
 from agentworld_operator.policy.alias import FOUND
-from make_guarded import configuration
-from make_simulator import alias, pinned_manifest, simulator
+from make import records
+from make.guarded import configuration
+from make.simulator import alias, pinned_manifest, simulator
 from waiting import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 DIGEST = pinned_manifest("one").digest
 OTHER = pinned_manifest("two").digest
@@ -46,10 +46,10 @@ def test_a_simulator_that_is_named_or_played_with_is_not_deleted(running):
     namespace.delete("SimulatorAlias", "stable")
     assert [each["ended"] for each in running.history()] == [False, True]
     namespace.delete("Simulator", "two")
-    run = make_service.run(running.url)
+    run = make.service.run(running.url)
     with pytest.raises(ClusterError, match=r"one has open runs \(1\); close them first"):
         namespace.delete("Simulator", "one")
-    closing = RunClosing(final_weights=make.digest("final")).model_dump(mode="json")
+    closing = RunClosing(final_weights=records.digest("final")).model_dump(mode="json")
     httpx.post(f"{running.url}/runs/{run}/close", json=closing, trust_env=False)
     namespace.delete("Simulator", "one")
 
@@ -58,7 +58,7 @@ def test_a_namespace_that_goes_is_not_kept(running):
     namespace = running.namespace
     running.use("one")
     namespace.create(alias())
-    make_service.run(running.url)
+    make.service.run(running.url)
     namespace.delete("Namespace", running.name)
     wait_for(lambda: namespace.get("Namespace", running.name) is None)
 
@@ -69,14 +69,16 @@ def test_a_name_moves_where_a_report_passes_its_gate_and_the_history_tells_who(r
     namespace.create(alias())
     reports = ObjectStore(str(world.store / "objects"))
     good, bad = (
-        reports.put(make.agent_report(simulator=OTHER, live_gain=make.estimate(gain)).canonical)
+        reports.put(
+            records.agent_report(simulator=OTHER, live_gain=records.estimate(gain)).canonical
+        )
         for gain in (0.4, 0.2)
     )
     moved = {"simulator": "two", "gate": GATE}
     for refused, words in (
         (moved, "no report is named"),
         (moved | {"report": bad}, "live_gain is 0.2 in the report"),
-        (moved | {"report": make.digest("lost")}, "is not in the object store"),
+        (moved | {"report": records.digest("lost")}, "is not in the object store"),
         (moved | {"simulator": "nobody"}, "there is no Simulator nobody"),
     ):
         with pytest.raises(ClusterError, match=words):
@@ -89,7 +91,7 @@ def test_a_name_moves_where_a_report_passes_its_gate_and_the_history_tells_who(r
     told = {"report": bad, "override": {"reason": "an outage"}}
     namespace.patch("SimulatorAlias", "stable", {"spec": told})
     assert running.history()[-1]["override"] == "an outage"
-    wait_for(lambda: conditions(namespace)["Recorded"] == ("True", "AsAsked"))
+    wait_for(lambda: conditions(namespace).get("Recorded") == ("True", "AsAsked"))
     wait_for(lambda: namespace.get("SimulatorAlias", "stable")["status"]["digest"] == OTHER)
 
 

@@ -7,7 +7,7 @@ from agentworld.storage.folder import read_file
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.identity import Identified, Refused
 from agentworld_operator.resources.simulator import Identity
-from make_simulator import pinned_manifest
+from make.simulator import pinned_manifest
 
 MANIFEST = pinned_manifest()
 

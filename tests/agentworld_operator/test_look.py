@@ -16,7 +16,7 @@ from agentworld_operator.identities import Identities
 from agentworld_operator.resources.simulator import Identity
 from agentworld_operator.running import Running, check_watched
 from agentworld_operator.watched import WATCHED, Cache
-from make_simulator import pinned_manifest, simulator
+from make.simulator import pinned_manifest, simulator
 
 
 class Listing:
@@ -24,14 +24,15 @@ class Listing:
 
     namespace = "here"
 
-    def __init__(self, *simulators, failures=0):
+    def __init__(self, *simulators, failures=0, status=0):
         self._simulators = list(simulators)
         self._failures = failures
+        self._status = status
 
     def all(self, kind, _selector):
         if self._failures:
             self._failures -= 1
-            raise ClusterError("the API server does not answer")
+            raise ClusterError("the API server does not answer this", status=self._status)
         return Listed(9, {"Simulator": self._simulators, "Deployment": [ENGINE]}.get(kind, []))
 
 
@@ -95,7 +96,7 @@ def login():
     server.server_close()
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_nothing_is_done_before_all_is_known_and_who_cannot_watch_says_so(login):
     cache, identities, idle, known = Cache(), Identities(lambda _: b""), Idle(), []
 
@@ -110,6 +111,13 @@ def test_nothing_is_done_before_all_is_known_and_who_cannot_watch_says_so(login)
     with pytest.raises(ClusterError, match="the watches ended"):
         asyncio.run(running.run(login, look_seconds=60, ask_seconds=60))
     assert known == [(ENGINE, ["one", "twin"], True)] * 3
+
+
+def test_who_may_not_look_ends_with_the_reason_and_does_not_wait():
+    cluster = Listing(failures=10**6, status=403)
+    running = Running(cluster, Cache(), Identities(lambda _: b""), Idle(), Idle(), Idle(), Idle())
+    with pytest.raises(ClusterError, match="does not answer this"):
+        asyncio.run(running.run(None, look_seconds=60, ask_seconds=60))
 
 
 @pytest.mark.parametrize("without", [None, "SimulatorAlias", "Pod"])

@@ -4,14 +4,14 @@ from copy import copy
 
 import pytest
 
-import kfp_server
 from agentworld.errors import InputError, NotFound
 from agentworld_operator.recurring import RecurringRuns
 from agentworld_operator.resources.schedule import ScheduleSpec
 from agentworld_pipelines.settings import ServerSettings
-from make_simulator import schedule
+from fakes import kfp_server
+from make.simulator import schedule
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from agentworld.engine.names import engine_name
 from agentworld.errors import ClusterError
 from agentworld_operator.resources.names import DIGEST_LABEL
 from agentworld_operator.resources.places import PLACES
-from make_simulator import pinned_manifest, simulator
-from waiting import wait_for
+from make.simulator import pinned_manifest, simulator
+from waiting import wait_for, wait_until_unchanged
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 CHILDREN = ("ConfigMap", "Service", "Deployment", "PodDisruptionBudget")
 ENGINE = engine_name(pinned_manifest("one").digest)
@@ -66,6 +66,14 @@ def test_what_somebody_changed_or_deleted_is_made_good(namespace, start):
     wait_for(lambda: replicas(namespace) == 1)
     namespace.delete("Service", ENGINE)
     wait_for(lambda: namespace.get("Service", ENGINE))
+
+
+def test_amounts_that_are_numbers_are_taken(namespace, start):
+    start()
+    namespace.create(simulator(resources={"limits": {"nvidia.com/gpu": 1, "cpu": 2}}))
+    wait_for(lambda: replicas(namespace) == 1)
+    spec = namespace.get("Deployment", ENGINE)["spec"]["template"]["spec"]
+    assert spec["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1", "cpu": "2"}
 
 
 def test_all_that_it_is_made_of_goes_with_it(namespace, start):
@@ -124,15 +132,13 @@ def test_one_that_is_wrong_keeps_no_other_waiting(namespace, start):
 
 
 def test_nothing_is_written_while_nothing_changes(namespace, start):
-    start(lease_seconds=60)
+    start()
     for number in range(5):
         namespace.create(simulator(f"world-{number}"))
     wait_for(lambda: all(namespace.conditions(f"world-{number}") for number in range(5)))
-    time.sleep(1)
     kinds = ("Simulator", *CHILDREN, "Event")
-    before = {kind: versions(namespace, kind) for kind in kinds}
-    time.sleep(3)
-    assert {kind: versions(namespace, kind) for kind in kinds} == before
+    # Controllers of Kubernetes still write what they did with a Deployment.
+    wait_until_unchanged(lambda: [versions(namespace, kind) for kind in kinds], seconds=3)
 
 
 def test_whom_it_is_for_changes_its_status_alone(namespace, start):
@@ -149,7 +155,7 @@ def test_whom_it_is_for_changes_its_status_alone(namespace, start):
         found = namespace.get("Simulator", "one")
         return found["metadata"]["generation"], found["status"]["observedGeneration"]
 
-    start(lease_seconds=60)
+    start()
     namespace.create(simulator())
     wait_for(lambda: replicas(namespace) == 1)
     wait_for(lambda: namespace.conditions("one").get("Ready") == ("False", "Starting"))
@@ -185,9 +191,9 @@ def told(namespace):
 
 
 def test_a_second_replica_goes_on_when_the_first_is_killed(namespace, start):
-    first = start("first", lease_seconds=4)
+    first = start("first", lease_seconds=8)
     wait_for(first.leads)
-    second = start("second", lease_seconds=4)
+    second = start("second", lease_seconds=8)
     namespace.create(simulator())
     wait_for(lambda: replicas(namespace) == 1)
     assert not second.leads()
@@ -198,8 +204,8 @@ def test_a_second_replica_goes_on_when_the_first_is_killed(namespace, start):
 
 
 def test_one_that_is_told_to_stop_gives_the_lease_back(start):
-    first = start("first", lease_seconds=60)
+    first = start("first")
     wait_for(first.leads)
     assert first.stop() == 0
-    second = start("second", lease_seconds=60)
+    second = start("second")
     wait_for(second.leads)

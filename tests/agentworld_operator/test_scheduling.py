@@ -1,18 +1,17 @@
 """TrainingSchedules of an operator, a process of its own, before a real API server."""
 
 import socket
-import time
 from contextlib import closing
 
 import pytest
 
-import kfp_server
 from agentworld.engine.process import LOOPBACK
 from agentworld.errors import ClusterError
-from make_simulator import schedule, simulator
-from waiting import wait_for
+from fakes import kfp_server
+from make.simulator import schedule, simulator
+from waiting import wait_for, wait_until_unchanged
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 KIND = "TrainingSchedule"
 SCHEDULED = ("True", "AsWanted")
@@ -196,7 +195,7 @@ def test_one_that_is_wrong_says_what_and_keeps_no_other_waiting(namespace, begin
     namespace.create(schedule("odd", simulator="production"))
     namespace.create(schedule())
     wait_for(lambda: is_scheduled(namespace))
-    assert scheduled(namespace, "never") == ("False", "Invalid")
+    wait_for(lambda: scheduled(namespace, "never") == ("False", "Invalid"))
     wait_for(lambda: scheduled(namespace, "wrong") == ("False", "Refused"))
     assert "pipelines are world_model" in status(namespace, "wrong")["conditions"][0]["message"]
     wait_for(lambda: scheduled(namespace, "odd") == ("False", "Refused"))
@@ -205,13 +204,13 @@ def test_one_that_is_wrong_says_what_and_keeps_no_other_waiting(namespace, begin
 
 
 def test_another_leader_goes_on_with_what_is_there(namespace, begin, server):
-    first = begin("first", lease_seconds=4)
-    wait_for(first.leads)
+    first = begin("first")
     namespace.create(schedule())
     wait_for(lambda: is_scheduled(namespace))
     known = status(namespace)["recurringRun"]
-    second = begin("second", lease_seconds=4)
+    second = begin("second")
     first.kill()
+    namespace.end_lease()
     wait_for(second.leads)
     namespace.create(schedule("weekly"))
     wait_for(lambda: is_scheduled(namespace, "weekly"))
@@ -220,21 +219,25 @@ def test_another_leader_goes_on_with_what_is_there(namespace, begin, server):
 
 
 def test_nothing_is_written_while_nothing_changes(namespace, begin, server):
-    begin(lease_seconds=60)
+    begin()
     for name in ("nightly", "weekly"):
         namespace.create(schedule(name))
         wait_for(lambda name=name: is_scheduled(namespace, name))
-    time.sleep(1)
 
     def versions():
         objects = [*namespace.all(KIND).objects, *namespace.all("Event").objects]
         return [each["metadata"]["resourceVersion"] for each in objects]
 
-    before, asked = versions(), len(server.asked)
-    time.sleep(2)
-    assert versions() == before
-    assert {each.split()[0] for each in server.asked[asked:]} == {"GET"}
-    assert 0 < len(server.asked) - asked <= 4 * 8  # of a look every 0.3 s
+    def looks(asked):
+        """How often all recurring runs were asked for."""
+        return asked.count("GET /recurringruns")
+
+    wait_until_unchanged(versions, seconds=2)
+    first = len(server.asked)
+    wait_for(lambda: looks(server.asked[first:]) >= 7)
+    asked = server.asked[first:]
+    assert {each.split()[0] for each in asked} == {"GET"}
+    assert len(asked) <= 4 * (looks(asked) + 1)
 
 
 @pytest.mark.parametrize("spec", [{"cron": ""}, {"pipeline": ""}, {"store": None}])

@@ -7,19 +7,19 @@ import sys
 import httpx
 import pytest
 
-import endpoint
-import make
-import make_access
+import make.access
 from agentworld.access.secret import RUN_TOKENS, ensure_secret
 from agentworld.engine.process import LOOPBACK, free_port
 from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
 from agentworld.records.alias import gets_canary
 from agentworld.records.simulator import Endpoint
-from make_operator import kubeconfig
-from make_simulator import alias, simulator
+from fakes import endpoint
+from make import records
+from make.operator import kubeconfig
+from make.simulator import alias, simulator
 from waiting import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def served(kubernetes, namespace, tmp_path):
         "objects_url": tmp_path / "objects",
         "checkpoints_url": tmp_path / "checkpoints",
         "keys": tmp_path / "keys",
-        "access": make_access.access_file(tmp_path),
+        "access": make.access.access_file(tmp_path),
         "engine_wait_seconds": 2,
         "host": LOOPBACK,
         "port": port,
@@ -69,7 +69,7 @@ def served(kubernetes, namespace, tmp_path):
             return False
 
     try:
-        wait_for(listens, 60)
+        wait_for(listens)
         yield url
     finally:
         process.terminate()
@@ -77,12 +77,12 @@ def served(kubernetes, namespace, tmp_path):
 
 
 def ask(url, path, key="acme-agent", **body):
-    headers = {"Authorization": make_access.bearer(key)}
-    return httpx.post(url + path, headers=headers, json=body, timeout=20)
+    headers = {"Authorization": make.access.bearer(key)}
+    return httpx.post(url + path, headers=headers, json=body)
 
 
 def opened(url, simulator, key="acme-agent"):
-    opening = {"agent": "a", "starting_weights": make.digest("starting"), "simulator": simulator}
+    opening = {"agent": "a", "starting_weights": records.digest("starting"), "simulator": simulator}
     return ask(url, "/runs", key, **opening)
 
 
@@ -97,7 +97,7 @@ def create(namespace, name, manifest):
 
 def of_endpoint(url, **fields):
     asked = Endpoint(url=url, model="world")
-    return make.manifest(engine=asked, artifact=None, files={}, **fields)
+    return records.manifest(engine=asked, artifact=None, files={}, **fields)
 
 
 def test_a_run_is_opened_with_a_simulator_of_the_cluster_and_its_episodes_are_answered(
@@ -119,13 +119,13 @@ def test_the_operator_hears_of_open_episodes_from_the_service(
     namespace, start, served, world, tmp_path
 ):
     token = tmp_path / "token"
-    token.write_text(make_access.key("acme-operator"))
+    token.write_text(make.access.key("acme-operator"))
     start(service_url=served, service_token=token)
     digest = create(namespace, "one", of_endpoint(world.url))
     run = opened(served, digest).json()["run"]["id"]
     ask(served, "/episodes", run=run)
     ask(served, "/episodes", run=run)
-    wait_for(lambda: namespace.get("Simulator", "one")["status"]["openEpisodes"] == 2)
+    wait_for(lambda: namespace.get("Simulator", "one")["status"].get("openEpisodes") == 2)
 
 
 def test_one_that_is_gone_answers_on_and_no_new_one_is_found(namespace, start, served, world):
@@ -135,7 +135,7 @@ def test_one_that_is_gone_answers_on_and_no_new_one_is_found(namespace, start, s
     episode = ask(served, "/episodes", run=run).json()["episode"]
     namespace.delete("Simulator", "one")
     assert ask(served, "/steps", episode=episode, action="ls", step=1).is_success
-    for another in (digest, make.digest("nobody's")):
+    for another in (digest, records.digest("nobody's")):
         refused = opened(served, another)
         assert refused.status_code == 404
         assert "no Simulator has the digest" in refused.json()["error"]["message"]

@@ -20,9 +20,10 @@ from agentworld.errors import InputError
 from agentworld_operator.authority import made
 from agentworld_operator.policy.admission import API_VERSION, Denied
 from agentworld_operator.webhook import Certified, Patience, serving
-from make_simulator import simulator
+from make.simulator import simulator
 
 NOW = datetime.now(UTC)
+PATIENT = Patience(60, 60)
 FILES = made({}, "make both", ["127.0.0.1"], NOW)
 REVIEW = {
     "apiVersion": API_VERSION,
@@ -43,7 +44,7 @@ def write(folder, files=FILES):
 
 
 @asynccontextmanager
-async def served(folder, decide, files=FILES, clients=None, shown=None):
+async def served(folder, decide, files=FILES, clients=None, shown=None, patience=PATIENT):
     port, certified = free_port(), Certified(folder, clients)
     bundle = folder / "ca.crt"
     bundle.write_bytes(files["ca.crt"])
@@ -52,9 +53,7 @@ async def served(folder, decide, files=FILES, clients=None, shown=None):
     if shown:
         believing.load_cert_chain(*shown)
     async with (
-        serving(
-            decide, certified, "127.0.0.1", port, every_seconds=0.02, patience=Patience(0.2, 0.2)
-        ),
+        serving(decide, certified, "127.0.0.1", port, every_seconds=0.02, patience=patience),
         httpx.AsyncClient(base_url=url, verify=believing, trust_env=False) as client,
     ):
         while (folder / "tls.crt").exists() and not certified.is_ready:
@@ -62,7 +61,7 @@ async def served(folder, decide, files=FILES, clients=None, shown=None):
         yield client
 
 
-def told(folder, body, decide=None):
+def told(folder, body, decide=None, patience=PATIENT):
     """The answer to one request."""
 
     async def let_in(_asked):
@@ -70,14 +69,14 @@ def told(folder, body, decide=None):
 
     async def ask():
         write(folder)
-        async with served(folder, decide or let_in) as client:
+        async with served(folder, decide or let_in, patience=patience) as client:
             return await client.post("/admit", content=body)
 
     return asyncio.run(ask())
 
 
-def decided(folder, decide):
-    return told(folder, json.dumps(REVIEW), decide).json()["response"]
+def decided(folder, decide, patience=PATIENT):
+    return told(folder, json.dumps(REVIEW), decide, patience).json()["response"]
 
 
 def test_a_review_is_answered_with_the_decision(tmp_path):
@@ -89,7 +88,7 @@ def test_a_review_is_answered_with_the_decision(tmp_path):
     assert told(tmp_path, json.dumps(REVIEW)).json()["response"] == {"uid": "7", "allowed": True}
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize(
     ("body", "status"),
     [(b"", 400), (b"nonsense", 400), (b"{}", 400), (b"[" * 100_000, 400), (b" " * 2**24, 413)],
@@ -103,7 +102,8 @@ def test_a_decision_that_takes_too_long_lets_nothing_in(tmp_path):
     async def never(_asked):
         await asyncio.sleep(60)
 
-    assert decided(tmp_path, never)["status"]["code"] == 504
+    said = decided(tmp_path, never, Patience(60, 0.2))
+    assert said["status"]["code"] == 504
 
 
 def test_a_mistake_of_ours_lets_nothing_in(tmp_path):
@@ -113,7 +113,7 @@ def test_a_mistake_of_ours_lets_nothing_in(tmp_path):
     assert decided(tmp_path, wrong)["status"]["code"] == 500
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_body_that_does_not_arrive_is_not_waited_for(tmp_path):
     async def ask():
         async def slowly():
@@ -122,7 +122,7 @@ def test_a_body_that_does_not_arrive_is_not_waited_for(tmp_path):
             yield b"}"
 
         write(tmp_path)
-        async with served(tmp_path, None) as client:
+        async with served(tmp_path, None, patience=Patience(0.2, 60)) as client:
             return await client.post("/admit", content=slowly())
 
     assert asyncio.run(ask()).status_code == 408

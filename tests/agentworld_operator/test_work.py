@@ -5,12 +5,13 @@ import pytest
 from agentworld.errors import ClusterError
 from agentworld_operator import work
 from agentworld_operator.work import WorkQueue
+from fakes.virtual_time import run
 
 
 def worked(names, do, *, workers=2, until):
     """Works on names that are added at once, until something holds."""
 
-    async def run():
+    async def begin():
         queue = WorkQueue(do, workers=workers)
         for name in names:
             queue.add(name)
@@ -21,7 +22,7 @@ def worked(names, do, *, workers=2, until):
         running.cancel()
         return queue
 
-    return asyncio.run(run())
+    return run(begin())
 
 
 def test_a_name_that_is_added_twice_is_worked_on_once():
@@ -37,7 +38,7 @@ def test_a_name_that_is_added_twice_is_worked_on_once():
 def test_one_name_is_worked_on_by_one_worker_at_a_time_and_again_where_it_was_added_meanwhile():
     at_work, done = set(), []
 
-    async def run():
+    async def begin():
         async def do(name):
             assert name not in at_work
             at_work.add(name)
@@ -53,7 +54,7 @@ def test_one_name_is_worked_on_by_one_worker_at_a_time_and_again_where_it_was_ad
         await asyncio.sleep(0.05)
         running.cancel()
 
-    asyncio.run(run())
+    run(begin())
     assert done == ["a", "a"]
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from kfp import compiler, dsl
 
-import kfp_server
 from agentworld_pipelines import components
 from agentworld_pipelines.connection import Connection
 from agentworld_pipelines.settings import ServerSettings
+from fakes import kfp_server
 
 
 @pytest.fixture

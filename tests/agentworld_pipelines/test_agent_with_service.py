@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-import endpoint
-import make
-import make_access
-import make_cluster
+import make.access
+import make.cluster
 from agentworld.audit.chain import AgentChain
 from agentworld.audit.join import join_run
 from agentworld.audit.receipts import finished_steps, read_receipt
@@ -36,9 +34,11 @@ from agentworld.steps.folders import AGENT, CHAIN, RUN, TRAJECTORY, TrainedAgent
 from agentworld.steps.pinning import pin_model
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from agentworld.storage.trajectories import write_trajectories
-from cluster_service import ClusterService, api_server
+from fakes import endpoint
+from fakes.cluster_service import ClusterService, api_server
+from make import records
 
-pytestmark = [pytest.mark.slow, pytest.mark.torch]
+pytestmark = pytest.mark.compute
 
 MODEL = ModelRecipe(hidden_size=32, intermediate_size=64, num_layers=1, head_size=8)
 RUN_PIPELINE = """
@@ -68,13 +68,13 @@ class Scene:
 
     def __init__(self, store: Path) -> None:
         self.store = store
-        self.cluster = make_cluster.Cluster()
+        self.cluster = make.cluster.Cluster()
         self.service: ClusterService | None = None
         self.pinned = self._pin()
 
     def _pin(self) -> PinnedSimulator:
-        task = make.task()
-        episodes = [make.trajectory(task=task, seed=seed) for seed in range(6)]
+        task = records.task()
+        episodes = [records.trajectory(task=task, seed=seed) for seed in range(6)]
         write_trajectories(self.store / "recorded.jsonl", episodes)
         recipe = {
             "name": "tiny",
@@ -97,8 +97,10 @@ class Scene:
         model = tiny_world(self.store / "world")
         taken_in = SimulatorStore(self.store).take_in(model)
         pinned = pin_model(taken_in, model, load_recipe(path), self.store)
-        made = make.checkpoint("rl", artifact=pinned.manifest.artifact, data=make.digest("data"))
-        what = WorldModel(stages=(made,), report=make.digest("report"))
+        made = records.checkpoint(
+            "rl", artifact=pinned.manifest.artifact, data=records.digest("data")
+        )
+        what = WorldModel(stages=(made,), report=records.digest("report"))
         open_registry(self.store).register_world_model("shell", what, pinned.model)
         return pinned
 
@@ -126,7 +128,7 @@ class Scene:
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join(sys.path),
                 # A pod has it from a Secret.
-                "AGENTWORLD_CREDENTIAL": make_access.key("acme-agent"),
+                "AGENTWORLD_CREDENTIAL": make.access.key("acme-agent"),
             },
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -172,7 +174,7 @@ def test_an_agent_of_a_service_that_is_killed_is_followed_back_to_what_it_signed
     assert f"no Simulator has the digest {pinned.digest}" in refused.sentence
     assert service.ledger.runs() == []
 
-    scene.cluster.objects["simulators/shell"] = make_cluster.simulator("shell", pinned.manifest)
+    scene.cluster.objects["simulators/shell"] = make.cluster.simulator("shell", pinned.manifest)
     scene.cluster.objects["simulatoraliases/terminal"] = {"spec": {"simulator": "shell"}}
     killed = scene.run("terminal")
     assert (killed.state, killed.step) == ("failed", "agent")
@@ -190,7 +192,7 @@ def check_ledger(scene: Scene) -> None:
     """The service's own has the run, once, and all that the agent was shown."""
     ledger, closed = scene.service.ledger, AgentRun.read(scene.made("close_run") / RUN)
     by_purpose = Counter(each.opening.purpose for each in ledger.runs())
-    assert by_purpose == {"training": 1, "evaluation": 2}
+    assert by_purpose == {"training": 1, "evaluation": 3}  # base, imitated, trained
     assert ledger.run(closed.id) == closed
     assert (closed.simulator, closed.tenant) == (scene.pinned.digest, "acme")
     assert closed.final_weights == read_receipt(scene.made("agent")).output
@@ -218,4 +220,4 @@ def check_version(scene: Scene) -> None:
     chain = AgentChain.read(scene.made("audit") / CHAIN)
     assert (chain.breaks, chain.run, chain.world_model) == ((), run, "shell@1")
     assert (chain.evidence.state, chain.evidence.weights) == ("verified", "signed")
-    assert chain.live.episodes == 2
+    assert chain.live.episodes == 3

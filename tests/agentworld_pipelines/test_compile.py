@@ -8,37 +8,35 @@ from pathlib import Path
 import pytest
 from kfp import dsl
 
-import make_pipelines
+import make.pipelines
 from agentworld.errors import InputError
 from agentworld.steps import ALL_STEPS
 from agentworld_pipelines import components
 from agentworld_pipelines.compile import PIPELINES, arguments_for, compile_pipeline
 from agentworld_pipelines.components import IMAGE
 from agentworld_pipelines.placement import Place, Placement
-from make_pipelines import GOLDEN, GOLDENS, PLACEMENT, PLACEMENTS
+from make.pipelines import PLACEMENT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.compute
 
 OF_A_CLUSTER = Placement(image="mirror.example/agentworld:7")
 
 
-@pytest.mark.parametrize(("name", "how"), GOLDENS)
-def test_it_compiles_to_what_it_did(name, how):
-    """`make goldens` writes it anew; read the diff."""
-    golden = (GOLDEN / f"{name}.{how}.yaml").read_text()
-    assert make_pipelines.text(name, PLACEMENTS[how]) == golden
+@pytest.mark.parametrize("name", PIPELINES)
+def test_kubeflow_shows_a_pipeline_under_its_name(name):
+    assert make.pipelines.compiled(name).spec["pipelineInfo"]["name"] == name.replace("_", "-")
 
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_without_a_placement_kubernetes_is_told_nothing(name):
-    compiled = make_pipelines.compiled(name)
+    compiled = make.pipelines.compiled(name)
     assert compiled.platform == {}
     assert {container["image"] for container in compiled.containers.values()} == {IMAGE}
 
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_component_is_the_projects_image_and_one_call(name):
-    for container in make_pipelines.compiled(name).containers.values():
+    for container in make.pipelines.compiled(name).containers.values():
         assert set(container) == {"args", "command", "image"}
         assert "pip install" not in " ".join(container["command"])
         code = container["command"][-1]
@@ -48,7 +46,7 @@ def test_a_component_is_the_projects_image_and_one_call(name):
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_kubeflows_own_cache_is_off(name):
-    compiled = make_pipelines.compiled(name)
+    compiled = make.pipelines.compiled(name)
     for step in compiled.containers:
         assert not compiled.tasks[step]["cachingOptions"].get("enableCache", False)
 
@@ -62,18 +60,18 @@ def test_kubeflows_own_cache_is_off(name):
     ],
 )
 def test_an_image_that_is_asked_for_is_taken_before_the_placements(placement, image, pulled):
-    containers = make_pipelines.compiled("agent", placement, image).containers
+    containers = make.pipelines.compiled("agent", placement, image).containers
     assert {container["image"] for container in containers.values()} == {pulled}
 
 
 def test_another_image_leaves_every_step_at_its_place():
-    moved = make_pipelines.compiled("agent", PLACEMENT, "mine:2")
+    moved = make.pipelines.compiled("agent", PLACEMENT, "mine:2")
     assert moved.place("agent") == PLACEMENT.of("agent").model_copy(update={"image": "mine:2"})
 
 
 def test_a_steps_own_image_is_taken_before_any_other():
     placement = OF_A_CLUSTER.model_copy(update={"steps": {"audit": Place(image="own:1")}})
-    containers = make_pipelines.compiled("agent", placement, "mine:2").containers
+    containers = make.pipelines.compiled("agent", placement, "mine:2").containers
     assert containers["audit"]["image"] == "own:1"
     assert containers["validate"]["image"] == "mine:2"
 
@@ -89,14 +87,14 @@ def test_a_pipeline_that_is_not_there_is_answered_with_those_that_are(tmp_path):
 
 
 def test_the_agents_pipeline_trains_in_a_simulator_that_is_there():
-    compiled = make_pipelines.compiled("agent")
+    compiled = make.pipelines.compiled("agent")
     told = compiled.spec["root"]["inputDefinitions"]["parameters"]
     assert set(told) == {"recipe", "store", "simulator"}
     assert told["simulator"]["defaultValue"] == ""
 
 
 def test_the_nightly_pipeline_measures_once_for_each_run():
-    compiled = make_pipelines.compiled("nightly")
+    compiled = make.pipelines.compiled("nightly")
     told = compiled.spec["root"]["inputDefinitions"]["parameters"]
     assert told["simulator"] == {
         "defaultValue": "",
@@ -132,8 +130,10 @@ def test_a_component_hands_its_arguments_on_in_their_order():
     assert [function.name for function in functions] == list(ALL_STEPS)
     for function in functions:
         calls = [node for node in ast.walk(function.body[-1]) if isinstance(node, ast.Call)]
-        [call] = [each for each in calls if each.func.id in (function.name, "train", "live")]
-        named = [] if call.func.id == function.name else [ast.Constant(function.name)]
+        [call] = [each for each in calls if each.func.id == "retried"]
+        done = call.args.pop(0).id
+        assert done in (function.name, "train", "live")
+        named = [] if done == function.name else [ast.Constant(function.name)]
         handed = [*named, *(ast.Name(each.arg) for each in function.args.args)]
         told = [*call.args, *(keyword.value for keyword in call.keywords)]
         assert [ast.unparse(each) for each in told] == [ast.unparse(each) for each in handed]

@@ -1,5 +1,5 @@
-"""The main job with real steps, while its processes are killed, its registry goes and its disk
-fills up: it ends as one that nobody disturbed.
+"""The world model's pipeline with real steps, while its processes are killed, its registry goes
+and its disk fills up: it ends as one that nobody disturbed.
 """
 
 import os
@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,12 +20,11 @@ from agentworld.lineage.base import WorldModel
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld_pipelines.local import LOG
-from mlflow_server import MlflowServer, counted, door, serving
-from small_job import CHECKPOINT_EVERY, REAL, Job, made, receipts
+from machines.mlflow_server import MlflowServer, counted, door, serving
+from make.small_job import CHECKPOINT_EVERY, MOST_SECONDS, REAL, Job, made, receipts
 
-pytestmark = [pytest.mark.slow, pytest.mark.torch]  # as root, for what it mounts
+pytestmark = pytest.mark.compute  # as root, for what it mounts
 
-SECONDS_AWAY = 30
 STORE_MIB = 8
 LEFT_BYTES = 200_000  # of a checkpoint's 300 kB
 ONE = dict.fromkeys(("versions", "runs", "models", "values"), 1)
@@ -97,8 +96,8 @@ def test_a_job_that_was_told_to_end_and_killed_at_its_worst_instants_ends_as_one
     assert newest % CHECKPOINT_EVERY  # no time for one but for the signal
     assert (told.state, told.step, told.kind) == ("failed", "cpt", "Preempted")
     assert told.sentence == f"preempted; run it again: it resumes from step {newest}"
-    job.struck("cpt", signal.SIGKILL, lambda: job.goes_on("cpt", newest, sealed))
-    job.struck("rl", signal.SIGKILL, lambda: bool(job.checkpoints("rl")))
+    goes_on = partial(job.goes_on, "cpt", newest, sealed)
+    job.struck("rl", signal.SIGKILL, goes_on, lambda: bool(job.checkpoints("rl")))
     with door(server.port) as before:
         is_made, is_over = threading.Event(), threading.Event()
 
@@ -121,22 +120,7 @@ def test_a_job_that_was_told_to_end_and_killed_at_its_worst_instants_ends_as_one
     assert not list(job.store.glob("steps/*/*/checkpoints"))
 
 
-def test_a_registry_that_is_away_for_half_a_minute_is_waited_for(
-    tmp_path: Path, undisturbed: Path, registry: str, server: MlflowServer
-) -> None:
-    job = Job(tmp_path / "store")
-    job.has_done(undisturbed, but={"gate", "register"})
-    running = job.start()
-    job.until(running, lambda: "gate" in made(job.store))
-    with server.away():
-        time.sleep(SECONDS_AWAY)
-        assert running.poll() is None, job.log()
-        assert f"the registry {registry} gives no answer; waiting 120 s" in job.log()
-    assert running.wait(200) == 0, job.log()
-    ended_as(undisturbed, job.store, registry)
-
-
-def test_a_registry_that_stays_away_ends_a_job_which_registers_once_when_it_is_back(
+def test_a_job_ends_when_its_registry_stays_away_and_goes_on_when_it_is_back_in_time(
     tmp_path: Path,
     undisturbed: Path,
     registry: str,
@@ -145,16 +129,20 @@ def test_a_registry_that_stays_away_ends_a_job_which_registers_once_when_it_is_b
 ) -> None:
     job = Job(tmp_path / "store")
     job.has_done(undisturbed, but={"gate", "register"})
-    with server.away(), monkeypatch.context() as impatient:
-        impatient.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "2")
-        told = job.failed(job.start())
+    with server.away():
+        with monkeypatch.context() as impatient:
+            impatient.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "2")
+            told = job.failed(job.start())
+        done = receipts(job.store)
+        running = job.start()
+        waits = f"the registry {registry} gives no answer; waiting 120 s"
+        job.until(running, lambda: waits in job.log())
     assert (told.state, told.step, told.kind) == ("failed", "register", "StoreError")
     away = rf"the registry {registry} gave no answer in \d s: [^;]*; check that it runs"
     assert re.fullmatch(away, told.sentence)
-    done = receipts(job.store)
     assert "gate" in done
     server.wait()
-    job.run()
+    assert running.wait(MOST_SECONDS) == 0, job.log()
     assert done.items() <= receipts(job.store).items()
     ended_as(undisturbed, job.store, registry)
 
@@ -174,7 +162,7 @@ def test_a_disk_that_fills_up_ends_a_job_which_goes_on_when_there_is_room(
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=3 * MOST_SECONDS,
     )
     assert done.returncode == 0, done.stderr
 
@@ -189,7 +177,7 @@ def a_disk_that_fills_up(store: Path, undisturbed: Path) -> None:
     job.until(running, lambda: bool(job.checkpoints("cpt")))
     free = os.statvfs(store).f_bavail * os.statvfs(store).f_frsize
     (store / "filler").write_bytes(bytes(free - LEFT_BYTES))
-    assert running.wait(120) != 0
+    assert running.wait(MOST_SECONDS) != 0
     full = f"the disk that holds {store} is full; free space and run it again, what is done is kept"
     # By the training, and by the step that was to write down how the run ended.
     assert job.log().count(f"agentworld.errors.StoreError: {full}\n") == 2, job.log()
@@ -199,6 +187,6 @@ def a_disk_that_fills_up(store: Path, undisturbed: Path) -> None:
     subprocess.run(["mount", "-o", f"remount,size={2 * STORE_MIB}m", str(store)], check=True)
     running = job.start()
     job.until(running, lambda: job.goes_on("cpt", newest, sealed))
-    assert running.wait(100) == 0, job.log()
+    assert running.wait(MOST_SECONDS) == 0, job.log()
     assert done.items() <= receipts(store).items()
     assert made(store) == made(undisturbed)

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-import make
-import trainer as trainers
 from agentworld.steps.progress import ProgressFile
 from agentworld.steps.stage import stage_folder
 from agentworld_pipelines.follow_job import Follower
 from agentworld_pipelines.placement import Nodes, Place
 from agentworld_pipelines.settings import ClusterSettings
 from agentworld_pipelines.train_job import train_job
-from control_plane import ControlPlane, is_ready
-from make_places import MPI, PLACE
-from step_process import StepProcess
-from trainer import Kubelet, Trainer
+from fakes import trainer as trainers
+from fakes.trainer import Kubelet, Trainer
+from machines.control_plane import ControlPlane, is_ready
+from machines.step_process import StepProcess
+from make import records
+from make.places import MPI, PLACE
 from waiting import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 NODES = Place(image="mirror.example/agentworld:7", nodes=Nodes(count=2))
 _TRAIN = """
@@ -45,7 +45,7 @@ class Step(StepProcess):
 
     def finish(self) -> None:
         """As the nodes do it."""
-        make.receipt("cpt", make.digest("made")).write(self.folder / "receipt.json")
+        records.receipt("cpt", records.digest("made")).write(self.folder / "receipt.json")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def trainer(control_plane: ControlPlane, kubelet: Kubelet, account: tuple[str, P
 @pytest.fixture
 def start(tmp_path: Path, account: tuple[str, Path]) -> Iterator[Callable[..., Step]]:
     """Begins the step, with the rights that the guide gives its account."""
-    made = make.finished_step(tmp_path, "prepare", make.digest("data"))
+    made = records.finished_step(tmp_path, "prepare", records.digest("data"))
     made.rename(made.with_name("data"))
     namespace, kubeconfig = account
     known = {"namespace": namespace, "kubeconfig": kubeconfig, "look_seconds": 0.1}
@@ -257,7 +257,7 @@ def test_one_that_completes_without_a_receipt_is_no_success(trainer, start):
 
 def test_a_finished_stage_asks_no_cluster(start, tmp_path):
     folder = stage_folder("cpt", "demo", str(tmp_path), str(tmp_path / "steps/prepare/data"))
-    make.receipt("cpt", make.digest("made")).write(folder / "receipt.json")
+    records.receipt("cpt", records.digest("made")).write(folder / "receipt.json")
     step = start(kubeconfig=tmp_path / "none")
     assert step.ends() == 0
     assert step.said == f"made {folder}\n"

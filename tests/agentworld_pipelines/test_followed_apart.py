@@ -6,29 +6,32 @@ from pathlib import Path
 
 import pytest
 
-import make
-import trainer as trainers
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.steps.base import folder_of
 from agentworld.steps.lock import hold
 from agentworld.steps.progress import ProgressFile, read_progress
 from agentworld_pipelines.placement import Place
 from agentworld_pipelines.step_job import step_job
-from batch_jobs import Jobs
-from control_plane import ControlPlane
-from make_places import PLACE
-from step_process import StepProcess
-from trainer import Kubelet
+from fakes import trainer as trainers
+from fakes.batch_jobs import Jobs
+from fakes.trainer import Kubelet
+from machines.control_plane import ControlPlane
+from machines.step_process import StepProcess
+from make import records
+from make.bounds import set_quota
+from make.operator import Namespace
+from make.places import PLACE
 from waiting import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 WHERE = Place(image="mirror.example/agentworld:7", volumes={"agentworld-stores": "/stores"})
 _LIVE = """
 import sys
+from agentworld_pipelines.retries import retried
 from agentworld_pipelines.stages import live
 recipe, store, place = sys.argv[1:]
-print("made", live("collect", recipe, store, place=place))
+print("made", retried(live, "collect", recipe, store, place=place))
 """
 
 
@@ -47,7 +50,7 @@ class Step(StepProcess):
 
     def finish(self) -> None:
         """As the pod of the Job does it."""
-        make.receipt("collect", make.digest("made")).write(self.folder / "receipt.json")
+        records.receipt("collect", records.digest("made")).write(self.folder / "receipt.json")
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +165,14 @@ def test_a_step_that_failed_says_why_in_every_words_that_there_are(jobs, start):
     assert "begin the step again" in error
 
 
+def test_a_job_that_can_make_no_pod_says_why(control_plane, jobs, start):
+    set_quota(Namespace(control_plane.client, jobs.namespace), {"pods": "0"})
+    step = start()
+    step.says("exceeded quota: team")
+    name = jobs.one()["metadata"]["name"]
+    assert f"{name} can make no pod: Error creating: pods " in step.said
+
+
 def test_where_the_jobs_pod_can_have_no_sandbox_either_no_retry_is_advised(jobs, start):
     step = start()
     pod = jobs.run()
@@ -182,6 +193,17 @@ def test_one_that_failed_is_replaced_when_the_step_is_begun_again(jobs, start):
     again.finish()
     jobs.complete(jobs.run())
     assert again.ends() == 0
+
+
+def test_one_that_failed_is_replaced_by_the_steps_own_process_where_it_has_retries(jobs, start):
+    step = start(retries='{"times": 1, "wait_seconds": 0}')
+    failed, pod = jobs.one()["metadata"]["uid"], jobs.run()
+    jobs.fail(pod, reason="OOMKilled", exitCode=137)
+    step.says("retry 1 of 1 in 0 s")
+    wait_for(lambda: [each["metadata"]["uid"] for each in jobs.all()] not in ([], [failed]))
+    step.finish()
+    jobs.complete(jobs.run())
+    assert step.ends() == 0
 
 
 def test_one_that_another_placement_built_is_replaced_and_its_follower_told(jobs, start):

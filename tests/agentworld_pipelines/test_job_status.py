@@ -1,6 +1,12 @@
 import pytest
 
-from agentworld_pipelines.job_status import first_trouble, in_words, job_status, progress_of
+from agentworld_pipelines.job_status import (
+    first_trouble,
+    in_words,
+    job_status,
+    progress_of,
+    refusal_of_pods,
+)
 
 
 def job(*conditions: tuple[str, str], **status: object) -> dict:
@@ -93,3 +99,18 @@ def test_of_many_that_ended_the_first_is_told():
     first = pod("b", ended("OOMKilled", 137, "2026-01-01T00:00:01Z"))
     stuck = pod("c", waiting("ImagePullBackOff"))
     assert first_trouble([later, first, stuck]).startswith("b: OOMKilled")
+
+
+MADE = {"metadata": {"name": "agentworld-rl-1", "creationTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+def event(name: str, second: int, message: str, year: int = 2026) -> dict:
+    at = f"{year}-01-01T00:00:{second:02}Z"
+    return {"involvedObject": {"name": name}, "lastTimestamp": at, "message": message}
+
+
+def test_why_a_job_has_no_pods_is_told_by_the_newest_event_of_it():
+    own = [event("agentworld-rl-1-node-0", 1, "first"), event("agentworld-rl-1", 2, "quota")]
+    others = [event("agentworld-sft-1", 9, "another"), event("agentworld-rl-1", 9, "old", 2025)]
+    assert refusal_of_pods([*own, *others], MADE) == "agentworld-rl-1 can make no pod: quota"
+    assert refusal_of_pods(others, MADE) == refusal_of_pods([], MADE) == ""

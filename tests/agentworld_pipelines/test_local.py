@@ -11,7 +11,7 @@ import pytest
 from agentworld.steps import STEPS
 from agentworld.steps.conclude import conclusions
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.compute
 
 _STEP = """
 from collections import namedtuple
@@ -19,12 +19,12 @@ from pathlib import Path
 from agentworld.errors import EngineError
 from agentworld.steps.base import run_step
 from agentworld.records.base import digest_bytes
-import make_job
+import make.job
 
 Verdict = namedtuple("Verdict", "folder verdict reason")
 
 def decide(out, tick):
-    make_job.verdict({reason!r}).write(out / "verdict.json")
+    make.job.verdict({reason!r}).write(out / "verdict.json")
     return digest_bytes(b"decided")
 
 def work(out, tick):
@@ -41,14 +41,6 @@ def {step}(*arguments):
 """
 # In front of ours, whose other modules are found behind them.
 _IN_FRONT = "from pkgutil import extend_path\n__path__ = extend_path(__path__, __name__)\n"
-_RUN = """
-import sys
-from kfp import local
-from agentworld_pipelines.compile import PIPELINES
-root, name, *arguments = sys.argv[1:]
-local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=root)
-PIPELINES[name](None)(**dict(each.split("=") for each in arguments))
-"""
 
 
 def stand_ins(folder: Path, verdict: str, failing: str) -> Path:
@@ -74,9 +66,9 @@ def stand_ins(folder: Path, verdict: str, failing: str) -> Path:
 def run(folder: Path, name: str, *arguments: str, verdict: str = "passed", failing: str = ""):
     """Runs a pipeline in a store, and tells the calls in their order."""
     path = os.pathsep.join([str(stand_ins(folder, verdict, failing)), *sys.path])
-    words = [folder / "kfp", name, "recipe=demo", f"store={folder / 'store'}", *arguments]
+    words = [name, "recipe=demo", f"store={folder / 'store'}", *arguments]
     done = subprocess.run(
-        [sys.executable, "-c", _RUN, *words],
+        [sys.executable, "-m", "make.run_pipeline", *words],
         capture_output=True,
         text=True,
         check=False,

@@ -11,11 +11,11 @@ import pytest
 from agentworld.steps.cpt import cpt
 from agentworld.steps.folders import checkpoint_of
 from agentworld.train.resume import newest_checkpoint
-from make_training import Training, training
-from mpi_pods import built, launch
+from machines.mpi_pods import built, launch
+from make.training import Training, training
 from waiting import wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.torch]
+pytestmark = pytest.mark.compute
 
 ENDLESS = {"epochs": 1000, "checkpoint_every": 20}
 AS_ITS_RUNTIME_SAYS = ("node", "launcher")

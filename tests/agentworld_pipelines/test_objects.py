@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-import make
 from agentworld.errors import InputError, PipelineError
 from agentworld.records.gate import Gate
 from agentworld.records.simulator import EnginePin
@@ -19,11 +18,12 @@ from agentworld_operator.resources.places import PLACES
 from agentworld_operator.resources.simulator import SimulatorSpec
 from agentworld_pipelines import objects
 from agentworld_pipelines.deployment import Deployment, Target
-from make_simulator import pinned_manifest
+from make import records
+from make.simulator import pinned_manifest
 
 MANIFEST = pinned_manifest()
 FOLDER = Path("/stores/demo/simulators") / MANIFEST.digest[7:]
-SHOWN = Shown((Gate(metric="exact_match", least=0.6),), make.digest("report"))
+SHOWN = Shown((Gate(metric="exact_match", least=0.6),), records.digest("report"))
 NAMING = Naming("terminal", PinnedSimulator(FOLDER, MANIFEST), SHOWN, key="deploy-1")
 EVERYTHING = {
     "namespace": "worlds",
@@ -148,12 +148,12 @@ def test_a_store_that_is_not_on_the_claim_is_named():
 @pytest.mark.parametrize(
     ("engine", "words"),
     [
-        ({"kind": "transformers-serve", "image": make.digest("image")}, "cannot tell what it"),
-        ({"kind": "vllm", "lock": make.digest("lock")}, "no container image"),
+        ({"kind": "transformers-serve", "image": records.digest("image")}, "cannot tell what it"),
+        ({"kind": "vllm", "lock": records.digest("lock")}, "no container image"),
     ],
 )
 def test_an_engine_that_no_cluster_serves_is_refused(engine, words):
-    manifest = make.manifest(engine=EnginePin(version="1", **engine))
+    manifest = records.manifest(engine=EnginePin(version="1", **engine))
     with pytest.raises(InputError, match=words):
         objects.check_servable(manifest)
     assert servable(manifest, SimulatorSpec.model_fields["serving"].default)
@@ -197,7 +197,7 @@ def test_it_waits_until_runs_can_be_opened(found, ready):
         (told(Verified=("False", "VerificationFailed")), "not served: VerificationFailed: why"),
         (told(digest=None, Verified=("False", "Invalid")), "not served: Invalid: why"),
         (told(Degraded=("True", "InvalidImageName")), "never starts: InvalidImageName: why"),
-        (told(make.digest("other"), **READY), "install the operator of this release"),
+        (told(records.digest("other"), **READY), "install the operator of this release"),
     ],
 )
 def test_what_no_waiting_mends_ends_it_with_the_operators_words(found, words):

@@ -1,6 +1,7 @@
 """What a placement says of a step, read back from the pipeline that was compiled with it."""
 
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -8,16 +9,15 @@ import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import make_pipelines
-from agentworld.steps import ALL_STEPS
+import make.pipelines
 from agentworld_pipelines.compile import PIPELINES
 from agentworld_pipelines.components import IMAGE
 from agentworld_pipelines.placement import Place, Placement
 from agentworld_pipelines.step_job import step_job
-from kubernetes_types import check
-from make_pipelines import PLACEMENT, ROOT
+from machines.kubernetes_types import check
+from make.pipelines import PLACEMENT, ROOT, Compiled
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.compute
 
 NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
 KEYS = st.from_regex(r"([a-z]{1,9}\.[a-z]{1,3}/)?[A-Za-z]([\w.-]{0,9}[a-z0-9])?", fullmatch=True)
@@ -28,6 +28,8 @@ VARIABLES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,9}", fullmatch=True)
 CORES = st.from_regex(r"[1-9][0-9]{0,2}(m|\.[0-9]{1,3})?|0\.[0-9]{0,2}[1-9]", fullmatch=True)
 BYTES = st.from_regex(r"[1-9][0-9]{0,5}[MGT]i?", fullmatch=True)
 PATHS = st.from_regex(r"(/[a-z0-9_.-]{1,9}){1,3}", fullmatch=True)
+OF_A_NIGHT = ("measure", "conclude")
+"""The steps of the pipeline that compiles soonest: one that takes its place along, and one not."""
 SECONDS = st.integers(1, 10**7)
 RESOURCES = st.fixed_dictionaries({}, optional={"cpu": CORES, "memory": BYTES})
 TOLERATIONS = st.one_of(
@@ -62,25 +64,40 @@ PLACES = st.fixed_dictionaries(
         "image_pull_secrets": st.lists(NAMES, max_size=2),
         "retries": st.none()
         | st.fixed_dictionaries(
-            {"times": st.integers(1, 100)},
+            {"times": st.integers(1, 5)},
             optional={
-                "wait_seconds": SECONDS | st.just(0),
-                "factor": st.floats(1, 10),
-                "most_seconds": SECONDS,
+                "wait_seconds": st.integers(0, 100),
+                "factor": st.integers(1, 4),
+                "most_seconds": st.integers(40_000, 10**7),  # all waits fit
             },
         ),
     },
 )
 PLACEMENTS = st.fixed_dictionaries(
-    {"default": PLACES}, optional={"steps": st.dictionaries(st.sampled_from(ALL_STEPS), PLACES)}
+    {"default": PLACES}, optional={"steps": st.dictionaries(st.sampled_from(OF_A_NIGHT), PLACES)}
 )
+
+
+@cache
+def of_placement(name: str) -> Compiled:
+    """A pipeline with the placement that says everything; do not change it."""
+    return make.pipelines.compiled(name, PLACEMENT)
 
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_every_step_runs_where_the_placement_says(name):
-    placed = make_pipelines.compiled(name, PLACEMENT)
+    placed = of_placement(name)
     for step in placed.containers:
         assert placed.place(step) == PLACEMENT.of(step).own_pod
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_steps_own_process_is_told_its_retries_and_argo_a_whole_factor(name):
+    placed = of_placement(name)
+    for step in placed.containers:
+        assert placed.own_retries(step) == PLACEMENT.of(step).retries
+        policy = placed.tasks[step].get("retryPolicy", {"backoffFactor": 1})
+        assert float(policy["backoffFactor"]).is_integer()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +109,7 @@ def test_every_step_runs_where_the_placement_says(name):
     ],
 )
 def test_what_other_pods_do_takes_its_place_along_and_the_others_take_none(name, which):
-    placed = make_pipelines.compiled(name, PLACEMENT)
+    placed = of_placement(name)
     told = {step: placed.taken_along(step) for step in placed.containers}
     assert {step for step, place in told.items() if place} == which
     for step in which:
@@ -117,7 +134,7 @@ def test_for_a_store_in_a_bucket_nothing_is_mounted_but_an_empty_folder():
         "deploy": {"image": "mirror.example/vllm", "secret": "bucket"},
     }
     placement = Placement.model_validate(told)
-    placed = make_pipelines.compiled("world_model", placement)
+    placed = make.pipelines.compiled("world_model", placement)
     for step in placed.containers:
         assert "pvcMount" not in placed.pod(step)
         assert placed.place(step) == placement.of(step)
@@ -127,10 +144,11 @@ def test_for_a_store_in_a_bucket_nothing_is_mounted_but_an_empty_folder():
 
 
 def test_what_only_follows_several_nodes_takes_none_of_their_room():
-    placed = make_pipelines.compiled("world_model", PLACEMENT)
+    placed = of_placement("world_model")
     place, nodes = placed.place("cpt"), PLACEMENT.of("cpt")
     assert (place.accelerator, place.queue, place.node_selector) == (None, None, {})
     assert place.requests.memory == "512Mi"
+    assert place.limits.model_fields_set == place.requests.model_fields_set  # for a quota
     assert (place.volumes, place.secrets) == (nodes.volumes, nodes.secrets)
     assert place.scratch is None
 
@@ -142,8 +160,8 @@ def test_any_placement_compiles_and_every_step_runs_where_it_says(told: dict[str
     merged = [Place.model_validate({**told["default"], **place}) for place in places]
     assume(not any(place.given_twice for place in merged))
     placement = Placement.model_validate(told)
-    compiled = make_pipelines.compiled("agent", placement)
-    for step in compiled.containers:
+    compiled = make.pipelines.compiled("nightly", placement)
+    for step in OF_A_NIGHT:
         assert compiled.place(step) == placement.of(step)
         handed_on = placement.of(step).model_dump_json(exclude_defaults=True)
         assert Place.model_validate_json(handed_on) == placement.of(step)
@@ -153,12 +171,22 @@ def test_any_placement_compiles_and_every_step_runs_where_it_says(told: dict[str
             check(step_job("a-name", step, ["demo", "/stores"], taken))
 
 
+def test_the_placement_for_spot_nodes_lands():
+    guide = (ROOT / "docs/guides/spot.md").read_text()
+    (told,) = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
+    placement = Placement.model_validate(yaml.safe_load(told))
+    compiled = make.pipelines.compiled("world_model", placement)
+    assert {step for step in compiled.containers if compiled.own_retries(step)} == {
+        *placement.steps
+    }
+
+
 def test_the_placement_of_the_guide_says_everything_and_lands():
     guide = (ROOT / "docs/guides/pipelines.md").read_text()
     blocks = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
     deploy, _, where, *_ = map(yaml.safe_load, blocks)
     placement = Placement.model_validate(where | deploy)
-    compiled = make_pipelines.compiled("world_model", placement)
+    compiled = make.pipelines.compiled("world_model", placement)
     for step in compiled.containers:
         assert compiled.place(step) == placement.of(step).own_pod
     said = [placement.default, *placement.steps.values()]

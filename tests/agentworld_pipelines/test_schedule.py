@@ -13,7 +13,7 @@ from agentworld_pipelines.schedule import schedule, schedules, unschedule
 from agentworld_pipelines.server import upload
 from agentworld_pipelines.settings import ServerSettings
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 ARGUMENTS = {"recipe": "demo", "store": "/store"}
 FIRST = range(11)
@@ -123,6 +123,7 @@ def test_a_first_schedule_that_was_interrupted_is_one_after_a_retry(
 
     setattr(server, loss, lambda asked: asked == number)
     assert interrupted(deed)
+    assert {each.mode for each in server.schedules.values()} <= {"ENABLE", "DISABLE"}
     assert_only(server, deed())
     assert (len(server.pipelines), len(server.versions), len(server.experiments)) == (1, 1, 1)
 

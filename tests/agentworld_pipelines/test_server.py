@@ -11,7 +11,7 @@ from agentworld_pipelines.connection import Connection
 from agentworld_pipelines.server import follow, newest_runs, run_of, start, stop_run, upload
 from agentworld_pipelines.settings import ServerSettings
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 ARGUMENTS = {"recipe": "demo", "store": "/store"}
 
@@ -102,6 +102,7 @@ def test_a_run_that_is_not_there_is_not_followed(at):
 def test_a_run_is_stopped_once(at, server, version):
     run = start(at, version, ARGUMENTS)
     assert stop_run(at, run.id).state == stop_run(at, run.id).state == "CANCELING"
+    assert server.asked.count(f"POST /runs/{run.id}:terminate") == 1
     assert start(at, version, ARGUMENTS).id != run.id
     server.put(run.id, "CANCELED")
     with pytest.raises(Conflict, match="has ended already"):

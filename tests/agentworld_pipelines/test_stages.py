@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-import make
 from agentworld.audit.receipts import read_receipt
 from agentworld.domains import sandbox
 from agentworld.errors import InputError, SandboxUnavailable
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.steps.base import folder_of
-from agentworld.steps.folders import CHECKPOINT
+from agentworld.steps.folders import CHECKPOINT, CHOSEN, Chosen
 from agentworld.storage.trajectories import write_trajectories
 from agentworld.storage.working_copy import open_copy, there
 from agentworld_pipelines.alone import main
 from agentworld_pipelines.placement import Place
 from agentworld_pipelines.stages import LIVE, live
+from make import records
 
 PLACE = Place(image="x").model_dump_json(exclude_defaults=True)
 
@@ -37,12 +37,15 @@ def arguments(step: str, store: Path) -> list[str]:
     """Of a step whose inputs are all there."""
     if step == "collect":
         return ["smoke", str(store)]
-    simulator = make.pinned(store).digest
+    simulator = records.pinned(store).digest
     if step == "measure":
         return ["smoke", str(store), simulator, "monday"]
-    imitated = make.finished_step(store, "imitate", make.digest("untrained"))
-    trained = make.finished_step(store, "agent", make.digest("trained"))
-    make.checkpoint("agent", simulator=simulator).write(trained / CHECKPOINT)
+    imitated = records.finished_step(store, "imitate", records.digest("imitated"))
+    Chosen(simulator=simulator).write(imitated / CHOSEN)
+    base = records.checkpoint("imitation", parents=[records.digest("artifact of rl")])
+    base.write(imitated / CHECKPOINT)
+    trained = records.finished_step(store, "agent", records.digest("trained"))
+    records.checkpoint("agent", simulator=simulator).write(trained / CHECKPOINT)
     return ["smoke", str(store), str(imitated), str(trained)]
 
 
@@ -56,7 +59,7 @@ def test_without_a_sandbox_and_a_place_a_step_says_so_and_has_begun_nothing(step
 
 def test_a_finished_step_needs_no_sandbox(tmp_path):
     folder = folder_of(tmp_path, "collect", [load_recipe(recipe_path("smoke")).collect], {})
-    make.receipt("collect", make.digest("made")).write(folder / "receipt.json")
+    records.receipt("collect", records.digest("made")).write(folder / "receipt.json")
     for place in ("", PLACE):
         assert live("collect", "smoke", str(tmp_path), place=place) == str(folder)
 
@@ -71,7 +74,7 @@ def test_what_a_job_did_is_seen_in_the_bucket_of_its_store(tmp_path, monkeypatch
         seen.append(finished())
         job = open_copy(url, tmp_path / "the-job")
         folder = folder_of(job.root, step, [load_recipe(recipe_path("smoke")).collect], {})
-        make.receipt(step, make.digest("made")).write(folder / "receipt.json")
+        records.receipt(step, records.digest("made")).write(folder / "receipt.json")
         job.put(folder)
         seen.append(finished())
         assert seen[1]
@@ -84,7 +87,7 @@ def test_what_a_job_did_is_seen_in_the_bucket_of_its_store(tmp_path, monkeypatch
 
 
 def test_what_was_recorded_elsewhere_is_taken_in_without_a_sandbox(tmp_path):
-    write_trajectories(tmp_path / "log.jsonl", [make.trajectory(seed=n) for n in range(9)])
+    write_trajectories(tmp_path / "log.jsonl", [records.trajectory(seed=n) for n in range(9)])
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(f"name: mine\ncollect: {{trajectories: {tmp_path / 'log.jsonl'}}}\n")
     folder = live("collect", str(recipe), str(tmp_path / "store"), place=PLACE)
@@ -93,7 +96,7 @@ def test_what_was_recorded_elsewhere_is_taken_in_without_a_sandbox(tmp_path):
 
 def test_alone_a_step_tells_its_folder(tmp_path, capsys):
     folder = folder_of(tmp_path, "collect", [load_recipe(recipe_path("smoke")).collect], {})
-    make.receipt("collect", make.digest("made")).write(folder / "receipt.json")
+    records.receipt("collect", records.digest("made")).write(folder / "receipt.json")
     main(["collect", "smoke", str(tmp_path)])
     assert capsys.readouterr().out == f"{folder}\n"
 
@@ -104,7 +107,7 @@ def test_a_step_without_live_shells_is_not_done_alone(words):
         main(words)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_a_process_that_fails_ends_with_one_sentence(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "agentworld_pipelines.alone", "collect", "smoke", tmp_path],

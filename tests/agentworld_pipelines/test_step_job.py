@@ -5,8 +5,8 @@ import pytest
 from agentworld_pipelines.job_parts import BUILT
 from agentworld_pipelines.placement import Place
 from agentworld_pipelines.step_job import pod_of_job, step_job
-from kubernetes_types import check
-from make_places import PLACE
+from machines.kubernetes_types import check
+from make.places import PLACE
 
 ARGUMENTS = ["demo", "/stores/demo"]
 WHOLE = PLACE.model_copy(update={"nodes": None})

@@ -13,9 +13,9 @@ from kubeflow_trainer_api.models.trainer_v1alpha1_train_job import TrainerV1alph
 from agentworld_pipelines.job_parts import BUILT, name_of
 from agentworld_pipelines.placement import Nodes, Place, Toleration
 from agentworld_pipelines.train_job import train_job
-from job_set import job_set, typed
-from make_places import MPI, PLACE
-from mpi_pods import of_the_image
+from fakes.job_set import job_set, typed
+from machines.mpi_pods import of_the_image
+from make.places import MPI, PLACE
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path("/stores/demo/steps/sft/0123456789abcdef")

@@ -3,11 +3,11 @@ from collections.abc import Iterator
 
 import pytest
 
-import make_pipelines
+import make.pipelines
 from agentworld.steps import STEPS, STEPS_OF
-from make_pipelines import PLACEMENT, Compiled
+from make.pipelines import PLACEMENT, Compiled
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.compute
 
 READS = {
     "collect": set(),
@@ -36,17 +36,17 @@ GATED = {"register", "simulate", "deploy"}
 
 @pytest.fixture(scope="module")
 def pipeline() -> Compiled:
-    return make_pipelines.compiled("world_model")
+    return make.pipelines.compiled("world_model")
 
 
 @pytest.mark.parametrize("name", STEPS_OF)
 def test_the_end_of_a_pipeline_is_told_by_its_own_steps(name):
-    assert set(make_pipelines.compiled(name).containers) == {*STEPS_OF[name], "conclude"}
+    assert set(make.pipelines.compiled(name).containers) == {*STEPS_OF[name], "conclude"}
 
 
 @pytest.fixture(scope="module")
 def agent() -> Compiled:
-    return make_pipelines.compiled("agent")
+    return make.pipelines.compiled("agent")
 
 
 def read_by(task: dict) -> Iterator[str]:
@@ -103,7 +103,7 @@ def test_the_gate_says_its_verdict_and_its_reason(pipeline):
 
 @pytest.mark.parametrize(("placement", "target"), [(None, ""), (PLACEMENT, PLACEMENT.target)])
 def test_the_step_deploy_is_told_the_target_of_its_placement(placement, target):
-    task = make_pipelines.compiled("world_model", placement).tasks["deploy"]
+    task = make.pipelines.compiled("world_model", placement).tasks["deploy"]
     assert task["inputs"]["parameters"]["target"] == {"runtimeValue": {"constant": target}}
 
 

@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-import make
 from agentworld.audit.evidence import Evidence
 from agentworld.evidence.checkpoint import checkpoint_name, sign_checkpoint
 from agentworld.evidence.declared import attested
@@ -29,9 +28,10 @@ from agentworld.simulate.notary import EDGES, edge_name
 from agentworld.storage.objects import WriteOnce
 from benchmarks.audit_ledger import Book
 from benchmarks.audit_registry import BulkRegistry
+from make import records
 
-_STARTED = make.digest("untrained")
-_DATA = make.digest("data")
+_STARTED = records.digest("imitated")
+_DATA = records.digest("data")
 _AT = "2026-01-01T00:00:00.000+00:00"
 _NUM_NAMES = 100
 """Of agents; each has a hundredth of the versions."""
@@ -100,13 +100,13 @@ class AuditStore:
 
     def _pin(self) -> Digest:
         """A simulator, and the world model that it serves."""
-        made = {"artifact": make.digest(secrets.token_hex(8)), "data": _DATA}
-        cpt = make.checkpoint("cpt", data=_DATA)
-        sft = make.checkpoint("sft", data=_DATA, parents=[cpt.artifact])
-        rl = make.checkpoint("rl", parents=[sft.artifact], **made)
-        what = WorldModel(stages=(cpt, sft, rl), report=make.digest("report"))
+        made = {"artifact": records.digest(secrets.token_hex(8)), "data": _DATA}
+        cpt = records.checkpoint("cpt", data=_DATA)
+        sft = records.checkpoint("sft", data=_DATA, parents=[cpt.artifact])
+        rl = records.checkpoint("rl", parents=[sft.artifact], **made)
+        what = WorldModel(stages=(cpt, sft, rl), report=records.digest("report"))
         self.registry.register_world_model("agentworld-terminal", what, self._model)
-        manifest = make.manifest(artifact=rl.artifact)
+        manifest = records.manifest(artifact=rl.artifact)
         folder = self.store / "simulators" / manifest.digest.removeprefix("sha256:")
         manifest.write(folder / "manifest.json")
         self._world_models[manifest.digest] = rl.artifact
@@ -118,11 +118,11 @@ class AuditStore:
             opening=RunOpening(agent=name, starting_weights=_STARTED),
             simulator=simulator,
         )
-        artifact = make.digest(run.id)
+        artifact = records.digest(run.id)
         made = RunWeights(run=run.id, simulator=run.simulator, weights=artifact)
         signature = sign_weights(made, self._step_signer)
         parents = {"parents": [_STARTED], "simulator": run.simulator}
-        checkpoint = make.checkpoint("agent", artifact=artifact, **parents)
+        checkpoint = records.checkpoint("agent", artifact=artifact, **parents)
         return Trained(
             name, checkpoint, run, RunClosing(final_weights=artifact, signature=signature)
         )
@@ -163,12 +163,12 @@ class AuditStore:
         )
 
     def _validate(self, made: Trained) -> Digest:
-        report = make.agent_report(simulator=made.run.simulator)
+        report = records.agent_report(simulator=made.run.simulator)
         artifact = made.checkpoint.artifact
         read = {"agent": artifact, "imitated": _STARTED, "simulator": made.run.simulator}
-        folder = make.finished_step(self.store, "validate", report.digest, **read)
+        folder = records.finished_step(self.store, "validate", report.digest, **read)
         report.write(folder / "report.json")
-        known = {"artifact": artifact, "untrained": _STARTED, "step": folder.name, "at": _AT}
+        known = {"artifact": artifact, "imitated": _STARTED, "step": folder.name, "at": _AT}
         kept = attested(Validation(report=report, **known), self._step_signer)
         self._book.add(ATTESTATIONS, kept)
         self._copy(kept.name, kept.envelope)

@@ -14,14 +14,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import postgres
 from agentworld.steps.targets import Figure
 from benchmarks.audit_ledger import Book, PostgresSink, SqliteSink
 from benchmarks.audit_questions import Answers, MlflowAnswers, answers, mlflow_answers
 from benchmarks.audit_store import AuditStore, Size
-from benchmarks.machine import BUSY, machine
+from benchmarks.report import empty_folder, measured_on, publish
+from machines import postgres
 
-_BENCH = Path(__file__).parents[2] / ".bench"
 _SIZES = (10_000, 100_000, 1_000_000)
 _MOST = {"forward_p99_ms": 100.0, "inverse_p99_ms": 100.0, "register_seconds": 5.0, "problems": 0.0}
 _LEAST = {"verify_steps_per_second": 50_000.0}
@@ -33,31 +32,24 @@ def main() -> int:
     parser.add_argument("episodes", type=int, nargs="*", default=_SIZES)
     parser.add_argument("--asked", type=int, default=500)
     given = parser.parse_args()
-    known = {"machine": machine()}
-    if machine()["load_average"] > BUSY:  # type: ignore[operator]
-        print("the machine is busy already; these figures are rough", file=sys.stderr)
+    known = measured_on()
     sizes = [Size(max(2, num // 1_000), max(5, num // 100), num) for num in given.episodes]
-    store = _BENCH / "audit"
-    shutil.rmtree(store, ignore_errors=True)
-    store.mkdir(parents=True)
+    store = empty_folder("audit")
     began = time.monotonic()
     try:
         told = measured(store, sizes, given.asked)
     finally:
         shutil.rmtree(store)
     figures = [*figures_of("sqlite", told[-1]), *figures_of("postgresql", told[-1])]
-    missed = [figure.name for figure in figures if not figure.holds]
     result = {
         **known,
         **{figure.name: figure.value for figure in figures},
         **yardstick(told[-1]),
         "sizes": told,
         "wall_seconds": round(time.monotonic() - began),
-        "missed": missed,
     }
-    (_BENCH / "audit.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
-    return 1 if missed else 0
+    return publish("audit", result, figures)
 
 
 def measured(store: Path, sizes: Sequence[Size], num_asked: int) -> list[dict[str, object]]:

@@ -6,7 +6,6 @@ burst or cold.
 """
 
 import json
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,22 +14,21 @@ from pathlib import Path
 
 import psutil
 
-import make_operator
+import make.operator
 from agentworld.engine.names import engine_name
 from agentworld.steps.targets import Figure
 from agentworld_operator.resources.places import PLACES
 from benchmarks.cold_start import cold_starts
 from benchmarks.figures import percentile
-from benchmarks.machine import BUSY, machine
 from benchmarks.operator_load import burst, num_requests
-from control_plane import ControlPlane, running
-from make_operator import OLDER_BUDGETS, Namespace, Operator, Service
-from make_simulator import pinned_manifest, simulator
+from benchmarks.report import empty_folder, measured_on, publish
+from machines.control_plane import ControlPlane, running
+from make.operator import OLDER_BUDGETS, Namespace, Operator, Service
+from make.simulator import pinned_manifest, simulator
 from waiting import wait_for
 
-_BENCH = Path(__file__).parents[2] / ".bench"
 _COLD = "cold"
-_OURS, _PLAIN = "older_operator", "benchmarks.plain_kopf"
+_OURS, _PLAIN = "machines.older_operator", "benchmarks.plain_kopf"
 _SIZES = (100, 300, 1_000)
 _RATE, _RATED = 20.0, 300
 _IDLE_SECONDS = 60.0
@@ -44,14 +42,12 @@ Found = dict[str, object]
 def main(*chosen: str) -> int:
     """Exit status 1 where something that must hold does not."""
     PLACES["PodDisruptionBudget"] = OLDER_BUDGETS
-    known: Found = {"machine": machine()}
-    if machine()["load_average"] > BUSY:  # type: ignore[operator]
-        print("the machine is busy already; these figures are rough", file=sys.stderr)
+    known = measured_on()
     found: Found = {}
-    folder = _fresh_folder()
+    folder = empty_folder("operator")
     wanted = chosen or (*_PARTS, _COLD)
     with running(folder) as cluster:
-        make_operator.define(cluster)
+        make.operator.define(cluster)
         for name in wanted:
             if name != _COLD:
                 found |= _PARTS[name](cluster, folder)
@@ -62,15 +58,8 @@ def main(*chosen: str) -> int:
         for name, must in _MUST.items()
         if name in found
     ]
-    missed = [figure.name for figure in figures if not figure.holds]
-    told = {**known, **found, "missed": missed}
-    (_BENCH / "operator.json").write_text(json.dumps(told, indent=2) + "\n")
     print(json.dumps(found, indent=2))
-    for figure in figures:
-        wanted = figure.wants(figure.must or 0.0)
-        print(f"{figure.name:<28} {figure.value:10.3f}  {wanted}")
-    print(f"missed: {', '.join(missed) or 'nothing'}")
-    return 1 if missed else 0
+    return publish("operator", {**known, **found}, figures)
 
 
 _MUST = {
@@ -155,7 +144,7 @@ def operator(
     cluster: ControlPlane, folder: Path, module: str
 ) -> Iterator[tuple[Namespace, Operator]]:
     """One that leads, in a namespace of its own."""
-    namespace = make_operator.new_namespace(cluster, plain=module == _PLAIN)
+    namespace = make.operator.new_namespace(cluster, plain=module == _PLAIN)
     with started(cluster, namespace, folder, module, "first") as found:
         wait_for(found.leads, 60)
         time.sleep(2)
@@ -167,20 +156,13 @@ def started(
     cluster: ControlPlane, namespace: Namespace, folder: Path, module: str, name: str
 ) -> Iterator[Operator]:
     service = Service()
-    told = make_operator.settings(cluster, namespace, service) | {"identity": name}
+    told = make.operator.settings(cluster, namespace, service) | {"identity": name}
     found = Operator(folder / f"{namespace.namespace}-{name}.log", told, module)
     try:
         yield found
     finally:
         found.kill()
         service.close()
-
-
-def _fresh_folder() -> Path:
-    folder = _BENCH / "operator"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    return folder
 
 
 _PARTS: dict[str, Callable[[ControlPlane, Path], Found]] = {

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from kubernetes.client import V1Pod
 
-import make_model
+import make.model
 from agentworld.engine.names import engine_name
 from benchmarks.figures import percentile
-from make_release import NAMESPACE, Release, claimed_weights, installed, manifest, simulator
-from nodes import running
+from machines.nodes import running
+from make.release import NAMESPACE, Release, claimed_weights, installed, manifest, simulator
 from waiting import wait_for
 
 _STARTS = 3
@@ -31,7 +31,7 @@ Phases = dict[str, float]
 def cold_starts(folder: Path) -> dict[str, object]:
     """The median of each phase, in seconds."""
     with tempfile.TemporaryDirectory() as made, running(folder) as cluster:
-        model = make_model.tiny_model(
+        model = make.model.tiny_model(
             Path(made), num_layers=_NUM_LAYERS, hidden_size=_HIDDEN_SIZE, max_shard_size=_SHARD
         )
         num_bytes = sum(file.stat().st_size for file in model.iterdir())

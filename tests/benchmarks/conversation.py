@@ -15,7 +15,7 @@ TURNS = 8
 
 def start(number: int) -> str:
     """An episode's initial state: long, and unlike every other's from its first word on."""
-    return "\n".join(f"{number}-{file}.txt: kolu tane" for file in range(20))
+    return "\n".join(f"{number:03}-{file}.txt: kolu tane" for file in range(20))
 
 
 def action(turn: int) -> str:

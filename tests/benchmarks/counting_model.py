@@ -25,7 +25,7 @@ def counting_model(folder: Path, *, num_layers: int, hidden_size: int) -> Path:
     import torch
     from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-    from make_model import tiny_model
+    from make.model import tiny_model
 
     tiny_model(folder, num_layers=num_layers, hidden_size=hidden_size)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)

@@ -1,29 +1,165 @@
-"""The slow and the rude clients of a storm, in a process of their own until it is told to end.
+"""Slow and rude clients, in a process of their own: what is measured of healthy ones is not theirs.
 
-So that what is measured of healthy clients is none of theirs.
+A slow client takes what a service gives to one that is only far away; a rude one means harm or is
+broken, and does one thing that no protocol knows.
 """
 
-import argparse
 import asyncio
-import json
+import multiprocessing
 import random
-import signal
-import subprocess
-import sys
+import socket
+import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import cycle, islice
+from itertools import cycle, islice, repeat
+from multiprocessing.connection import Connection
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import uvloop
+from websockets.frames import Frame, Opcode
 
-from benchmarks.machine import allow_many_files
-from benchmarks.rude_clients import RUDE
-from benchmarks.slow_clients import SLOW, Client
-from benchmarks.wire import Place
+from agentworld.errors import SimulatorError
 
 _PAUSE_SECONDS = 1.0
+_READ_BYTES = 2**16
+_LEAVE_SECONDS = 60.0
+_HANDSHAKE = (
+    "GET {} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+_NO_GOODBYE = struct.pack("ii", 1, 0)
+
+
+def _frame(opcode: Opcode, data: bytes = b"", *, fin: bool = True) -> bytes:
+    return Frame(opcode, data, fin=fin).serialize(mask=True)
+
+
+class Start(NamedTuple):
+    """What a client sends as soon as it is connected."""
+
+    data: bytes = b""
+    socket: bool = False
+    """Over a WebSocket."""
+
+
+class BadClient(NamedTuple):
+    """A kind of client; one connection begins with one of its starts, by chance."""
+
+    starts: tuple[Start, ...] = (Start(),)
+    drips: bytes = b""
+    """What it sends then, a byte now and then."""
+    floods: bytes = b""
+    """What it sends then, again and again."""
+    reads: bool = True
+    """Until the service ends the connection; otherwise it resets the connection at once."""
+    reads_slowly: bool = False
+    answers_pings: bool = False
+
+    async def visit(self, url: str) -> bytes:
+        """One connection, until it ends; returns how the service's answer begins."""
+        address = urlsplit(url)
+        loop, start = asyncio.get_running_loop(), random.choice(self.starts)
+        with socket.socket() as connection:
+            connection.setblocking(False)
+            if self.reads_slowly:  # the network holds little for it
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+            await loop.sock_connect(connection, (address.hostname, address.port))
+            if not self.reads:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_GOODBYE)
+            if start.socket:
+                await _upgrade(connection, address.path)
+            await loop.sock_sendall(connection, start.data)
+            if not self.reads:
+                return b""
+            sending = asyncio.create_task(self._send(connection))
+            try:
+                return await self._read(connection)
+            finally:
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+
+    async def _send(self, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        parts: Iterable[bytes] = (bytes([byte]) for byte in self.drips)
+        for part in repeat(self.floods) if self.floods else parts:
+            await loop.sock_sendall(connection, part)
+            await asyncio.sleep(_PAUSE_SECONDS if self.drips else 0)
+
+    async def _read(self, connection: socket.socket) -> bytes:
+        loop, beginning = asyncio.get_running_loop(), b""
+        while part := await loop.sock_recv(connection, 256 if self.reads_slowly else _READ_BYTES):
+            beginning = beginning or part
+            if self.answers_pings and part[0] == 0x80 | Opcode.PING:
+                await loop.sock_sendall(connection, _frame(Opcode.PONG, part[2:]))
+            if self.reads_slowly:
+                await asyncio.sleep(_PAUSE_SECONDS)
+        return beginning
+
+
+async def _upgrade(connection: socket.socket, path: str) -> None:
+    loop, head = asyncio.get_running_loop(), b""
+    await loop.sock_sendall(connection, _HANDSHAKE.format(path).encode())
+    while not head.endswith(b"\r\n\r\n"):
+        part = await loop.sock_recv(connection, _READ_BYTES)
+        if not part:
+            raise ConnectionError(f"no WebSocket, but {head[:80]!r}")
+        head += part
+
+
+_POST = b"POST /steps HTTP/1.1\r\nHost: a\r\n"
+_HEAD = _POST + b"Content-Length: 1000\r\n"
+_GET = b"GET /health HTTP/1.1\r\nHost: a\r\n"
+_LARGE = b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n"
+_STEP = b'{"episode":"nobody","action":"ls","step":1}'
+# Opens no episode: one that stays open is no client's harm.
+_STATE = _frame(Opcode.TEXT, b'{"type":"state"}')
+_BLOCK = bytes(2**16)
+_GARBAGE = [random.randbytes(1000) for _ in range(50)]
+
+SLOW = {
+    "slow_head": BadClient(drips=_HEAD * 10),
+    "slow_body": BadClient((Start(_HEAD + b"\r\n"),), drips=b"x" * 1000),
+    "slow_reader": BadClient((Start(_LARGE * 8),), reads_slowly=True),
+    "idle_socket": BadClient((Start(socket=True),), answers_pings=True),
+    "slow_message": BadClient((Start(socket=True),), drips=_frame(Opcode.TEXT, b"x" * 1000)),
+}
+RUDE = {
+    "half_open": BadClient((Start(b"GET /hea"), Start(socket=True))),
+    "garbage": BadClient(tuple(Start(data) for data in _GARBAGE)),
+    "garbage_frames": BadClient(tuple(Start(_STATE + data, socket=True) for data in _GARBAGE)),
+    "giant_body": BadClient((Start(_POST + b"Content-Length: 1073741824\r\n\r\n"),), floods=_BLOCK),
+    "giant_chunked_body": BadClient(
+        (Start(_POST + b"Transfer-Encoding: chunked\r\n\r\n"),),
+        floods=b"10000\r\n" + _BLOCK + b"\r\n",
+    ),
+    "giant_frame": BadClient(
+        (Start(b"\x82\xff" + (2**40).to_bytes(8) + b"mask", socket=True),), floods=_BLOCK
+    ),
+    "endless_frames": BadClient(
+        (
+            Start(
+                _frame(Opcode.TEXT, fin=False) + _frame(Opcode.CONT, fin=False) * 5_000,
+                socket=True,
+            ),
+            Start(_frame(Opcode.PING, b"x") * 5_000, socket=True),
+        )
+    ),
+    "reset_in_the_middle": BadClient(
+        (
+            Start(b"GET /hea"),
+            Start(_POST + b"Content-Length: 9\r\n\r\n"),
+            Start(_POST + b"Content-Length: %d\r\n\r\n" % len(_STEP) + _STEP),
+            Start(_GET + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n"),
+            Start((_GET + b"\r\n") * 2),
+            Start(_STATE * 3, socket=True),
+        ),
+        reads=False,
+    ),
+}
+_KINDS = SLOW | RUDE
 
 
 class Seen(NamedTuple):
@@ -35,75 +171,72 @@ class Seen(NamedTuple):
     """Answers of 500 and more."""
 
 
-class Crowd:
-    """Its process, and after its end what it saw."""
+class Crowd(NamedTuple):
+    """So many clients in a process that is ready for them."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-        self.pid = process.pid
-        self.seen = Seen({}, 0)
+    pid: int
+    process: Connection
 
-    def end(self) -> None:
-        self._process.terminate()
-        said, _ = self._process.communicate()
-        if self._process.returncode == 0:
-            self.seen = Seen(**json.loads(said))
+    def come(self) -> None:
+        """From now on they are there."""
+        self.process.send("come")
+
+    def leave(self) -> Seen:
+        """Returns when all are gone."""
+        self.process.send("leave")
+        if not self.process.poll(_LEAVE_SECONDS):
+            raise SimulatorError(f"slow and rude clients are not gone in {_LEAVE_SECONDS:.0f} s")
+        seen: Seen = self.process.recv()
+        return seen
 
 
 @contextmanager
-def gathered(place: Place, slow: int, rude: int, within: float) -> Iterator[Crowd]:
-    """So many of each while the block runs; they come for the first time within these seconds."""
-    given = [*place, slow, rude, within]
-    command = [sys.executable, "-m", "benchmarks.crowd", *map(str, given)]
-    crowd = Crowd(subprocess.Popen(command, stdout=subprocess.PIPE))
+def crowd_of(url: str, slow: int, rude: int, within: float) -> Iterator[Crowd]:
+    """They come for the first time within these seconds; `url` is of an open run's WebSocket."""
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=_run, args=(theirs, url, slow, rude, within), daemon=True)
+    process.start()
+    theirs.close()
     try:
-        yield crowd
+        ours.recv()
+        assert process.pid is not None
+        yield Crowd(process.pid, ours)
     finally:
-        crowd.end()
+        process.terminate()
+        process.join()
 
 
-async def _gather(place: Place, clients: list[Client], within: float) -> Seen:
+def _run(storm: Connection, url: str, slow: int, rude: int, within: float) -> None:
+    names = [*islice(cycle(SLOW), slow), *islice(cycle(RUDE), rude)]
+    storm.send("ready")
+    storm.recv()
+    storm.send(uvloop.run(_gather(storm, url, names, within)))
+
+
+async def _gather(storm: Connection, url: str, names: list[str], within: float) -> Seen:
     rounds: Counter[str] = Counter()
     num_errors = 0
 
-    async def come_again_and_again(client: Client) -> None:
+    async def come_again_and_again(name: str) -> None:
         """What happens to such a client is no error; a service that is gone is one to others."""
         nonlocal num_errors
         await asyncio.sleep(random.uniform(0, within))
         while True:
             await asyncio.sleep(random.uniform(0, 2 * _PAUSE_SECONDS))
-            said = b""
+            beginning = b""
             with suppress(OSError):
-                said = await client(place)
-            rounds[client.__name__] += 1
-            num_errors += said.startswith(b"HTTP/1.1 5")
+                beginning = await _KINDS[name].visit(url)
+            rounds[name] += 1
+            num_errors += beginning.startswith(b"HTTP/1.1 5")
 
-    told = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
-    tasks = [asyncio.create_task(come_again_and_again(client)) for client in clients]
-    await asyncio.wait({*tasks, asyncio.create_task(told.wait())}, return_when="FIRST_COMPLETED")
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_reader(storm.fileno(), ended.set)
+    tasks = [asyncio.create_task(come_again_and_again(name)) for name in names]
+    await asyncio.wait({*tasks, asyncio.create_task(ended.wait())}, return_when="FIRST_COMPLETED")
     for task in tasks:
         task.cancel()
     for problem in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(problem, Exception):
             raise problem
     return Seen(dict(rounds), num_errors)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("host")
-    parser.add_argument("port", type=int)
-    parser.add_argument("path")
-    parser.add_argument("slow", type=int)
-    parser.add_argument("rude", type=int)
-    parser.add_argument("within", type=float)
-    given = parser.parse_args()
-    allow_many_files()
-    kinds = [*islice(cycle(SLOW), given.slow), *islice(cycle(RUDE), given.rude)]
-    place = Place(given.host, given.port, given.path)
-    print(json.dumps(uvloop.run(_gather(place, kinds, given.within))._asdict()))
-
-
-if __name__ == "__main__":
-    main()

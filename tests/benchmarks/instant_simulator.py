@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import make
 from agentworld.engine.base import Completion
 from agentworld.engine.process import LOOPBACK
 from agentworld.evidence.keys import ensure_signer
@@ -20,7 +19,8 @@ from agentworld.simulate.listening import listen
 from agentworld.simulate.one_simulator import OneSimulator
 from agentworld.simulate.sealing import Sealer
 from agentworld.storage.objects import ObjectStore, WriteOnce
-from make_service import ACCESS, of_one
+from make import records
+from make.service import ACCESS, of_one
 
 
 class InstantEngine:
@@ -46,7 +46,7 @@ class Parts(NamedTuple):
 def parts_in(folder: str, text: str) -> Parts:
     """With its stores in a folder."""
     ledger = Ledger(f"sqlite:///{folder}/ledger.db", ObjectStore(f"file://{folder}/objects"))
-    manifest, signer = make.manifest(), partial(ensure_signer, Path(folder) / "keys")
+    manifest, signer = records.manifest(), partial(ensure_signer, Path(folder) / "keys")
     sealer = Sealer(ledger, manifest.digest, signer, WriteOnce(f"file://{folder}/checkpoints"))
     return Parts(*of_one(manifest, InstantEngine(text), ledger), sealer)
 

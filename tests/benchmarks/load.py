@@ -1,28 +1,31 @@
-"""The load client: N episodes at once over one wire, in a process of its own.
+"""The load generator: N episodes side by side over one protocol, in this process.
 
-It prints one Round. It speaks through the half of `websockets` that does no I/O and has neither
-a task nor a queue for an episode: a step costs it 10 to 20 us, so that it is the server that is
-measured.
+The server is another process, so that it is the server that is measured; `client_share` says how
+busy this one was.
 """
 
-import argparse
 import asyncio
 import gc
+import random
 import time
 from array import array
+from collections.abc import Callable, Mapping
+from itertools import cycle
 from typing import NamedTuple
 
 import psutil
 import uvloop
 
 from agentworld.errors import SimulatorError
-from agentworld.records.base import Record
-from benchmarks.door import Door
-from benchmarks.episode import close_all, open_all
 from benchmarks.figures import percentile
+from benchmarks.players import Player, playing
+from benchmarks.servers import Target
+
+_ACTIONS = ("ls", "cat rimo.txt", "echo kolu > tane.txt", "cat tane.txt", "rm rimo.txt", "pwd")
+_WARM_UP_SECONDS = 1.0
 
 
-class Round(Record):
+class Round(NamedTuple):
     """One measurement of one server."""
 
     episodes: int
@@ -34,7 +37,23 @@ class Round(Record):
     server_us: float
     """Processor time that the server took for a step, in all of its threads."""
     client_share: float
-    """Of a core, that the load client itself was busy; near 1 it is the client that is measured."""
+    """Of a core, that the load generator itself was busy; near 1 it is what is measured."""
+
+
+class Latency(NamedTuple):
+    """How long the steps took that were answered in some time."""
+
+    steps: int
+    p50_ms: float
+    p99_ms: float
+
+    @classmethod
+    def of(cls, seconds: "array[float]") -> "Latency":
+        """Raises SimulatorError where there is none."""
+        ordered = sorted(seconds)
+        if not ordered:
+            raise SimulatorError("no step was answered in time; is the server alive?")
+        return cls(len(ordered), *(1e3 * percentile(ordered, share) for share in (0.50, 0.99)))
 
 
 class Window:
@@ -53,17 +72,15 @@ class Window:
         return True
 
     def round(self, episodes: int, used: "Used") -> Round:
-        ordered = sorted(self.latencies)
-        if not ordered:
-            raise SimulatorError("no step was answered in time; is the server alive?")
+        latency, seconds = Latency.of(self.latencies), self.end - self.begin
         return Round(
-            episodes=episodes,
-            steps=len(ordered),
-            steps_per_second=len(ordered) / (self.end - self.begin),
-            p50_ms=1e3 * percentile(ordered, 0.50),
-            p99_ms=1e3 * percentile(ordered, 0.99),
-            server_us=1e6 * used.server / len(ordered),
-            client_share=used.client / (self.end - self.begin),
+            episodes,
+            latency.steps,
+            latency.steps / seconds,
+            latency.p50_ms,
+            latency.p99_ms,
+            server_us=1e6 * used.server / latency.steps,
+            client_share=used.client / seconds,
         )
 
 
@@ -74,14 +91,33 @@ class Used(NamedTuple):
     client: float
 
 
-async def load(door: Door, episodes: int, warm_up: float, seconds: float) -> Round:
-    """Opens the episodes, steps them all for a while, closes them."""
-    opened = await open_all(door.url, episodes, door.wire)
-    window = Window(time.perf_counter() + warm_up, seconds)
-    used = asyncio.create_task(_used(door.pid, window))
-    await asyncio.gather(*(episode.take_steps(window.note) for episode in opened))
-    await close_all(opened)
+async def load(target: Target, episodes: int, warm_up: float, seconds: float) -> Round:
+    """Begins the episodes, steps them all for a while, closes them."""
+    async with playing(target, episodes) as players:
+        window = Window(time.perf_counter() + warm_up, seconds)
+        used = asyncio.create_task(_used(target.pid, window))
+        each = episodes // len(players)
+
+        def note(asked: float, answered: float) -> bool:
+            return all(window.note(asked, answered) for _ in range(each))
+
+        await asyncio.gather(*(play(player, note) for player in players))
     return window.round(episodes, await used)
+
+
+async def play(
+    player: Player, note: Callable[[float, float], bool], pause_seconds: float = 0.0
+) -> None:
+    """Takes steps, with about such a pause before each, for as long as `note` says."""
+    for action in cycle(_ACTIONS):
+        if pause_seconds:
+            await asyncio.sleep(random.uniform(0.5, 1.5) * pause_seconds)
+        asked = time.perf_counter()
+        done = await player.step(action)
+        if not note(asked, time.perf_counter()):
+            return
+        if done:
+            await player.begin()
 
 
 async def _used(server: int, window: Window) -> Used:
@@ -98,21 +134,23 @@ def _used_until_now(server: int) -> Used:
     return Used(times.user + times.system, time.process_time())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("url")
-    parser.add_argument("--wire", default="openenv")
-    parser.add_argument("--server-pid", type=int, required=True)
-    parser.add_argument("--episodes", type=int, required=True)
-    parser.add_argument("--warm-up", type=float, required=True)
-    parser.add_argument("--seconds", type=float, required=True)
-    given = parser.parse_args()
+def measure(target: Target, episodes: int, seconds: float) -> Round:
+    """One round."""
     # A collection in here would be read as the server's p99.
+    gc.collect()
     gc.disable()
-    door = Door(given.url, given.server_pid, given.wire)
-    measured = uvloop.run(load(door, given.episodes, given.warm_up, given.seconds))
-    print(measured.model_dump_json())
+    try:
+        return uvloop.run(load(target, episodes, _WARM_UP_SECONDS, seconds))
+    finally:
+        gc.enable()
 
 
-if __name__ == "__main__":
-    main()
+def take_turns(
+    targets: Mapping[str, Target], episodes: int, *, rounds: int, seconds: float
+) -> dict[str, list[Round]]:
+    """The rounds of each server in turn (A B A B), so that the machine's noise hits all."""
+    taken: dict[str, list[Round]] = {name: [] for name in targets}
+    for _ in range(rounds):
+        for name, target in targets.items():
+            taken[name].append(measure(target, episodes, seconds))
+    return taken

@@ -3,17 +3,19 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from control_plane import ControlPlane
-from make_operator import Namespace
-from make_simulator import simulator
+from machines.control_plane import ControlPlane
+from make.operator import Namespace
+from make.simulator import simulator
+from waiting import wait_for
 
 _WRITES = ("create", "update", "patch", "delete")
 _WRITERS = 8
+_LONGEST_SECONDS = 300.0
 
 
 class Burst(NamedTuple):
@@ -28,53 +30,18 @@ class Burst(NamedTuple):
     """Of the operator to the API server, reads and watches too."""
 
 
-class Dealt:
-    """Watches a namespace, and remembers when each Simulator's status was first told."""
-
-    def __init__(self, namespace: Namespace) -> None:
-        self._namespace = namespace
-        self._times: dict[str, float] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-
-    def time_of(self, name: str) -> float | None:
-        return self._times.get(name)
-
-    def all(self, names: list[str]) -> bool:
-        return all(name in self._times for name in names)
-
-    def close(self) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        for found in self._namespace.watch("Simulator", self._stop):
-            if (found.get("status") or {}).get("digest"):
-                self._times.setdefault(found["metadata"]["name"], time.perf_counter())
-
-
-@contextmanager
-def dealt(namespace: Namespace) -> Iterator[Dealt]:
-    watching = Dealt(namespace)
-    try:
-        yield watching
-    finally:
-        watching.close()
-
-
 def burst(
     cluster: ControlPlane, namespace: Namespace, number: int, *, a_second: float | None = None
 ) -> Burst:
     """So many, as fast as the server takes them or at a rate."""
     names = [f"world-{number}-{each:04d}" for each in range(number)]
-    made: dict[str, float] = {}
+    created: dict[str, float] = {}
 
     def create(name: str) -> None:
         namespace.create(simulator(name))
-        made[name] = time.perf_counter()
+        created[name] = time.perf_counter()
 
-    with dealt(namespace) as seen:
+    with _reconciled(namespace) as reconciled:
         before = num_requests(cluster, namespace)
         began = time.perf_counter()
         with ThreadPoolExecutor(_WRITERS) as writers:
@@ -82,11 +49,31 @@ def burst(
                 if a_second:
                     time.sleep(max(0.0, began + place / a_second - time.perf_counter()))
                 writers.submit(create, name)
-        _until(lambda: seen.all(names), 300)
+        wait_for(lambda: reconciled.keys() >= {*names}, _LONGEST_SECONDS)
         requests = num_requests(cluster, namespace) - before
-        ends = [seen.time_of(name) or 0.0 for name in names]
-    waits = [max(0.0, end - made[name]) for name, end in zip(names, ends, strict=True)]
-    return Burst(number, max(ends) - began, waits, requests)
+    waits = [max(0.0, reconciled[name] - created[name]) for name in names]
+    ended = max(reconciled[name] for name in names)
+    return Burst(number, ended - began, waits, requests)
+
+
+@contextmanager
+def _reconciled(namespace: Namespace) -> Iterator[dict[str, float]]:
+    """When the status of each Simulator first had a digest, as a watch tells it."""
+    times: dict[str, float] = {}
+    stop = threading.Event()
+
+    def watch() -> None:
+        for found in namespace.watch("Simulator", stop):
+            if (found.get("status") or {}).get("digest"):
+                times.setdefault(found["metadata"]["name"], time.perf_counter())
+
+    with ThreadPoolExecutor(1) as watcher:
+        watching = watcher.submit(watch)
+        try:
+            yield times
+        finally:
+            stop.set()
+        watching.result()
 
 
 def num_requests(cluster: ControlPlane, namespace: Namespace, *, writes_only: bool = False) -> int:
@@ -103,10 +90,3 @@ def num_requests(cluster: ControlPlane, namespace: Namespace, *, writes_only: bo
         for said in asked
         if said["user"]["username"] == account and "objectRef" in said
     )
-
-
-def _until(holds: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not all were dealt with in {seconds} s"
-        time.sleep(0.02)

@@ -20,7 +20,7 @@ from agentworld_operator.connection import login
 from agentworld_operator.resources.places import PLACES
 from agentworld_operator.resources.simulator import SimulatorSpec
 from agentworld_pipelines.api_server import ApiServer, configuration
-from make_operator import OLDER_BUDGETS
+from make.operator import OLDER_BUDGETS
 
 PLACES["PodDisruptionBudget"] = OLDER_BUDGETS
 _TOLD = configuration(Path(os.environ["AGENTWORLD_KUBECONFIG"]))

@@ -1,41 +1,34 @@
-"""A service among a thousand slow clients and a hundred rude ones, as its healthy clients see it.
+"""A service among slow and rude clients, as its healthy clients see it."""
 
-`python -m benchmarks.storm --seconds 300`: 64 healthy episodes alone, then in the storm.
-"""
-
-import argparse
 import asyncio
-import gc
-import json
-import shutil
-import sys
 import time
+from array import array
 from collections.abc import AsyncIterator, Coroutine, Iterable
-from contextlib import asynccontextmanager
-from itertools import cycle, islice
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import psutil
 import uvloop
 
+from agentworld.errors import SimulatorError
 from agentworld.steps.targets import Figure
-from benchmarks.crowd import gathered
-from benchmarks.door import Door
-from benchmarks.doors import start_ours
-from benchmarks.healthy_clients import Health, Pace, makers, stay_healthy
+from benchmarks.crowd import Crowd, crowd_of
+from benchmarks.load import Latency, play
 from benchmarks.machine import allow_many_files
-from benchmarks.resident import Growth, Resident, growth, watch
-from benchmarks.wire import Place
+from benchmarks.memory import Growth, Resident, growth, watch
+from benchmarks.players import Player, playing
+from benchmarks.servers import Target, start_ours
 
 SECONDS = 300.0
 ALONE_SECONDS = 60.0
 
-_FOLDER = Path(__file__).parents[2] / ".bench/wires/storm"
+_PROTOCOLS = ("openenv", "http")
 _WARM_UP_SECONDS = 2.0
 # Until every slow client is there, and the slowest of them were ended once.
 _GATHERING_SECONDS = 35.0
+# As fast as they can, healthy clients would be the load themselves.
+_STEP_PAUSE_SECONDS = 0.2
 
 
 class Size(NamedTuple):
@@ -63,9 +56,9 @@ class Used(NamedTuple):
 class Storm(NamedTuple):
     """What was seen."""
 
-    alone: Pace
+    alone: Latency
     """Of the healthy clients before the storm."""
-    among: Pace
+    among: Latency
     """And in it."""
     alone_shares: Used
     among_shares: Used
@@ -103,18 +96,16 @@ class Storm(NamedTuple):
 
     def as_json(self) -> dict[str, object]:
         """The key `storm` of `.bench/wires.json`."""
-        tuples = {name: getattr(self, name)._asdict() for name in _TUPLES}
-        memory = {**self.memory._asdict(), "ratio": self.memory.ratio}
         return {
             **self._asdict(),
-            **tuples,
+            "alone": self.alone._asdict(),
+            "among": self.among._asdict(),
+            "alone_shares": self.alone_shares._asdict(),
+            "among_shares": self.among_shares._asdict(),
             "p99_ratio": self.p99_ratio,
-            "memory": memory,
+            "memory": {**self.memory._asdict(), "ratio": self.memory.ratio},
             "tracebacks": self.num_tracebacks,
         }
-
-
-_TUPLES = ("alone", "among", "alone_shares", "among_shares")
 
 
 def measure_storm(
@@ -125,40 +116,71 @@ def measure_storm(
 ) -> Storm:
     """Starts a service with an engine that answers at once; its stores are in the folder."""
     allow_many_files()  # the service inherits it
-    with start_ours(folder) as door:
-        seen = uvloop.run(_storm(door, seconds, alone_seconds, size))
+    gathering = min(_GATHERING_SECONDS, seconds / 2)
+    with (
+        start_ours(folder) as target,
+        crowd_of(target.url, size.slow, size.rude, gathering) as crowd,
+    ):
+        seen = uvloop.run(_storm(target, size.healthy, crowd, alone_seconds, gathering, seconds))
     return seen._replace(log=(folder / "simulator.log").read_text().splitlines())
 
 
-async def _storm(door: Door, seconds: float, alone_seconds: float, size: Size) -> Storm:
+class Health:
+    """What healthy clients see: how long their steps took, and every error."""
+
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+        self._seconds = array("d")
+
+    async def stay_healthy(self, player: Player) -> None:
+        """Steps at a steady pace until it is cancelled."""
+        try:
+            await play(player, self._note, _STEP_PAUSE_SECONDS)
+        except (OSError, SimulatorError) as error:
+            self.errors.append(f"{type(error).__name__}: {error}")
+
+    async def latency(self, pids: list[int], seconds: float) -> tuple[Latency, Used]:
+        """Of their steps in so many seconds, and what the service and the crowd use meanwhile."""
+        self._seconds = array("d")
+        before, begun = _used(pids), time.perf_counter()
+        await asyncio.sleep(seconds)
+        used = _used(pids).since(before, time.perf_counter() - begun)
+        return Latency.of(self._seconds), used
+
+    def _note(self, asked: float, answered: float) -> bool:
+        self._seconds.append(answered - asked)
+        return True
+
+
+async def _storm(
+    target: Target,
+    num_healthy: int,
+    crowd: Crowd,
+    alone_seconds: float,
+    gathering_seconds: float,
+    seconds: float,
+) -> Storm:
     health, samples = Health(), list[Resident]()
-    gathering = min(_GATHERING_SECONDS, seconds / 2)
-    healthy = islice(cycle(makers(door.url)), size.healthy)
-    async with _running(stay_healthy(make, door.url, health) for make in healthy):
+    async with AsyncExitStack() as stack:
+        for protocol in _PROTOCOLS:
+            healthy = playing(target._replace(protocol=protocol), num_healthy // len(_PROTOCOLS))
+            players = await stack.enter_async_context(healthy)
+            stepping = _running(health.stay_healthy(player) for player in players)
+            await stack.enter_async_context(stepping)
         await asyncio.sleep(_WARM_UP_SECONDS)
-        alone, alone_shares = await _paced(health, [door.pid], alone_seconds)
-        with gathered(_place(door), size.slow, size.rude, gathering) as crowd:
-            await asyncio.sleep(gathering)
-            async with _running([watch(door.pid, samples)]):
-                among, among_shares = await _paced(health, [door.pid, crowd.pid], seconds)
+        alone, alone_shares = await health.latency([target.pid], alone_seconds)
+        crowd.come()
+        await asyncio.sleep(gathering_seconds)
+        async with _running([watch(target.pid, samples)]):
+            among, among_shares = await health.latency([target.pid, crowd.pid], seconds)
+        seen = await asyncio.to_thread(crowd.leave)
     return Storm(
-        alone,
-        among,
-        alone_shares,
-        among_shares,
+        *(alone, among, alone_shares, among_shares),
         health.errors,
         growth(samples),
-        *crowd.seen,
+        *seen,
         log=[],
     )
-
-
-async def _paced(health: Health, pids: list[int], seconds: float) -> tuple[Pace, Used]:
-    """How healthy clients fare for so long, and what the service and the crowd use meanwhile."""
-    health.pace()
-    before, begun = _used(pids), time.perf_counter()
-    await asyncio.sleep(seconds)
-    return health.pace(), _used(pids).since(before, time.perf_counter() - begun)
 
 
 @asynccontextmanager
@@ -176,32 +198,7 @@ async def _running(work: Iterable[Coroutine[Any, Any, None]]) -> AsyncIterator[N
             raise problem
 
 
-def _place(door: Door) -> Place:
-    address = urlsplit(door.url)
-    assert address.hostname is not None
-    assert address.port is not None
-    return Place(address.hostname, address.port, address.path)
-
-
 def _used(pids: list[int]) -> Used:
     times = [psutil.Process(pid).cpu_times() for pid in pids]
     service, crowd = [*(each.user + each.system for each in times), 0.0][:2]
     return Used(service, time.process_time(), crowd)
-
-
-def main() -> int:
-    """Exit status 1 where something that must hold does not."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=SECONDS)
-    parser.add_argument("--alone-seconds", type=float, default=ALONE_SECONDS)
-    given = parser.parse_args()
-    shutil.rmtree(_FOLDER, ignore_errors=True)
-    _FOLDER.mkdir(parents=True)
-    gc.freeze()
-    storm = measure_storm(_FOLDER, given.seconds, given.alone_seconds)
-    print(json.dumps(storm.as_json(), indent=2))
-    return 0 if all(figure.holds for figure in storm.figures) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

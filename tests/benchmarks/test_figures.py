@@ -1,8 +1,28 @@
-"""The arithmetic behind the tables, with numbers worked by hand."""
+"""What the benchmarks publish, of measurements that are worked out by hand."""
 
 import pytest
 
 from benchmarks.figures import percentile, ratios, spread
+from benchmarks.kfp_log import seconds_of_tasks
+from benchmarks.load import Round
+from benchmarks.memory import EpisodeGrowth, Resident, growth
+from benchmarks.rates import ASYNC, OURS, PEER, StepRates, summary
+
+LOG = """\
+23:59:58.500 - INFO - Running pipeline: \x1b[95m'world-model'\x1b[0m
+23:59:58.750 - INFO - Executing task \x1b[96m'open-run'\x1b[0m
+    a step may say: Task 'open-run' finished
+00:00:01.000 - INFO - Task \x1b[96m'open-run'\x1b[0m finished with status \x1b[92mSUCCESS\x1b[0m
+00:00:01.001 - INFO - Task \x1b[96m'open-run'\x1b[0m outputs:
+00:00:01.500 - INFO - Executing task 'collect'
+00:00:02.000 - INFO - Task 'collect' finished with status SUCCESS
+00:00:03.000 - INFO - Executing task 'prepare'
+"""
+
+
+def rounds(*rates, p50_ms=1.0):
+    known = {"episodes": 1, "steps": 1, "p50_ms": p50_ms, "p99_ms": 2.0, "server_us": 1.0}
+    return [Round(**known, steps_per_second=rate, client_share=rate / 1_000) for rate in rates]
 
 
 @pytest.mark.parametrize(
@@ -12,22 +32,52 @@ def test_a_percentile_is_the_least_value_that_reaches_the_share(share, expected)
     assert percentile([1.0, 2.0, 3.0, 4.0], share) == expected
 
 
-def test_a_spread_is_the_median_between_the_extremes_of_a_few_rounds():
+def test_a_spread_is_the_median_between_extremes_and_of_many_rounds_leaves_out_the_rarest():
     assert spread([3.0, 1.0, 2.0, 10.0]) == (2.5, 1.0, 10.0)
-
-
-def test_a_spread_of_many_rounds_leaves_out_the_rarest():
+    assert spread([float(n) for n in range(9)]) == (4.0, 0.0, 8.0)
+    assert spread([float(n) for n in range(10)]) == (4.5, 1.0, 8.0)
     # Of 24 values 7 or more lie on each side of the median in 98 of 100 cases.
     assert spread([float(n) for n in range(24)]) == (11.5, 6.0, 17.0)
-    assert spread([float(n) for n in range(10)]) == (4.5, 1.0, 8.0)
-    assert spread([float(n) for n in range(9)]) == (4.0, 0.0, 8.0)
 
 
-def test_ratios_compare_neighbours_in_time():
+def test_ratios_compare_neighbours_in_time_and_refuse_a_round_without_one():
     slow_then_fast, half_of_it = [100.0, 1000.0, 400.0], [50.0, 500.0, 100.0]
     assert ratios(slow_then_fast, half_of_it) == (2.0, 2.0, 4.0)
-
-
-def test_ratios_refuse_rounds_without_a_neighbour():
     with pytest.raises(ValueError, match="shorter"):
         ratios([1.0, 2.0], [1.0])
+
+
+def test_a_summary_is_the_median_of_the_rounds_with_their_extremes():
+    told = summary(rounds(100.0, 300.0, 200.0))
+    assert (told.steps_per_second, told.steps_per_second_interval) == (200.0, (100.0, 300.0))
+    assert told.client_share == 0.3
+
+
+def test_our_rates_are_held_against_each_peers_and_our_time_is_what_we_add():
+    one_episode = {
+        PEER: rounds(100.0, 200.0, 100.0, p50_ms=0.25),
+        ASYNC: rounds(50.0, 50.0, 50.0),
+        OURS: rounds(50.0, 100.0, 75.0, p50_ms=0.75),
+    }
+    found = StepRates({1: one_episode}, fsync_p50_ms=0.125).as_json()
+    assert found[OURS]["1"]["steps_per_second"] == 75.0
+    assert (found["ratio"], found["ratio_interval"]) == ({"1": 0.5}, {"1": (0.5, 0.75)})
+    assert found["ratio_async"] == {"1": 1.5}
+    assert (found["added_p50_ms"], found["fsync_share"]) == (0.5, 0.25)
+
+
+def test_the_dearer_of_few_and_many_episodes_counts():
+    assert EpisodeGrowth(few_kib=12.0, many_kib=8.0).episode_kib == 12.0
+    assert EpisodeGrowth(few_kib=8.0, many_kib=12.0).episode_kib == 12.0
+
+
+def test_memory_that_stays_is_flat_and_memory_that_grows_is_not():
+    flat = growth([Resident(seconds, 100.0) for seconds in range(9)])
+    assert (flat.ratio, flat.mib_per_hour) == (1.0, 0.0)
+    grown = growth([Resident(seconds, 100.0 + seconds) for seconds in range(9)])
+    assert grown.ratio == pytest.approx(107 / 101)
+    assert (grown.highest_mib, grown.mib_per_hour) == (108.0, pytest.approx(3600))
+
+
+def test_a_tasks_seconds_are_from_its_start_to_its_end_also_over_midnight():
+    assert seconds_of_tasks(LOG) == {"open_run": 2.25, "collect": 0.5}

@@ -1,98 +1,59 @@
-"""The load client against a real WebSocket server that says what a test has it say."""
+"""What the load client sends, and which of the answers it counts."""
 
 import asyncio
 import json
 import os
-from itertools import pairwise
 
 import pytest
 from websockets.asyncio.server import serve
 
 from agentworld.errors import SimulatorError
-from benchmarks.door import Door
-from benchmarks.load import Used, Window, load
+from benchmarks.load import Used, Window, play
+from benchmarks.players import playing
+from benchmarks.servers import Target
 
-SHOWN = json.dumps({"type": "observation", "data": {"observation": {}, "done": False}})
-DONE = json.dumps({"type": "observation", "data": {"observation": {}, "done": True}})
-BROKEN = json.dumps({"type": "error", "data": {"message": "it broke", "code": "EXECUTION_ERROR"}})
+SHOWN = {"type": "observation", "data": {"observation": {}, "done": False}}
+DONE = {"type": "observation", "data": {"observation": {}, "done": True}}
+BROKEN = {"type": "error", "data": {"message": "it broke", "code": "EXECUTION_ERROR"}}
 
 
-def measured(answer, episodes=3):
-    """A short round against `answer`, and the kinds of frames that each connection sent."""
-    heard = []
+def sent(answers):
+    """The kinds of frames of an episode of three steps, whose steps and resets are answered so."""
+    kinds = []
 
     async def talk(connection):
-        heard.append(kinds := [])
         async for frame in connection:
             kinds.append(json.loads(frame)["type"])
             if kinds[-1] == "close":
                 return
-            await connection.send(answer(kinds[-1], len(kinds)))
+            await connection.send(json.dumps(answers[kinds[-1]]))
 
-    async def work():
+    async def run():
         async with serve(talk, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            door = Door(f"ws://127.0.0.1:{port}/ws?run=r", os.getpid())
-            return await load(door, episodes, 0.05, 0.1)
+            target, left = Target(f"ws://127.0.0.1:{port}/runs/r/ws", os.getpid()), [True, True]
+            async with playing(target, 1) as [player]:
+                await play(player, lambda *_: bool(left) and left.pop())
 
-    return asyncio.run(work()), heard
-
-
-def test_every_episode_is_reset_stepped_and_closed():
-    taken, heard = measured(lambda kind, number: SHOWN)
-    assert len(heard) == taken.episodes == 3
-    for kinds in heard:
-        assert kinds[0] == "reset"
-        assert set(kinds[1:-1]) == {"step"}
-        assert kinds[-1] == "close"
+    asyncio.run(run())
+    return kinds
 
 
-def test_only_the_steps_of_the_time_that_counts_are_counted():
-    taken, heard = measured(lambda kind, number: SHOWN)
-    assert 0 < taken.steps < sum(kinds.count("step") for kinds in heard)
-    assert taken.steps_per_second == pytest.approx(taken.steps / 0.1)
+def test_an_episode_is_reset_where_it_is_done_and_a_reset_is_no_step():
+    assert sent({"reset": SHOWN, "step": SHOWN}) == ["reset", *["step"] * 3, "close"]
+    assert sent({"reset": SHOWN, "step": DONE}) == [*["reset", "step"] * 3, "close"]
 
 
-def test_an_episode_that_is_done_is_reset_and_the_reset_is_no_step():
-    taken, [kinds] = measured(lambda kind, _: DONE if kind == "step" else SHOWN, episodes=1)
-    assert kinds.count("reset") >= kinds.count("step") > taken.steps > 0
-    assert ("step", "step") not in pairwise(kinds)
-
-
-def test_an_answer_that_is_no_observation_ends_the_round():
+def test_an_answer_that_is_no_observation_is_no_step():
     with pytest.raises(SimulatorError, match=r'answered \{"type": "error".*it broke'):
-        measured(lambda kind, number: BROKEN if number == 5 else SHOWN)
+        sent({"reset": SHOWN, "step": BROKEN})
 
 
-def test_a_refused_connection_ends_the_round():
-    async def refuse(connection, _request):
-        return connection.respond(503, "full")
-
-    async def work():
-        async with serve(lambda _: None, "127.0.0.1", 0, process_request=refuse) as server:
-            port = server.sockets[0].getsockname()[1]
-            await load(Door(f"ws://127.0.0.1:{port}", os.getpid()), 1, 0.0, 0.1)
-
-    with pytest.raises(SimulatorError, match="refused the connection.*503"):
-        asyncio.run(work())
-
-
-def test_a_server_that_answers_nothing_in_time_is_no_measurement():
-    with pytest.raises(SimulatorError, match="no step was answered"):
-        Window(begin=0.0, seconds=1.0).round(1, Used(0.0, 0.0))
-
-
-def test_a_round_says_what_a_step_costs_the_server_and_how_busy_the_client_is():
+def test_only_steps_that_are_answered_in_the_window_count():
     window = Window(begin=10.0, seconds=2.0)
-    for number in range(4):
-        window.note(10.0, 10.25 + number / 4)
-    taken = window.round(1, Used(server=0.001, client=0.5))
-    assert (taken.steps_per_second, taken.server_us, taken.client_share) == (2.0, 250.0, 0.25)
-    assert (taken.p50_ms, taken.p99_ms) == (500.0, 1000.0)
-
-
-def test_a_window_keeps_the_latencies_of_its_own_time_only():
-    window = Window(begin=10.0, seconds=2.0)
-    goes_on = [window.note(answered - 0.5, answered) for answered in (9.9, 10.0, 11.9, 12.0)]
-    assert goes_on == [True, True, True, False]
-    assert window.latencies.tolist() == pytest.approx([0.5, 0.5])
+    times = [(9.0, 9.9), (9.9, 10.0), (10.0, 10.25), (10.5, 11.0), (11.0, 11.75), (11.0, 12.0)]
+    assert [window.note(*each) for each in times] == [True] * 5 + [False]
+    counted = window.round(1, Used(server=0.001, client=0.5))
+    assert (counted.steps, counted.steps_per_second) == (4, 2.0)
+    assert (counted.server_us, counted.client_share) == (250.0, 0.25)
+    assert (counted.p50_ms, counted.p99_ms) == pytest.approx((250.0, 750.0))

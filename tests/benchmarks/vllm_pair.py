@@ -1,6 +1,5 @@
 """A real vLLM on this machine, and our service over it."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import NamedTuple
 
 import httpx
 
-import make
 from agentworld.engine.server import ServedEngine, serve
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
 from agentworld.records.checkpoint import ArtifactManifest
@@ -16,8 +14,9 @@ from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling, SimulatorManifest
 from agentworld.simulate.manifest import pin
 from benchmarks.counting_model import ANSWER, CONTEXT_TOKENS, counting_model
-from benchmarks.doors import start_ours_on
 from benchmarks.prefix import CacheCounts, read_counts
+from benchmarks.servers import start_ours_on
+from make import records
 
 SAMPLING = Sampling(max_tokens=2 * len(ANSWER))
 _ENGINE = EngineRecipe(kind="vllm")
@@ -31,10 +30,6 @@ class Pair(NamedTuple):
     engine: ServedEngine
     service: str
     """Its URL."""
-
-    def empty_cache(self) -> None:
-        """Lets the engine forget every prefix."""
-        httpx.post(f"{self.engine.url}/reset_prefix_cache", trust_env=False).raise_for_status()
 
     def counts(self) -> CacheCounts:
         """The engine's counters of its prefix cache."""
@@ -52,8 +47,6 @@ class Pair(NamedTuple):
 @contextmanager
 def start_pair(folder: Path) -> Iterator[Pair]:
     """Starts both, which takes vLLM a minute."""
-    # The only way to `empty_cache`, without which a second round would ask nothing new.
-    os.environ["VLLM_SERVER_DEV_MODE"] = "1"
     model = counting_model(folder / "model", **_SIZE)
     manifest = _pin(model)
     served = serve(
@@ -72,6 +65,6 @@ def _pin(model: Path) -> SimulatorManifest:
         ArtifactManifest.of(model),
         SimulateRecipe(sampling=SAMPLING),
         _ENGINE,
-        lock=make.digest("lock"),
+        lock=records.digest("lock"),
         context_tokens=CONTEXT_TOKENS,
     )

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,9 +13,9 @@ from agentworld.errors import EngineError
 from agentworld.records.episode import EpisodeOpening
 from benchmarks.conversation import TURNS, action, answered, messages, start
 from benchmarks.counting_model import ANSWER
-from benchmarks.doors import OPENING
 from benchmarks.figures import Spread, ratios
 from benchmarks.prefix import Asked, hit_bound
+from benchmarks.servers import OPENING
 from benchmarks.vllm_pair import SAMPLING, Pair, start_pair
 
 EPISODES = 4
@@ -50,20 +51,19 @@ async def _take_turns(pair: Pair, rounds: int) -> VllmShare:
     engine = OpenAIEngine(pair.engine.url, pair.engine.model, kind="vllm", logprobs=True)
     client = SimulatorClient(pair.service)
     await client.open_run(OPENING)
-    await _rate([_ask_engine(engine, 0)])  # an engine's first answers take longer
-    pair.empty_cache()
-    alone = await _rate([_ask_engine(engine, 0)])
+    numbers = count()  # nobody asks a second time for what the engine may hold
+    await _rate([_ask_engine(engine, next(numbers))])  # its first answers take longer
+    alone = await _rate([_ask_engine(engine, next(numbers))])
     raw, ours, hits = [], [], 0.0
 
     async def ask_engine() -> None:
-        pair.empty_cache()
-        raw.append(await _rate([_ask_engine(engine, number) for number in range(EPISODES)]))
+        raw.append(await _rate([_ask_engine(engine, n) for n in islice(numbers, EPISODES)]))
 
     async def ask_service() -> None:
         nonlocal hits
-        pair.empty_cache()
         before = pair.counts().hits
-        ours.append(await _rate([await _ask_service(client, n) for n in range(EPISODES)]))
+        asked = [await _ask_service(client, number) for number in islice(numbers, EPISODES)]
+        ours.append(await _rate(asked))
         hits += pair.counts().hits - before
 
     for number in range(rounds):
@@ -73,8 +73,14 @@ async def _take_turns(pair: Pair, rounds: int) -> VllmShare:
             await side()
     await client.close()
     await engine.close()
-    bound = rounds * hit_bound(_asked(pair), pair.counts().block_tokens)
-    return VllmShare(ratios(ours, raw), 1e3 / alone, hits / bound)
+    return VllmShare(ratios(ours, raw), 1e3 / alone, hits / (rounds * _bound(pair)))
+
+
+def _bound(pair: Pair) -> int:
+    """Of a round after another one, which leaves what all prompts begin with."""
+    size = pair.counts().block_tokens
+    one, other = _asked(pair, range(EPISODES)), _asked(pair, range(EPISODES, 2 * EPISODES))
+    return hit_bound([*one, *other], size) - hit_bound(one, size)
 
 
 def _ask_engine(engine: OpenAIEngine, number: int) -> Step:
@@ -108,8 +114,8 @@ async def _play(step: Step) -> None:
             raise EngineError(f"the counting model said {shown!r}; its prompts are not as planned")
 
 
-def _asked(pair: Pair) -> list[Asked]:
-    """The prompts of a round, turn after turn, as the engine reads them."""
+def _asked(pair: Pair, episodes: range) -> list[Asked]:
+    """The prompts of these, turn after turn, as the engine reads them."""
     return [
         Asked(
             pair.tokens(messages(number, turn), asks=True),
@@ -117,5 +123,5 @@ def _asked(pair: Pair) -> list[Asked]:
             pair.tokens(answered(number, turn), asks=False)[:-1],
         )
         for turn in range(TURNS)
-        for number in range(EPISODES)
+        for number in episodes
     ]

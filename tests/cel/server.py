@@ -24,7 +24,7 @@ from agentworld.engine.process import running as process_running
 from agentworld_operator.resources.base import Kind
 from agentworld_operator.resources.crd import crd
 from agentworld_operator.resources.places import PLACES
-from control_plane import etcd, program
+from machines.control_plane import etcd, program
 from waiting import wait_for
 
 Object = dict[str, Any]

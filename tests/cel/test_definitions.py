@@ -7,10 +7,10 @@ from agentworld_operator.resources.names import API_VERSION
 from agentworld_operator.resources.places import PLACES
 from agentworld_operator.resources.write import KINDS
 from cel.server import NAMESPACE
-from make_simulator import alias, schedule, simulator
+from make.simulator import alias, schedule, simulator
 from waiting import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 OLDEST = (1, 30)  # that the operator is for
 
@@ -78,9 +78,12 @@ def test_kubectl_get_shows_the_columns(api, made):
 
 
 def test_the_short_names_and_the_category_are_served(api):
-    told = api.client.get(f"/apis/{API_VERSION}").json()["resources"]
-    served = {each["name"]: each for each in told if "/" not in each["name"]}
-    assert {name: each["shortNames"] for name, each in served.items()} == {
+    def served():
+        told = api.client.get(f"/apis/{API_VERSION}").json()["resources"]
+        return {each["name"]: each for each in told if "/" not in each["name"]}
+
+    wait_for(lambda: served().keys() == {kind.plural for kind in KINDS})  # told after objects are
+    assert {name: each["shortNames"] for name, each in served().items()} == {
         kind.plural: [kind.short_name] for kind in KINDS
     }
-    assert all(each["categories"] == ["agentworld"] for each in served.values())
+    assert all(each["categories"] == ["agentworld"] for each in served().values())

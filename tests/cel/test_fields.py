@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import make
 from agentworld.records.simulator import SimulatorManifest
 from agentworld_operator.resources.alias import AliasSpec
 from agentworld_operator.resources.places import typed
 from agentworld_operator.resources.simulator import Bounds, Serving, Toleration
 from cel.schemas import Node, nodes
 from cel.server import DRY, Api
-from make_simulator import alias, pinned_manifest, schedule, simulator
+from make import records
+from make.simulator import alias, pinned_manifest, schedule, simulator
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 # Of one value; the rules in CEL have tests of their own.
 EDGES = {"enum", "maxItems", "maxLength", "maximum", "minLength", "minimum", "pattern"}
@@ -37,7 +37,7 @@ OTHERS = {
     "x-kubernetes-validations",
 }
 MATCHING = {
-    "^sha256:[0-9a-f]{64}$": make.digest("matching"),
+    "^sha256:[0-9a-f]{64}$": records.digest("matching"),
     "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "acme",
     r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$": "http://endpoint/v1",
 }

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import make
 from agentworld_operator.resources.places import typed
 from cel.schemas import nodes
 from cel.server import DRY, Api
-from make_simulator import pinned_manifest, schedule
+from make import records
+from make.simulator import pinned_manifest, schedule
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 Spec = dict[str, Any]
 
@@ -36,7 +36,7 @@ def manifest(seed: str = "one", **fields: object) -> Spec:
 
 
 def reference(seed: str = "one") -> Spec:
-    return {"url": f"s3://simulators/{seed}", "digest": make.digest(seed)}
+    return {"url": f"s3://simulators/{seed}", "digest": records.digest(seed)}
 
 
 def spec(**serving: object) -> Spec:
@@ -82,7 +82,7 @@ CASES: Mapping[Rule, tuple[Case, ...]] = {
             ),
             refused=(
                 identified(manifest=manifest("two")),
-                identified(manifest=manifest(artifact=make.digest("another"))),
+                identified(manifest=manifest(artifact=records.digest("another"))),
                 identified(manifest=manifest(files={})),
                 identified(manifest=manifest(sampling={"max_tokens": 255})),
                 identified(reference=reference()),
@@ -231,7 +231,7 @@ def test_a_manifest_in_other_words_is_no_change(api):
 def test_a_manifest_as_large_as_an_object_may_be_is_compared(api):
     """The server stops a rule that costs too much, and would refuse every change with it."""
     names = [f"{'part' * 12}-{number:06}.safetensors" for number in range(7000)]
-    files = dict.fromkeys(names, make.digest("weights"))
+    files = dict.fromkeys(names, records.digest("weights"))
     large = manifest(files=files, system_prompt="x" * 300_000)
     then = identified(manifest=large) | {"serving": {"replicas": 2}}
     assert len(json.dumps(then)) > 1_200_000

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-import control_plane
-import helm_release
-from helm_release import Release
-from make_operator import Namespace
+from machines import control_plane, helm_release
+from machines.helm_release import Release
+from make.operator import Namespace
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +26,7 @@ def empty_cluster(tmp_path_factory):
         yield cluster
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def new_release(empty_cluster, charts) -> Iterator[Callable[[], Release]]:
     """Makes a namespace for one, and takes away what it left that no namespace holds."""
     made = []

@@ -12,20 +12,19 @@ import pytest
 import yaml
 from sqlalchemy import create_engine, make_url
 
-import make_access
-import make_chart
-import make_console
-from agentworld.engine.process import LOOPBACK
+import make.access
+import make.chart
+import make.console
+from agentworld.engine.process import LOOPBACK, free_port
 from agentworld.evidence.keys import SIMULATOR_KEYS, TRUSTED, load_signer, public_pem
 from agentworld.ledger import Ledger
-from api_server import kubeconfig
-from ports import free_ports
+from fakes.api_server import kubeconfig
 from waiting import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 TMP = "/of-the-pod"  # this machine's own may hold the house
-GUIDE = (make_chart.ROOT / "docs/guides/console.md").read_text()
+GUIDE = (make.chart.ROOT / "docs/guides/console.md").read_text()
 (READER,) = re.findall(r"^```sql\n(.*?)^```", GUIDE, re.M | re.S)
 (PASSWORD,) = re.findall(r"PASSWORD '(.*)'", READER)
 
@@ -36,7 +35,7 @@ def told(tmp_path_factory, postgres_server):
     store = tmp_path_factory.mktemp("stores")
     with postgres_server.database() as url:
         ledger = Ledger(url)
-        told = make_console.library(store, ledger)
+        told = make.console.library(store, ledger)
         key = load_signer(store / "keys" / SIMULATOR_KEYS).public_key
         ledger.signing_keys.use(key.keyid, public_pem(key).decode("ascii"))
         reader = make_url(url).set(username="console", password=PASSWORD)
@@ -52,10 +51,10 @@ def told(tmp_path_factory, postgres_server):
 def console(request, told, tmp_path_factory):
     """What it answers at, once it answers."""
     library, reader = told
-    folder, (port,) = tmp_path_factory.mktemp("pod"), free_ports(1)
-    access = yaml.safe_load(make_access.access_file(folder).read_text())
+    folder, port = tmp_path_factory.mktemp("pod"), free_port()
+    access = yaml.safe_load(make.access.access_file(folder).read_text())
     own = {"enabled": True, "proxySecret": "proxy", "serviceKeysConfigMap": request.param}
-    found = make_chart.objects({"console": own, "access": access})
+    found = make.chart.objects({"console": own, "access": access})
     (folder / "kubeconfig").write_text(yaml.safe_dump(kubeconfig("http://127.0.0.1:9")))
     given = {
         "AGENTWORLD_LEDGER_URL": reader,
@@ -73,9 +72,9 @@ def console(request, told, tmp_path_factory):
 @contextmanager
 def started(found, folder: Path, stores: Path, given: dict[str, str]):
     """The container's process on a root that is read-only, with the mounts of its pod."""
-    access = make_chart.only(found, "ConfigMap", "agentworld-access")["data"]["access.yaml"]
+    access = make.chart.only(found, "ConfigMap", "agentworld-access")["data"]["access.yaml"]
     (folder / "access.yaml").write_text(access)
-    (container,) = make_chart.pods(found)["console"]["spec"]["containers"]
+    (container,) = make.chart.pods(found)["console"]["spec"]["containers"]
     environment = {each["name"]: each.get("value", "") for each in container["env"]} | given
     command = [sys.executable, *container["command"][1:]]
     trusted = stores / "keys" / SIMULATOR_KEYS / TRUSTED
@@ -123,18 +122,18 @@ def asked(url: str, **headers: str) -> httpx.Response:
 def test_who_has_no_credential_is_turned_away(console, told):
     run = f"{console}/runs/{told[0].run}"
     assert asked(run).status_code == 401
-    assert asked(run, authorization=make_access.bearer("rival-agent")).status_code == 404
+    assert asked(run, authorization=make.access.bearer("rival-agent")).status_code == 404
 
 
 def test_a_tenant_sees_its_run_and_that_its_record_is_verified(console, told):
-    found = asked(f"{console}/runs/{told[0].run}", authorization=make_access.bearer("acme-agent"))
+    found = asked(f"{console}/runs/{told[0].run}", authorization=make.access.bearer("acme-agent"))
     assert found.status_code == 200
     assert ">verified<" in found.text
 
 
 def test_every_list_is_read_by_a_user_who_may_only_read(console):
     for page in ("", "runs", "agents", "simulators", "runs.csv"):
-        found = asked(f"{console}/{page}", authorization=make_access.bearer("office-auditor"))
+        found = asked(f"{console}/{page}", authorization=make.access.bearer("office-auditor"))
         assert found.status_code == 200, page
 
 
@@ -148,11 +147,11 @@ def test_a_proxy_that_shows_the_secret_says_who_comes(console, told):
 
 def test_the_guide_has_values_that_the_chart_takes():
     (values,) = re.findall(r"^```yaml\n(.*?)^```", GUIDE, re.M | re.S)
-    assert "console" in make_chart.pods(make_chart.objects(yaml.safe_load(values)))
+    assert "console" in make.chart.pods(make.chart.objects(yaml.safe_load(values)))
 
 
 def test_a_value_that_the_guide_names_is_there():
-    values = yaml.safe_load((make_chart.CHART / "values.yaml").read_text())
+    values = yaml.safe_load((make.chart.CHART / "values.yaml").read_text())
     named = re.findall(rf"`((?:{'|'.join(values)})\.\w+)`", GUIDE)
     assert len(named) >= 5
     for name in named:

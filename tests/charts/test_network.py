@@ -2,10 +2,10 @@
 
 import pytest
 
-import make
-import make_chart
+import make.chart
 from agentworld_operator.resources.names import child_labels
-from make_chart import BARE, EVERYTHING, EXTERNAL
+from make import records
+from make.chart import BARE, EVERYTHING, EXTERNAL
 
 ENGINE_PORT = 8000
 CONSOLE = {"console": {"enabled": True}}
@@ -14,7 +14,7 @@ _SETS = {"default": {}, "console": CONSOLE, "everything": EVERYTHING, "external"
 
 @pytest.fixture(params=_SETS.values(), ids=_SETS)
 def found(request):
-    return make_chart.objects(request.param)
+    return make.chart.objects(request.param)
 
 
 def of(found, kind):
@@ -23,8 +23,8 @@ def of(found, kind):
 
 def labels(found):
     """Of the pods of each component, and of an engine's, which the operator makes."""
-    own = {name: each["metadata"]["labels"] for name, each in make_chart.pods(found).items()}
-    return own | {"engine": child_labels(make.digest("simulator"))}
+    own = {name: each["metadata"]["labels"] for name, each in make.chart.pods(found).items()}
+    return own | {"engine": child_labels(records.digest("simulator"))}
 
 
 def selects(selector, told):
@@ -56,7 +56,7 @@ def reaches(found, source, target, port):
 
 
 def test_every_pod_is_denied_all_that_nobody_allows(found):
-    default = make_chart.only(found, "NetworkPolicy", "agentworld-default")["spec"]
+    default = make.chart.only(found, "NetworkPolicy", "agentworld-default")["spec"]
     assert default["policyTypes"] == ["Ingress", "Egress"]
     assert "ingress" not in default
     assert [port["port"] for rule in default["egress"] for port in rule["ports"]] == [53, 53]
@@ -76,7 +76,7 @@ def test_every_pod_is_denied_all_that_nobody_allows(found):
     ],
 )
 def test_who_has_to_ask_gets_there(source, target, port):
-    assert reaches(make_chart.objects(EVERYTHING), source, target, port)
+    assert reaches(make.chart.objects(EVERYTHING), source, target, port)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_who_has_to_ask_gets_there(source, target, port):
 )
 @pytest.mark.parametrize("values", [CONSOLE, EVERYTHING], ids=["default", "everything"])
 def test_who_has_not_does_not(values, source, target, port):
-    assert not reaches(make_chart.objects(values), source, target, port)
+    assert not reaches(make.chart.objects(values), source, target, port)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_who_has_not_does_not(values, source, target, port):
 )
 def test_the_operator_gets_to_kubeflow_where_it_is_named(url, port):
     def rules(values):
-        found = make_chart.objects(values)
-        return make_chart.only(found, "NetworkPolicy", "agentworld-operator")["spec"]["egress"]
+        found = make.chart.objects(values)
+        return make.chart.only(found, "NetworkPolicy", "agentworld-operator")["spec"]["egress"]
 
     more = {"ports": [{"protocol": "TCP", "port": port}]}
     assert [each for each in rules({"pipelines": {"url": url}}) if each not in rules({})] == [more]
@@ -125,7 +125,7 @@ def test_the_operator_gets_to_kubeflow_where_it_is_named(url, port):
 def listening(found):
     """The component and the number of each port that a Service leads to."""
     for service in of(found, "Service"):
-        for component, template in make_chart.pods(found).items():
+        for component, template in make.chart.pods(found).items():
             if selects(service["spec"]["selector"], template["metadata"]["labels"]):
                 [container] = template["spec"]["containers"]
                 named = {port["name"]: port["containerPort"] for port in container["ports"]}
@@ -155,7 +155,7 @@ def test_every_service_leads_to_the_pods_of_one_component(found):
 
 
 def test_what_rolls_out_owns_the_pods_of_its_own_and_of_no_other_release():
-    found, other = make_chart.objects({}), labels(make_chart.objects({}, "other"))
+    found, other = make.chart.objects({}), labels(make.chart.objects({}, "other"))
     for each in found:
         if each["kind"] in ("Deployment", "StatefulSet", "PodDisruptionBudget"):
             chosen = each["spec"]["selector"]
@@ -163,12 +163,28 @@ def test_what_rolls_out_owns_the_pods_of_its_own_and_of_no_other_release():
             assert not [told for told in other.values() if selects(chosen, told)]
 
 
+def test_without_values_every_namespace_is_let_in_and_an_api_server_is_anywhere():
+    anywhere = {"ipBlock": {"cidr": "0.0.0.0/0"}}
+    ports = [{"protocol": "TCP", "port": port} for port in (443, 6443)]
+    found = make.chart.objects({})
+    policies = {each["metadata"]["name"]: each["spec"] for each in of(found, "NetworkPolicy")}
+    for name in ("operator", "secrets", "service"):
+        assert {"to": [anywhere], "ports": ports} in policies[f"agentworld-{name}"]["egress"]
+    for name, peer in (
+        ("operator", anywhere),
+        ("service", {"namespaceSelector": {}}),
+        ("mlflow", {"namespaceSelector": {}}),
+    ):
+        [rule] = policies[f"agentworld-{name}"]["ingress"]
+        assert peer in rule["from"]
+
+
 def test_without_a_plugin_that_keeps_them_there_are_none():
-    assert of(make_chart.objects(BARE), "NetworkPolicy") == []
+    assert of(make.chart.objects(BARE), "NetworkPolicy") == []
 
 
 def test_what_a_team_allows_goes_to_who_keeps_things_there():
-    found = make_chart.objects(EVERYTHING)
+    found = make.chart.objects(EVERYTHING)
     allowed = EVERYTHING["networkPolicies"]["egress"][0]
     told = {
         each["metadata"]["name"]
@@ -180,5 +196,5 @@ def test_what_a_team_allows_goes_to_who_keeps_things_there():
 
 
 def test_nobody_is_let_in_for_a_console_that_is_not_there():
-    for each in of(make_chart.objects({}), "NetworkPolicy"):
+    for each in of(make.chart.objects({}), "NetworkPolicy"):
         assert "console" not in str(each)

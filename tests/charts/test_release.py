@@ -1,39 +1,49 @@
-"""The life of a release on a real API server, from its install to its namespace's end."""
+"""The life of a release on a real API server, from its install to its namespace's end.
+
+Most tests share one release and leave it as they found it; the last ones end it.
+"""
 
 import base64
 import re
-import time
 
 import httpx
 import pytest
 import yaml
 from helm_python.errors import HelmReleaseError
 
-import make_chart
+import make.chart
 from agentworld.errors import ClusterError
 from agentworld.evidence.keys import SIGNER
 from agentworld_operator.policy.drift import is_as_built
 from agentworld_operator.resources.write import KINDS
-from helm_release import PLACES
-from make_simulator import alias, simulator
+from machines.helm_release import PLACES
+from make.simulator import alias, simulator
 from waiting import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.waits, pytest.mark.ordered]
 
-BOUND = 60.0
-GUIDE = make_chart.ROOT / "docs/guides/kubernetes.md"
+GUIDE = make.chart.ROOT / "docs/guides/kubernetes.md"
 SECRETS = ("agentworld-database", "agentworld-keys", "agentworld-webhook")
 
 
 def made_by(release):
     """Kind and name of all that the chart makes and that stays while it is installed."""
-    for each in make_chart.objects({}, namespace=release.namespace.namespace):
+    for each in make.chart.objects({}, namespace=release.namespace.namespace):
         if "helm.sh/hook" not in each["metadata"].get("annotations", {}):
             yield each["kind"], each["metadata"]["name"]
 
 
 def names(release):
     return {each for each in made_by(release) if release.get(*each)}
+
+
+@pytest.fixture(scope="module")
+def shared(new_release):
+    """A release in whose namespace a team has made something."""
+    release = new_release()
+    release.install()
+    used(release)
+    return release
 
 
 def webhook(release):
@@ -94,18 +104,24 @@ def test_an_install_makes_everything_and_tells_where_to_ask(release):
         assert release.get(kind, "agentworld-secrets") is None
 
 
-def test_two_namespaces_have_one_each_and_the_end_of_one_is_not_the_others(new_release):
-    first, second = new_release(), new_release()
-    first.install()
-    second.install()
-    there = names(second)
-    assert there == set(made_by(second))
-    first.uninstall()
-    assert names(second) == there
-    assert second.upgrade()["status"] == "deployed"
+def test_two_namespaces_have_one_each_and_the_end_of_one_is_not_the_others(shared, release):
+    there = names(shared)
+    release.install()
+    used(release)
+    assert names(shared) == there == set(made_by(shared))
+    release.uninstall()
+    end_namespace(release)  # though nobody answers for the simulators in it
+    assert names(shared) == there
+    assert shared.upgrade()["status"] == "deployed"
 
 
-def test_an_upgrade_changes_what_is_ours_and_nothing_that_a_team_made(release):
+def end_namespace(release):
+    name = release.namespace.namespace
+    release.namespace.delete("Namespace", name)
+    wait_for(lambda: release.namespace.get("Namespace", name) is None, 180)
+
+
+def test_an_upgrade_changes_what_is_ours_alone_and_a_rollback_brings_back_what_was(release):
     release.install(previous=True)
     assert image(release).endswith("control:0.0.9")
     before, secrets, fewer = used(release), kept_secrets(release), rules(release)
@@ -117,6 +133,11 @@ def test_an_upgrade_changes_what_is_ours_and_nothing_that_a_team_made(release):
     assert kept_secrets(release) == secrets
     assert bundles(release) == told_whom
     assert release.history() == [("0.0.9", "superseded"), ("0.1.0", "deployed")]
+    release.roll_back()
+    assert (image(release), rules(release)) == ("ghcr.io/agentworld/control:0.0.9", fewer)
+    assert world(release) == before
+    assert kept_secrets(release) == secrets
+    assert release.history()[-1] == ("0.0.9", "deployed")
 
 
 def believes(release, bundle):
@@ -134,27 +155,16 @@ def bundles(release):
     return [each["clientConfig"].get("caBundle") for each in found["webhooks"]]
 
 
-def test_a_rollback_brings_back_what_was(release):
-    release.install(previous=True)
-    before, secrets, fewer = used(release), kept_secrets(release), rules(release)
-    release.upgrade()
-    release.roll_back()
-    assert (image(release), rules(release)) == ("ghcr.io/agentworld/control:0.0.9", fewer)
-    assert world(release) == before
-    assert kept_secrets(release) == secrets
-    assert release.history()[-1] == ("0.0.9", "deployed")
-
-
-def test_values_that_are_wrong_change_nothing(release):
-    release.install()
-    before, secrets, there = used(release), kept_secrets(release), versions(release)
+def test_values_that_are_wrong_change_nothing(shared):
+    before, history = world(shared), shared.history()
+    secrets, there = kept_secrets(shared), versions(shared)
     with pytest.raises(HelmReleaseError, match="'/operator/replicas': minimum"):
-        release.upgrade(operator={"replicas": 0})
+        shared.upgrade(operator={"replicas": 0})
     with pytest.raises(HelmReleaseError, match=r"monitoring\.existingSecret is empty"):
-        release.upgrade(monitoring={"serviceMonitor": {"enabled": True}})
-    assert (world(release), kept_secrets(release)) == (before, secrets)
-    assert versions(release) == there
-    assert release.history() == [("0.1.0", "deployed")]
+        shared.upgrade(monitoring={"serviceMonitor": {"enabled": True}})
+    assert (world(shared), kept_secrets(shared)) == (before, secrets)
+    assert versions(shared) == there
+    assert shared.history() == history
 
 
 def versions(release):
@@ -163,64 +173,19 @@ def versions(release):
     return [each.get("generation", each["resourceVersion"]) for each in found]
 
 
-def test_a_right_that_somebody_widened_stops_the_next_upgrade(release):
-    release.install()
-    path = PLACES["Role"].path(release.namespace.namespace, "agentworld-operator")
-    wider = [*rules(release), {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}]
-    release.namespace.call("PATCH", path, {"rules": wider})
-    with pytest.raises(HelmReleaseError, match=r"agentworld-operator .* conflict with .*\.rules"):
-        release.upgrade()
-
-
-def test_an_uninstall_leaves_what_cannot_be_made_again(release):
-    release.install()
-    before, secrets = used(release), kept_secrets(release)
-    began = time.monotonic()
-    release.uninstall()
-    assert time.monotonic() - began < BOUND
-    wait_for(lambda: names(release) == make_chart.KEPT)
-    assert world(release) == before
-    assert kept_secrets(release) == secrets
-
-
-def test_what_was_uninstalled_is_installed_again_over_what_it_left(release):
-    release.install()
-    before, secrets = used(release), kept_secrets(release)
-    release.uninstall()
-    release.install()
-    assert names(release) == set(made_by(release))
-    assert world(release) == before
-    assert kept_secrets(release) == secrets
-
-
-@pytest.mark.parametrize("uninstalled", [True, False], ids=["uninstalled", "installed"])
-def test_a_namespace_with_simulators_goes_though_nobody_answers_for_them(release, uninstalled):
-    release.install()
-    used(release)
-    if uninstalled:
-        release.uninstall()
-    namespace = release.namespace
-    namespace.delete("Namespace", namespace.namespace)
-    wait_for(lambda: namespace.get("Namespace", namespace.namespace) is None, BOUND)
-
-
-def test_a_console_comes_when_it_is_asked_for_and_goes_again(release):
-    release.install()
-    asked = make_chart.objects(
-        {"console": {"enabled": True}}, namespace=release.namespace.namespace
-    )
+def test_a_console_comes_when_it_is_asked_for_and_goes_again(shared):
+    asked = make.chart.objects({"console": {"enabled": True}}, namespace=shared.namespace.namespace)
     found = [(each["kind"], each["metadata"]["name"]) for each in asked]
     own = {each for each in found if each[1].endswith("-console")}
     assert {kind for kind, _ in own} >= {"Deployment", "Service", "NetworkPolicy", "ServiceAccount"}
-    release.upgrade(console={"enabled": True})
-    assert {each for each in own if release.get(*each)} == own
-    release.upgrade(console={"enabled": False})
-    wait_for(lambda: not [each for each in own if release.get(*each)])
+    shared.upgrade(console={"enabled": True})
+    assert {each for each in own if shared.get(*each)} == own
+    shared.upgrade(console={"enabled": False})
+    wait_for(lambda: not [each for each in own if shared.get(*each)])
 
 
+@pytest.mark.usefixtures("shared")
 def test_an_api_server_takes_what_the_guide_shows_and_drops_nothing(release):
-    release.install()
-    wait_for(lambda: all(defined(release, kind) for kind in KINDS))
     blocks = re.findall(r"^```yaml\n(apiVersion.*?)^```", GUIDE.read_text(), re.M | re.S)
     for made in map(yaml.safe_load, blocks):
         metadata = {"name": made["metadata"]["name"]}
@@ -230,30 +195,31 @@ def test_an_api_server_takes_what_the_guide_shows_and_drops_nothing(release):
     assert len(blocks) == len(KINDS)
 
 
-def test_without_an_operator_no_name_moves_and_a_simulator_may_go(release):
-    release.install()
-    used(release)
-    with pytest.raises(ClusterError, match=r"move\.agentworld\.dev"):
-        release.namespace.patch("SimulatorAlias", "stable", {"spec": {"simulator": "two"}})
-    release.namespace.delete("Simulator", "two")
+def test_an_uninstall_leaves_what_cannot_be_made_again_and_an_install_takes_it_up(shared):
+    before, secrets = world(shared), kept_secrets(shared)
+    shared.uninstall()
+    wait_for(lambda: names(shared) == make.chart.KEPT)
+    assert (world(shared), kept_secrets(shared)) == (before, secrets)
+    shared.install()
+    assert names(shared) == set(made_by(shared))
+    assert (world(shared), kept_secrets(shared)) == (before, secrets)
 
 
-def test_definitions_are_upgraded_apart(release):
+def test_definitions_are_upgraded_apart(shared):
     """As the notes say: kubectl apply --server-side --force-conflicts."""
-    release.install()
-    before = used(release)
-    for path in sorted((release.charts[1] / "crds").iterdir()):
+    before = world(shared)
+    for path in sorted((shared.charts[1] / "crds").iterdir()):
         made = yaml.safe_load(path.read_text())
         [version] = made["spec"]["versions"]
         told = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
         told["note"] = {"type": "string"}
-        applied = apply(release.cluster, made, force=False)
+        applied = apply(shared.cluster, made, force=False)
         assert applied.status_code == httpx.codes.CONFLICT
         assert ".spec.versions" in applied.text  # which Helm wrote
-        assert apply(release.cluster, made, force=True).status_code == httpx.codes.OK
-    assert world(release) == before
-    release.upgrade()
-    assert "note" in str(release.get("CustomResourceDefinition", "simulators.agentworld.dev"))
+        assert apply(shared.cluster, made, force=True).status_code == httpx.codes.OK
+    assert world(shared) == before
+    shared.upgrade()
+    assert "note" in str(shared.get("CustomResourceDefinition", "simulators.agentworld.dev"))
 
 
 def apply(cluster, made, force):
@@ -270,3 +236,22 @@ def apply(cluster, made, force):
         verify=str(cluster.certificate),
         trust_env=False,
     )
+
+
+def test_without_an_operator_no_name_moves_and_a_simulator_may_go(shared):
+    with pytest.raises(ClusterError, match=r"move\.agentworld\.dev"):
+        shared.namespace.patch("SimulatorAlias", "stable", {"spec": {"simulator": "two"}})
+    shared.namespace.delete("Simulator", "two")
+
+
+def test_a_right_that_somebody_widened_stops_the_next_upgrade(shared):
+    path = PLACES["Role"].path(shared.namespace.namespace, "agentworld-operator")
+    wider = [*rules(shared), {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}]
+    shared.namespace.call("PATCH", path, {"rules": wider})
+    with pytest.raises(HelmReleaseError, match=r"agentworld-operator .* conflict with .*\.rules"):
+        shared.upgrade()
+
+
+def test_a_namespace_with_simulators_goes_while_its_release_is_installed(shared):
+    """Though nobody answers for them."""
+    end_namespace(shared)

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-import make_chart
-from make_chart import AIRGAP, VALUES
+import make.chart
+from make.chart import AIRGAP, VALUES
 
 MIRROR = "mirror.example/"
 _VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
@@ -14,11 +14,11 @@ _VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secr
 @pytest.fixture(params=VALUES.values(), ids=VALUES)
 def found(request):
     """All objects, for each set of values."""
-    return make_chart.objects(request.param)
+    return make.chart.objects(request.param)
 
 
 def containers(found):
-    for template in make_chart.pods(found).values():
+    for template in make.chart.pods(found).values():
         yield from template["spec"]["containers"]
         yield from template["spec"].get("initContainers", ())
 
@@ -33,8 +33,8 @@ def images(found):
 
 
 def test_every_pod_meets_the_restricted_standard_on_a_root_that_is_read_only(found):
-    assert {"operator", "service", "secrets"} <= make_chart.pods(found).keys()
-    for template in make_chart.pods(found).values():
+    assert {"operator", "service", "secrets"} <= make.chart.pods(found).keys()
+    for template in make.chart.pods(found).values():
         spec = template["spec"]
         assert not spec.keys() & {"hostNetwork", "hostPID", "hostIPC", "hostUsers"}
         told = spec["securityContext"]
@@ -52,15 +52,40 @@ def test_every_pod_meets_the_restricted_standard_on_a_root_that_is_read_only(fou
         assert not any("hostPort" in port for port in container.get("ports", ()))
 
 
-def test_every_container_asks_for_its_share_and_has_an_end_of_memory(found):
+def test_every_container_asks_for_its_share_and_has_an_end_of_it(found):
     for container in containers(found):
-        assert container["resources"]["requests"].keys() == {"cpu", "memory"}
-        assert "memory" in container["resources"]["limits"]
+        for told in ("requests", "limits"):
+            assert container["resources"][told].keys() == {"cpu", "memory"}
+
+
+def test_the_guide_says_how_much_a_quota_has_to_hold():
+    found = make.chart.objects()
+    told = [
+        sum(each["spec"]["replicas"] * amount(each, which, name) for each in found if runs(each))
+        for which in ("requests", "limits")
+        for name in ("cpu", "memory")
+    ]
+    cpu, memory, most_cpu, most_memory = told
+    row = f"| all pods | {cpu}m | {memory}Mi | {most_cpu // 1000} | {most_memory // 1024}Gi |"
+    assert row in (make.chart.ROOT / "docs/guides/kubernetes.md").read_text()
+
+
+def runs(found):
+    return found["kind"] in ("Deployment", "StatefulSet")
+
+
+def amount(found, which, name):
+    """In thousandths of a processor, or in MiB."""
+    [container] = found["spec"]["template"]["spec"]["containers"]
+    told = str(container["resources"][which][name])
+    units = {"m": 1, "Mi": 1, "Gi": 1024}
+    unit = next((unit for unit in units if told.endswith(unit)), "")
+    return int(told.removesuffix(unit)) * units.get(unit, 1000)
 
 
 def test_an_account_of_the_cluster_has_who_asks_its_api_and_nobody_else(found):
     accounts = {each["metadata"]["name"] for each in found if each["kind"] == "ServiceAccount"}
-    for component, template in make_chart.pods(found).items():
+    for component, template in make.chart.pods(found).items():
         spec = template["spec"]
         if component in ("operator", "service", "secrets", "console"):
             assert spec["serviceAccountName"] == f"agentworld-{component}"
@@ -109,7 +134,7 @@ def test_of_the_cluster_it_reads_two_things(found):
             for each, rule in rules(found)
             if each["metadata"]["name"] == f"agentworld-worlds-{component}"
         ]
-        for component in make_chart.pods(found)
+        for component in make.chart.pods(found)
     }
     asks = [(["tokenreviews"], None, ["create"])]
     own = (["validatingwebhookconfigurations"], ["agentworld-worlds"], ["get", "update"])
@@ -151,7 +176,7 @@ def test_every_image_has_a_version_and_none_is_latest(found):
 
 
 def test_an_airgapped_cluster_asks_its_mirror_alone_and_by_digests():
-    found = list(images(make_chart.objects({**AIRGAP, "console": {"enabled": True}})))
+    found = list(images(make.chart.objects({**AIRGAP, "console": {"enabled": True}})))
     assert {re.split("[/@]", image)[-2] for image in found} == {"control", "train", "postgres"}
     for image in found:
         assert image.startswith(MIRROR)
@@ -159,7 +184,7 @@ def test_an_airgapped_cluster_asks_its_mirror_alone_and_by_digests():
 
 
 def test_another_registry_moves_every_image_of_ours():
-    found = set(images(make_chart.objects({"images": {"registry": "elsewhere.example:5000/x"}})))
+    found = set(images(make.chart.objects({"images": {"registry": "elsewhere.example:5000/x"}})))
     found -= {"docker.io/library/postgres:17"}
     assert found == {f"elsewhere.example:5000/x/{name}:0.1.0" for name in ("control", "train")}
 
@@ -167,7 +192,7 @@ def test_another_registry_moves_every_image_of_ours():
 def test_a_digest_wins_over_a_tag():
     digest = f"sha256:{'2' * 64}"
     given = {"images": {"control": {"tag": "9", "digest": digest}, "train": {"tag": "9"}}}
-    found = set(images(make_chart.objects(given)))
+    found = set(images(make.chart.objects(given)))
     assert f"ghcr.io/agentworld/control@{digest}" in found
     assert "ghcr.io/agentworld/train:9" in found
     assert not [image for image in found if "control:" in image]

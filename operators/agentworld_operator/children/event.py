@@ -19,7 +19,7 @@ _BAD_REASONS = {"AsFound"}  # a name that moved past the webhook
 _SUMS = {"Ready", "Scheduled"}
 
 
-class _Told(Protocol):
+class Status(Protocol):
     """The status of any of them."""
 
     @property
@@ -27,7 +27,7 @@ class _Told(Protocol):
 
 
 def transitions(
-    found: Mapping[str, Any], before: _Told, after: _Told, now: str, kind: str = "Simulator"
+    kind: str, found: Mapping[str, Any], before: Status, after: Status, now: str
 ) -> list[dict[str, Any]]:
     """An event for each condition that is another one than before; of what is new, for the one
     that all the others come to.
@@ -51,9 +51,9 @@ def _event(kind: str, found: Mapping[str, Any], condition: Condition, now: str) 
         "namespace": told["namespace"],
         "uid": told["uid"],
     }
-    said = condition.model_dump(mode="json")
-    # Named by what it says and when, so that a retry says it once.
-    suffix = digest_json([told["uid"], said, now]).removeprefix("sha256:")[:16]
+    said = condition.model_dump(mode="json", exclude={"last_transition_time"})
+    # Named by the version that it changes, so that a retry, which is later, names the same.
+    suffix = digest_json([told["uid"], told["resourceVersion"], said]).removeprefix("sha256:")[:16]
     is_bad = (condition.type, condition.status) in _BAD or condition.reason in _BAD_REASONS
     return {
         **typed("Event"),

@@ -11,7 +11,7 @@ from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin, SimulatorManifest
 from agentworld_operator.policy.engine import VERIFIER
 from agentworld_operator.resources.names import engine_labels
-from agentworld_operator.resources.simulator import NodePool, Serving, Weights
+from agentworld_operator.resources.simulator import NodePool, Resources, Serving, Weights
 
 Manifest = dict[str, Any]
 
@@ -29,6 +29,12 @@ _ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
     "HOME": "/tmp",
+}
+
+# It reads files one after the other. An init container takes no room beside the engine's own.
+_VERIFIER_RESOURCES = {
+    "requests": {"cpu": "200m", "memory": "256Mi"},
+    "limits": {"cpu": "2", "memory": "1Gi"},
 }
 
 
@@ -95,6 +101,7 @@ def _verifier(pinned: Pinned) -> Manifest:
         "command": ["python3", "-m", "agentworld.simulate.verifier"],
         "env": _variables(told),
         **({"envFrom": [{"secretRef": {"name": secret}}]} if secret else {}),
+        "resources": _VERIFIER_RESOURCES,
         "volumeMounts": [*mounts, _mount("weights", writable=pinned.weights.url is not None)],
         # Its last words become the Simulator's condition.
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -114,15 +121,23 @@ def _engine(pinned: Pinned) -> Manifest:
         "image": f"{serving.image}@{engine.image}",
         "command": ["/bin/sh", "-c", _NAMED, "engine"],
         "args": command,
-        "env": _variables(_ENVIRONMENT),
+        "env": _variables(_ENVIRONMENT | engine.environment),
         "ports": [{"name": "http", "containerPort": ENGINE_PORT, "protocol": "TCP"}],
-        "resources": serving.resources.model_dump(),
+        "resources": _amounts(serving.resources),
         "volumeMounts": [_mount("weights"), _mount("verified"), *written],
         "startupProbe": health | {"failureThreshold": tries},
         "readinessProbe": health | {"timeoutSeconds": 3, "failureThreshold": 2},
         "livenessProbe": health | {"timeoutSeconds": 10, "failureThreshold": 12},
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": _restricted(),
+    }
+
+
+def _amounts(resources: Resources) -> Manifest:
+    """As words: an API server may take no number where it is told to apply one."""
+    return {
+        which: {name: str(amount) for name, amount in amounts.items()}
+        for which, amounts in resources.model_dump().items()
     }
 
 

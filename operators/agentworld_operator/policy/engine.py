@@ -3,12 +3,28 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from agentworld_operator.policy.accelerators import of_replicas
+
 VERIFIER = "verify"
 """The init container that checks the weights."""
 
 _HOPELESS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
 _CONFIGURED = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
-_MOST_WORDS = 512
+_NOT_BOUND = ("Unschedulable", "SchedulingGated")
+_FAILED_CREATE, _LATE = "FailedCreate", "ProgressDeadlineExceeded"
+_URGENCY = (
+    "VerificationFailed",
+    *_HOPELESS,
+    *_CONFIGURED,
+    "EngineEnded",
+    _FAILED_CREATE,
+    *_NOT_BOUND,
+    "PodFailed",
+    _LATE,
+)
+"""Wrong weights first, and last what only says that something took too long."""
+MOST_CHARACTERS = 512
+"""Of a message that is shown."""
 
 Object = Mapping[str, Any]
 """An object as the API server tells it."""
@@ -29,19 +45,53 @@ class EngineSeen(NamedTuple):
     verified: bool = False
     """Whether a pod's weights were found to be the pinned ones."""
     trouble: Trouble | None = None
+    accelerators: tuple[str, ...] = ()
+    """Of its replicas, where there are any."""
 
 
 def engine_seen(deployment: Object | None, pods: Iterable[Object]) -> EngineSeen:
     """What can be said of an engine; null is a Deployment that is not there."""
     status = (deployment or {}).get("status") or {}
     alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-    troubles = [found for pod in alive if (found := _trouble(pod))]
+    troubles = _of_deployment(status)
+    for pod in alive:
+        if not _is_given_up(pod):
+            troubles += _of_pod(pod)
+        elif status.get("replicas", 0) > status.get("readyReplicas", 0):
+            troubles.append(_given_up(pod))
     return EngineSeen(
         replicas=status.get("replicas", 0),
         ready=status.get("readyReplicas", 0),
         verified=any(_is_verified(pod) for pod in alive),
         trouble=min(troubles, key=_urgency, default=None),
+        accelerators=of_replicas(alive),
     )
+
+
+def _of_deployment(status: Object) -> list[Trouble]:
+    """What no pod can tell, as a quota that lets none be made."""
+    said = {each["type"]: each for each in status.get("conditions") or ()}
+    refused, progress = said.get("ReplicaFailure", {}), said.get("Progressing", {})
+    found = []
+    if refused.get("status") == "True":
+        words = _words(refused.get("message"), "no pod can be made")
+        found.append(Trouble(_FAILED_CREATE, words))
+    if progress.get("reason") == _LATE:
+        found.append(Trouble(_LATE, _words(progress.get("message"), "the engine takes too long")))
+    return found
+
+
+def _is_given_up(pod: Object) -> bool:
+    """By its node, as one that was evicted: it stays as it is, and another one takes its place."""
+    return (pod.get("status") or {}).get("phase") == "Failed"
+
+
+def _given_up(pod: Object) -> Trouble:
+    status = pod["status"]
+    words = (
+        f"{status.get('reason') or 'Failed'}: {status.get('message') or 'its node says no more'}"
+    )
+    return Trouble("PodFailed", _words(words, ""))
 
 
 def _is_verified(pod: Object) -> bool:
@@ -52,11 +102,11 @@ def _is_verified(pod: Object) -> bool:
     return False
 
 
-def _trouble(pod: Object) -> Trouble | None:
+def _of_pod(pod: Object) -> list[Trouble]:
     inits = _statuses(pod, "initContainerStatuses")
     containers = [*inits, *_statuses(pod, "containerStatuses")]
     found = [trouble for container in containers if (trouble := _of_container(container))]
-    return min([*found, *_unscheduled(pod)], key=_urgency, default=None)
+    return [*found, *_unscheduled(pod)]
 
 
 def _of_container(container: Object) -> Trouble | None:
@@ -76,8 +126,8 @@ def _of_container(container: Object) -> Trouble | None:
 
 def _unscheduled(pod: Object) -> list[Trouble]:
     for told in (pod.get("status") or {}).get("conditions") or ():
-        if told["type"] == "PodScheduled" and told.get("reason") == "Unschedulable":
-            return [Trouble("Unschedulable", _words(told.get("message"), "no node has room"))]
+        if told["type"] == "PodScheduled" and told.get("reason") in _NOT_BOUND:
+            return [Trouble(told["reason"], _words(told.get("message"), "no node has room"))]
     return []
 
 
@@ -86,10 +136,9 @@ def _statuses(pod: Object, kind: str) -> Sequence[Object]:
 
 
 def _urgency(trouble: Trouble) -> tuple[int, Trouble]:
-    """Wrong weights first; equal for equal pods in any order, so that nothing is said anew."""
-    order = ("VerificationFailed", *_HOPELESS, *_CONFIGURED, "EngineEnded", "Unschedulable")
-    return order.index(trouble.reason), trouble
+    """Equal for equal pods in any order, so that nothing is said anew."""
+    return _URGENCY.index(trouble.reason), trouble
 
 
 def _words(told: str | None, otherwise: str) -> str:
-    return (told or otherwise).strip()[:_MOST_WORDS]
+    return (told or otherwise).strip()[:MOST_CHARACTERS]

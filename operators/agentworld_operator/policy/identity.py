@@ -5,6 +5,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from agentworld.records.base import Digest, digest_bytes, first_problem
+from agentworld.records.engine_environment import refused_argument
 from agentworld.records.simulator import Endpoint, EnginePin, SimulatorManifest
 from agentworld_operator.resources.simulator import Reference, Serving
 
@@ -62,6 +63,8 @@ def _cannot_run(engine: EnginePin, serving: Serving) -> Refused | None:
             "NoImage",
             "the manifest pins an environment and no container image; pin it for an image",
         )
+    if unsafe := refused_argument(engine.arguments):
+        return Refused("EngineUnsafe", f"the manifest's engine.arguments: {unsafe}; pin anew")
     for field in ("image", "weights"):
         if getattr(serving, field) is None:
             return Refused(

@@ -2,13 +2,20 @@
 
 from typing import NamedTuple
 
+from agentworld.engine.accelerators import UNKNOWN
+from agentworld.errors import ClusterError
 from agentworld.records.base import Digest
 from agentworld.records.simulator import Endpoint
+from agentworld_operator.policy.accelerators import in_words
 from agentworld_operator.policy.conditions import Said, conditions
-from agentworld_operator.policy.engine import EngineSeen
+from agentworld_operator.policy.engine import MOST_CHARACTERS, EngineSeen, Trouble
 from agentworld_operator.policy.identity import Identified, Refused
 from agentworld_operator.resources.names import engine_labels
 from agentworld_operator.resources.simulator import Serving, SimulatorStatus
+
+_PASSING = (0, 409, 429, 503, 504)
+"""Statuses of an API server that is gone or busy, or of a write that another one came before."""
+_REASONS = {403: "Forbidden", 422: "Invalid"}
 
 
 class Seen(NamedTuple):
@@ -25,6 +32,20 @@ class Seen(NamedTuple):
     """Null where the service does not tell."""
     url: str
     """Of the service."""
+    refusal: Trouble | None = None
+    """Why the API server did not take what the engine is made of; null where it did."""
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What keeps the engine from being as wanted."""
+        return self.refusal or (self.engine.trouble if self.wanted else None)
+
+
+def refusal_of(error: ClusterError) -> Trouble | None:
+    """Why an API server does not take a child; null for what passes by itself."""
+    if error.status in _PASSING:
+        return None
+    return Trouble(_REASONS.get(error.status, "Refused"), str(error)[:MOST_CHARACTERS])
 
 
 def refused(
@@ -60,8 +81,16 @@ def served(seen: Seen, identified: Identified, now: str) -> SimulatorStatus:
         selector=",".join(f"{name}={value}" for name, value in labels.items()),
         url=seen.url,
         open_episodes=episodes,
+        accelerators=UNKNOWN if is_endpoint else _accelerators(seen),
         conditions=conditions(seen.status.conditions, said, seen.generation, now),
     )
+
+
+def _accelerators(seen: Seen) -> tuple[str, ...]:
+    """Of the replicas, or of the next one where none is there."""
+    serving = seen.serving
+    planned = in_words(serving.resources.limits, serving.node_pool.selector)
+    return seen.engine.accelerators or (planned,)
 
 
 def _endpoint_verified() -> Said:
@@ -81,7 +110,7 @@ def _verified(seen: Seen, identified: Identified) -> Said:
 
 
 def _engine_ready(seen: Seen) -> Said:
-    ready, wanted, trouble = seen.engine.ready, seen.wanted, seen.engine.trouble
+    ready, wanted, trouble = seen.engine.ready, seen.wanted, seen.trouble
     if wanted == 0:
         reason = "Suspended" if seen.serving.suspend else "ScaledToZero"
         return Said("EngineReady", "False", reason)
@@ -104,7 +133,6 @@ def _ready(seen: Seen, verified: Said, engine: Said) -> Said:
 
 
 def _degraded(seen: Seen) -> Said:
-    trouble = seen.engine.trouble
-    if trouble and seen.wanted:
-        return Said("Degraded", "True", *trouble)
+    if seen.trouble:
+        return Said("Degraded", "True", *seen.trouble)
     return Said("Degraded", "False", "AsWanted")

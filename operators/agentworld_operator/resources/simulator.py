@@ -179,6 +179,9 @@ class SimulatorStatus(Part):
     url: str | None = None
     """Where runs are opened with it: the service, which alone asks the engine."""
     open_episodes: int = 0
+    accelerators: tuple[str, ...] = ()
+    """What the engine computes on: devices and nodes, of each replica where they differ. Episodes
+    are recorded with it."""
     conditions: Conditions = ()
     """Verified, EngineReady, Ready and Degraded."""
 

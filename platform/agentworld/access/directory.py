@@ -12,6 +12,7 @@ from agentworld.access.base import Caller, Role
 from agentworld.access.limits import Limits
 from agentworld.errors import InputError
 from agentworld.records.base import Label, Record
+from agentworld.records.file import read_regular
 
 _Account = Annotated[str, StringConstraints(pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+$")]
 _Roles = Annotated[frozenset[Role], Field(min_length=1)]
@@ -55,7 +56,8 @@ class Directory(Record):
     def load(cls, path: Path) -> Self:
         """Raises InputError naming the first thing that is wrong, and no value: it may be a key."""
         try:
-            return cls.model_validate(_Once(path.read_text(encoding="utf-8")).get_single_data())
+            text = read_regular(path).decode()
+            return cls.model_validate(_Once(text).get_single_data())
         except (OSError, ValueError, yaml.YAMLError) as error:
             raise InputError(f"the access file {path} is wrong: {_wrong(error)}; mend it") from None
 

@@ -1,5 +1,6 @@
 """What a ledger held, unsigned, when its changes began to be signed."""
 
+from agentworld.audit.declared import read_copy
 from agentworld.audit.evidence import Evidence
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.evidence.declared import check_attested, verify_declared
@@ -11,7 +12,7 @@ def adoption_problems(told: Attestations, evidence: Evidence) -> list[str]:
     """What is wrong with the ledger's own copy of it."""
     kept = told.find("adoption")
     try:
-        copies = [evidence.second_store.get(ADOPTION)]
+        copies = [read_copy(ADOPTION, evidence.second_store)]
         verify_declared(copies[0], Adoption, evidence.trusted)
         for each in kept:
             check_attested(each, Adoption, evidence.trusted)

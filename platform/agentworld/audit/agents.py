@@ -6,14 +6,15 @@ from typing import Literal
 from agentworld.audit.alias_history import alias_problems
 from agentworld.audit.deployments import deployment_problems
 from agentworld.audit.filed import filed_problems
-from agentworld.audit.intact import readable
+from agentworld.audit.registry import garbled_in
 from agentworld.audit.revalidation import AgentUse, Revalidation, Uses
 from agentworld.audit.sources import Sources, edge_to
 from agentworld.audit.validation import validation_of, validation_problems
 from agentworld.errors import EvidenceError
-from agentworld.lineage.base import Agent, Version
-from agentworld.records.base import Digest, Record
+from agentworld.lineage.base import Agent, Version, VersionRef
+from agentworld.records.base import Digest, Record, Sentence
 from agentworld.records.edge import Grade
+from agentworld.records.garbled import read_each, read_list, readable, reading
 from agentworld.records.step_statement import Validation
 
 
@@ -40,7 +41,7 @@ class AgentsAudit(Record):
     """The answer to: which agents are there, and which of them are in use?"""
 
     agents: tuple[AgentSummary, ...]
-    problems: tuple[str, ...]
+    problems: tuple[Sentence, ...]
     """Where what is in use, validated or meant by names is not as it was signed, or the registry
     tells otherwise.
     """
@@ -50,15 +51,20 @@ def audit_agents(sources: Sources) -> AgentsAudit:
     """All that are registered, by name and version."""
     sources = sources.for_many()
     uses = Uses.read(sources.ledger, sources.evidence, sources.store)
-    versions = sources.registry.versions(kind="agent")
-    return AgentsAudit(
-        agents=tuple(_summary(version, uses, sources) for version in versions),
-        problems=tuple(problems_in_use(sources)),
-    )
+    listed = sources.registry.versions
+    versions, unlisted = read_list("the registry's list of agents", lambda: listed(kind="agent"))
+    found, garbled = read_each(versions, lambda version: _summary(version, uses, sources))
+    problems = dict.fromkeys((*unlisted, *problems_in_use(sources), *garbled))
+    return AgentsAudit(agents=tuple(found), problems=tuple(problems))
 
 
 def _summary(version: Version, uses: Uses, sources: Sources) -> AgentSummary:
-    ref = version.ref
+    """Raises EvidenceError where the registry's record of it is garbled."""
+    with reading(str(version.ref)):
+        return _summary_of(version.ref, uses, sources)
+
+
+def _summary_of(ref: VersionRef, uses: Uses, sources: Sources) -> AgentSummary:
     agent = sources.registry.agent(ref)
     found = edge_to(ref.name, agent, sources)
     use = uses.of(ref, agent)
@@ -94,11 +100,13 @@ def problems_in_use(sources: Sources) -> Iterator[str]:
     """Where what is in use, validated and meant by names is not as it was signed, or the registry
     tells otherwise.
     """
-    yield from deployment_problems(sources)
+    yield from garbled_in(sources.registry)
+    yield from readable("what is in use", deployment_problems(sources))
     if sources.evidence is not None:
         told, evidence = sources.ledger.attestations, sources.evidence
         filed = filed_problems(Validation, told, evidence)
         yield from readable("what steps signed of validations", filed)
-        yield from validation_problems(sources)
+        in_store = validation_problems(sources)
+        yield from readable("what steps signed of validations", in_store)
         moves = alias_problems(sources.ledger.aliases, told, evidence)
         yield from readable("the history of names", moves)

@@ -6,6 +6,7 @@ before changes were signed is as the adoption has it.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 
 from agentworld.audit.adopted import adoption_problems
@@ -38,10 +39,9 @@ def alias_problems(
     lost = lost_of(attestations, evidence)
     yield from lost.problems
     yield from adoption_problems(attestations, evidence)
-    try:
+    adoption = None
+    with suppress(EvidenceError):  # told above; what it names is then of nobody
         adoption = adoption_of(attestations, evidence.second_store, evidence.trusted)
-    except EvidenceError:  # told above
-        return
     # The copies first: what is signed meanwhile is in the ledger before it has one.
     copies = copies_of(ALIAS_CHANGES, evidence.second_store)
     kept, problems = _kept(attestations, evidence)
@@ -53,11 +53,11 @@ def alias_problems(
     entries = alias_entries(adoption.changes if adoption else ())
     adopted = {each.name: each for each in entries if each.name not in lost.names}
     signed = adopted | kept | gone
-    rows, garbled = _rows(aliases, {each.change.alias for each in signed.values()})
-    yield from (f"the history of alias {alias!r} is garbled; restore it" for alias in garbled)
+    rows, garbled = _rows(aliases)
+    yield from garbled.values()
     newest, _ = _kept(attestations, evidence)  # with what was signed before the rows were read
     was, now = _histories(signed.values()), _histories((signed | newest).values())
-    for alias in sorted((now.keys() | rows.keys()) - garbled):
+    for alias in sorted((now.keys() | rows.keys()) - garbled.keys()):
         yield from _differences(*(_by(at, each.get(alias, [])) for each in (was, rows, now)))
 
 
@@ -92,23 +92,13 @@ def _gone(
     return entries, problems
 
 
-def _rows(aliases: Aliases, signed: set[str]) -> tuple[_Histories, set[str]]:
-    """The histories as the ledger tells them, and the aliases whose history cannot be read."""
-    try:
-        rows: _Histories = {}
-        for change in aliases.history():
-            rows.setdefault(change.alias, []).append(change)
-    except (ValueError, TypeError):
-        pass
-    else:
-        return rows, set()
-    rows, garbled = {}, set()
-    for alias in signed:
-        try:
-            rows[alias] = aliases.history(alias)
-        except (ValueError, TypeError):
-            garbled.add(alias)
-    return rows, garbled or {"(one that nobody signed)"}
+def _rows(aliases: Aliases) -> tuple[_Histories, dict[str, str]]:
+    """The histories as the ledger tells them, and why others cannot be read."""
+    changes, garbled = aliases.readable_history()
+    rows: _Histories = {}
+    for change in changes:
+        rows.setdefault(change.alias, []).append(change)
+    return rows, garbled
 
 
 def _histories(entries: Iterable[AliasEntry]) -> _Histories:

@@ -14,7 +14,7 @@ from agentworld.audit.validation import validation_of
 from agentworld.audit.verify import RunVerification
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
-from agentworld.records.base import Digest, Record, digest_json
+from agentworld.records.base import Digest, Record, Sentence, digest_json
 from agentworld.records.checkpoint import Checkpoint, Stage
 from agentworld.records.report import Estimate
 from agentworld.records.run import AgentRun
@@ -43,12 +43,14 @@ class StageLink(Record):
 
 
 class LiveLink(Record):
-    """What the agent did in the live shell, before and after its training."""
+    """What the agent did in the live shell, before and after its RL."""
 
     report: Digest
     episodes: int
     successes_before: int
     successes_after: int
+    gain: Estimate
+    """Of the share that succeeds, task by task."""
     commands: int
     signed: bool = False
     """Whether the step that made the report signed it; not by an earlier release."""
@@ -74,12 +76,17 @@ class AgentChain(Record):
     in_use_as: tuple[str, ...] = ()
     revalidate: tuple[Revalidation, ...] = ()
     """Why it has to be validated anew, where it is in use."""
-    breaks: tuple[str, ...]
+    breaks: tuple[Sentence, ...]
     """Links that do not agree, or cannot be followed; none in a whole chain."""
     incomplete: tuple[str, ...] = ()
     """Links that nobody made, and nothing contradicts; none in a whole chain either."""
     at: str | None = None
     """The moment of which was asked; null is now. A record is verified as it is now."""
+
+    @property
+    def base(self) -> tuple[Digest, ...]:
+        """What the world model's first stage started from; nothing where that was a new model."""
+        return self.stages[0].parents if self.stages else ()
 
 
 def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> AgentChain:
@@ -99,7 +106,7 @@ def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> A
         changed = (str(error),)
     edge = edge_to(ref.name, agent, sources)
     run = as_signed(run, edge)
-    evidence = verification_of(run, sources) if verify else None
+    evidence = verification_of(run.id, sources) if verify else None
     read = sources.ledger, sources.evidence, sources.store, sources.at
     use = Uses.read(*read, ref.name).of(ref, agent)
     breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages))
@@ -145,12 +152,13 @@ def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
     if found is None:
         return None
     report = found.report
-    before, after = report.untrained.live, report.trained.live
+    before, after = report.imitated.live, report.trained.live
     return LiveLink(
         report=report.digest,
-        episodes=before.num + after.num,
+        episodes=sum(score.live.num for score in report.scores.values()),
         successes_before=_successes(before),
         successes_after=_successes(after),
+        gain=report.live_gain,
         commands=report.live_steps,
         signed=found.signed,
     )

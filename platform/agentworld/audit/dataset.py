@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 
 from agentworld.audit.receipts import finished_steps
-from agentworld.audit.sources import Sources
+from agentworld.audit.sources import Sources, manifest_of
 from agentworld.audit.touched import TrainedAgent, agents_of
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Registry, Version
@@ -100,11 +100,11 @@ def _found(start: str, known: Collection[Digest]) -> Digest:
 
 def _served(readers: Sequence[Reader], sources: Sources) -> Iterator[ServedReader]:
     versions = {reader.artifact: reader.world_model for reader in reversed(readers)}
-    for simulator in SimulatorStore(sources.store).all():
-        artifact = simulator.manifest.artifact
-        if artifact in versions:
+    for simulator in SimulatorStore(sources.store).digests():
+        manifest = manifest_of(simulator, sources.store)  # one that was changed is told by `verify`
+        if manifest and manifest.artifact in versions:
             yield ServedReader(
-                simulator=simulator.digest,
-                world_model=versions[artifact],
-                agents=agents_of(sources.runs_of_simulator(simulator.digest), sources),
+                simulator=simulator,
+                world_model=versions[manifest.artifact],
+                agents=agents_of(sources.runs_of_simulator(simulator).found, sources),
             )

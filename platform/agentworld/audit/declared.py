@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from agentworld.errors import EvidenceError, NotFound, StoreError
+from agentworld.errors import AgentworldError, EvidenceError, NotFound
 from agentworld.evidence.declared import check_attested, verify_declared
 from agentworld.evidence.keys import TrustedKeys
 from agentworld.ledger.attestations import Attestations
@@ -62,10 +62,7 @@ class Declared:
 
     def restores_of(self, run: str) -> Sequence[Attestation]:
         """The rows of those that a run lost entries by; nothing of them is verified."""
-        try:
-            return self._by_run.get(run, ())
-        except (ValueError, TypeError, StoreError):  # one that cannot be read may be another run's
-            return self._told.find("restore", run=run)
+        return self._by_run.get(run, ())
 
     @cached_property
     def _by_run(self) -> dict[str, list[Attestation]]:
@@ -73,6 +70,18 @@ class Declared:
         for each in self._told.find("restore"):
             found.setdefault(each.run, []).append(each)
         return found
+
+
+def read_copy(name: str, second_store: WriteOnce) -> bytes:
+    """A copy; one that cannot be read has no bytes and verifies for nobody. Raises NotFound."""
+    try:
+        return second_store.get(name)
+    except NotFound:
+        raise
+    except AgentworldError as error:
+        if error.retryable:
+            raise
+        return b""
 
 
 def adoption_of(
@@ -83,7 +92,7 @@ def adoption_of(
     Null where no service of today ever came. Raises EvidenceError where no trusted key signed it.
     """
     try:
-        return verify_declared(second_store.get(ADOPTION), Adoption, trusted)
+        return verify_declared(read_copy(ADOPTION, second_store), Adoption, trusted)
     except NotFound:
         kept = told.find("adoption")
     return verify_declared(kept[0].envelope, Adoption, trusted) if kept else None

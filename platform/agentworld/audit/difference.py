@@ -72,11 +72,13 @@ def _facts(ref: VersionRef, sources: Sources) -> _Facts:
     stages = sources.registry.world_model(versions[0]).stages if versions else ()
     for stage in reversed(stages):
         yield from _of_stage(stage.stage, stage)
+    yield "base", ", ".join(stages[0].parents) or None if stages else None
     yield "data", stages[-1].data if stages else None
 
 
 def _of_stage(name: str, made: Checkpoint) -> _Facts:
     yield f"{name}.artifact", made.artifact
+    yield f"{name}.reward_model", made.reward_model
     yield from _leaves(f"{name}.recipe", made.model_dump(mode="json")["recipe"])
 
 

@@ -16,7 +16,7 @@ from agentworld.errors import EvidenceError
 from agentworld.evidence.edge import verify_edge
 from agentworld.ledger.attestations import Attestations
 from agentworld.records.attestation import Attestation
-from agentworld.records.base import Digest, Record, digest_bytes
+from agentworld.records.base import Digest, Record, Sentence, digest_bytes
 from agentworld.records.edge import Edge, Grade, SignedEdge
 from agentworld.records.run import AgentRun
 from agentworld.simulate.notary import EDGES, edge_name
@@ -28,7 +28,7 @@ class EdgeAudit(Record):
     """How far it can be relied on that a simulator made an agent."""
 
     grade: Grade
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Sentence, ...] = ()
     """Why it is disputed."""
     edge: Edge | None = None
     """As it was signed; null where none was, or none that verifies."""
@@ -73,8 +73,11 @@ def audit_edge(name: str, agent: Registered, told: Attestations, evidence: Evide
     own = [(edge, signed) for edge, signed in edges if edge.claim.artifact == agent.artifact]
     own = [(edge, signed) for edge, signed in own if edge.claim.agent == name]
     if not own:
-        problems.append(UNTOLD)
-        return EdgeAudit(grade="disputed", reasons=tuple(problems))
+        signed = [*copies.values(), *(each.envelope for each in kept)]
+        if agent.edge_digest and agent.edge_digest not in map(digest_bytes, signed):
+            problems.append("the edge that it was registered with is gone; restore the ledger")
+        # An edge that was signed, and is gone or does not verify, is told above.
+        return EdgeAudit(grade="disputed", reasons=tuple(problems) or (UNTOLD,))
     edge, _ = sorted(own, key=lambda each: each[0].at)[-1]
     # A version keeps the edge that it was registered with, also where a newer one was signed.
     if agent.edge_digest not in {digest_bytes(signed) for _, signed in own}:

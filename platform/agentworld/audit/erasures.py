@@ -32,7 +32,7 @@ class Erasures(NamedTuple):
         try:
             adopted = evidence.declared(told).erased
         except EvidenceError as error:
-            adopted = None
+            adopted = frozenset()  # what it names is then of nobody
             problems.append(f"what the ledger held unsigned does not verify: {error}")
         declared, unverified = _declared(run, told, evidence)
         return cls(run, told, evidence, adopted, declared, (*problems, *unverified))

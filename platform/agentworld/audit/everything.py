@@ -11,9 +11,9 @@ from pathlib import Path
 from agentworld.audit.deployments import deployment_problems, deployments, in_use
 from agentworld.audit.edges import all_edges
 from agentworld.audit.filed import Registrations, filed_problems
-from agentworld.audit.intact import readable, verify_ledger
-from agentworld.audit.registry import VersionVerification
-from agentworld.audit.signed_log import reading
+from agentworld.audit.finished import step_problems
+from agentworld.audit.intact import verify_ledger
+from agentworld.audit.registry import VersionVerification, garbled_in
 from agentworld.audit.sources import Sources, manifest_of
 from agentworld.audit.then import is_then
 from agentworld.audit.validation import validation_problems
@@ -31,21 +31,24 @@ from agentworld.audit.versions import (
 )
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Agent, RegisteredAgent, VersionRef
-from agentworld.records.base import Digest, Record, digest_bytes
+from agentworld.records.base import Digest, Record, Sentence, digest_bytes
 from agentworld.records.declaration import Withdrawal
 from agentworld.records.edge import SignedEdge
+from agentworld.records.garbled import read_list, readable, reading
 from agentworld.records.progress import Tick, no_tick, share_of
 from agentworld.records.step_statement import Registered, Validation
 from agentworld.storage.simulators import SimulatorStore
+
+_LIST = "the registry's list of versions"
 
 
 class Verification(Record):
     """The answer to: is everything as it was signed?"""
 
-    runs: dict[str, RunVerification | None]
+    runs: dict[Sentence, RunVerification | None]
     """By their ids; null for each where the store has no keys, so that nothing was signed."""
     versions: tuple[VersionVerification, ...]
-    problems: tuple[str, ...]
+    problems: tuple[Sentence, ...]
     """Of all of them and all else in the ledger, and where they contradict each other; none where
     all is intact."""
     at: str | None = None
@@ -62,7 +65,8 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
     """All of the ledger and all versions of the registry, or what was there of them at a moment."""
     sources = sources.for_many()
     signed, edges = filed(sources), _edges(sources)  # first: the registry is as new as they
-    refs = all_refs(signed.counted, sources)
+    listed, unlisted = read_list(_LIST, sources.versions)  # the signed ones are read all the same
+    refs = all_refs(listed, signed.counted)
     runs: dict[str, RunVerification | None] = dict.fromkeys(sources.run_names())
     share, problems = len(runs) / max(1, len(runs) + len(refs)), tuple[str, ...]()
     if sources.evidence:
@@ -71,13 +75,16 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
         runs, problems = dict(told.runs), told.problems
     by_ref = {each.ref: each for each in signed.counted}
     versions = check_versions(refs, sources, by_ref, share_of(tick, share, 1))
+    in_registry = _unregistered(edges, versions, signed, sources)
     beside = (
+        *dict.fromkeys((*unlisted, *garbled_in(sources.registry))),
         *_uses(versions, sources),
-        *_unregistered(edges, versions, signed, sources),
+        *readable(_LIST, in_registry),
         *map(told_gone, replaced(signed.counted, by_ref)),
         *returned(signed, versions, sources.registry),
         *_simulators(sources.store),
         *readable("what steps signed of validations", validation_problems(sources)),
+        *step_problems(sources.store),
     )
     return _together(runs, versions, (*problems, *beside), sources)
 
@@ -94,11 +101,12 @@ def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Ver
         raise InputError(f"{ref} is no agent; name a version of one")
     runs, simulator = _run_of(own.agent, sources) if own.agent else ({}, None)
     manifest = manifest_of(simulator, sources.store) if simulator else None
-    refs = sources.world_models_of(manifest)
+    refs, unlisted = read_list(_LIST, lambda: sources.world_models_of(manifest))
     by_ref = {str(each): filed_of(each, sources).newest for each in refs}
     models = check_versions(refs, sources, by_ref, share_of(tick, 0.5, 1))
     of_runs = (each for found in runs.values() if found for each in found.named_problems)
     beside = (
+        *unlisted,
         *_uses([own], sources, ref),
         *_said_of([own, *models], sources),
         *returned(signed, [own], sources.registry),
@@ -128,7 +136,7 @@ def _together(
 def _edges(sources: Sources) -> list[SignedEdge]:
     if sources.evidence is None:
         return []
-    with suppress(EvidenceError), reading("its edges"):  # which `verify_ledger` tells
+    with suppress(EvidenceError), reading("the edges"):  # which `verify_ledger` tells
         signed = all_edges(sources.ledger.attestations, sources.evidence)
         return [each for each in signed if is_then(each.edge.at, sources.at)]
     return []
@@ -217,8 +225,9 @@ def _simulators(store: Path, of: Sequence[Digest] | None = None) -> Iterator[str
     for digest in pinned.digests():
         try:
             if of is None or digest in of:
-                pinned.find(digest).verify()
-        except (EvidenceError, InputError) as error:
+                with reading("what was pinned"):
+                    pinned.find(digest).verify()
+        except (EvidenceError, NotFound) as error:
             yield f"simulator {digest}: {error}"
 
 
@@ -229,7 +238,7 @@ def _run_of(
 
     Where that cannot be read, it is the one that the trainer named.
     """
-    with suppress(NotFound), reading(f"run {agent.run}"):
+    with suppress(NotFound):
         if sources.evidence is None:
             return {agent.run: None}, sources.ledger.run(agent.run).simulator
         found = verify_any(agent.run, sources.ledger, sources.evidence)

@@ -8,7 +8,7 @@ that somebody took away, or put there.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from agentworld.audit.declared import Declared
+from agentworld.audit.declared import Declared, read_copy
 from agentworld.errors import EvidenceError
 from agentworld.evidence.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
 from agentworld.evidence.keys import TrustedKeys
@@ -55,12 +55,15 @@ class StoredCheckpoints(NamedTuple):
 
     def check(self, run: AgentRun, trusted: TrustedKeys) -> "CheckedCheckpoints":
         """Those whose signatures hold, and what is wrong with the others."""
-        names = {checkpoint_name(run.id, length): length for length in self.in_ledger}
+        lengths = [length for length in self.in_ledger if isinstance(length, int)]
+        names = {checkpoint_name(run.id, length): length for length in lengths}
         problems = [
             f"the checkpoint of length {length} has no copy in the second store"
             for name, length in names.items()
             if name not in self.copies
         ]
+        for length in self.in_ledger.keys() - set(lengths):
+            problems.append(f"a checkpoint's length is {length!r}, which is no number; remove it")
         stored = [(name, self.in_ledger[length]) for name, length in names.items()]
         good: list[RunCheckpoint] = []
         for name, envelope in dict.fromkeys([*stored, *self.copies.items()]):
@@ -87,7 +90,7 @@ def state_of(problems: Sequence[str], *, signed: bool) -> EvidenceState:
 
 def copies_of(run: str, second_store: WriteOnce) -> dict[str, bytes]:
     """The copies of a run's checkpoints by their names."""
-    return {name: second_store.get(name) for name in second_store.names(f"{run}/")}
+    return {name: read_copy(name, second_store) for name in second_store.names(f"{run}/")}
 
 
 def _verified(name: str, envelope: bytes, run: AgentRun, trusted: TrustedKeys) -> RunCheckpoint:

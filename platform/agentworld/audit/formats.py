@@ -14,8 +14,8 @@ from agentworld.audit.openlineage import events
 from agentworld.audit.sources import Sources
 from agentworld.audit.then import is_signed_then
 from agentworld.audit.trained import Trained, trained
-from agentworld.errors import EvidenceError
 from agentworld.records.base import canonical_json
+from agentworld.records.garbled import reading
 
 Form = Literal["in-toto", "csv", "openlineage"]
 
@@ -96,10 +96,8 @@ def _envelopes(sources: Sources) -> Iterator[str]:
 
 def _line(envelope: str | bytes, what: str) -> str:
     """An envelope is one line as it was signed; one that was changed could be more."""
-    try:
+    with reading(what):
         return canonical_json(json.loads(envelope)).decode()
-    except ValueError as error:
-        raise EvidenceError(f"{what} is no JSON; run `agentworld audit verify`") from error
 
 
 _FORMS: dict[Form, Callable[[Sources], Iterator[str]]] = {

@@ -3,13 +3,13 @@
 from collections.abc import Collection, Sequence
 
 from agentworld.audit.filed import filed_problems, registrations
-from agentworld.audit.signed_log import reading
 from agentworld.audit.sources import Sources
 from agentworld.audit.versions import replaced
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Registry, VersionRef
 from agentworld.records.base import Record
 from agentworld.records.declaration import Withdrawal
+from agentworld.records.garbled import reading
 from agentworld.records.step_statement import Registered
 
 
@@ -66,7 +66,7 @@ def _signed(sources: Sources) -> Sequence[Registered]:
             "no key of the steps is trusted here, by which versions are registered; name a store"
             " or keys (AGENTWORLD_KEYS) that have one"
         )
-    with reading("its versions"):
+    with reading("the ledger's record of its versions"):
         kinds: tuple[type[Registered] | type[Withdrawal], ...] = (Registered, Withdrawal)
         for kind in kinds:
             for problem in filed_problems(kind, told, evidence):

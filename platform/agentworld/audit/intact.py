@@ -4,7 +4,7 @@ A problem is a sentence that names its run, edge, alias or key. What was added s
 signature is no problem: it is chained, and the next signature covers it.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from datetime import datetime
 from typing import NamedTuple, Protocol, get_args
 
@@ -15,9 +15,10 @@ from agentworld.audit.filed import filed_problems
 from agentworld.audit.lost import told_again
 from agentworld.audit.shown import report_problems
 from agentworld.audit.signed_log import RunRecord
+from agentworld.audit.strays import stray_problems
 from agentworld.audit.then import runs_then
 from agentworld.audit.verify import RunVerification, seldom_searched, verify_any
-from agentworld.errors import EvidenceError, NotFound, StoreError
+from agentworld.errors import EvidenceError, NotFound
 from agentworld.evidence.declared import check_attested
 from agentworld.evidence.keys import public_pem
 from agentworld.ledger.aliases import Aliases
@@ -25,6 +26,7 @@ from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.signing_keys import SigningKeys
 from agentworld.records.attestation import AttestationKind
 from agentworld.records.declaration import DECLARATIONS, Withdrawal
+from agentworld.records.garbled import readable
 from agentworld.records.log import Fields
 from agentworld.records.progress import Tick, no_tick
 from agentworld.records.step_statement import STEP_STATEMENTS
@@ -89,16 +91,6 @@ def verify_ledger(
     return LedgerVerification(runs, tuple(_beside(ledger, runs, evidence, at)))
 
 
-def readable(what: str, problems: Iterator[str]) -> Iterator[str]:
-    """The problems, and as one more that somebody left what cannot even be read."""
-    try:
-        yield from problems
-    except (ValueError, TypeError, StoreError) as error:
-        if isinstance(error, StoreError) and error.retryable:
-            raise
-        yield f"{what} cannot be read ({type(error).__name__}); restore the ledger"
-
-
 def _runs(
     ledger: WholeLedger, evidence: Evidence, tick: Tick, at: datetime | None
 ) -> dict[str, RunVerification]:
@@ -120,7 +112,7 @@ def _runs(
 
 
 def _beside(
-    ledger: WholeLedger, runs: Container[str], evidence: Evidence, at: datetime | None
+    ledger: WholeLedger, runs: Collection[str], evidence: Evidence, at: datetime | None
 ) -> Iterator[str]:
     yield from readable("the statements", edge_problems(ledger.attestations, evidence, at))
     for kind in (*STEP_STATEMENTS.values(), Withdrawal):
@@ -135,6 +127,9 @@ def _beside(
     yield from readable("the history of names", report_problems(ledger.aliases, ledger.objects, at))
     yield from readable("the signing keys", _of_keys(ledger.signing_keys, evidence))
     yield from readable("the ledger", _of_strays(ledger))
+    known = {*runs, *ledger.run_names()}
+    strays = stray_problems(ledger.attestations, known, evidence)
+    yield from readable("the second store", strays)
 
 
 def _of_kinds(told: Attestations) -> Iterator[str]:

@@ -69,6 +69,11 @@ def told_again(told: Attestations, trusted: TrustedKeys) -> Iterator[str]:
             yield f"the statement {each.name} was declared to be lost and is there again; remove it"
 
 
+def is_checkpoint(name: str) -> bool:
+    """Whether a copy of a run's checkpoint is called so."""
+    return _CHECKPOINT.fullmatch(name) is not None
+
+
 def lost_logs(names: Iterable[str], lengths: dict[str, int]) -> Iterator[tuple[str, str]]:
     """Names of checkpoints that cover more entries than a ledger has, each after its run."""
     for name in names:

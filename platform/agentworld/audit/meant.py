@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from agentworld.audit.then import is_then
 from agentworld.errors import InputError
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest, Record
@@ -23,7 +24,7 @@ class AliasAudit(Record):
 
 def audit_alias(alias: str, history: Sequence[AliasChange], at: datetime) -> AliasAudit:
     """By the name's history, in its order; a move counts from its own moment on."""
-    before = [each for each in history if datetime.fromisoformat(each.at) <= at]
+    before = [each for each in history if is_then(each.at, at)]
     since = before[-1] if before else None
     meaning = since.meaning if since else None
     return AliasAudit(

@@ -83,10 +83,10 @@ def _works(sources: Sources) -> Iterator[_Work]:
 
 
 def _of_stage(made: Checkpoint, version: Version) -> _Work:
-    parents = tuple(_Thing(parent, _MODEL) for parent in made.parents)
+    models = (*made.parents, *((made.reward_model,) if made.reward_model else ()))
     data = (_Thing(made.data, _DATA),) if made.data else ()
-    at = version.at.isoformat()
-    return _Work(made.stage, at, _Thing(made.artifact, _MODEL), (*parents, *data), {})
+    read = (*(_Thing(model, _MODEL) for model in models), *data)
+    return _Work(made.stage, version.at.isoformat(), _Thing(made.artifact, _MODEL), read, {})
 
 
 def _of_simulator(edge: Trained, registered: Mapping[VersionRef, Version]) -> Iterator[_Work]:

@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from agentworld.errors import InputError
+from agentworld.errors import EvidenceError, InputError
 from agentworld.records.base import Digest
+from agentworld.records.garbled import reading
 from agentworld.records.step import StepReceipt
 
 RECEIPT = "receipt.json"
@@ -23,7 +25,7 @@ class FinishedStep(NamedTuple):
 
 def read_receipt(folder: Path) -> StepReceipt:
     """The receipt of a finished step; raises InputError where there is none."""
-    if not (folder / RECEIPT).is_file():
+    if not (folder / RECEIPT).exists():
         raise InputError(
             f"{folder} is no finished step ({RECEIPT} is missing); run that step first"
         )
@@ -84,11 +86,14 @@ class _Receipts:
         names = os.listdir(self._folder) if self._folder.is_dir() else []
         for name in names:
             if name not in self._known and (self._folder / name / RECEIPT).is_file():
-                step = FinishedStep(self._folder / name, read_receipt(self._folder / name))
-                self._known[name] = step
-                self._by_output.setdefault(step.receipt.output, []).append(step)
-                for one in step.receipt.inputs.items():
-                    self._by_input.setdefault(one, []).append(step)
+                with suppress(EvidenceError), reading(name):  # as `audit verify` tells
+                    self._add(FinishedStep(self._folder / name, read_receipt(self._folder / name)))
+
+    def _add(self, step: FinishedStep) -> None:
+        self._known[step.folder.name] = step
+        self._by_output.setdefault(step.receipt.output, []).append(step)
+        for one in step.receipt.inputs.items():
+            self._by_input.setdefault(one, []).append(step)
 
 
 @cache

@@ -53,5 +53,7 @@ def _materials(what: WorldModel | Agent) -> Iterator[tuple[str, Digest]]:
             yield f"{made.stage}.data", made.data
         if made.simulator:
             yield f"{made.stage}.simulator", made.simulator
+        if made.reward_model:
+            yield f"{made.stage}.reward_model", made.reward_model
     if what.report:
         yield "report", what.report

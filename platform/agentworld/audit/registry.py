@@ -12,14 +12,15 @@ from pathlib import Path
 
 from agentworld.audit.evidence import EvidenceState, state_of
 from agentworld.audit.registration import read_record, registration_in
-from agentworld.errors import EvidenceError, InputError
+from agentworld.errors import EvidenceError
 from agentworld.evidence.keys import TrustedKeys
 from agentworld.evidence.registration import check_registration
 from agentworld.lineage.base import Agent, Registry, StoredVersion, VersionRef, WorldModel
 from agentworld.lineage.data_input import data_inputs
 from agentworld.lineage.tags import tags_of
-from agentworld.records.base import Digest, Record, digest_json
+from agentworld.records.base import Digest, Record, Sentence, digest_json
 from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.garbled import read_list, readable, reading
 from agentworld.records.progress import Tick, no_tick
 from agentworld.records.step_statement import Registered
 
@@ -33,7 +34,7 @@ class VersionVerification(Record):
     version: str
     state: EvidenceState
     """`unsigned` where it was registered before there were signatures, or a ledger had them."""
-    problems: tuple[str, ...]
+    problems: tuple[Sentence, ...]
     """None where it is intact."""
 
 
@@ -46,11 +47,13 @@ def verify_version(
 ) -> VersionVerification:
     """Checks all that a registry keeps of a version, also by what was `filed` with the ledger."""
     ref = stored.version.ref
+    of_record = _problems_of_record(stored, step_keys, filed)
+    of_links = _problems_of_links(stored, filed) if filed else ()
     problems = (
         *_missing(stored),
-        *_problems_of_record(stored, step_keys, filed),
-        *(_problems_of_links(stored, filed) if filed else ()),
-        *_problems_of_files(stored, registry, tick),
+        *readable("its record lineage.json", of_record),
+        *readable("its record lineage.json", of_links),
+        *readable("its folder of files", _problems_of_files(stored, registry, tick)),
     )
     return VersionVerification(
         version=str(ref),
@@ -62,6 +65,8 @@ def verify_version(
 def _missing(stored: StoredVersion) -> Iterator[str]:
     if stored.run != "active":
         yield f"the run that registered it is {stored.run}"
+    if stored.status != "READY":
+        yield f"its status is {stored.status}, and not READY"
     if stored.model != "READY":
         yield f"its logged model is {stored.model}, and not READY"
     if len({place.rstrip("/") for place in stored.places}) > 1:
@@ -131,11 +136,18 @@ def _problems_of_links(stored: StoredVersion, filed: Registered) -> Iterator[str
         yield f"its run has an input that it had not: the model {added}"
 
 
+def garbled_in(registry: Registry) -> Iterator[str]:
+    """What a registry has that can be no version or alias of ours."""
+    told, problems = read_list("the registry", registry.garbled)
+    yield from (*told, *problems)
+
+
 def digest_of_record(record: str | None) -> Digest | None:
     """Null where it is gone or cannot be read, which is told already."""
     try:
-        return digest_json(json.loads(record or ""))
-    except (ValueError, RecursionError, InputError):
+        with reading("its record"):
+            return digest_json(json.loads(record or ""))
+    except EvidenceError:
         return None
 
 

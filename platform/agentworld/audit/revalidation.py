@@ -15,10 +15,11 @@ from agentworld.audit.deployments import deployments, in_use
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.filed import validations
 from agentworld.audit.receipts import finished_at
-from agentworld.audit.signed_log import reading
 from agentworld.audit.sources import Runs
+from agentworld.audit.then import is_then
 from agentworld.audit.validation import newest_validation, validation_problem
 from agentworld.errors import EvidenceError
+from agentworld.ledger.aliases import History
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest, Record
@@ -63,7 +64,7 @@ class Uses(NamedTuple):
     """All agents in use, or those of one name, as they were read at one moment."""
 
     deployed: Sequence[Deployment]
-    moves: Sequence[AliasChange]
+    moves: History
     ledger: Runs
     store: Path
     evidence: Evidence | None
@@ -80,9 +81,9 @@ class Uses(NamedTuple):
     ) -> "Uses":
         """Now, or at a moment. Where nothing was ever signed, no agent is in use."""
         told = deployments(ledger.attestations, evidence, name) if evidence else []
-        with reading("its names"):
-            moves = ledger.aliases.history() if told else []  # they matter to what is in use alone
-        return cls(in_use(_by(at, told)), _by(at, moves), ledger, store, evidence, at)
+        # Names matter to what is in use alone.
+        moves = ledger.aliases.readable_history() if told else History([], {})
+        return cls(in_use(_by(at, told)), moves, ledger, store, evidence, at)
 
     def of(self, ref: VersionRef, agent: Agent) -> AgentUse:
         """Of one agent as it is registered."""
@@ -95,13 +96,14 @@ class Uses(NamedTuple):
     def revalidations(self, used: Deployment) -> tuple[Revalidation, ...]:
         """What an agent in use has to be validated for; nothing where it is as it was trained."""
         found: list[Revalidation] = []
-        by_name = sorted(self.moves, key=attrgetter("alias"))
-        for alias, moves in groupby(by_name, key=attrgetter("alias")):
-            opened = str(self.ledger.first_entry(used.run).get("at", ""))
-            move = moved_on(list(moves), used.simulator, opened)
-            if move:
-                told = {"trained_in": used.simulator, "simulator": move.simulator}
-                found += self._due(used.artifact, Revalidation(alias=alias, at=move.at, **told))
+        by_name = sorted(_by(self.at, self.moves.changes), key=attrgetter("alias"))
+        for alias, group in groupby(by_name, key=attrgetter("alias")):
+            moves, opened = list(group), str(self.ledger.first_entry(used.run).get("at", ""))
+            problem = self.moves.garbled.get(alias)
+            if problem and any(used.simulator in _meant(each) for each in moves):
+                found.append(_revalidation(used, moves[-1], problem))
+            elif move := moved_on(moves, used.simulator, opened):
+                found += self._due(used.artifact, _revalidation(used, move))
         return tuple(found)
 
     def _due(self, artifact: Digest, reason: Revalidation) -> Iterator[Revalidation]:
@@ -127,6 +129,11 @@ class Uses(NamedTuple):
             return str(error)
         is_there = step is not None and (self.at is None or finished_at(step) <= self.at)
         return "nobody signed the validation that is there" if is_there else None
+
+
+def _revalidation(used: Deployment, move: AliasChange, problem: str | None = None) -> Revalidation:
+    meant = {"trained_in": used.simulator, "simulator": move.simulator}
+    return Revalidation(alias=move.alias, at=move.at, problem=problem, **meant)
 
 
 def moved_on(history: Sequence[AliasChange], simulator: Digest, opened: str) -> AliasChange | None:
@@ -169,4 +176,4 @@ def _meant(move: AliasChange) -> Iterator[Digest]:
 
 def _by(at: datetime | None, told: Sequence[_Told]) -> list[_Told]:
     """What had been told by a moment."""
-    return [each for each in told if at is None or datetime.fromisoformat(each.at) <= at]
+    return [each for each in told if is_then(each.at, at)]

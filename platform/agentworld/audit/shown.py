@@ -17,7 +17,7 @@ def report_problems(
     """
     if objects is None:
         return
-    for change in aliases.history():
+    for change in aliases.readable_history().changes:
         if change.report is None or not is_then(change.at, at):
             continue
         try:

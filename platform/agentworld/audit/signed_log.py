@@ -6,20 +6,21 @@ the newest of them.
 """
 
 from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from agentworld.audit.erasures import Erasures
 from agentworld.audit.evidence import Evidence, StoredCheckpoints, copies_of
-from agentworld.audit.lost import Lost, lost_of
-from agentworld.errors import EvidenceError, NotFound, StoreError
+from agentworld.audit.lost import Lost, is_checkpoint, lost_of
+from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.evidence.checkpoint import RunCheckpoint
 from agentworld.evidence.merkle import MerkleTree
 from agentworld.evidence.traffic import TrafficCount
 from agentworld.evidence.weights import closing_problem
 from agentworld.ledger.attestations import Attestations
-from agentworld.records.base import Digest, digest_bytes
-from agentworld.records.episode import Episode
+from agentworld.records.base import Digest
+from agentworld.records.episode import Episode, text_digest
+from agentworld.records.garbled import reading
 from agentworld.records.log import Fields, LogEntry, opening_problem, run_closed
 from agentworld.records.run import AgentRun
 
@@ -27,8 +28,8 @@ from agentworld.records.run import AgentRun
 class RunRecord(Protocol):
     """What a verification reads of the ledger."""
 
-    def runs(self) -> list[AgentRun]:
-        """All runs."""
+    def run_names(self) -> list[str]:
+        """All runs by their names, also those that cannot be read."""
         ...
 
     def run(self, run: str) -> AgentRun:
@@ -86,31 +87,18 @@ class SignedLog(NamedTuple):
 
 def read_log(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
     """Raises NotFound where there is no such run, EvidenceError where it is gone or garbled."""
-    with reading(f"run {name}"):
+    with reading(f"the ledger's record of run {name}"):
         return _read(name, ledger, evidence)
 
 
-@contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Raises EvidenceError for a record that somebody left so that it cannot even be read."""
-    try:
-        yield
-    except (ValueError, TypeError, StoreError) as error:
-        if isinstance(error, StoreError) and error.retryable:
-            raise
-        raise EvidenceError(
-            f"the ledger's record of {what} is garbled ({type(error).__name__}); restore it"
-        ) from error
-
-
 def opening_entry(episode: str, ledger: RunRecord) -> LogEntry | None:
-    """The entry of a run's log that tells of this episode's opening; null where none does.
-
-    Raises EvidenceError where a run is garbled, so that nobody can tell.
-    """
-    with reading("its runs"):
-        entries = (entry for run in ledger.runs() for entry in ledger.log(run.id))
-        return next((entry for entry in entries if _opens(entry, episode)), None)
+    """The entry of a run's log that tells of this episode's opening; null where none does."""
+    for run in ledger.run_names():
+        with suppress(InputError):  # by such a name no run can be asked for
+            found = (entry for entry in ledger.log(run) if _opens(entry, episode))
+            if entry := next(found, None):
+                return entry
+    return None
 
 
 def step_problems(log: SignedLog, only: Container[int] | None = None) -> Iterator[str]:
@@ -120,7 +108,7 @@ def step_problems(log: SignedLog, only: Container[int] | None = None) -> Iterato
         if len(log.told) < place <= log.newest or (only is not None and place not in only):
             continue
         found = log.heads.get(place, [])
-        digest = digest_bytes("\n".join(map(str, found)).encode())
+        digest = text_digest("\n".join(found))
         said = told.get(place, {})
         if (said.get("num_steps"), said.get("heads")) != (len(found), digest):
             yield f"the {len(found)} steps under entry {place} are not those that it names"
@@ -157,7 +145,8 @@ def _run(name: str, ledger: RunRecord, evidence: Evidence) -> AgentRun:
         # What a person typed may be a path, and is then no run's name.
         if not name.isalnum():
             raise
-        copies = _copies(name, lost_of(ledger.attestations, evidence, name), evidence)
+        found = _copies(name, lost_of(ledger.attestations, evidence, name), evidence)
+        copies = list(filter(is_checkpoint, found))
         if not copies:
             raise
         raise EvidenceError(

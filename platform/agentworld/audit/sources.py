@@ -16,6 +16,7 @@ from agentworld.evidence.weights import closing_problem
 from agentworld.ledger.aliases import Aliases
 from agentworld.lineage.base import Agent, RegisteredAgent, Registry, Version, VersionRef
 from agentworld.records.base import Digest
+from agentworld.records.garbled import ReadEach
 from agentworld.records.run import AgentRun
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import SimulatorStore
@@ -24,12 +25,12 @@ from agentworld.storage.simulators import SimulatorStore
 class Runs(WholeLedger, Protocol):
     """What an audit asks of the ledger."""
 
-    def runs_of_simulator(self, simulator: Digest) -> list[AgentRun]:
-        """The runs that a simulator served."""
+    def runs(self) -> list[AgentRun]:
+        """All runs; raises EvidenceError where one is garbled."""
         ...
 
-    def runs_for_agent_weights(self, weights: Digest) -> list[AgentRun]:
-        """The runs that made an agent."""
+    def readable_runs(self, **columns: str) -> ReadEach[AgentRun]:
+        """Those that can be read of all, or with this `simulator` or these `final_weights`."""
         ...
 
 
@@ -89,13 +90,14 @@ class Sources(NamedTuple):
             raise NotFound(f"run {run} was not open by {self.moment}; name a later time")
         return found
 
-    def runs_of_simulator(self, simulator: Digest) -> list[AgentRun]:
+    def runs_of_simulator(self, simulator: Digest) -> ReadEach[AgentRun]:
         """The runs that a simulator served, as they were."""
-        return self._then(self.ledger.runs_of_simulator(simulator))
+        found, problems = self.ledger.readable_runs(simulator=simulator)
+        return ReadEach(self._then(found), problems)
 
     def runs_for_agent_weights(self, weights: Digest) -> list[AgentRun]:
-        """The runs that had ended with these weights."""
-        found = self._then(self.ledger.runs_for_agent_weights(weights))
+        """The runs that had ended with these weights; a garbled one is told by `audit verify`."""
+        found = self._then(self.ledger.readable_runs(final_weights=weights).found)
         return [run for run in found if run.final_weights == weights]
 
     def agents_of(self, run: AgentRun) -> list[VersionRef]:
@@ -126,9 +128,9 @@ class Sources(NamedTuple):
         return [then for run in runs if (then := run_then(run, self.ledger, at))]
 
 
-def verification_of(run: AgentRun, sources: Sources) -> RunVerification | None:
+def verification_of(run: str, sources: Sources) -> RunVerification | None:
     """Whether a run's record is the one that was signed; null where nothing was."""
-    return verify_any(run.id, sources.ledger, sources.evidence) if sources.evidence else None
+    return verify_any(run, sources.ledger, sources.evidence) if sources.evidence else None
 
 
 def edge_to(
@@ -153,6 +155,8 @@ def _weights_problem(run: str, known: AgentRun | None, sources: Sources) -> str 
         found = known if known and known.closing else sources.ledger.run(run)
     except NotFound:
         return f"the ledger has no run {run}"
+    except EvidenceError as error:
+        return str(error)
     if found.closing is None or found.closing.signature is None:
         return "the signature that its run was closed with is gone"
     trusted = sources.evidence.step_keys if sources.evidence else None
@@ -176,7 +180,8 @@ def find_simulator(name: str, sources: Sources) -> Digest:
     """The simulator of an alias or of the start of a digest; raises NotFound, or InputError."""
     start = sources.named(name)
     # A ledger on a server knows simulators that were pinned in another store.
-    if sources.ledger.runs_of_simulator(start):
+    served, garbled = sources.ledger.readable_runs(simulator=start)
+    if served or garbled:
         return start
     return SimulatorStore(sources.store).find(start).digest
 

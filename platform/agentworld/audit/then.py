@@ -9,11 +9,11 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Protocol
 
-from agentworld.audit.signed_log import reading
 from agentworld.errors import EvidenceError
 from agentworld.evidence.envelope import read_unverified
 from agentworld.evidence.traffic import TrafficCount
 from agentworld.lineage.base import Registry, VersionRef
+from agentworld.records.garbled import reading
 from agentworld.records.log import Fields, LogEntry
 from agentworld.records.run import AgentRun
 
@@ -68,9 +68,10 @@ def run_then(run: AgentRun, logs: Logs, at: datetime) -> AgentRun | None:
     One whose log cannot be read is told as it is now: that log says of no moment.
     """
     try:
-        told = [entry.fields for entry in logs.log(run.id)]
-        before = [each for each in told if datetime.fromisoformat(str(each["at"])) <= at]
-    except (ValueError, TypeError, KeyError):
+        with reading(f"the log of run {run.id}"):
+            told = [entry.fields for entry in logs.log(run.id)]
+            before = [each for each in told if datetime.fromisoformat(str(each["at"])) <= at]
+    except EvidenceError:  # which a verification tells
         return run
     if told and not before:
         return None

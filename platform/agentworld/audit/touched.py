@@ -13,7 +13,7 @@ from agentworld.audit.sources import (
 )
 from agentworld.audit.verify import RunVerification
 from agentworld.lineage.base import RegisteredAgent
-from agentworld.records.base import Digest, Record
+from agentworld.records.base import Digest, Record, Sentence
 from agentworld.records.edge import Edge
 from agentworld.records.run import AgentRun
 
@@ -39,6 +39,8 @@ class SimulatorAudit(Record):
     """Runs that it served and that made no registered agent: evaluations, and what was cut off."""
     unregistered: tuple[Edge, ...] = ()
     """Signed edges to agents that the registry does not have, or does not have any more."""
+    problems: tuple[Sentence, ...] = ()
+    """Runs of it that cannot be read."""
     evidence: dict[str, RunVerification]
     """Whether each run's record is still the one that was signed; empty where nobody asked, or the
     store has no keys."""
@@ -55,10 +57,10 @@ def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> Sim
     simulator = find_simulator(name, sources)
     manifest = manifest_of(simulator, sources.store)
     versions = sources.world_models_of(manifest)
-    runs = sources.runs_of_simulator(simulator)
+    runs, garbled = sources.runs_of_simulator(simulator)
     agents = agents_of(runs, sources)
     made = {agent.run.id for agent in agents}
-    verified = {run.id: verification_of(run, sources) for run in runs if verify}
+    verified = {run.id: verification_of(run.id, sources) for run in runs if verify}
     return SimulatorAudit(
         simulator=simulator,
         world_model=str(versions[0]) if versions else None,
@@ -66,6 +68,7 @@ def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> Sim
         agents=agents,
         unregistered=tuple(_unregistered(simulator, agents, sources)),
         other_runs=tuple(run for run in runs if run.id not in made),
+        problems=tuple(garbled),
         evidence={run: found for run, found in verified.items() if found},
         at=sources.moment,
     )

@@ -23,6 +23,7 @@ from agentworld.errors import EvidenceError, InputError
 from agentworld.lineage.base import Agent
 from agentworld.records.base import Digest
 from agentworld.records.report import AgentReport
+from agentworld.records.report import read_report as read_any
 from agentworld.records.step_statement import Validation
 
 _STEP = "validate"
@@ -67,8 +68,8 @@ def newest_validation(store: Path, artifact: Digest, simulator: Digest) -> Finis
 def read_report(step: FinishedStep) -> AgentReport:
     """Of a finished validation; raises EvidenceError where somebody put another in its place."""
     with _reading():
-        report = AgentReport.read(step.folder / "report.json")
-    if report.digest != step.receipt.output:
+        report = read_any(step.folder / "report.json")
+    if not isinstance(report, AgentReport) or report.digest != step.receipt.output:
         raise EvidenceError(f"the live validation in {step.folder} was changed; restore it")
     return report
 
@@ -91,7 +92,7 @@ def validation_problem(store: Path, step: str, signed: Sequence[Validation]) -> 
     where nobody signed any, and where the store does not have it.
     """
     folder = store / "steps" / _STEP / step
-    if not (folder / RECEIPT).is_file():
+    if not (folder / RECEIPT).exists():
         return None
     try:
         with _reading():
@@ -101,7 +102,7 @@ def validation_problem(store: Path, step: str, signed: Sequence[Validation]) -> 
         return str(error)
     told = [found.receipt.inputs.get(name) for name in ("agent", "imitated", "simulator")]
     own = [each for each in signed if each.report == report]
-    if not signed or told in [[e.artifact, e.untrained, e.report.simulator] for e in own]:
+    if not signed or told in [[e.artifact, e.imitated, e.report.simulator] for e in own]:
         return None
     return (
         f"the live validation in {folder} is not the one of {signed[-1].artifact} that its step"

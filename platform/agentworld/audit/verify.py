@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from typing import Literal
 
 from agentworld.audit.evidence import Evidence, EvidenceState, state_of
-from agentworld.audit.signed_log import RunRecord, SignedLog, read_log, reading, step_problems
+from agentworld.audit.signed_log import RunRecord, SignedLog, read_log, step_problems
 from agentworld.audit.verify_episode import episode_problems, episodes_told
 from agentworld.errors import EvidenceError
-from agentworld.records.base import Digest, Record
+from agentworld.records.base import Digest, Record, Sentence
+from agentworld.records.garbled import reading
 
 _BETWEEN_SEARCHES = 10_000
 """Objects that come and stay; Python's own number is 700."""
@@ -22,7 +23,7 @@ _BETWEEN_SEARCHES = 10_000
 class RunVerification(Record):
     """The answer to: is this run's record the one that was signed?"""
 
-    run: str
+    run: Sentence
     simulator: Digest | None
     """Null where the run's row is gone or garbled."""
     state: EvidenceState
@@ -33,7 +34,7 @@ class RunVerification(Record):
     """Entries that the newest good checkpoint covers; later ones are only chained."""
     num_episodes: int
     num_steps: int
-    problems: tuple[str, ...]
+    problems: tuple[Sentence, ...]
     """None where the record is intact."""
     notes: tuple[str, ...] = ()
     """What was declared of it: what a restored backup lost."""
@@ -65,7 +66,7 @@ def verify_run(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerificat
 
     Raises NotFound where there is no such run, EvidenceError where it is gone or garbled.
     """
-    with seldom_searched(), reading(f"run {name}"):  # a number that is none cannot be put in order
+    with seldom_searched(), reading(f"the ledger's record of run {name}"):
         log = read_log(name, ledger, evidence)
         run, told = log.run, episodes_told(log)
         problems = (

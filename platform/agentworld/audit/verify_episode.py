@@ -15,9 +15,10 @@ from agentworld.audit.signed_log import (
     read_log,
     step_problems,
 )
-from agentworld.errors import EvidenceError, NotFound, StoreError
-from agentworld.records.base import Digest, Record
+from agentworld.errors import EvidenceError, NotFound
+from agentworld.records.base import Digest, Record, Sentence
 from agentworld.records.episode import CloseReason, Episode
+from agentworld.records.garbled import readable, reading
 from agentworld.records.log import Fields, episode_closed
 
 _AT_ONCE = 64
@@ -39,7 +40,7 @@ class EpisodeVerification(Record):
     """The last one of the run's log that tells of the episode; 0 where none does."""
     signed_length: int
     """Entries that the newest good checkpoint covers; later ones are only chained."""
-    problems: tuple[str, ...]
+    problems: tuple[Sentence, ...]
     """Those of the episode and of its run's log; none where both are intact."""
 
 
@@ -65,7 +66,7 @@ def verify_episode(name: str, ledger: RunRecord, evidence: Evidence) -> EpisodeV
     problems = (
         *log.problems,
         *step_problems(log, covering),
-        *_differences(episode, told, log, ledger),
+        *readable(f"episode {name}", _differences(episode, told, log, ledger)),
     )
     last = max(entries, default=0)
     return EpisodeVerification(
@@ -109,8 +110,9 @@ def episode_problems(
 def _read_together(names: list[str], ledger: RunRecord) -> dict[str, Episode]:
     """Nothing where one of them cannot be read: each is then read by itself, which tells why."""
     try:
-        return ledger.episodes_named(names)
-    except (ValueError, TypeError, StoreError):
+        with reading("a run's episodes"):
+            return ledger.episodes_named(names)
+    except EvidenceError:
         return {}
 
 
@@ -124,7 +126,7 @@ def _problems(
     except EvidenceError as error:
         yield str(error)
     else:
-        yield from _differences(episode, told, log, ledger)
+        yield from readable(f"episode {name}", _differences(episode, told, log, ledger))
 
 
 def _kept(name: str, ledger: RunRecord) -> Episode:
@@ -143,16 +145,8 @@ def _kept(name: str, ledger: RunRecord) -> Episode:
 
 def _readable(name: str, ledger: RunRecord) -> Episode:
     """The episode; raises EvidenceError where what the ledger holds of it is none any more."""
-    try:
+    with reading(f"episode {name}"):
         return ledger.episode(name)
-    except (ValueError, TypeError) as error:
-        raise EvidenceError(
-            f"episode {name} is garbled ({type(error).__name__}); restore the ledger"
-        ) from error
-    except StoreError as error:
-        if error.retryable:
-            raise
-        raise EvidenceError(f"episode {name} is damaged: {error}") from error
 
 
 def _entries_of(episode: Episode, log: SignedLog) -> set[int]:
@@ -187,8 +181,9 @@ def _differences(
 
 def _follows(episode: Episode, first: Digest) -> bool:
     try:
-        return episode.follows(first)
-    except (ValueError, TypeError):  # what cannot be hashed was never chained
+        with reading(f"episode {episode.id}"):
+            return episode.follows(first)
+    except EvidenceError:  # what cannot be hashed was never chained
         return False
 
 

@@ -7,16 +7,15 @@ from typing import NamedTuple
 from agentworld.audit.chain import breaks_of_run
 from agentworld.audit.edges import UNTOLD
 from agentworld.audit.filed import Registrations, registrations
-from agentworld.audit.intact import readable
 from agentworld.audit.registration import read_record
 from agentworld.audit.registry import VersionVerification, digest_of_record, verify_version
-from agentworld.audit.signed_log import reading
 from agentworld.audit.sources import Sources, edge_to
 from agentworld.audit.then import is_then
-from agentworld.errors import AgentworldError, EvidenceError, NotFound
+from agentworld.errors import EvidenceError, NotFound
 from agentworld.evidence.edge import contradictions
-from agentworld.lineage.base import Agent, Registry, StoredVersion, VersionRef
+from agentworld.lineage.base import Agent, Registry, StoredVersion, Version, VersionRef
 from agentworld.records.base import Digest
+from agentworld.records.garbled import readable, reading
 from agentworld.records.progress import Tick, share_of
 from agentworld.records.step_statement import Registered
 
@@ -36,7 +35,7 @@ def filed(sources: Sources) -> Registrations:
     """What was signed of all versions when they were registered."""
     if sources.evidence is None:
         return Registrations()
-    with suppress(EvidenceError), reading("its versions"):  # which `verify_ledger` tells
+    with suppress(EvidenceError), reading("the versions"):  # which `verify_ledger` tells
         told = registrations(sources.ledger.attestations, sources.evidence)
         then = (tuple(each for each in part if is_then(each.at, sources.at)) for part in told)
         return Registrations(*then)
@@ -47,15 +46,14 @@ def filed_of(ref: VersionRef, sources: Sources) -> Registrations:
     """What was signed of one."""
     if sources.evidence is None:
         return Registrations()
-    with reading(f"version {ref}"):
-        return registrations(sources.ledger.attestations, sources.evidence, str(ref))
+    return registrations(sources.ledger.attestations, sources.evidence, str(ref))
 
 
-def all_refs(filed: Iterable[Registered], sources: Sources) -> list[VersionRef]:
+def all_refs(there: Iterable[Version], filed: Iterable[Registered]) -> list[VersionRef]:
     """All that are there, and those that should be, also where they hide."""
-    there = {version.ref for version in sources.versions()}
-    there |= {VersionRef(name=each.registered_as, version=each.version) for each in filed}
-    return sorted(there, key=lambda ref: (ref.name, ref.version))
+    refs = {version.ref for version in there}
+    refs |= {VersionRef(name=each.registered_as, version=each.version) for each in filed}
+    return sorted(refs, key=lambda ref: (ref.name, ref.version))
 
 
 def replaced(filed: Iterable[Registered], by_ref: Mapping[str, Registered]) -> Iterator[Registered]:
@@ -77,12 +75,9 @@ def returned(
 
 
 def _record_of(ref: VersionRef, registry: Registry) -> Digest | None:
-    try:
+    with suppress(EvidenceError, NotFound), reading(str(ref)):  # which `check_version` tells
         return digest_of_record(registry.stored(ref).record)
-    except AgentworldError as error:  # which `check_version` tells
-        if error.retryable:
-            raise
-        return None
+    return None
 
 
 def check_versions(
@@ -104,19 +99,16 @@ def check_version(
 ) -> CheckedVersion:
     """One, whatever there is of it."""
     try:
-        stored = sources.registry.stored(ref)
-        found = _verified(stored, sources, filed, tick)
-        agent = _agent(stored)
-        told = _contradictions(ref, agent, sources) if agent else iter(())
-        contradictions = tuple(readable("its record in the ledger", told))
-    except (AgentworldError, ValueError, TypeError) as error:
-        if isinstance(error, AgentworldError) and error.retryable:
-            raise
-        is_gone = isinstance(error, NotFound)
+        with reading("its record in the registry"):
+            stored = sources.registry.stored(ref)
+    except (EvidenceError, NotFound) as error:
+        is_gone = filed and isinstance(error, NotFound)
         problems = (told_gone(filed) if filed and is_gone else f"{ref}: {error}",)
         broken = VersionVerification(version=str(ref), state="broken", problems=problems)
         return CheckedVersion(ref, None, broken, ())
-    return CheckedVersion(ref, agent, found, contradictions)
+    found, agent = _verified(stored, sources, filed, tick), _agent(stored)
+    told = _contradictions(ref, agent, sources) if agent else ()
+    return CheckedVersion(ref, agent, found, tuple(dict.fromkeys(told)))
 
 
 def _verified(
@@ -145,19 +137,29 @@ def _agent(stored: StoredVersion) -> Agent | None:
 
 def _contradictions(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
     """Where an agent's version is not what the ledger says of its run."""
+    run, edge = f"its run {agent.run}", _reasons(ref, agent, sources)
+    yield from readable(run, _breaks(agent, sources))
+    yield from readable("its edge", edge)
+    yield from readable(run, _others_outcomes(agent, sources))
+
+
+def _breaks(agent: Agent, sources: Sources) -> Iterator[str]:
     try:
         yield from breaks_of_run(agent, sources.ledger.run(agent.run))
     except NotFound:
         yield f"the ledger has no run {agent.run}"
+
+
+def _reasons(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
+    """Why its edge proves nothing, but for what was registered before there were any."""
     edge = edge_to(ref.name, agent, sources)
     is_older = agent.edge is None and edge is not None and edge.reasons == (UNTOLD,)
-    reasons = edge.reasons if edge and not is_older else ()
-    yield from dict.fromkeys((*reasons, *_others_outcomes(agent, sources)))
+    yield from edge.reasons if edge and not is_older else ()
 
 
 def _others_outcomes(agent: Agent, sources: Sources) -> Iterator[str]:
     """By now: an edge is joined once, and another run may have been closed since."""
-    with suppress(NotFound):
+    with suppress(EvidenceError, NotFound):  # its run is told above
         run = sources.ledger.run(agent.run)
         same = sources.runs_for_agent_weights(agent.artifact)
         yield from contradictions(run, same)

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import InputError
+from agentworld.records.file import read_regular
 from agentworld.storage.address import shown
 
 Credential = str | Callable[[], str | None]
@@ -32,7 +33,7 @@ class ClientSettings(BaseSettings):
         if self.credential.get_secret_value() or self.credential_file is None:
             return self.credential.get_secret_value().strip() or None
         try:
-            return self.credential_file.read_text(encoding="utf-8").strip() or None
+            return read_regular(self.credential_file).decode().strip() or None
         except (OSError, ValueError) as error:
             raise InputError(
                 f"the credential cannot be read from {self.credential_file}"

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from agentworld.errors import InputError, StoreError
+from agentworld.records.file import input_errors, read_lines
 from agentworld.records.trajectory_log import TornLine, TrajectoryLine, read_line, write_line
 from agentworld.storage.disk import sync_folder
 
@@ -147,12 +148,9 @@ def read_trajectory(path: Path) -> Iterator[TrajectoryLine | TornLine]:
 
 
 def _read_file(path: Path) -> Iterator[TrajectoryLine | TornLine]:
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                yield _parse(line, path, number)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; check the path") from error
+    with input_errors(path):
+        for number, line in enumerate(read_lines(path), start=1):
+            yield _parse(line, path, number)
 
 
 def _parse(line: bytes, path: Path, number: int) -> TrajectoryLine | TornLine:

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
@@ -44,15 +44,11 @@ def explore(
     Raises SandboxBroken when all of them did: then it is not the episodes that are broken.
     """
     recorded = []
-    with ExitStack() as shells:
-        shell = shells.enter_context(open_shell())
+    with open_shell() as shell:
         for number in episodes:
             plan = _plan(recipe, number, held_out=held_out)
-            try:
+            with suppress(SandboxBroken):
                 turns = tuple(_act(shell, plan, with_state=recipe.record_state))
-            except SandboxBroken:
-                shell = shells.enter_context(open_shell())
-            else:
                 recorded.append(_trajectory(plan, turns, held_out=held_out))
     if not recorded:
         raise SandboxBroken("every episode broke its sandbox; is the machine overloaded?")

@@ -1,72 +1,140 @@
 """A locked room for commands that a policy or a model chose; nothing runs outside it.
 
-Bubblewrap gives its own user, network, process and file-system namespaces. The user is
+Bubblewrap gives its own user, network, process, IPC and file-system namespaces. The user is
 a really unprivileged one even where the host's is root, because the kernel does not
 count processes against root. The room is read-only but for one small tmpfs, and has no
 /proc: a pod is not given one of its own, and the world is to be the same everywhere.
 """
 
 import os
+import re
+import select
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import IO, NamedTuple
 
+from agentworld.domains.cgroup import confine, remove
 from agentworld.domains.seccomp import filter_of
 from agentworld.errors import SandboxUnavailable
 
 HOME = "/home/agent"
 _UNPRIVILEGED_UID = 200_001  # owns nothing on the host and has no entry in its passwd
+_PROGRAMS = {"bwrap": "bubblewrap", "unshare": "util-linux", "mount": "mount"}
+_SECONDS_TO_END = 10.0
+
+# Bubblewrap's own tmpfs has no bound on the number of files, so the disk is mounted before it. The
+# line says that the process is in its cgroup. Out of memory, the kernel kills a sandbox first.
+_PREPARE = (
+    "read -r _ && echo 1000 >/proc/self/oom_score_adj"
+    ' && mount -t tmpfs -o "$1" home /mnt && shift && exec "$@"'
+)
 
 
 class SandboxLimits(NamedTuple):
     """What one sandbox may take; all of them hold for everything inside together."""
 
     disk_bytes: int = 8 << 20
+    files: int = 2048
+    """Files and folders on that disk."""
     memory_bytes: int = 96 << 20
     """Address space of one process; at most `processes` of them."""
+    total_memory_bytes: int = 512 << 20
+    """Memory of everything, where this process may make a cgroup; see `cgroup`."""
     processes: int = 24
     file_bytes: int = 4 << 20
     cpu_seconds: int = 600
     """Processor time of one process."""
 
 
-def open_sandbox(command: list[str], limits: SandboxLimits) -> subprocess.Popen[bytes]:
-    """Starts a command in a new sandbox; its stdin and its merged output are pipes.
+class Sandbox:
+    """A command in a sandbox of its own; its stdin and its merged output are pipes."""
+
+    def __init__(self, command: list[str], limits: SandboxLimits, files: tuple[int, ...]) -> None:
+        self._info, info = os.pipe()  # bubblewrap writes the id of the first process here
+        try:
+            self.process = _start(command, limits, files, info)
+        except BaseException:
+            os.close(self._info)
+            raise
+        finally:
+            os.close(info)
+        self._group = confine(self.process.pid, limits.total_memory_bytes)
+        with suppress(BrokenPipeError):  # it ended already; its output says why
+            self.stdin.write(b"\n")
+
+    @property
+    def stdin(self) -> IO[bytes]:
+        """The pipe to it."""
+        if self.process.stdin is None:
+            raise ValueError("the process was started without a pipe to its input")
+        return self.process.stdin
+
+    @property
+    def stdout(self) -> IO[bytes]:
+        """The pipe from it."""
+        if self.process.stdout is None:
+            raise ValueError("the process was started without a pipe from its output")
+        return self.process.stdout
+
+    def close(self) -> None:
+        """Ends the command and everything in its sandbox; it leaves no process and no zombie."""
+        if self._info < 0:
+            return
+        with suppress(ProcessLookupError):
+            os.kill(self._first(), signal.SIGKILL)
+        try:
+            self.process.wait(_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for pipe in (self.stdin, self.stdout):
+            pipe.close()
+        os.close(self._info)
+        self._info = -1
+        if self._group:
+            remove(self._group)
+
+    def _first(self) -> int:
+        """The id of the first process inside: the others end with it, and bubblewrap reaps it.
+
+        If bubblewrap were killed instead, its child would become a zombie of a pod's first process.
+        """
+        ready, _, _ = select.select([self._info], [], [], _SECONDS_TO_END)
+        info = os.read(self._info, 4096) if ready else b""
+        if self.process.poll() is not None:
+            raise ProcessLookupError
+        first = re.search(rb'"child-pid": (\d+)', info)
+        return int(first.group(1)) if first else self.process.pid
+
+
+def open_sandbox(command: list[str], limits: SandboxLimits, files: tuple[int, ...] = ()) -> Sandbox:
+    """Starts a command in a new sandbox; it inherits the open files under the same numbers.
 
     Raises SandboxUnavailable where bubblewrap or user namespaces are missing.
     """
     check_sandbox()
-    return _start(command, limits)
-
-
-def stdin_of(process: subprocess.Popen[bytes]) -> IO[bytes]:
-    """The pipe to a sandboxed process."""
-    if process.stdin is None:
-        raise ValueError("the process was started without a pipe to its input")
-    return process.stdin
-
-
-def stdout_of(process: subprocess.Popen[bytes]) -> IO[bytes]:
-    """The pipe from a sandboxed process."""
-    if process.stdout is None:
-        raise ValueError("the process was started without a pipe from its output")
-    return process.stdout
+    return Sandbox(command, limits, files)
 
 
 @cache
 def check_sandbox() -> None:
     """Runs one command in a sandbox, once per process; raises SandboxUnavailable if that fails."""
-    if shutil.which("bwrap") is None:
-        raise SandboxUnavailable(
-            "no sandbox: bubblewrap (bwrap) is not installed; run `make setup` or install the"
-            " package bubblewrap"
-        )
-    process = _start(["/bin/true"], SandboxLimits())
-    output, _ = process.communicate(timeout=30)
-    if process.returncode != 0:
+    for program, package in _PROGRAMS.items():
+        if shutil.which(program) is None:
+            raise SandboxUnavailable(
+                f"no sandbox: {package} ({program}) is not installed; run `make setup` or install"
+                f" the package {package}"
+            )
+    sandbox = Sandbox(["/bin/true"], SandboxLimits(), ())
+    try:
+        output, _ = sandbox.process.communicate(timeout=30)
+    finally:
+        sandbox.close()
+    if sandbox.process.returncode != 0:
         said = output.decode(errors="replace").strip()[:200]
         raise SandboxUnavailable(
             f"no sandbox: bubblewrap failed ({said!r}); allow unprivileged user namespaces"
@@ -74,11 +142,18 @@ def check_sandbox() -> None:
         )
 
 
-def _start(command: list[str], limits: SandboxLimits) -> subprocess.Popen[bytes]:
+def _start(
+    command: list[str], limits: SandboxLimits, files: tuple[int, ...], info: int
+) -> subprocess.Popen[bytes]:
     as_root = os.geteuid() == 0
     with _filter() as descriptor:
         return subprocess.Popen(
-            [*_bubblewrap(limits, descriptor), *_prlimit(limits), *command],
+            [
+                *_unshare(limits),
+                *_bubblewrap(descriptor, info),
+                *_prlimit(limits),
+                *command,
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -88,7 +163,7 @@ def _start(command: list[str], limits: SandboxLimits) -> subprocess.Popen[bytes]
             user=_UNPRIVILEGED_UID if as_root else None,
             group=_UNPRIVILEGED_UID if as_root else None,
             extra_groups=[] if as_root else None,
-            pass_fds=[descriptor],
+            pass_fds=[descriptor, info, *files],
         )
 
 
@@ -103,18 +178,26 @@ def _filter() -> Iterator[int]:
         os.close(descriptor)
 
 
-def _bubblewrap(limits: SandboxLimits, filter_file: int) -> list[str]:
-    # /dev and / are tmpfs of the sandbox's own user: left writable they would be memory
-    # without a limit, hence the two remounts.
+def _unshare(limits: SandboxLimits) -> list[str]:
+    disk = f"size={limits.disk_bytes},nr_inodes={limits.files},mode=0755,nosuid,nodev"
     return [
-        *"bwrap --unshare-all --unshare-user --cap-drop ALL".split(),
-        *["--seccomp", str(filter_file)],
+        *"unshare --user --map-root-user --mount --".split(),
+        *["/bin/sh", "-c", _PREPARE, "prepare", disk],
+    ]
+
+
+def _bubblewrap(filter_file: int, info: int) -> list[str]:
+    # /dev and / are tmpfs of the sandbox's own user: left writable they would be memory
+    # without a limit, hence they are remounted. Terminals are few on a machine, so there are none.
+    return [
+        *"bwrap --unshare-all --unshare-user --as-pid-1 --cap-drop ALL".split(),
+        *["--seccomp", str(filter_file), "--info-fd", str(info)],
         *"--die-with-parent --new-session".split(),
         *"--uid 1000 --gid 1000 --hostname world".split(),
         *"--ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/sbin /sbin".split(),
-        *"--symlink usr/lib /lib --symlink usr/lib64 /lib64 --dev /dev".split(),
-        *["--size", str(limits.disk_bytes), "--tmpfs", "/home"],
-        *"--remount-ro /dev --remount-ro /".split(),
+        *"--symlink usr/lib /lib --symlink usr/lib64 /lib64 --dev /dev --tmpfs /dev/pts".split(),
+        *"--bind /mnt /home".split(),
+        *"--remount-ro /dev/pts --remount-ro /dev --remount-ro /".split(),
         *f"--clearenv --setenv HOME {HOME} --setenv PATH /usr/bin:/bin --setenv LC_ALL C".split(),
         *["--chdir", "/home", "--"],
     ]
@@ -128,7 +211,7 @@ def _prlimit(limits: SandboxLimits) -> list[str]:
         f"--as={limits.memory_bytes}",
         f"--fsize={limits.file_bytes}",
         f"--cpu={limits.cpu_seconds}",
-        "--core=0",
+        *["--core=0", "--memlock=0", "--msgqueue=0", "--sigpending=256"],
         "--nofile=64",
         "--",
     ]

@@ -1,38 +1,62 @@
-"""What a sandboxed command may not ask the kernel for: namespaces of its own.
+"""The system calls that a sandboxed command may not make.
 
-In a user namespace of its own a command would be root again, and could mount and reach much of
-the kernel. The filter is a classic BPF program (seccomp(2)), as bubblewrap takes it. The way by a
-sysctl is closed in pods, whose /proc/sys is read-only.
+They are those that no limit of the sandbox covers: memory outside of files and address spaces,
+what the whole machine shares, and namespaces, for in a user namespace of its own a command would be
+root again. Calls that need a capability are not listed: a sandbox has none. The filter is a
+classic BPF program (seccomp(2)), as bubblewrap takes it.
 """
 
 import platform
 import struct
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from agentworld.errors import SandboxUnavailable
 
+_AUDIT_NUMBERS = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_CLONE = (56, 220)
+_FCNTL = (72, 25)
 
-class _Calls(NamedTuple):
-    """A machine's number in the kernel's audit, and those of its system calls."""
-
-    machine: int
-    clone: int
-    unshare: int
-    setns: int
-
-
-_CALLS = {
-    "x86_64": _Calls(0xC000003E, clone=56, unshare=272, setns=308),
-    "aarch64": _Calls(0xC00000B7, clone=220, unshare=97, setns=268),
-}
+# Numbers on x86-64 and on arm64; null where that machine has no such call.
+_DENIED: dict[str, tuple[int, int | None]] = {
+    # Memory of no process and no file: it outlives its maker.
+    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195),
+    "semget": (64, 190), "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192),
+    "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187),
+    "mq_open": (240, 180), "mq_unlink": (241, 181),
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
+    # Memory that counts in no address space.
+    "memfd_create": (319, 279), "memfd_secret": (447, 447),
+    "socket": (41, 198), "socketpair": (53, 199),
+    "io_setup": (206, 0), "bpf": (321, 280), "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    # A way round this filter.
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    # The machine: its log, its disks, locks on its files, and who opens them.
+    "syslog": (103, 116), "sync": (162, 81), "syncfs": (306, 267), "flock": (73, 32),
+    "inotify_init": (253, None), "inotify_init1": (294, 26), "fanotify_init": (300, 262),
+    "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
+    # Other processes' memory and files.
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+    "pidfd_getfd": (438, 438), "kcmp": (312, 272),
+    # Namespaces.
+    "unshare": (272, 97), "setns": (308, 268),
+}  # fmt: skip
+_NEWEST = 462
+"""The newest call that was reviewed; the calls of later kernels get ENOSYS."""
 _CLONE3 = 435  # everywhere
 _FOREIGN = 0x40000000  # from here on, x86-64's second table of the same calls
 _NEW_USER = 0x10000000
+_LOCKS = (5, 6, 7, 36, 37, 38, 1024)  # commands of fcntl: others see locks on the machine's files
+_NOTIFY, _PIPE_SIZE = 1026, 1031
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _MACHINE, _FLAGS = 0, 4, 16  # where the kernel's record of a call has them
+# Where the kernel's record of a call has these.
+_NUMBER, _MACHINE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
 _NOT_PERMITTED, _NOT_THERE = 0x00050000 | 1, 0x00050000 | 38
+
+_Line = tuple[int, int, int, int]
+"""An operation, how many lines it passes over where it holds and where it does not, a value."""
 
 
 def filter_of(machine: str = platform.machine()) -> bytes:
@@ -41,25 +65,42 @@ def filter_of(machine: str = platform.machine()) -> bytes:
     clone3 is answered as if the kernel had none, for its flags cannot be read by a filter; libc
     then takes clone.
     """
-    if machine not in _CALLS:
+    if machine not in _AUDIT_NUMBERS:
+        known = ", ".join(_AUDIT_NUMBERS)
         raise SandboxUnavailable(
-            f"no sandbox: {machine} has no filter of system calls; use one of {', '.join(_CALLS)}"
+            f"no sandbox: {machine} has no filter of system calls; use one of {known}"
         )
-    calls = _CALLS[machine]
-    lines = (
-        (_LOAD, 0, 0, _MACHINE),
-        (_EQUAL, 0, 10, calls.machine),
-        (_LOAD, 0, 0, _NUMBER),
-        (_AT_LEAST, 8, 0, _FOREIGN),
-        (_EQUAL, 5, 0, calls.unshare),
-        (_EQUAL, 4, 0, calls.setns),
-        (_EQUAL, 4, 0, _CLONE3),
-        (_EQUAL, 0, 5, calls.clone),
-        (_LOAD, 0, 0, _FLAGS),
-        (_ANY_BIT, 0, 3, _NEW_USER),
-        (_RETURN, 0, 0, _NOT_PERMITTED),
-        (_RETURN, 0, 0, _NOT_THERE),
-        (_RETURN, 0, 0, _KILL),
-        (_RETURN, 0, 0, _ALLOW),
-    )
-    return b"".join(struct.pack("=HBBI", *line) for line in lines)
+    return b"".join(struct.pack("=HBBI", *line) for line in _lines(machine))
+
+
+def _lines(machine: str) -> Iterator[_Line]:
+    column = [*_AUDIT_NUMBERS].index(machine)
+    yield _LOAD, 0, 0, _MACHINE
+    yield _EQUAL, 1, 0, _AUDIT_NUMBERS[machine]
+    yield _RETURN, 0, 0, _KILL
+    yield _LOAD, 0, 0, _NUMBER
+    yield from _refused(_AT_LEAST, _FOREIGN, _KILL)
+    yield from _refused(_AT_LEAST, _NEWEST + 1, _NOT_THERE)
+    yield from _refused(_EQUAL, _CLONE3, _NOT_THERE)
+    for numbers in _DENIED.values():
+        number = numbers[column]
+        if number is not None:
+            yield from _refused(_EQUAL, number, _NOT_PERMITTED)
+    yield from _refused_with(_CLONE[column], _FIRST_ARGUMENT, [(_ANY_BIT, _NEW_USER)])
+    commands = [(_EQUAL, command) for command in (*_LOCKS, _NOTIFY, _PIPE_SIZE)]
+    yield from _refused_with(_FCNTL[column], _SECOND_ARGUMENT, commands)
+    yield _RETURN, 0, 0, _ALLOW
+
+
+def _refused(operation: int, number: int, answer: int) -> Iterator[_Line]:
+    yield operation, 0, 1, number
+    yield _RETURN, 0, 0, answer
+
+
+def _refused_with(number: int, argument: int, tests: list[tuple[int, int]]) -> Iterator[_Line]:
+    """One call, where any of these holds for the lower half of an argument."""
+    inner = [line for test in tests for line in _refused(*test, _NOT_PERMITTED)]
+    yield _EQUAL, 0, len(inner) + 2, number
+    yield _LOAD, 0, 0, argument
+    yield from inner
+    yield _RETURN, 0, 0, _ALLOW

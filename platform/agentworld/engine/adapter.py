@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agentworld.engine.base import EngineKind
 from agentworld.errors import InputError
 from agentworld.records.base import first_problem
+from agentworld.records.file import input_errors, read_regular
 
 ADAPTER = "adapter"
 """Their folder, and the name that an engine answers under with them and not without."""
@@ -47,6 +48,8 @@ def adapter_arguments(kind: EngineKind, model: Path, name: str = ADAPTER) -> tup
 
 def _rank(path: Path) -> int:
     try:
-        return _Adapter.model_validate_json(path.read_bytes()).rank
+        with input_errors(path):
+            data = read_regular(path)
+        return _Adapter.model_validate_json(data).rank
     except ValidationError as error:
         raise InputError(f"{path} cannot be used: {first_problem(error)}; correct it") from error

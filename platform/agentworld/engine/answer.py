@@ -13,7 +13,7 @@ import httpx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentworld.engine.base import Completion, EngineKind
-from agentworld.engine.refusal import refusal
+from agentworld.engine.refusal import error_within, refusal
 from agentworld.errors import EngineError, EngineFailure
 from agentworld.records.base import first_problem
 from agentworld.records.simulator import Sampling
@@ -31,12 +31,12 @@ _LENGTHENED: dict[EngineKind, re.Pattern[str]] = {
 }
 
 # An end that is not here is the engine's: it gave up (`abort`), or does not say why it ended.
-_MODELS_OWN_END: dict[str, EngineFailure] = {
-    "length": "cut-off",
-    "repetition": "cut-off",
-    "tool_calls": "unparsable",
-    "function_call": "unparsable",
-    "content_filter": "refused",
+_MODELS_OWN_END: dict[str, tuple[EngineFailure, str]] = {
+    "length": ("cut-off", "raise max_tokens, or ask otherwise"),
+    "repetition": ("cut-off", "ask otherwise"),
+    "tool_calls": ("unparsable", "ask otherwise"),
+    "function_call": ("unparsable", "ask otherwise"),
+    "content_filter": ("refused", "its provider holds the rest back; ask otherwise"),
 }
 
 # Written by vLLM where it has none.
@@ -105,21 +105,35 @@ def read_answer(response: httpx.Response, question: Question) -> Completion:
     """What the model said; raises EngineError where that is nothing, or not all of it."""
     if response.status_code != httpx.codes.OK:
         raise refusal(response)
+    if said := error_within(response.content):
+        raise said
     answer = _parse(response.content)
     _check_request(question, answer.id)
     _check_model(question, answer.model)
-    sampling = question.sampling
     choice, usage = answer.choices[0], answer.usage
-    text, stopped = _cut(choice.message.content or "", sampling.stop)
-    # Asked again, a greedy engine says the same.
-    again = sampling.temperature > 0
-    if not stopped or choice.finish_reason != "length":
-        _check_end(choice.finish_reason, usage.completion_tokens, again)
-    if not text:
-        raise EngineError("the engine's answer is empty", kind="unparsable", retryable=again)
+    try:
+        text = _whole_text(choice, usage, question.sampling)
+    except EngineError as error:
+        error.num_prompt_tokens = usage.prompt_tokens
+        raise
     mean_logprob = _mean_logprob(choice.logprobs)
     counts = usage.prompt_tokens, usage.completion_tokens
     return Completion(text, *counts, "stop", mean_logprob, usage.cached_tokens)
+
+
+def _whole_text(choice: _Choice, usage: _Usage, sampling: Sampling) -> str:
+    text, stopped = _cut(choice.message.content or "", sampling.stop)
+    if not stopped or choice.finish_reason != "length":
+        _check_end(choice.finish_reason, usage, sampling)
+    if not text:
+        again = _is_drawn(sampling)
+        raise EngineError("the engine's answer is empty", kind="unparsable", retryable=again)
+    return text
+
+
+def _is_drawn(sampling: Sampling) -> bool:
+    """Asked again, a greedy engine says the same."""
+    return sampling.temperature > 0
 
 
 def _parse(content: bytes) -> _Answer:
@@ -155,16 +169,24 @@ def _cut(text: str, stops: Sequence[str]) -> tuple[str, bool]:
     return (text[: min(places)], True) if places else (text, False)
 
 
-def _check_end(reason: str, num_tokens: int, again: bool) -> None:
+def _check_end(reason: str, usage: _Usage, sampling: Sampling) -> None:
     if reason == "stop":
         return
     if reason not in _MODELS_OWN_END:
         raise EngineError(f"the engine ended its answer by {reason!r}; ask again")
+    num_tokens, most = usage.completion_tokens, sampling.max_tokens
+    if reason == "length" and num_tokens < most:
+        raise EngineError(
+            f"the answer was ended after {num_tokens} of {most} tokens, for a prompt of"
+            f" {usage.prompt_tokens} leaves no room for more; end the episode and begin another",
+            kind="context",
+            retryable=False,
+        )
+    kind, advice = _MODELS_OWN_END[reason]
     raise EngineError(
-        f"the answer was ended by {reason!r} after {num_tokens} tokens; raise max_tokens, or ask"
-        " otherwise",
-        kind=_MODELS_OWN_END[reason],
-        retryable=again,
+        f"the answer was ended by {reason!r} after {num_tokens} tokens; {advice}",
+        kind=kind,
+        retryable=_is_drawn(sampling),
     )
 
 

@@ -21,6 +21,14 @@ from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling, SimulatorManifest
 
 _SECONDS_BETWEEN_CHECKS = 30.0
+_LONGEST_CHECK_SECONDS = 10.0  # every request waits for it
+
+# Routes that vLLM has only where it was started to let others change its weights.
+_CHANGING = {
+    "/collective_rpc": "development mode",
+    "/update_weights": "development mode",
+    "/v1/load_lora_adapter": "adapters that are loaded at run time",
+}
 
 
 class Attested:
@@ -64,10 +72,20 @@ class Attested:
 
     def _current_check(self) -> asyncio.Task[None]:
         if self._checked is None or self._clock() >= self._until:
-            self._checked = asyncio.create_task(self._check())
+            self._checked = asyncio.create_task(self._check_in_time())
             self._checked.add_done_callback(self._forget_failed)
             self._until = self._clock() + _SECONDS_BETWEEN_CHECKS
         return self._checked
+
+    async def _check_in_time(self) -> None:
+        try:
+            async with asyncio.timeout(_LONGEST_CHECK_SECONDS):
+                await self._check()
+        except TimeoutError as error:
+            raise EngineError(
+                f"an engine did not tell in {_LONGEST_CHECK_SECONDS:.0f} s what it is; try again",
+                kind="slow",
+            ) from error
 
     def _forget_failed(self, check: asyncio.Task[None]) -> None:
         """Whoever asks next has it checked anew, also where nobody waited for this one."""
@@ -113,6 +131,9 @@ async def _check_vllm(server: OpenAIEngine, version: str, model: str, context_to
     context = models.get(served.parent or "", served).max_model_len
     if context != context_tokens:
         raise _another(server, f"takes {context} tokens", str(context_tokens))
+    for path, name in _CHANGING.items():
+        if await server.knows(path):
+            raise _another(server, f"has {name} ({path})", "an engine that nobody can change")
 
 
 _Told = TypeVar("_Told", bound=BaseModel)

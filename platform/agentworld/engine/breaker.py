@@ -7,6 +7,7 @@ broke says nothing about its repair.
 
 import asyncio
 import logging
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +26,9 @@ _log = logging.getLogger(__name__)
 
 
 class CircuitBreaker:
-    """Opens after so many failures in a row; then one request at a time probes the engine.
+    """Opens after so many failures in a row, or one that says that the engine is not there; then
+    one request at a time probes it. A probe keeps its place for `probe_seconds`: it may be a long
+    answer, or have been sent to a server that was dead by then, while others would be answered.
 
     The pause is drawn between 0 and a bound that doubles with each failed probe, so that many
     breakers before one engine do not probe it together; `seed` should differ among them.
@@ -39,6 +42,7 @@ class CircuitBreaker:
         failures: int = 5,
         first_pause_seconds: float = 1.0,
         longest_pause_seconds: float = 60.0,
+        probe_seconds: float = 10.0,
         seed: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -47,11 +51,12 @@ class CircuitBreaker:
         self._limit = failures
         self._first_pause = first_pause_seconds
         self._longest_pause = longest_pause_seconds
+        self._probe_seconds = probe_seconds
         self._random = random.Random(seed)
         self._clock = clock
         self._era = 0
         self._failures = 0
-        self._probing = False
+        self._probing_until = -math.inf
         self._until: float | None = None
         self._pause = first_pause_seconds
 
@@ -73,18 +78,20 @@ class CircuitBreaker:
         """The engine's answer; raises EngineError of kind `open` while it is left alone."""
         era, asked = self._enter(), self._clock()
         healthy: bool | None = None
+        is_down = False
         try:
             completion = await self._engine.complete(messages, sampling, seed, affinity=affinity)
             healthy = True
         except EngineError as error:
             healthy = False if error.kind in BROKEN else None
+            is_down = error.is_down
             raise
         except asyncio.CancelledError:
             # Who waited for so long did not just go away.
             healthy = False if self._clock() - asked >= _LONG_SECONDS else None
             raise
         finally:
-            self._leave(era, healthy)
+            self._leave(era, healthy, is_down)
         return completion
 
     async def close(self) -> None:
@@ -94,8 +101,9 @@ class CircuitBreaker:
     def _enter(self) -> int:
         """The era in which a request is asked; raises EngineError where it is not."""
         if self._until is not None:
-            left = self._until - self._clock()
-            if left > 0 or self._probing:
+            now = self._clock()
+            left = self._until - now
+            if left > 0 or now < self._probing_until:
                 pause = left if left > 0 else self._first_pause
                 raise EngineError(
                     f"{self._name} failed {self._failures} times in a row and is left alone; come"
@@ -103,21 +111,21 @@ class CircuitBreaker:
                     kind="open",
                     retry_after_seconds=pause,
                 )
-            self._probing = True
+            self._probing_until = now + self._probe_seconds
         return self._era
 
-    def _leave(self, era: int, healthy: bool | None) -> None:
+    def _leave(self, era: int, healthy: bool | None, is_down: bool) -> None:
         """Takes in how a request ended; null says nothing about the engine's health."""
         if era != self._era:
             return
-        self._probing = False
+        self._probing_until = -math.inf
         if healthy:
             self._failures = 0
             if self._until is not None:
                 self._close()
         elif healthy is False:
             self._failures += 1
-            if self._until is not None or self._failures >= self._limit:
+            if is_down or self._until is not None or self._failures >= self._limit:
                 self._open()
 
     def _open(self) -> None:

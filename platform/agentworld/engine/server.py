@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import NamedTuple
 
 import httpx
@@ -13,18 +14,19 @@ from agentworld.engine.adapter import ADAPTER, adapter_arguments, has_adapter
 from agentworld.engine.base import EngineKind
 from agentworld.engine.openai import CHAT_PATH, Fields, OpenAIEngine, request_body
 from agentworld.engine.process import LOOPBACK, Server, free_port, running
-from agentworld.engine.programs import engine_arguments, engine_version, program
+from agentworld.engine.programs import (
+    INHERITED,
+    engine_arguments,
+    engine_environment,
+    engine_version,
+    program,
+)
 from agentworld.errors import EngineError
 from agentworld.recipes.serve import EngineRecipe
+from agentworld.records.file import read_regular
 from agentworld.records.simulator import Sampling
 
 _READY_SECONDS = 600.0
-_QUIET = {
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "VLLM_NO_USAGE_STATS": "1",
-    "DO_NOT_TRACK": "1",
-}
 
 
 class ServedEngine(NamedTuple):
@@ -57,23 +59,28 @@ def serve(
     sampling: Sampling,
     context_tokens: int,
     log: Path,
+    port: int | None = None,
+    over: Event | None = None,
 ) -> Iterator[ServedEngine]:
-    """Serves a folder with weights, tokenizer and chat template on a free port of the loopback.
+    """Serves a folder with weights, tokenizer and chat template on the loopback: on this port, or
+    on a free one. Whoever sets `over` does not wait until it has started.
 
     Raises EngineError with the end of the log when the engine does not start, or dies.
     """
     kind, version = recipe.kind, engine_version(recipe.kind)
-    port, folder = free_port(), model_folder.resolve()
+    port, folder = port or free_port(), model_folder.resolve()
     model = ADAPTER if has_adapter(folder) else str(folder)
     command = [
         *(sys.executable, *program(kind).command, str(folder)),
         *engine_arguments(recipe, context_tokens),
         *adapter_arguments(kind, folder),
+        *program(kind).limits(context_tokens),
         *("--host", LOOPBACK, "--port", str(port)),
     ]
-    environment = _QUIET | program(kind).environment()
-    with running(f"the engine {kind}", command, environment, port, log) as server:
-        server.wait_until_ready("/health", _READY_SECONDS)
+    environment = engine_environment(recipe)
+    name = f"the engine {kind}"
+    with running(name, command, environment, port, log, inherited=INHERITED) as server:
+        server.wait_until_ready("/health", _READY_SECONDS, over)
         _ask_once(server, kind, model, sampling)
         yield ServedEngine(server.url, model, kind, version, sampling, recipe.concurrency, server)
 
@@ -97,5 +104,5 @@ def _ask_once(server: Server, kind: EngineKind, model: str, sampling: Sampling) 
 def _drawing_config(model_folder: Path, sampling: Sampling) -> Fields:
     """The model's generation defaults, drawing: the server takes no top_k in another way."""
     file = model_folder / "generation_config.json"
-    defaults: Fields = json.loads(file.read_text()) if file.is_file() else {}
+    defaults: Fields = json.loads(read_regular(file)) if file.is_file() else {}
     return defaults | {"do_sample": True, "top_k": sampling.top_k}

@@ -121,12 +121,12 @@ def agent_score(
 
 
 def gain(after: Sequence[Played], before: Sequence[Played], recipe: ValidateRecipe) -> Estimate:
-    """What training changed, task by task; both played the same tasks in the same order."""
+    """What a training changed, task by task; both played the same tasks in the same order."""
     if [each.task for each in after] != [each.task for each in before]:
         raise ValueError("the two agents were asked different tasks")
     return estimate_difference(
-        [each.success for each in after],
-        [each.success for each in before],
+        [[each.success] for each in after],
+        [[each.success] for each in before],
         recipe.num_resamples,
         recipe.seed,
     )

@@ -3,7 +3,6 @@
 Whole episodes are drawn anew: turns of one episode are no independent witnesses.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -36,30 +35,17 @@ def estimate(values: Values, num_resamples: int, seed: int) -> Estimate:
     )
 
 
-def estimate_difference(
-    after: Sequence[float | None], before: Sequence[float | None], num_resamples: int, seed: int
-) -> Estimate:
-    """The mean of `after - before`, task by task; a hole in either is a hole."""
+def estimate_difference(after: Values, before: Values, num_resamples: int, seed: int) -> Estimate:
+    """The mean of `after - before`, value by value; a hole in either is a hole."""
+    episodes = zip(after, before, strict=True)
+    return estimate([_differences(*episode) for episode in episodes], num_resamples, seed)
+
+
+def _differences(
+    after: Sequence[float | None], before: Sequence[float | None]
+) -> list[float | None]:
     pairs = zip(after, before, strict=True)
-    gains = [None if a is None or b is None else a - b for a, b in pairs]
-    return estimate([[gain] for gain in gains], num_resamples, seed)
-
-
-def estimate_change(after: Estimate, before: Estimate) -> Estimate:
-    """`after - before` of two independent samples, from their means and intervals alone.
-
-    MOVER (Zou and Donner 2008, after Newcombe 1998): the distances of the two ends that a bound
-    hangs on add up as independent errors do, each on its own side, so that skewed intervals give
-    a skewed one. Numbers and holes are those of `after`.
-    """
-    mean = after.mean - before.mean
-    return Estimate(
-        mean=mean,
-        low=mean - math.hypot(after.mean - after.low, before.high - before.mean),
-        high=mean + math.hypot(after.high - after.mean, before.mean - before.low),
-        num=after.num,
-        holes=after.holes,
-    )
+    return [None if a is None or b is None else a - b for a, b in pairs]
 
 
 def _resample(

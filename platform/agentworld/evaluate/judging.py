@@ -72,3 +72,13 @@ def is_any(_: SampleTurn) -> bool:
 def is_of(command_class: str) -> Callable[[SampleTurn], bool]:
     """Wants the turns of a command class."""
     return lambda turn: turn.command_class == command_class
+
+
+def is_of_state(turn: SampleTurn) -> bool:
+    """Wants the turns that need memory."""
+    return turn.depends_on_history
+
+
+def is_of_unseen(turn: SampleTurn) -> bool:
+    """Wants the turns with a word that no training saw."""
+    return turn.has_unseen_word

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 from agentworld.domains.sandbox import SandboxLimits
 from agentworld.domains.terminal.shell import LiveShell
 from agentworld.domains.terminal.start import parse_files
+from agentworld.domains.terminal.tasks import files_agree
 from agentworld.errors import NotFound, SandboxBroken
 from agentworld.records.task import Task
 from agentworld.records.trajectory_log import Sampled
@@ -39,6 +40,10 @@ class _Episode:
 class LiveWorld:
     """A fresh sandbox for each episode; `num_steps` counts every command that was tried.
 
+    The transcript's rule decides, as in a simulator. A success must also be in the files, which the
+    sandbox reads out of the agent's reach; `num_disagreements` counts those that are not, and their
+    reward is 0.
+
     A step raises SandboxBroken where its command took too long, flooded or left the shell:
     there is no observation, and the episode is over by the agent's own act.
     """
@@ -47,6 +52,7 @@ class LiveWorld:
         self, limits: SandboxLimits = SandboxLimits(), *, seconds: float = 5.0, num_threads: int = 8
     ) -> None:
         self.num_steps = 0
+        self.num_disagreements = 0
         self._limits = limits
         self._seconds = seconds
         self._episodes: dict[str, _Episode] = {}
@@ -69,8 +75,8 @@ class LiveWorld:
         self.num_steps += 1
         done = True
         try:
-            observation = await self._in_thread(lambda: current.shell.step(action))
-            seen = _seen(current, action, observation)
+            seen, agree = await self._in_thread(lambda: _act(current, action))
+            self.num_disagreements += not agree
             done = seen.done
         except ValueError as error:
             raise SandboxBroken(f"the action is no text for a shell: {error}") from error
@@ -96,7 +102,11 @@ class LiveWorld:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
-def _seen(episode: _Episode, action: str, observation: str) -> LiveStep:
+def _act(episode: _Episode, action: str) -> tuple[LiveStep, bool]:
+    """What is seen, and whether the files agree with the transcript's success."""
     task = episode.task
+    observation = episode.shell.step(action)
     ended = outcome(task, task.turn_limit, episode.num_steps, action, observation)
-    return LiveStep(observation, ended.reward, ended.done, ended.truncated)
+    agree = not ended.reward or files_agree(task.success, episode.shell.files()) is not False
+    reward = ended.reward if agree else 0.0
+    return LiveStep(observation, reward, ended.done, ended.truncated), agree

@@ -19,12 +19,15 @@ from agentworld.evaluate.judging import (
     free_run,
     is_any,
     is_of,
+    is_of_state,
+    is_of_unseen,
     judge,
     judged_classes,
     rule,
 )
 from agentworld.evaluate.predict import Predictor
 from agentworld.recipes.serve import EvaluateRecipe
+from agentworld.records.base import Record
 from agentworld.records.progress import Tick
 from agentworld.records.report import Estimate, WorldModelScore
 from agentworld.records.sample import Sample, SampleTurn
@@ -33,13 +36,21 @@ from agentworld.records.simulator import Sampling
 GREEDY = Sampling(temperature=0.0)
 
 
+class ScoredWorld(Record):
+    """A predictor's score, and the verdicts by which it is compared with another's."""
+
+    score: WorldModelScore
+    exact: tuple[tuple[bool | None, ...], ...]
+    """By episode, whether each target turn was right to every character; null is a hole."""
+
+
 async def evaluate_world(
     predict: Engine,
     samples: Sequence[Sample],
     recipe: EvaluateRecipe,
     tick: Tick,
     sampling: Sampling = GREEDY,
-) -> WorldModelScore:
+) -> ScoredWorld:
     """Scores a predictor on held-out episodes.
 
     An answer that is cut off or holds no observation is the model's own failure and wrong. An
@@ -55,7 +66,10 @@ async def evaluate_world(
     if all(each.exact is None for episode in judged for each in episode):
         raise EngineError(f"the engine answered none of {num_targets} turns: {predictor.problem}")
     free = await asyncio.gather(*(_free_running(predictor, each) for each in rolled))
-    return _summary(judged, free, recipe)
+    return ScoredWorld(
+        score=_summary(judged, free, recipe),
+        exact=tuple(tuple(each.exact for each in episode) for episode in judged),
+    )
 
 
 def choose(samples: Sequence[Sample], num: int, seed: int) -> list[Sample]:
@@ -85,20 +99,12 @@ def _summary(judged: Episodes, free: Episodes, recipe: EvaluateRecipe) -> WorldM
 
     return WorldModelScore(
         exact_match=of("at all", is_any),
-        exact_match_state=of("that depends on earlier ones", _is_of_state),
-        exact_match_unseen=of("with an unseen word", _is_of_unseen),
+        exact_match_state=of("that depends on earlier ones", is_of_state),
+        exact_match_unseen=of("with an unseen word", is_of_unseen),
         rule=_estimate(rule(judged), "at all", recipe),
         by_class={name: of(f"of class {name}", is_of(name)) for name in judged_classes(judged)},
         free_running=_estimate(exact(free, is_any), "at all", recipe) if free else None,
     )
-
-
-def _is_of_state(turn: SampleTurn) -> bool:
-    return turn.depends_on_history
-
-
-def _is_of_unseen(turn: SampleTurn) -> bool:
-    return turn.has_unseen_word
 
 
 def _estimate(

@@ -16,6 +16,7 @@ from agentworld.errors import EvidenceError
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.statement import Statement
 from agentworld.records.base import Record, first_problem
+from agentworld.records.garbled import reading
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
@@ -42,9 +43,10 @@ def sign(statement: Statement, signer: Signer) -> bytes:
 
 def verify(envelope: bytes, trusted: TrustedKeys) -> Statement:
     """The statement that one of the trusted keys signed; raises EvidenceError for any other."""
-    found = _read(envelope)
-    _check_signature(found, trusted)
-    return _statement(found)
+    with reading("the envelope"):
+        found = _read(envelope)
+        _check_signature(found, trusted)
+        return _statement(found)
 
 
 def read_unverified(envelope: bytes, known: TrustedKeys) -> Statement:
@@ -52,10 +54,11 @@ def read_unverified(envelope: bytes, known: TrustedKeys) -> Statement:
 
     For comparing, and not for relying on it. Raises EvidenceError like `verify`.
     """
-    found = _read(envelope)
-    if known.keys() & found.signatures.keys():
-        _check_signature(found, known)
-    return _statement(found)
+    with reading("the envelope"):
+        found = _read(envelope)
+        if known.keys() & found.signatures.keys():
+            _check_signature(found, known)
+        return _statement(found)
 
 
 def told_by(

@@ -29,6 +29,7 @@ from cryptography.hazmat.primitives.serialization import (
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
 from agentworld.errors import InputError, NotFound
+from agentworld.records.file import input_errors, read_regular
 from agentworld.storage.disk import sync_folder
 from agentworld.storage.private import read_private
 from agentworld.storage.working_copy import copy_of
@@ -82,8 +83,9 @@ def ensure_signer(folder: Path) -> Signer:
 def put_signer(folder: Path, pem: str) -> None:
     """Makes a private key the current signer of a folder; raises InputError for what is none."""
     data, path = pem.encode(), folder / SIGNER
-    if path.exists() and path.read_bytes() == data:
-        return
+    with contextlib.suppress(OSError):
+        if read_regular(path) == data:
+            return
     _private_key(data, KEY_VARIABLES[folder.name])
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _draft(path, data) as draft:
@@ -118,7 +120,7 @@ def load_trusted(folder: Path) -> TrustedKeys:
     paths = sorted((folder / TRUSTED).glob("*.pem"))
     if not paths:
         raise NotFound(f"{folder / TRUSTED} holds no public key; name the folder of the keys")
-    return {path.stem: read_public(path.stem, path.read_bytes(), path) for path in paths}
+    return {path.stem: _read_public(path) for path in paths}
 
 
 def _read_private(path: Path) -> Ed25519PrivateKey:
@@ -137,6 +139,12 @@ def _private_key(pem: bytes, where: object) -> Ed25519PrivateKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise InputError(f"{where} is no Ed25519 key; restore or rotate it")
     return key
+
+
+def _read_public(path: Path) -> SSlibKey:
+    with input_errors(path):
+        pem = read_regular(path)
+    return read_public(path.stem, pem, path)
 
 
 def read_public(name: str, pem: bytes, where: object) -> SSlibKey:

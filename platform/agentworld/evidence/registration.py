@@ -11,6 +11,7 @@ from agentworld.evidence.envelope import sign, told_by, verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.statement import Statement, Subject
 from agentworld.records.base import Digest, Record
+from agentworld.records.episode import text_bytes
 
 PREDICATE_TYPE = "urn:agentworld:registration:v1"
 
@@ -34,7 +35,7 @@ def sign_registration(made: Registration, signer: Signer) -> str:
 
 def check_registration(made: Registration, signature: str, trusted: TrustedKeys) -> None:
     """Raises EvidenceError where no trusted key signed just this."""
-    statement = verify(signature.encode(), trusted)
+    statement = verify(text_bytes(signature), trusted)
     signed = told_by(statement, Registration, "registration", _statement)
     if signed != made:
         raise EvidenceError(

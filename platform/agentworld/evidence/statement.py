@@ -5,10 +5,9 @@ A subject is named for people and meant by its digests.
 
 from typing import Annotated, Literal
 
-import rfc8785
-from pydantic import ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
-from agentworld.records.base import Digest, Record
+from agentworld.records.base import Digest, JsonObject, Record
 
 _Hexadecimal = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2})+$")]
 
@@ -40,12 +39,7 @@ class Statement(Record):
     subject: tuple[Subject, ...] = Field(min_length=1)
     predicate_type: str = Field(alias="predicateType", min_length=1)
     """A URI; it says what the predicate's keys mean."""
-    predicate: dict[str, JsonValue] = Field(min_length=1)
-
-    @property
-    def canonical(self) -> bytes:
-        """Canonical JSON (RFC 8785); equal statements have equal bytes."""
-        return rfc8785.dumps(self.model_dump(mode="json"))
+    predicate: JsonObject = Field(min_length=1)
 
     @classmethod
     def parse(cls, data: bytes) -> "Statement":

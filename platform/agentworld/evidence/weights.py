@@ -8,6 +8,7 @@ from agentworld.evidence.envelope import sign, told_by, verify
 from agentworld.evidence.keys import Signer, TrustedKeys
 from agentworld.evidence.statement import Statement, Subject
 from agentworld.records.base import Digest, Record
+from agentworld.records.episode import text_bytes
 from agentworld.records.run import AgentRun
 
 PREDICATE_TYPE = "urn:agentworld:run-weights:v1"
@@ -28,7 +29,7 @@ def sign_weights(made: RunWeights, signer: Signer) -> str:
 
 def check_weights(made: RunWeights, signature: str, trusted: TrustedKeys) -> None:
     """Raises EvidenceError where no trusted key signed just this."""
-    statement = verify(signature.encode(), trusted)
+    statement = verify(text_bytes(signature), trusted)
     signed = told_by(statement, RunWeights, "run's weights", _statement)
     if signed != made:
         raise EvidenceError(

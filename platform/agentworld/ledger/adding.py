@@ -2,12 +2,19 @@
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from agentworld.errors import Conflict, NotFound
+from agentworld.errors import AgentworldError, Conflict, NotFound
 from agentworld.ledger import reading
 from agentworld.ledger.lost import is_lost
-from agentworld.ledger.rows import Added, insert_rows, lengthen_run, open_episodes
+from agentworld.ledger.rows import (
+    Added,
+    change_rows,
+    insert_rows,
+    lengthen_run,
+    not_written,
+    open_episodes,
+)
 from agentworld.ledger.tables import EPISODES, LOG, RUNS, STEPS
 from agentworld.ledger.texts import Texts
 from agentworld.ledger.writes import Closed, Writes, episode_rows, log_entries, step_rows
@@ -15,7 +22,7 @@ from agentworld.records import log
 from agentworld.records.base import Digest
 from agentworld.records.episode import EpisodeStep
 from agentworld.records.log import Fields
-from agentworld.records.run import RunClosing
+from agentworld.records.run import AgentRun, RunClosing
 
 
 def add(connection: Connection, run: str, writes: Writes, texts: Texts) -> None:
@@ -31,12 +38,22 @@ def add(connection: Connection, run: str, writes: Writes, texts: Texts) -> None:
         _close(connection, closed)
 
 
+def begin(connection: Connection, run: AgentRun) -> None:
+    """Opens a run with the first entry of its log; raises Conflict for one that was lost."""
+    if is_lost(connection, run.id):
+        raise Conflict(f"run {run.id} was lost when the ledger was restored; name another")
+    row = run.model_dump(include={"id", "simulator", "tenant"})
+    opening = run.opening.model_dump_json()
+    change_rows(connection, insert(RUNS).values(opening=opening, length=1, **row))
+    insert_rows(connection, LOG, log_entries(run.id, 1, [log.run_opened(run)]))
+
+
 def close(connection: Connection, run: str, closing: RunClosing, texts: Texts) -> None:
     """Ends a run: first its episodes that are open, then the run."""
     lengthen_run(connection, run, Added())  # holds the run: nobody opens another episode meanwhile
     add(connection, run, Writes.of(reading.open_ends(connection, run)), texts)
     _extend_log(connection, run, [log.run_closed(closing)], Added())
-    connection.execute(update(RUNS).where(RUNS.c.id == run).values(closing.model_dump()))
+    change_rows(connection, update(RUNS).where(RUNS.c.id == run).values(closing.model_dump()))
 
 
 def _extend_log(
@@ -52,13 +69,7 @@ def _extend_log(
     """
     found = lengthen_run(connection, run, added._replace(entries=len(told)))
     if found is None:
-        if connection.scalar(select(RUNS.c.id).where(RUNS.c.id == run)) is None:
-            raise NotFound(f"there is no run {run}; open one first")
-        if is_lost(connection, run):
-            raise Conflict(
-                f"run {run} lost what was answered in it when the ledger was restored; open another"
-            )
-        raise Conflict(f"run {run} is closed; open another one")
+        raise _refusal(connection, run)
     length, own = found
     for simulator in simulators:
         if simulator != own:
@@ -66,6 +77,22 @@ def _extend_log(
     first = length - len(told) + 1
     insert_rows(connection, LOG, log_entries(run, first, told))
     return first
+
+
+def _refusal(connection: Connection, run: str) -> AgentworldError:
+    """Why nothing can be added to a run."""
+    row = connection.execute(select(RUNS.c.final_weights).where(RUNS.c.id == run)).first()
+    if row is None:
+        return NotFound(
+            f"there is no run {run} in the ledger any more; restore the ledger, or open another"
+        )
+    if is_lost(connection, run):
+        return Conflict(
+            f"run {run} lost what was answered in it when the ledger was restored; open another"
+        )
+    if row.final_weights is None:
+        return not_written(RUNS, 0, 1)
+    return Conflict(f"run {run} is closed; open another one")
 
 
 def _add_steps(
@@ -90,6 +117,8 @@ def _close(connection: Connection, closed: Closed) -> None:
         "reason": closed.reason,
     }
     if connection.execute(_CLOSE, wanted).rowcount != 1:
+        if connection.scalar(_FIND, wanted) is not None:
+            raise not_written(EPISODES, 0, 1)
         raise Conflict(f"episode {closed.episode} is closed, or went on; read it again")
 
 
@@ -97,13 +126,11 @@ def _close(connection: Connection, closed: Closed) -> None:
 _NEWEST = select(func.coalesce(func.max(STEPS.c.number), 0)).where(
     STEPS.c.episode == EPISODES.c.key
 )
-_CLOSE = (
-    update(EPISODES)
-    .where(
-        EPISODES.c.id == bindparam("episode"),
-        EPISODES.c.run == bindparam("owner"),
-        EPISODES.c.closed.is_(None),
-        _NEWEST.scalar_subquery() == bindparam("known"),
-    )
-    .values(closed=bindparam("reason"))
+_AS_KNOWN = (
+    EPISODES.c.id == bindparam("episode"),
+    EPISODES.c.run == bindparam("owner"),
+    EPISODES.c.closed.is_(None),
+    _NEWEST.scalar_subquery() == bindparam("known"),
 )
+_FIND = select(EPISODES.c.key).where(*_AS_KNOWN)
+_CLOSE = update(EPISODES).where(*_AS_KNOWN).values(closed=bindparam("reason"))

@@ -4,23 +4,35 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Engine, Row, insert, select
+from pydantic import TypeAdapter
+from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, insert, select
 
-from agentworld.errors import Conflict, InputError, NotFound
+from agentworld.errors import Conflict, EvidenceError, InputError, NotFound
 from agentworld.ledger.attestations import keep
 from agentworld.ledger.database import translated
+from agentworld.ledger.rows import change_rows
 from agentworld.ledger.tables import ALIASES
 from agentworld.records.alias import AliasChange, Canary, gets_canary
 from agentworld.records.base import Digest
 from agentworld.records.declaration import Declare, alias_entries
+from agentworld.records.garbled import reading
 from agentworld.records.gate import Judged
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
+_GATE = TypeAdapter(tuple[Judged, ...])
 
 # One change after the other: each names the one before it.
 _HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE aliases IN EXCLUSIVE MODE"}
+
+
+class History(NamedTuple):
+    """What aliases meant over time, in the order of the changes."""
+
+    changes: list[AliasChange]
+    garbled: dict[str, str]
+    """By alias, why a change of it cannot be read."""
 
 
 class Aliases:
@@ -78,8 +90,19 @@ class Aliases:
         return newest.simulator
 
     def history(self, alias: str | None = None) -> list[AliasChange]:
-        """What an alias, or each of them, meant over time."""
+        """What an alias, or each, meant over time; raises EvidenceError where a row is garbled."""
         return self._changes([] if alias is None else [ALIASES.c.alias == alias])
+
+    def readable_history(self) -> "History":
+        """The same of all aliases, as far as it can be read."""
+        found, garbled = list[AliasChange](), dict[str, str]()
+        with translated(self._url), self._engine.begin() as connection:
+            for row in connection.execute(_select([])):
+                try:
+                    found.append(_change(row))
+                except EvidenceError as error:
+                    garbled[str(row.alias)] = str(error)
+        return History(found, garbled)
 
     def _newest(self, alias: str) -> AliasChange:
         changes = self.history(alias)
@@ -91,7 +114,7 @@ class Aliases:
         try:
             with translated(self._url), self._engine.begin() as connection:
                 connection.exec_driver_sql(_HOLD[connection.dialect.name])
-                connection.execute(insert(ALIASES).values(**_row(change), key=key))
+                change_rows(connection, insert(ALIASES).values(**_row(change), key=key))
                 if declare:
                     history = _read(connection, [ALIASES.c.alias == change.alias])
                     keep(connection, declare(alias_entries(history)[-1]))
@@ -122,8 +145,11 @@ def _now() -> str:
 
 
 def _read(connection: Connection, wanted: list[ColumnElement[bool]]) -> list[AliasChange]:
-    changes = select(ALIASES).where(*wanted).order_by(ALIASES.c.sequence)
-    return [_change(row) for row in connection.execute(changes)]
+    return [_change(row) for row in connection.execute(_select(wanted))]
+
+
+def _select(wanted: list[ColumnElement[bool]]) -> Select[Any]:
+    return select(ALIASES).where(*wanted).order_by(ALIASES.c.sequence)
 
 
 def _row(change: AliasChange) -> Mapping[str, object]:
@@ -137,12 +163,14 @@ def _row(change: AliasChange) -> Mapping[str, object]:
 
 
 def _change(row: Row[Any]) -> AliasChange:
+    """Raises EvidenceError where the row is none that a change ever had."""
     told = dict(row._mapping)
     percent, gate = told.pop("percent"), told.pop("gate")
     for name in ("sequence", "key"):
         del told[name]
     tried = told.pop("canary")
     none = tried is None and percent is None
-    canary = None if none else Canary(simulator=tried, percent=percent)
-    judged = tuple(Judged.model_validate(each) for each in json.loads(gate or "[]"))
-    return AliasChange(**told, canary=canary, gate=judged)
+    with reading(f"the history of alias {str(row.alias)!r}"):
+        canary = None if none else Canary(simulator=tried, percent=percent)
+        judged = _GATE.validate_json(gate or "[]")
+        return AliasChange(**told, canary=canary, gate=judged)

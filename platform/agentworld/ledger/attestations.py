@@ -1,9 +1,13 @@
 """What the platform signed beside the logs of runs; nothing in it changes."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import ColumnElement, Connection, Engine, insert, select
 
 from agentworld.ledger.database import translated
+from agentworld.ledger.rows import change_rows
 from agentworld.ledger.tables import ATTESTATIONS
+from agentworld.ledger.texts import bytes_of
 from agentworld.records.attestation import Attestation, AttestationKind
 
 _COLUMNS = [ATTESTATIONS.c[name] for name in Attestation._fields]
@@ -29,7 +33,7 @@ class Attestations:
         """Those of a kind whose names begin so."""
         under = ATTESTATIONS.c.name.startswith(prefix, autoescape=True)
         alike = self._read(ATTESTATIONS.c.kind == kind, under)
-        return [each for each in alike if str(each.name).startswith(prefix)]  # SQLite takes A for a
+        return [each for each in alike if each.name.startswith(prefix)]  # SQLite takes A for a
 
     def all(self) -> list[Attestation]:
         """Those of every kind, also of one that nobody knows."""
@@ -40,22 +44,29 @@ class Attestations:
         rows = select(*_COLUMNS).where(*wanted, *equal).order_by(ATTESTATIONS.c.sequence)
         with translated(self._url), self._engine.begin() as connection:
             found = connection.execute(rows).all()
-        return [Attestation(**row._mapping) for row in found]
+        return [_attestation(row) for row in found]
 
     def after(self, place: int) -> tuple[list[Attestation], int]:
         """Those of all kinds that came after a place, and the place to ask from next."""
         rows = select(ATTESTATIONS.c.sequence, *_COLUMNS).where(ATTESTATIONS.c.sequence > place)
         with translated(self._url), self._engine.begin() as connection:
             found = connection.execute(rows.order_by(ATTESTATIONS.c.sequence)).all()
-        return [Attestation(*row[1:]) for row in found], found[-1].sequence if found else place
+        made = [_attestation(row[1:]) for row in found]
+        return made, found[-1].sequence if found else place
 
     def names(self) -> set[str]:
         """Of all copies that there should be."""
         with translated(self._url), self._engine.begin() as connection:
-            return set(connection.scalars(select(ATTESTATIONS.c.name)))
+            return set(map(str, connection.scalars(select(ATTESTATIONS.c.name))))
 
 
 def keep(connection: Connection, *made: Attestation) -> None:
     """Adds rows to what else a transaction writes."""
     for each in made:
-        connection.execute(insert(ATTESTATIONS).values(each._asdict()))
+        change_rows(connection, insert(ATTESTATIONS).values(each._asdict()))
+
+
+def _attestation(row: Sequence[object]) -> Attestation:
+    """What is of another type becomes text, or no bytes, and verifies for nobody."""
+    *texts, envelope = row
+    return Attestation._make([*map(str, texts), bytes_of(envelope)])

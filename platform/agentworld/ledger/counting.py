@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
 from sqlalchemy import Connection, Row, func, null, select
 
 from agentworld.ledger.lost import IS_OPEN
@@ -88,7 +89,7 @@ def _used(row: Row[*tuple[Any, ...]]) -> Used:
     return Used(
         tenant=row.tenant,
         simulator=row.simulator,
-        agent=RunOpening.model_validate_json(row.opening).agent,
+        agent=_agent(row.opening),
         run=row.run,
         episode=row.episode,
         num_episodes=row.num_episodes,
@@ -101,3 +102,11 @@ def _used(row: Row[*tuple[Any, ...]]) -> Used:
             float(row.engine_seconds),
         ),
     )
+
+
+def _agent(opening: str) -> str:
+    """What whoever opened a run called its agent; a garbled opening hides no cost."""
+    try:
+        return RunOpening.model_validate_json(opening).agent
+    except ValidationError:
+        return "garbled"

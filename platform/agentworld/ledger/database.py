@@ -8,9 +8,9 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url
-from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.exc import (
     ArgumentError,
     DataError,
@@ -22,7 +22,9 @@ from sqlalchemy.exc import (
 )
 
 from agentworld.errors import AgentworldError, Conflict, InputError, StoreError
+from agentworld.records.garbled import any_text
 from agentworld.storage.address import shown
+from agentworld.storage.sqlite import check_sqlite
 
 _BUSY_SECONDS = 30
 
@@ -47,9 +49,6 @@ _REFUSAL = re.compile(
     "connection failed.*(authentication failed|no password supplied|does not exist|"
     "not permitted to log in|no pg_hba.conf entry)|invalid connection option"
 )
-
-# SQLite says so of bytes where a text should be, and would say it again.
-_NO_TEXT = "Could not decode to UTF-8"
 
 
 def connect(url: str) -> Engine:
@@ -102,11 +101,15 @@ def _no_url(url: str) -> InputError:
 
 def _sqlite(url: URL) -> Engine:
     engine = create_engine(url, hide_parameters=True, connect_args={"timeout": _BUSY_SECONDS})
+    if url.database:
+        path = Path(url.database)
+        event.listen(engine, "do_connect", lambda *_: check_sqlite(path))
     event.listen(engine, "connect", lambda connection, entry: _set_pragmas(connection))
     return engine
 
 
-def _set_pragmas(connection: DBAPIConnection) -> None:
+def _set_pragmas(connection: sqlite3.Connection) -> None:
+    connection.text_factory = any_text
     cursor = connection.cursor()
     _enter_wal(cursor)
     for pragma in _PRAGMAS:
@@ -114,7 +117,7 @@ def _set_pragmas(connection: DBAPIConnection) -> None:
     cursor.close()
 
 
-def _enter_wal(cursor: DBAPICursor) -> None:
+def _enter_wal(cursor: sqlite3.Cursor) -> None:
     """Lets readers not wait for the writer; the file keeps this mode.
 
     Two that change the mode of a new file at once bar each other's way, and SQLite refuses
@@ -151,5 +154,5 @@ def _in_our_words(error: DBAPIError, url: str) -> AgentworldError:
         return InputError(f"{url} is no database; name a new file or a ledger")
     if _REFUSAL.search(said):
         return InputError(f"{url} does not let the ledger in: {said}; check user and password")
-    passes = isinstance(error, OperationalError | InterfaceError) and _NO_TEXT not in said
+    passes = isinstance(error, OperationalError | InterfaceError)
     return StoreError(f"the ledger {url} failed: {said}", retryable=passes)

@@ -5,11 +5,12 @@ Both can be repeated: whoever was killed between the two erases once more.
 
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, ScalarSelect, select, update
+from sqlalchemy import Connection, ScalarSelect, func, select, update
 
 from agentworld.errors import Conflict, NotFound
 from agentworld.ledger.attestations import keep
 from agentworld.ledger.lost import is_lost
+from agentworld.ledger.rows import change_rows
 from agentworld.ledger.tables import ATTESTATIONS, EPISODES, RUNS, STEPS
 from agentworld.ledger.texts import Texts
 from agentworld.records.base import Digest
@@ -49,11 +50,12 @@ def erase_rows(connection: Connection, episode: str) -> None:
     # One of a run that lost entries is never closed.
     if found.closed is None and not is_lost(connection, found.run):
         raise Conflict(f"episode {episode} is open; close it, and then erase it")
-    connection.execute(
-        update(EPISODES).where(EPISODES.c.key == key).values(erased=True, source=None)
-    )
+    marked = update(EPISODES).where(EPISODES.c.key == key).values(erased=True, source=None)
+    change_rows(connection, marked)
     for column, _, owner in _TEXTS:
-        connection.execute(update(column.table).where(owner == key).values({column: None}))
+        num_rows = connection.scalar(select(func.count()).where(owner == key)) or 0
+        emptied = update(column.table).where(owner == key).values({column: None})
+        change_rows(connection, emptied, num_rows)
 
 
 def declare_erasure(connection: Connection, episode: str, by: str, declare: Declare) -> None:

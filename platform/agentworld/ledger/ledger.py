@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from itertools import groupby
 from operator import attrgetter
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select
 
 from agentworld.errors import Conflict, NotFound
 from agentworld.ledger import counting, lost, reading
-from agentworld.ledger.adding import add, close
+from agentworld.ledger.adding import add, begin, close
 from agentworld.ledger.aliases import Aliases
 from agentworld.ledger.attestations import Attestations
 from agentworld.ledger.counting import Used
@@ -21,13 +21,13 @@ from agentworld.ledger.reading import Owner
 from agentworld.ledger.rows import insert_rows
 from agentworld.ledger.signing_keys import SigningKeys
 from agentworld.ledger.strays import strays
-from agentworld.ledger.tables import CHECKPOINTS, EPISODES, LOG, RUNS
+from agentworld.ledger.tables import CHECKPOINTS, EPISODES, RUNS
 from agentworld.ledger.texts import Texts
-from agentworld.ledger.writes import Closed, Write, Writes, log_entries
-from agentworld.records import log
+from agentworld.ledger.writes import Closed, Write, Writes
 from agentworld.records.base import Digest
 from agentworld.records.declaration import Declare
 from agentworld.records.episode import Episode, new_name
+from agentworld.records.garbled import ReadEach
 from agentworld.records.log import Fields, LogEntry
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
 from agentworld.storage.objects import ObjectStore
@@ -65,13 +65,9 @@ class Ledger:
         run = AgentRun(id=id_, opening=opening, simulator=simulator, tenant=tenant, log_length=1)
         try:
             with self._transaction() as connection:
-                if lost.is_lost(connection, id_):
-                    raise Conflict(f"run {id_} was lost when the ledger was restored; name another")
-                row = {"id": id_, "simulator": simulator, "tenant": tenant, "length": 1}
-                connection.execute(insert(RUNS).values(opening=opening.model_dump_json(), **row))
-                insert_rows(connection, LOG, log_entries(id_, 1, [log.run_opened(run)]))
+                begin(connection, run)
         except Conflict:
-            found = self._runs(id=id_)
+            found = self.readable_runs(id=id_).whole
             if [(each.opening, each.simulator, each.tenant) for each in found] != [
                 (opening, simulator, tenant)
             ]:
@@ -108,9 +104,9 @@ class Ledger:
 
     def run(self, run: str) -> AgentRun:
         """A run with the number of its episodes and steps; raises NotFound."""
-        found = self._runs(id=run)
+        found = self.readable_runs(id=run).whole
         if not found:
-            raise NotFound(f"there is no run {run}; open one first")
+            raise lost.no_run(run)
         return found[0]
 
     def counted_run(self, run: str) -> AgentRun:
@@ -118,7 +114,7 @@ class Ledger:
         with self._transaction() as connection:
             found = reading.counted_run(connection, run)
         if found is None:
-            raise NotFound(f"there is no run {run}; open one first")
+            raise lost.no_run(run)
         return found
 
     def owner(self, run: str) -> Owner:
@@ -126,7 +122,7 @@ class Ledger:
         with self._transaction() as connection:
             found = reading.owner(connection, run)
         if found is None:
-            raise NotFound(f"there is no run {run}; open one first")
+            raise lost.no_run(run)
         return found
 
     def run_of(self, episode: str) -> str:
@@ -143,16 +139,17 @@ class Ledger:
             return list(map(str, connection.scalars(select(RUNS.c.id).order_by(RUNS.c.id.desc()))))
 
     def runs(self) -> list[AgentRun]:
-        """All runs, the newest first."""
-        return self._runs()
+        """All runs, the newest first; raises EvidenceError where one is garbled."""
+        return self.readable_runs().whole
 
     def runs_for_agent_weights(self, weights: Digest) -> list[AgentRun]:
-        """The runs that made an agent."""
-        return self._runs(final_weights=weights)
+        """The same of the runs that made an agent."""
+        return self.readable_runs(final_weights=weights).whole
 
-    def runs_of_simulator(self, simulator: Digest) -> list[AgentRun]:
-        """The runs that a simulator served."""
-        return self._runs(simulator=simulator)
+    def readable_runs(self, **columns: str) -> ReadEach[AgentRun]:
+        """Those that can be read of all, or with this `simulator` or these `final_weights`."""
+        with self._transaction() as connection:
+            return reading.runs(connection, columns)
 
     def episode(self, episode: str) -> Episode:
         """An episode with its steps; raises NotFound."""
@@ -289,10 +286,6 @@ class Ledger:
                 raise
             return found
         return self.run(run)
-
-    def _runs(self, **columns: str) -> list[AgentRun]:
-        with self._transaction() as connection:
-            return reading.runs(connection, columns)
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:

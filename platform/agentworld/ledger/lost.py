@@ -2,6 +2,7 @@
 
 from sqlalchemy import Connection, select
 
+from agentworld.errors import NotFound
 from agentworld.ledger.tables import ATTESTATIONS, RUNS
 
 IS_OPEN = RUNS.c.final_weights.is_(None) & ~(
@@ -19,3 +20,11 @@ def is_lost(connection: Connection, run: str) -> bool:
         ATTESTATIONS.c.run == run, ATTESTATIONS.c.kind == "restore"
     )
     return connection.scalar(wanted.limit(1)) is not None
+
+
+def no_run(run: str) -> NotFound:
+    """For a name that nobody gave, and for a run that somebody took away."""
+    return NotFound(
+        f"there is no run {run} in the ledger; name one that it has, or restore the ledger where"
+        " it had this one"
+    )

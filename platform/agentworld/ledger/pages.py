@@ -1,19 +1,25 @@
 """What a ledger holds, a page at a time: no more is read than is shown."""
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from sqlalchemy import Engine, Row, and_, func, select
 from sqlalchemy.sql.elements import ColumnElement
 
-from agentworld.errors import StoreError
+from agentworld.errors import EvidenceError
 from agentworld.ledger.database import translated
 from agentworld.ledger.lost import IS_OPEN
+from agentworld.ledger.reading import read_run
 from agentworld.ledger.tables import EPISODES, RUNS, STEPS
 from agentworld.ledger.texts import Texts
 from agentworld.records.base import Digest
 from agentworld.records.episode import EpisodeOpening
+from agentworld.records.garbled import reading
 from agentworld.records.run import RunOpening
+
+GARBLED = "garbled"
+"""What a list shows of a row that cannot be read; `audit verify` says why."""
 
 
 class ListedRun(NamedTuple):
@@ -22,11 +28,22 @@ class ListedRun(NamedTuple):
     id: str
     simulator: Digest
     tenant: str
-    opening: RunOpening
+    opening: RunOpening | None
+    """Null where the row cannot be read, which then tells nothing else."""
     log_length: int
     final_weights: Digest | None
     num_episodes: int
     num_steps: int
+
+    @property
+    def purpose(self) -> str:
+        """What it was opened for."""
+        return self.opening.purpose if self.opening else GARBLED
+
+    @property
+    def agent(self) -> str:
+        """What whoever opened it called the agent that is to be made."""
+        return self.opening.agent if self.opening else GARBLED
 
 
 class ListedEpisode(NamedTuple):
@@ -150,15 +167,10 @@ class Pages:
 
     def _fork(self, row: Row[Any]) -> ListedFork:
         opening = None
-        try:
+        with suppress(EvidenceError), reading(f"episode {row.id}"):  # as a verification says
             text = self._texts.read(row.opening, row.opening_digest)
             opening = EpisodeOpening.model_validate_json(text)
-        except StoreError as error:
-            if error.retryable:
-                raise
-        except ValueError:  # which a verification of it says
-            pass
-        return ListedFork(row.key, row.id, row.run, row.tenant, opening, row.closed)
+        return ListedFork(row.key, str(row.id), str(row.run), str(row.tenant), opening, row.closed)
 
     def num_episodes(self, run: str) -> int:
         """Of a run."""
@@ -182,7 +194,10 @@ class Pages:
             .offset(offset)
         )
         with translated(self._url), self._engine.begin() as connection:
-            return [ListedSimulator(*row) for row in connection.execute(query)]
+            return [
+                ListedSimulator(str(simulator), num_runs, str(run))
+                for simulator, num_runs, run in connection.execute(query)
+            ]
 
     def tenants_of(self, runs: Iterable[str]) -> dict[str, str]:
         """Whose runs these are, as far as they are there."""
@@ -196,22 +211,19 @@ def _equal(columns: dict[str, str | None]) -> list[ColumnElement[bool]]:
 
 
 def _run(row: Row[Any]) -> ListedRun:
-    return ListedRun(
-        id=row.id,
-        simulator=row.simulator,
-        tenant=row.tenant,
-        opening=RunOpening.model_validate_json(row.opening),
-        log_length=row.length,
-        final_weights=row.final_weights,
-        num_episodes=row.num_episodes,
-        num_steps=row.num_steps,
-    )
+    named = str(row.id), str(row.simulator), str(row.tenant)
+    try:
+        run = read_run(row._mapping)
+    except EvidenceError:  # as a verification says
+        return ListedRun(*named, None, 0, None, 0, 0)
+    counts = run.num_episodes, run.num_steps
+    return ListedRun(*named, run.opening, run.log_length, run.final_weights, *counts)
 
 
 def _episode(row: Row[Any]) -> ListedEpisode:
     return ListedEpisode(
         key=row.key,
-        id=row.id,
+        id=str(row.id),
         num_steps=row.num_steps,
         num_copied=row.copied,
         num_low=row.num_low,

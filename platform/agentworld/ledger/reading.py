@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, RowMapping, func, select, true
 from sqlalchemy.sql.elements import ColumnElement
 
+from agentworld.errors import EvidenceError, StoreError
 from agentworld.ledger.lost import IS_OPEN
 from agentworld.ledger.tables import CHECKPOINTS, EPISODES, LOG, RUNS, STEPS
-from agentworld.ledger.texts import Texts
+from agentworld.ledger.texts import Texts, bytes_of
 from agentworld.ledger.writes import Closed
 from agentworld.records.base import Digest
 from agentworld.records.episode import (
@@ -21,6 +22,7 @@ from agentworld.records.episode import (
     EpisodeStep,
     first_head,
 )
+from agentworld.records.garbled import ReadEach, read_each, reading
 from agentworld.records.log import Fields, LogEntry
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.usage import Usage
@@ -39,11 +41,30 @@ class Owner(NamedTuple):
     simulator: Digest
 
 
-def runs(connection: Connection, columns: Mapping[str, str]) -> list[AgentRun]:
+def runs(connection: Connection, columns: Mapping[str, str]) -> ReadEach[AgentRun]:
     """Runs whose columns hold these values, the newest first."""
     wanted = [RUNS.c[name] == value for name, value in columns.items()]
     rows = select(RUNS).where(*wanted).order_by(RUNS.c.id.desc())  # names sort by time
-    return [_run(row) for row in connection.execute(rows).mappings()]
+    return read_each(connection.execute(rows).mappings(), read_run)
+
+
+def read_run(row: RowMapping) -> AgentRun:
+    """Raises EvidenceError where the row is none that a run ever had."""
+    with reading(f"the ledger's record of run {row['id']}"):
+        weights, signature = row["final_weights"], row["signature"]
+        closing = None
+        if weights is not None or signature is not None:
+            closing = RunClosing(final_weights=weights, signature=signature)
+        return AgentRun(
+            id=row["id"],
+            opening=RunOpening.model_validate_json(row["opening"]),
+            simulator=row["simulator"],
+            tenant=row["tenant"],
+            closing=closing,
+            num_episodes=row["num_episodes"],
+            num_steps=row["num_steps"],
+            log_length=row["length"],
+        )
 
 
 def counted_run(connection: Connection, run: str) -> AgentRun | None:
@@ -59,7 +80,7 @@ def counted_run(connection: Connection, run: str) -> AgentRun | None:
     if row is None:
         return None
     *_, num_episodes, num_steps = row
-    told = _run(row._mapping)
+    told = read_run(row._mapping)
     return told.model_copy(update={"num_episodes": num_episodes, "num_steps": num_steps})
 
 
@@ -78,8 +99,15 @@ def episodes(connection: Connection, names: Sequence[str], texts: Texts) -> dict
 
 
 def log_lengths(connection: Connection) -> dict[str, int]:
-    """How long the log of each run is."""
-    return {row.id: row.length for row in connection.execute(select(RUNS.c.id, RUNS.c.length))}
+    """How long the log of each run is; raises EvidenceError where that is no number."""
+    lengths = {row.id: row.length for row in connection.execute(select(RUNS.c.id, RUNS.c.length))}
+    for run, length in lengths.items():
+        if not isinstance(length, int):
+            raise EvidenceError(
+                f"the ledger's record of run {run} is garbled: its length is {length!r:.80};"
+                " restore it"
+            )
+    return lengths
 
 
 def erased_episodes(connection: Connection) -> list[str]:
@@ -95,21 +123,22 @@ def is_erased(connection: Connection, name: str) -> bool:
 
 def episode_names(connection: Connection, run: str) -> list[str]:
     """A run's episodes as the log tells their order."""
-    opened = (entry.fields for entry in log(connection, run))
-    return [str(told["episode"]) for told in opened if told["kind"] == "episode-opened"]
+    with reading(f"the log of run {run}"):
+        opened = (entry.fields for entry in log(connection, run))
+        return [str(told["episode"]) for told in opened if told["kind"] == "episode-opened"]
 
 
 def log(connection: Connection, run: str, after: int = 0) -> list[LogEntry]:
     """A run's log in its order."""
     wanted = select(LOG).where(LOG.c.run == run, LOG.c.sequence > after)
     rows = connection.execute(wanted.order_by(LOG.c.sequence))
-    return [LogEntry(row.run, row.sequence, bytes(row.body)) for row in rows]
+    return [LogEntry(row.run, row.sequence, bytes_of(row.body)) for row in rows]
 
 
 def first_entry(connection: Connection, run: str) -> Fields:
     """What the first entry of a run's log tells; nothing where that is gone or garbled."""
     body = connection.scalar(select(LOG.c.body).where(LOG.c.run == run, LOG.c.sequence == 1))
-    return LogEntry(run, 1, body).told if isinstance(body, bytes) else {}
+    return LogEntry(run, 1, bytes_of(body)).told
 
 
 def heads_by_entry(connection: Connection, run: str) -> dict[int, list[Digest]]:
@@ -123,9 +152,9 @@ def heads_by_entry(connection: Connection, run: str) -> dict[int, list[Digest]]:
     found: dict[int, list[Digest]] = {}
     for rows in connection.execute(heads).partitions(_MOST_ROWS):
         for entry, place, head in rows:
-            there = found.setdefault(entry, [])
+            there = found.setdefault(entry if isinstance(entry, int) else 0, [])
             # The head of a step that is not in its place is none that the entry names.
-            there.append(head if place == len(there) else "")
+            there.append(head if place == len(there) and isinstance(head, str) else "")
     return found
 
 
@@ -150,7 +179,7 @@ def checkpoints(connection: Connection, run: str) -> dict[int, bytes]:
     rows = connection.execute(
         select(CHECKPOINTS.c.length, CHECKPOINTS.c.envelope).where(CHECKPOINTS.c.run == run)
     )
-    return {row.length: bytes(row.envelope) for row in rows}
+    return {row.length: bytes_of(row.envelope) for row in rows}
 
 
 def idle_episodes(connection: Connection, simulator: Digest | None, before: float) -> list[Closed]:
@@ -166,24 +195,6 @@ def open_ends(connection: Connection, run: str) -> list[Closed]:
 
 def _is_of(simulator: Digest | None) -> ColumnElement[bool]:
     return true() if simulator is None else RUNS.c.simulator == simulator
-
-
-def _run(row: RowMapping) -> AgentRun:
-    """Raises ValueError where the row is none that a run ever had."""
-    weights, signature = row["final_weights"], row["signature"]
-    closing = None
-    if weights is not None or signature is not None:
-        closing = RunClosing(final_weights=weights, signature=signature)
-    return AgentRun(
-        id=row["id"],
-        opening=RunOpening.model_validate_json(row["opening"]),
-        simulator=row["simulator"],
-        tenant=row["tenant"],
-        closing=closing,
-        num_episodes=row["num_episodes"],
-        num_steps=row["num_steps"],
-        log_length=row["length"],
-    )
 
 
 def _ends(connection: Connection, wanted: ColumnElement[bool], reason: CloseReason) -> list[Closed]:
@@ -208,19 +219,19 @@ def _end(row: Row[*tuple[object, ...]], reason: CloseReason) -> Closed:
 
 
 def _opening(text: str | None) -> EpisodeOpening | None:
-    """Raises ValueError where the text is not the opening's own."""
+    """Raises ValueError, and StoreError where the text is not the opening's own."""
     if text is None:
         return None
     opening = EpisodeOpening.model_validate_json(text)
     if opening.text != text:
-        raise ValueError("an opening was written anew, in another form")
+        raise StoreError("its opening was written anew, in another form", retryable=False)
     return opening
 
 
 def _nothing(data: bytes | None, digest: Digest) -> None:
-    """What is left of an erased text; raises ValueError where somebody put one there."""
+    """What is left of an erased text; raises StoreError where somebody put one there."""
     if data is not None:
-        raise ValueError(f"the text {digest} was erased and is there")
+        raise StoreError(f"the text {digest} was erased and is there; remove it", retryable=False)
 
 
 def _episode(

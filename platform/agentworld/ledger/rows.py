@@ -9,8 +9,9 @@ from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, FromClause, Insert, Table, Update
 
+from agentworld.errors import StoreError
 from agentworld.records.base import Digest
 
 _MOST_ROWS = 256  # SQLite takes 32,766 values in one statement
@@ -20,10 +21,29 @@ Row = tuple[object, ...]
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Adds rows in their order."""
+    """Adds rows in their order; raises StoreError where the database drops one."""
     for part in _parts(rows):
         statement = _insert(table, len(part), _placeholder(connection))
-        connection.exec_driver_sql(statement, tuple(chain.from_iterable(part)))
+        result = connection.exec_driver_sql(statement, tuple(chain.from_iterable(part)))
+        if result.rowcount != len(part):
+            raise not_written(table, result.rowcount, len(part))
+
+
+def change_rows(connection: Connection, statement: Insert | Update, num_rows: int = 1) -> None:
+    """Adds or changes so many rows; raises StoreError where the database drops one."""
+    # A statement that returns keys has its count no longer when they are read.
+    result = connection.execute(statement, execution_options={"preserve_rowcount": True})
+    if result.rowcount != num_rows:
+        raise not_written(statement.table, result.rowcount, num_rows)
+
+
+def not_written(table: FromClause, written: int, num_rows: int) -> StoreError:
+    """What is said where a trigger or a rule of the database dropped rows without an error."""
+    return StoreError(
+        f"the ledger's table {table} took {written} of {num_rows} rows, so that nothing was"
+        " written; remove the trigger or the rule that drops rows",
+        retryable=False,
+    )
 
 
 class Added(NamedTuple):

@@ -9,6 +9,7 @@ from itertools import pairwise
 from sqlalchemy import Connection, Engine, insert, select
 
 from agentworld.ledger.database import translated
+from agentworld.ledger.rows import change_rows
 from agentworld.ledger.tables import SIGNING_KEYS
 from agentworld.records.signing_key import SigningKey
 
@@ -27,7 +28,7 @@ class SigningKeys:
             if not known or known[-1].key != key:
                 now = datetime.now(UTC).isoformat(timespec="milliseconds")
                 row = {"key": key, "public": public, "since": now}
-                connection.execute(insert(SIGNING_KEYS).values(row))
+                change_rows(connection, insert(SIGNING_KEYS).values(row))
 
     def all(self) -> list[SigningKey]:
         """Each time that a key signed, in order; the last one still does."""
@@ -40,4 +41,4 @@ class SigningKeys:
 def _history(connection: Connection) -> list[SigningKey]:
     table = SIGNING_KEYS.c
     rows = connection.execute(select(table.key, table.public, table.since).order_by(table.sequence))
-    return [SigningKey(**row._mapping) for row in rows]
+    return [SigningKey(**{name: str(told) for name, told in row._mapping.items()}) for row in rows]

@@ -38,7 +38,7 @@ class Texts:
     def read(self, data: bytes | None, digest: Digest) -> str:
         """The text; raises StoreError where it is neither in its row nor in the object store."""
         if data is not None:
-            return text_of(bytes(data))
+            return text_of(bytes_of(data))
         try:
             if self._objects is not None:
                 return text_of(self._objects.get(str(digest)))
@@ -61,6 +61,13 @@ class Texts:
         # Most texts are so short that nothing has to be encoded: a character has 4 bytes at most.
         maybe = self._objects is not None and 4 * len(text) > LONGEST_IN_ROW
         return maybe and len(text_bytes(text)) > LONGEST_IN_ROW
+
+
+def bytes_of(value: object) -> bytes:
+    """A column's bytes; none where somebody put a value of another type there, of which a number
+    would otherwise become as many zeros.
+    """
+    return value if isinstance(value, bytes) else b""
 
 
 def _lost(digest: Digest) -> StoreError:

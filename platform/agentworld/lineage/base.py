@@ -25,7 +25,7 @@ class VersionRef(Record):
     """A registered version, written `name@version`."""
 
     name: Annotated[str, StringConstraints(pattern=f"^{_NAME}$")]
-    version: int
+    version: int = Field(ge=1, lt=10**9)
 
     def __str__(self) -> str:
         return f"{self.name}@{self.version}"
@@ -123,6 +123,8 @@ class StoredVersion(Record):
     """A DSSE envelope over that; null where none is there."""
     run: Literal["active", "deleted", "missing"]
     """That it was registered by."""
+    status: str = "READY"
+    """Of the version itself."""
     model: str
     """The state of the logged model, READY where it is whole; missing where it is gone."""
     links: Links = Links()
@@ -178,6 +180,10 @@ class Registry(Protocol):
 
     def versions(self, **tags: str) -> list[Version]:
         """All versions with these values of tags, in the order of names and versions."""
+        ...
+
+    def garbled(self) -> list[str]:
+        """A sentence for each version and alias that can be none of ours, though it says so."""
         ...
 
     def version(self, ref: VersionRef) -> Version:

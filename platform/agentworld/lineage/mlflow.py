@@ -7,9 +7,8 @@ a simulator trained; the run's inputs tell the same in MLflow's own words.
 """
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import mlflow
 from mlflow.entities import Metric, Run
@@ -27,10 +26,13 @@ from agentworld.lineage.base import (
     parsed,
 )
 from agentworld.lineage.inputs import Inputs
-from agentworld.lineage.mlflow_aliases import MlflowAliases, every
+from agentworld.lineage.mlflow_aliases import MlflowAliases, every, if_there
+from agentworld.lineage.mlflow_files import download, read_text
 from agentworld.lineage.model_version import (
     Kept,
     at_a_glance,
+    can_be_asked,
+    check_whole,
     is_ours,
     logged_model_of,
     ref_of,
@@ -41,16 +43,14 @@ from agentworld.lineage.model_version import (
 from agentworld.lineage.server import PATIENCE_SECONDS, Server
 from agentworld.lineage.tags import tags_of
 from agentworld.records.base import Digest
+from agentworld.records.garbled import ReadEach, read_each
 
 _EXPERIMENT = "agentworld"
 _RECORD = "lineage.json"
 _SIGNATURE = "registration.dsse.json"
 _OF_RUN = (_RECORD, _SIGNATURE)
-_ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
 _SAME_VERSION = ("artifact", "run", "edge")
 _SAME_ATTEMPT = (*_SAME_VERSION, "report")
-
-_Found = TypeVar("_Found")
 
 
 class TaskRun(NamedTuple):
@@ -76,6 +76,8 @@ class MlflowRegistry(MlflowAliases):
         server = Server(uri, patience_seconds)
         for chatty in ("mlflow", "alembic"):
             logging.getLogger(chatty).setLevel(logging.WARNING)
+        # It prints a traceback of what is told here in a sentence.
+        logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
         super().__init__(server, server.ask(lambda: mlflow.MlflowClient(uri, uri)))
 
     def register_world_model(
@@ -121,12 +123,13 @@ class MlflowRegistry(MlflowAliases):
         alone: the first, but for the kind, which says the least.
         """
         by_worth = sorted(tags.items(), key=lambda tag: tag[0] == "kind")
-        first = next((where(*tag) for tag in by_worth), None)
-        search = self._client.search_model_versions
-        there: list[ModelVersion] = self._ask(lambda: every(search, first))
-        ours = map(at_a_glance, filter(is_ours, there))
-        found = [each for each in ours if tags.items() <= each.tags.items()]
+        first = next((where(*tag) for tag in by_worth if can_be_asked(tag[1])), None)
+        found = [each for each in self._read(first).found if tags.items() <= each.tags.items()]
         return sorted(found, key=lambda each: (each.ref.name, each.ref.version))
+
+    def garbled(self) -> list[str]:
+        """A sentence for each version and alias that can be none of ours, though it says so."""
+        return [*self._read().problems, *self._aliases().problems]
 
     def version(self, ref: VersionRef) -> Version:
         """One version."""
@@ -135,16 +138,19 @@ class MlflowRegistry(MlflowAliases):
     def stored(self, ref: VersionRef) -> StoredVersion:
         """All that is kept of a version, but for its files."""
         version = self._version(ref)
-        run: Run | None = self._ask(lambda: _there(lambda: self._client.get_run(version.run_id)))
-        files = self._ask(lambda: self._files_of_run(version.run_id)) if run else []
+        run: Run | None = None
+        if version.run_id:  # MLflow cannot ask for what has no name
+            run = self._ask(lambda: if_there(lambda: self._client.get_run(version.run_id)))
+        files = self._ask(lambda: self._client.list_artifacts(version.run_id)) if run else []
         model, number = logged_model_of(version), str(ref.version)
         kept = Kept(
             version=version,
             run=run,
-            model=self._ask(lambda: _there(lambda: self._client.get_logged_model(model))),
+            model=self._ask(lambda: if_there(lambda: self._client.get_logged_model(model))),
             files=self._ask(lambda: self._client.get_model_version_download_uri(ref.name, number)),
         )
-        of_run = [self._text(version, name) if name in files else None for name in _OF_RUN]
+        names = {file.path for file in files}
+        of_run = [self._text(version, name) if name in names else None for name in _OF_RUN]
         return kept.with_files_of_run(*of_run)
 
     def agents(self, limit: int) -> list[Version]:
@@ -152,14 +158,15 @@ class MlflowRegistry(MlflowAliases):
         newest = ["creation_timestamp DESC", "version_number DESC"]
         of = where("kind", "agent")
         found = self._ask(lambda: self._client.search_model_versions(of, limit, newest))
-        return [at_a_glance(version) for version in found]
+        return read_each(found, at_a_glance).found
 
     def fetch(self, ref: VersionRef, out: Path) -> None:
         """Copies the files of a version into a folder."""
-        source = self._version(ref).source
-        self._ask(
-            lambda: mlflow.artifacts.download_artifacts(artifact_uri=source, dst_path=str(out))
-        )
+        version = self._version(ref)
+        of = logged_model_of(version)
+        model = self._ask(lambda: if_there(lambda: self._client.get_logged_model(of)))
+        place = model.artifact_location if model else None
+        self._ask(lambda: download(version.source, place, out))
 
     def _register(
         self,
@@ -188,7 +195,7 @@ class MlflowRegistry(MlflowAliases):
         self._ask(lambda: self._name(name))
         # Last, so that a version that can be found is whole.
         return self._ask(
-            lambda: self._registered(name, tags) or self._make(name, run_id, model_id, tags)
+            lambda: self._registered(name, tags) or self._make(name, run_id, model_id, tags, inputs)
         )
 
     def _registered(self, name: str, tags: dict[str, str]) -> VersionRef | None:
@@ -205,11 +212,8 @@ class MlflowRegistry(MlflowAliases):
 
     def _logged_model(self, experiment: str, name: str, run_id: str, tags: dict[str, str]) -> str:
         begun = self._client.search_logged_models([experiment], f"source_run_id = '{run_id}'")
-        logged = begun[0] if begun else None
-        if logged is None:
-            logged = self._client.create_logged_model(
-                experiment, name=name, source_run_id=run_id, tags=tags
-            )
+        new: dict[str, Any] = {"name": name, "source_run_id": run_id, "tags": tags}
+        logged = begun[0] if begun else self._client.create_logged_model(experiment, **new)
         return str(logged.model_id)
 
     def _log_metrics(self, run: Run, model_id: str, metrics: dict[str, float]) -> None:
@@ -220,7 +224,9 @@ class MlflowRegistry(MlflowAliases):
         ]
         self._client.log_batch(run.info.run_id, metrics=values)
 
-    def _make(self, name: str, run_id: str, model_id: str, tags: dict[str, str]) -> VersionRef:
+    def _make(
+        self, name: str, run_id: str, model_id: str, tags: dict[str, str], inputs: Inputs
+    ) -> VersionRef:
         version = self._client.create_model_version(
             name,
             source=f"models:/{model_id}",
@@ -228,7 +234,9 @@ class MlflowRegistry(MlflowAliases):
             tags=tags | self._of_task(),
             model_id=model_id,  # a server refuses a source of whose model it is not told
         )
-        return VersionRef(name=name, version=int(version.version))
+        ref = VersionRef(name=name, version=int(version.version))
+        check_whole(self.stored(ref), tags, inputs)
+        return ref
 
     def _of_task(self, *more: str) -> dict[str, str]:
         """Tags that name the task's run, where there is one."""
@@ -263,38 +271,28 @@ class MlflowRegistry(MlflowAliases):
         def read() -> str:
             # MLflow would look up the run of `runs:/` twice.
             files = self._client.get_run(version.run_id).info.artifact_uri
-            return str(mlflow.artifacts.load_text(f"{files}/{name}"))
+            return read_text(f"{files}/{name}")
 
         return self._ask(read)
-
-    def _files_of_run(self, run_id: str) -> list[str]:
-        return [file.path for file in self._client.list_artifacts(run_id)]
 
     def _version(self, ref: VersionRef) -> ModelVersion:
         version = self._ask(lambda: self._version_if_there(ref))
         if version is None:
-            versions = [known.version for known in self._search(f"name = '{ref.name}'")]
+            others = self._ask(lambda: self._found(f"name = '{ref.name}'"))
+            versions = [known.version for known in others]
             models = self._ask(self._client.search_registered_models)
             raise absent(ref, versions, [model.name for model in models])
         return version
 
     def _version_if_there(self, ref: VersionRef) -> ModelVersion | None:
-        return _there(lambda: self._client.get_model_version(ref.name, str(ref.version)))
-
-    def _search(self, *conditions: str) -> list[VersionRef]:
-        return self._ask(lambda: self._found(*conditions))
+        return if_there(lambda: self._client.get_model_version(ref.name, str(ref.version)))
 
     def _found(self, *conditions: str) -> list[VersionRef]:
         search = self._client.search_model_versions
         found: list[ModelVersion] = every(search, " and ".join(conditions))
-        return sorted(map(ref_of, found), key=lambda ref: (ref.name, ref.version))
+        return sorted(read_each(found, ref_of).found, key=lambda ref: (ref.name, ref.version))
 
-
-def _there(get: Callable[[], _Found]) -> _Found | None:
-    """What is got, or null where it is not there."""
-    try:
-        return get()
-    except MlflowException as error:
-        if error.error_code not in _ABSENT:
-            raise
-        return None
+    def _read(self, condition: str | None = None) -> ReadEach[Version]:
+        search = self._client.search_model_versions
+        there: list[ModelVersion] = self._ask(lambda: every(search, condition))
+        return read_each(filter(is_ours, there), at_a_glance)

@@ -8,13 +8,17 @@ from typing import TypeVar
 
 from mlflow import MlflowClient
 from mlflow.entities.model_registry import RegisteredModel
+from mlflow.exceptions import MlflowException
 from mlflow.store.entities.paged_list import PagedList
 
 from agentworld.lineage.base import VersionRef
 from agentworld.lineage.server import Server
+from agentworld.records.garbled import ReadEach, read_each, reading
 
 OURS = "agentworld."
 """What our tags begin with."""
+
+_ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
 
 _Found = TypeVar("_Found")
 
@@ -47,13 +51,29 @@ class MlflowAliases:
 
     def aliases(self) -> dict[tuple[str, str], int]:
         """The versions that names and their aliases stand for; also of what others registered."""
+        return dict(self._aliases().found)
+
+    def _aliases(self) -> ReadEach[tuple[tuple[str, str], int]]:
         search = self._client.search_registered_models
         models: list[RegisteredModel] = self._ask(lambda: every(search))
-        return {
-            (model.name, alias): int(version)
-            for model in models
-            for alias, version in model.aliases.items()
-        }
+        told = [(model.name, *alias) for model in models for alias in model.aliases.items()]
+        return read_each(told, _alias)
+
+
+def _alias(told: tuple[str, str, str]) -> tuple[tuple[str, str], int]:
+    name, alias, version = told
+    with reading(f"the registry's alias {alias!r} of {name!r}"):
+        return (name, alias), int(version)
+
+
+def if_there(get: Callable[[], _Found]) -> _Found | None:
+    """What is got, or null where it is not there."""
+    try:
+        return get()
+    except MlflowException as error:
+        if error.error_code not in _ABSENT:
+            raise
+        return None
 
 
 def every(search: Callable[..., PagedList[_Found]], wanted: str | None = None) -> list[_Found]:

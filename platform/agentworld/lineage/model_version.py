@@ -1,16 +1,22 @@
 """A model version of MLflow in our words, and the tags by which it is searched for."""
 
+import re
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from mlflow.entities import LoggedModel, Run
 from mlflow.entities.model_registry import ModelVersion
 
+from agentworld.errors import StoreError
 from agentworld.lineage.base import StoredVersion, Version, VersionRef
-from agentworld.lineage.inputs import data_read, models_read
+from agentworld.lineage.inputs import Inputs, data_read, models_read
+from agentworld.records.garbled import reading
 from agentworld.records.step_statement import Links
 
 _OURS = "agentworld."
+_PLAIN = re.compile(r"[\w:. -]*", re.ASCII)
 
 
 class Kept(NamedTuple):
@@ -32,6 +38,7 @@ class Kept(NamedTuple):
             record=record,
             signature=signature,
             run=run.info.lifecycle_stage if run else "missing",
+            status=str(self.version.status),
             model=model.status.value if model else "missing",
             links=Links(
                 run=self.version.run_id or "",
@@ -44,24 +51,50 @@ class Kept(NamedTuple):
 
 
 def ref_of(version: ModelVersion) -> VersionRef:
-    """Its name and number."""
-    return VersionRef(name=version.name, version=int(version.version))
+    """Its name and number; raises EvidenceError where it can be no version of ours."""
+    with _reading(version):
+        return VersionRef(name=version.name, version=version.version)
 
 
 def is_ours(version: ModelVersion) -> bool:
     """Whether it has a tag of ours; a server may have versions of others."""
-    return any(name.startswith(_OURS) for name in version.tags)
+    return any(str(name).startswith(_OURS) for name in version.tags)
 
 
 def at_a_glance(version: ModelVersion) -> Version:
-    """Without a look into its run."""
-    tags = {
-        name.removeprefix(_OURS): value
-        for name, value in version.tags.items()
-        if name.startswith(_OURS)
+    """Without a look into its run; raises EvidenceError where it can be no version of ours."""
+    with _reading(version):
+        tags = {
+            name.removeprefix(_OURS): value
+            for name, value in version.tags.items()
+            if name.startswith(_OURS)
+        }
+        registered = datetime.fromtimestamp(version.creation_timestamp / 1000, UTC)
+        return Version(ref=ref_of(version), at=registered, tags=tags)
+
+
+def _reading(version: ModelVersion) -> AbstractContextManager[None]:
+    return reading(f"the registry's version {version.version!r} of {version.name!r}")
+
+
+def check_whole(stored: StoredVersion, tags: Mapping[str, str], inputs: Inputs) -> None:
+    """Raises StoreError where a version that was just made lacks a part of what was written."""
+    told = {spelled(name): value for name, value in stored.version.tags.items()}
+    parts = {
+        "a tag": tags.items() <= told.items(),
+        "its run": stored.run == "active",
+        "its record": stored.record is not None,
+        "its logged model": stored.model == "READY",
+        "a data set": len([each for each in stored.data if each.readers]) >= len(inputs.datasets),
+        "its input": len(stored.links.inputs) >= len(inputs.models),
     }
-    registered = datetime.fromtimestamp(version.creation_timestamp / 1000, UTC)
-    return Version(ref=ref_of(version), at=registered, tags=tags)
+    for part, is_there in parts.items():
+        if not is_there:
+            raise StoreError(
+                f"the registry made {stored.version.ref} and dropped {part} of it; remove the"
+                " trigger or the rule of its database that drops rows, and delete that version",
+                retryable=False,
+            )
 
 
 def logged_model_of(version: ModelVersion) -> str:
@@ -72,6 +105,11 @@ def logged_model_of(version: ModelVersion) -> str:
 def spelled(name: str) -> str:
     """A tag of ours as MLflow has it."""
     return f"{_OURS}{name}"
+
+
+def can_be_asked(value: str) -> bool:
+    """Whether a condition can have this value; whatever else is told of a run may be no word."""
+    return _PLAIN.fullmatch(value) is not None
 
 
 def where(tag: str, value: str) -> str:

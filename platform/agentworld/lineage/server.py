@@ -8,6 +8,7 @@ finds what it made before.
 import logging
 import os
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,9 +19,11 @@ import mlflow
 from mlflow.exceptions import MlflowException, RestException
 from mlflow.utils.workspace_context import get_request_workspace
 from requests import exceptions
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import Engine, event
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from agentworld.errors import StoreError
+from agentworld.records.garbled import any_text, reason_of
 from agentworld.storage.address import shown
 
 PATIENCE_SECONDS = 120.0
@@ -41,6 +44,13 @@ _REFUSAL = re.compile(
 )
 """By a server that runs: its plugin's codes, no such workspace, or a bare 401 or 403."""
 
+_GARBAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What is raised by rows and files that MLflow never wrote so."""
+_BROKEN = re.compile("no such (table|column)|malformed|not a database")
+"""What SQLite says of a file that waits for nobody, by an error that may pass elsewhere."""
+# The second while it opens a file, the third from the store of its files.
+_FAILURES = (MlflowException, SQLAlchemyError, exceptions.RequestException, *_GARBAGE)
+
 # The settings that MLflow is asked by are the process's; several threads take turns.
 _turn = threading.RLock()
 _Answer = TypeVar("_Answer")
@@ -54,6 +64,8 @@ class Server:
         self._uri = uri
         self._shown = shown(uri)
         self._patience_seconds = patience_seconds
+        if not event.contains(Engine, "connect", _take_any_text):  # MLflow makes its own engines
+            event.listen(Engine, "connect", _take_any_text)
 
     def ask(self, work: Callable[[], _Answer]) -> _Answer:
         """What `work` answers; it may be done again after it was done. Raises StoreError."""
@@ -62,14 +74,13 @@ class Server:
             try:
                 with _turn, _current(self._uri):
                     return work()
-            # The second while it opens a file, the third from the store of its files.
-            except (MlflowException, SQLAlchemyError, exceptions.RequestException) as error:
+            except _FAILURES as error:
                 # MLflow's own words quote its address, so that one with a password takes no cause.
                 cause = error if self._shown == self._uri else None
                 if _REFUSAL.search(str(error)):
                     raise self._refusal(error) from cause
                 if not _is_outage(error):
-                    raise self._failure("failed", error) from cause
+                    raise self._failure("failed", error, retryable=_may_pass(error)) from cause
                 began = began or self._told(error)
                 waited = time.monotonic() - began
                 if waited + wait > self._patience_seconds:
@@ -84,8 +95,10 @@ class Server:
         _log.warning("the registry %s gives no answer; waiting %s: %s", self._shown, most, why)
         return time.monotonic()
 
-    def _failure(self, how: str, error: Exception) -> StoreError:
-        return StoreError(f"the registry {self._shown} {how}: {_why(error)}; check that it runs")
+    def _failure(self, how: str, error: Exception, *, retryable: bool = True) -> StoreError:
+        advice = "check that it runs" if retryable else "check what it holds"
+        said = f"the registry {self._shown} {how}: {_why(error)}; {advice}"
+        return StoreError(said, retryable=retryable)
 
     def _refusal(self, error: Exception) -> StoreError:
         workspace = get_request_workspace()  # as named, or the namespace that was told for it
@@ -97,11 +110,28 @@ class Server:
         )
 
 
+def _take_any_text(connection: object, _record: object) -> None:
+    if isinstance(connection, sqlite3.Connection):
+        connection.text_factory = any_text
+
+
 def _why(error: Exception) -> str:
     """A plugin's own words, which MLflow takes for an answer of no known shape, or the error's."""
+    garbage = error.__cause__ if isinstance(error, MlflowException) else error
+    if isinstance(garbage, _GARBAGE) and not isinstance(garbage, exceptions.RequestException):
+        return reason_of(garbage)
     told = error.json.get("error") if isinstance(error, RestException) else None
     said = ": ".join(map(str, told.values())) if isinstance(told, dict) else str(error)
     return " ".join(shown(said).split())[:200].rstrip(".")
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether the same may work a moment later: it is not what the registry holds that fails."""
+    if isinstance(error, MlflowException):
+        is_busy = error.error_code == "TEMPORARILY_UNAVAILABLE"
+    else:
+        is_busy = isinstance(error, OperationalError | exceptions.RequestException)
+    return is_busy and not _BROKEN.search(str(error))
 
 
 def _is_outage(error: BaseException | None) -> bool:

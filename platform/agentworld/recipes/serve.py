@@ -1,10 +1,12 @@
 """How a world model is evaluated, pinned and served."""
 
+import operator
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from agentworld.records.base import Label, Record
+from agentworld.records.engine_environment import EngineEnvironment
 from agentworld.records.simulator import ConfidencePolicy, RetryPolicy, Sampling
 
 
@@ -25,6 +27,9 @@ class EngineRecipe(Record):
     concurrency: int = 8
     """Requests that are under way at once. On a CPU transformers serve compares every query with
     every request's keys, so that fewer at once are faster; vLLM takes more."""
+    environment: EngineEnvironment = Field({}, exclude_if=operator.not_)
+    """Variables that it is started with, as `VLLM_BATCH_INVARIANT: "1"`. They are pinned; an engine
+    gets none of a shell's own, but for those that say where things are."""
 
     @model_validator(mode="after")
     def _can_be_started(self) -> Self:

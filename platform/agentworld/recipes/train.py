@@ -94,6 +94,11 @@ class RewardRecipe(Record):
     embedding_distance: float = 0.2
     """RWML's tau_d: nearer than this is a hit."""
 
+    @property
+    def folder(self) -> str | None:
+        """Of the embedding model, where one is asked."""
+        return self.embedding_model if self.embedding_weight else None
+
 
 class GroupRlRecipe(Record):
     """What both kinds of RL share: groups of attempts at the same prompt."""

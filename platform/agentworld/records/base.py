@@ -6,15 +6,25 @@ digests on every machine and in every language.
 
 import hashlib
 import json
+import math
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Self
 
 import rfc8785
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    JsonValue,
+    StringConstraints,
+    ValidationError,
+)
 
 from agentworld.errors import InputError
+from agentworld.records.file import input_errors, open_regular, read_regular
 
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 """`sha256:` and 64 hexadecimal digits."""
@@ -29,12 +39,37 @@ Label = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z
 """A short name as DNS takes one: of a tenant, or of a tenant's key."""
 
 _PIECE_BYTES = 1 << 20
+_MOST_BYTES = 1 << 40
+_MOST_RECORD_BYTES = 1 << 24
+_MOST_PROBLEMS = 1_000
+_FIRST_INEXACT = 1 << 53
+_FIRST_WITH_EXPONENT = 10**21
+_MOST_OF_VALUE = 80
+_MOST_OF_SENTENCE = 4_000
+
+
+def _written(text: object) -> object:
+    if not isinstance(text, str):
+        return text
+    cut = text[:_MOST_OF_SENTENCE]
+    if len(cut) < len(text):
+        cut += f"... ({len(text):,} characters)"
+    return cut if cut.isascii() else cut.encode("utf-8", "backslashreplace").decode()
+
+
+Sentence = Annotated[str, BeforeValidator(_written)]
+"""Words about what was found, which may quote anything: what is no Unicode in them is escaped, and
+a sentence that nobody would read to its end is cut.
+"""
 
 
 class Record(BaseModel):
     """A frozen value that serialises to JSON unchanged."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
+    # JSON has no infinity, and pydantic would write it as null.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", serialize_by_alias=True, allow_inf_nan=False
+    )
 
     @property
     def canonical(self) -> bytes:
@@ -54,9 +89,9 @@ class Record(BaseModel):
     def read(cls, path: Path) -> Self:
         """Reads a record from JSON; raises InputError naming the file and the first wrong field."""
         try:
-            return cls.model_validate_json(path.read_bytes())
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}; check the path") from error
+            with input_errors(path):
+                data = read_regular(path, _MOST_RECORD_BYTES)
+            return cls.model_validate_json(data)
         except ValidationError as error:
             raise InputError(f"{path} is no {cls.__name__}: {first_problem(error)}") from error
 
@@ -74,15 +109,50 @@ def digest_json(value: object) -> str:
 def canonical_json(value: object) -> bytes:
     """The one form of a JSON value (RFC 8785); raises InputError for what has none."""
     try:
-        return rfc8785.dumps(json.loads(json.dumps(value)))
-    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
+        return rfc8785.dumps(json.loads(json.dumps(value), parse_int=_read_integer))
+    except (ValueError, RecursionError) as error:
         raise InputError(f"a value cannot be named by a digest: {error}; correct it") from error
 
 
+def read_canonical(value: JsonValue) -> JsonValue:
+    """A value that was read from canonical JSON, with the numbers that were written.
+
+    All its numbers are doubles. From 2**53 on they too may be written as integers, and Python reads
+    another number: -65011615750644810 for -6.501161575064481e16.
+    """
+    match value:
+        case dict():
+            return {key: read_canonical(each) for key, each in value.items()}
+        case list():
+            return [read_canonical(each) for each in value]
+        case float() if not math.isfinite(value):
+            raise ValueError(f"JSON has no number {value}")
+        case int() if abs(value) >= _FIRST_INEXACT:
+            return _read_integer(value)
+    return value
+
+
+JsonObject = Annotated[dict[str, JsonValue], AfterValidator(read_canonical)]
+"""An object of any JSON values, equal to what is read from its canonical form."""
+
+
+def _read_integer(written: int | str) -> int | float:
+    """The double that RFC 8785 writes so; any other integer as it is, for which it has no form."""
+    number = int(written)
+    if _FIRST_INEXACT <= abs(number) < _FIRST_WITH_EXPONENT:
+        double = float(number)
+        if int(rfc8785.dumps(double)) == number:
+            return double
+    return number
+
+
 def digest_file(path: Path, told: Callable[[int], None] | None = None) -> str:
-    """The digest of a file, read in pieces; `told` hears the size of each."""
+    """The digest of a file, read in pieces; `told` hears the size of each.
+
+    Raises InputError for a file that cannot be read, or that no model has: of more than a tebibyte.
+    """
     sha256 = hashlib.sha256()
-    with path.open("rb", buffering=0) as file:
+    with input_errors(path), open_regular(path, _MOST_BYTES) as file:
         while piece := file.read(_PIECE_BYTES):
             sha256.update(piece)
             if told:
@@ -104,8 +174,17 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def first_problem(error: ValidationError) -> str:
     """The first thing that pydantic found wrong, as words: where, what, which value."""
+    if error.error_count() > _MOST_PROBLEMS:  # all of them would be made to tell the first
+        return f"{error.error_count()} values are wrong"
     problem = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in problem["loc"]) or "the whole"
-    if problem["type"] == "missing":  # what is around it may hold a secret
+    where = ".".join(str(part) for part in problem["loc"])[:_MOST_OF_VALUE] or "the whole"
+    if problem["type"] in ("missing", "environment"):  # what is around it may hold a secret
         return f"{where}: {problem['msg']}"
-    return f"{where}: {problem['msg']} (got {str(problem['input'])[:80]!r})"
+    return f"{where}: {problem['msg']} (got {_start(problem['input'])!r})"
+
+
+def _start(value: object) -> str:
+    try:
+        return str(value)[:_MOST_OF_VALUE]
+    except (RecursionError, ValueError):  # nested too deeply, or too long a number
+        return f"a {type(value).__name__}"

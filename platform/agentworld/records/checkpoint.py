@@ -4,8 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
+from pydantic import Field
+
 from agentworld.errors import InputError
-from agentworld.records.base import Digest, Record, digest_file
+from agentworld.records.base import Digest, JsonObject, Record, digest_file
 from agentworld.records.progress import Count, Tick, no_tick
 
 _MOST_AT_ONCE = 8
@@ -71,7 +73,7 @@ class Checkpoint(Record):
     stage: Stage
     artifact: Digest
     num_parameters: int
-    recipe: dict[str, object]
+    recipe: JsonObject
     """The stage's resolved recipe."""
     parents: tuple[Digest, ...] = ()
     """Artifacts that training started from."""
@@ -79,4 +81,6 @@ class Checkpoint(Record):
     """The data set that it was trained on."""
     simulator: Digest | None = None
     """The simulator that it was trained in."""
+    reward_model: Digest | None = Field(None, exclude_if=lambda digest: digest is None)
+    """The embedding model that its rewards were asked of."""
     metrics: dict[str, float] = {}

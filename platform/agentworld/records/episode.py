@@ -58,6 +58,9 @@ class EpisodeOpening(Record):
     """Answers from the record; the engine is not asked."""
     given: tuple[Exchange, ...] = ()
     """Turns that came before, as the caller tells them; not the simulator's word."""
+    accelerators: tuple[str, ...] = ()
+    """What the engine computed on when it began, of each replica where they differ: the service's
+    word, which no caller gives."""
 
     @model_validator(mode="after")
     def _has_one_past(self) -> Self:

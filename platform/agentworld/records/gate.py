@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from agentworld.errors import InputError
 from agentworld.records.base import Digest, Record, Words
@@ -14,7 +14,7 @@ class Gate(Record):
 
     metric: Words
     """A figure's name in a report, as `live_gain` or `exact_match`."""
-    least: float = Field(allow_inf_nan=False)
+    least: float
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import rfc8785
 from pydantic import JsonValue, ValidationError
+from pydantic_core import from_json
 
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.episode import CloseReason, Episode, EpisodeStep, heads_digest
@@ -41,10 +42,10 @@ class LogEntry(NamedTuple):
 
     @property
     def told(self) -> Fields:
-        """The same; nothing of a body that somebody garbled."""
+        """The same; nothing of a body that somebody garbled, or nested as none of ours is."""
         try:
-            fields = self.fields
-        except (ValueError, RecursionError):
+            fields = from_json(self.body)
+        except ValueError:
             return {}
         return fields if isinstance(fields, dict) else {}
 

@@ -42,6 +42,11 @@ def side_by_side(tick: Tick, num: int) -> list[Tick]:
     return [partial(tick_part, number) for number in range(num)]
 
 
+def one_after_another(tick: Tick, num: int) -> list[Tick]:
+    """Ticks for equal parts of a step's work, in their order."""
+    return [share_of(tick, part / num, (part + 1) / num) for part in range(num)]
+
+
 def share_of(tick: Tick, begin: float, end: float) -> Tick:
     """A tick for a part of a step's work, which begins and ends at these shares of the whole."""
 

@@ -1,11 +1,12 @@
 """What an evaluation found; noise comes with an interval, a missing verdict is a hole."""
 
+import math
 from collections.abc import Mapping, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from agentworld.errors import InputError
 from agentworld.records.base import Digest, Record, first_problem
@@ -21,6 +22,32 @@ class Estimate(Record):
     """Turns or episodes that the mean is over."""
     holes: int = 0
     """Left out because there was no verdict."""
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether a difference is seen: its interval lies on one side of 0."""
+        return self.low > 0 or self.high < 0
+
+    @property
+    def caveat(self) -> str:
+        """What a difference is shown with: words where none is seen, else nothing."""
+        return "" if self.excludes_zero else ", no difference seen"
+
+    def less(self, other: "Estimate") -> "Estimate":
+        """This less another, of independent samples; numbers and holes are those of this.
+
+        MOVER (Zou and Donner 2008, after Newcombe 1998): the distances of the two ends that a bound
+        hangs on add up as independent errors do, each on its own side, so that skewed intervals
+        give a skewed one. Where both are of the same tasks it is wider than it had to be.
+        """
+        mean = self.mean - other.mean
+        return Estimate(
+            mean=mean,
+            low=mean - math.hypot(self.mean - self.low, other.high - other.mean),
+            high=mean + math.hypot(self.high - self.mean, other.mean - other.low),
+            num=self.num,
+            holes=self.holes,
+        )
 
 
 class WorldModelScore(Record):
@@ -45,6 +72,11 @@ class WorldModelReport(Record):
     artifacts: dict[str, Digest] = {}
     """What each stage had made, and was scored here."""
     baselines: dict[str, WorldModelScore]
+    rl_gain: Estimate | None = Field(None, exclude_if=lambda gain: gain is None)
+    """Exact match of RL less that of SFT, turn by turn; null in a report of an earlier release."""
+    lead: Estimate | None = Field(None, exclude_if=lambda lead: lead is None)
+    """The same of the better of the two over a baseline: of all baselines, and of all turns, those
+    that need memory and those with new words, the one whose interval begins lowest."""
 
     @property
     def subjects(self) -> set[Digest]:
@@ -67,14 +99,27 @@ class AgentScore(Record):
 
 
 class AgentReport(Record):
-    """The agent before and after training, on the same held-out tasks."""
+    """An agent at each stage of its training, on the same held-out tasks."""
 
     simulator: Digest
-    untrained: AgentScore
+    base: AgentScore | None = Field(None, exclude_if=lambda score: score is None)
+    """The weights that it began with: the world model's."""
+    imitated: AgentScore
+    """After it imitated explorers."""
     trained: AgentScore
+    """After RL in the simulator."""
     live_gain: Estimate
+    """Of RL: live success after it less live success before it, task by task."""
     live_steps: int
     """Commands that ran in the live shell to make this report."""
+    live_disagreements: int = Field(0, ge=0, exclude_if=lambda num: num == 0)
+    """Live episodes that the transcript calls a success and the files do not: they are failures."""
+
+    @property
+    def scores(self) -> dict[str, AgentScore]:
+        """By the stage, in the order of training."""
+        named = {"base": self.base, "imitated": self.imitated, "trained": self.trained}
+        return {name: score for name, score in named.items() if score}
 
     @property
     def subjects(self) -> set[Digest]:
@@ -84,6 +129,12 @@ class AgentReport(Record):
     def figures(self, of: Set[Digest]) -> dict[str, Estimate]:
         """What it found of its subject, as `live_gain` or `trained.live`."""
         return _figures(self.model_dump()) if self.simulator in of else {}
+
+
+class EarlierAgentReport(AgentReport):
+    """As an earlier release wrote it, without `base`; it keeps its digest."""
+
+    imitated: AgentScore = Field(alias="untrained")
 
 
 class FreeRunningScore(Record):
@@ -134,10 +185,17 @@ class ServedReport(Record):
 
 Report = WorldModelReport | AgentReport | ServedReport
 
+_KINDS: tuple[type[AgentReport] | type[ServedReport], ...] = (
+    AgentReport,
+    EarlierAgentReport,
+    ServedReport,
+)
+"""Those that are told from the last, a WorldModelReport, by their fields."""
+
 
 def read_report(path: Path) -> Report:
     """A report of any kind; raises InputError for a file that is none."""
-    for kind in (AgentReport, ServedReport):
+    for kind in _KINDS:
         with suppress(InputError):
             return kind.read(path)
     return WorldModelReport.read(path)
@@ -145,7 +203,7 @@ def read_report(path: Path) -> Report:
 
 def parse_report(data: bytes) -> Report:
     """The same of bytes; raises InputError for what is none."""
-    for kind in (AgentReport, ServedReport):
+    for kind in _KINDS:
         with suppress(ValidationError):
             return kind.model_validate_json(data)
     try:

@@ -5,13 +5,15 @@ of a manifest is its canonical JSON and nothing else, so that `sha256sum` of it 
 The form is final from the first version on (`schema: v1`).
 """
 
+import operator
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, FiniteFloat, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from agentworld.errors import InputError
 from agentworld.records.base import Digest, Record, digest_file, write_whole
+from agentworld.records.engine_environment import EngineEnvironment
 
 _Count = Annotated[int, Field(gt=0, lt=2**31)]
 _Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(/[^\s?#@]*)?$")]
@@ -20,7 +22,7 @@ _Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#@]+(/[^\s?#@]
 class Sampling(Record):
     """How the engine draws tokens."""
 
-    temperature: FiniteFloat = Field(0.0, ge=0)
+    temperature: float = Field(0.0, ge=0)
     """0 takes the likeliest token, whatever top_p and top_k say."""
     top_p: float = Field(1.0, gt=0, le=1)
     """1 considers every token."""
@@ -49,6 +51,8 @@ class EnginePin(Record):
     parallelism: _Count = 1
     """Devices that share each layer; the order of sums depends on it."""
     arguments: tuple[str, ...] = ()
+    environment: EngineEnvironment = Field({}, exclude_if=operator.not_)
+    """Variables that it is started with; left out where there are none."""
 
     @model_validator(mode="after")
     def _is_installed_once(self) -> Self:
@@ -80,7 +84,7 @@ class ConfidencePolicy(Record):
 
     num_samples: int = Field(1, ge=1, le=16)
     """Answers asked for each step; the first is the observation, the others agree or not."""
-    min_logprob: FiniteFloat | None = None
+    min_logprob: float | None = None
     """Least mean log-probability of the answer's tokens, for engines that tell it. An endpoint is
     asked to tell it only where this is set, for some refuse such a request."""
     min_agreement: float | None = Field(None, ge=0, le=1)

@@ -7,13 +7,13 @@ it lies with the ledger, so that it is missed.
 from abc import abstractmethod
 from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from agentworld.records.attestation import AttestationKind
 from agentworld.records.base import Digest, Record
 from agentworld.records.declaration import Filed, InFolder
 from agentworld.records.deployment import AgentName
-from agentworld.records.report import AgentReport
+from agentworld.records.report import AgentReport, EarlierAgentReport
 
 StepStatementKind = Literal["registration", "validation"]
 
@@ -88,18 +88,20 @@ class Validation(SaidOnce):
     predicate_type: ClassVar[str] = "urn:agentworld:validation:v1"
     folder: ClassVar[str] = "live-validations"
 
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
     artifact: Digest
-    """The agent's, after its training."""
-    untrained: Digest
-    """Before it."""
+    """The agent's, after its RL."""
+    imitated: Digest = Field(alias="untrained")
+    """Before its RL, by the name that v1 of the statement has for it."""
     step: str
     """The name of the step's folder, which is of what it read."""
-    report: AgentReport
+    report: AgentReport | EarlierAgentReport
     at: str
 
     @property
     def same(self) -> tuple[object, ...]:
-        return self.artifact, self.untrained, self.step, self.report
+        return self.artifact, self.imitated, self.step, self.report
 
     @property
     def filed(self) -> Filed:

@@ -3,16 +3,15 @@
 from collections import Counter
 from typing import Annotated
 
-from pydantic import AfterValidator, JsonValue, StringConstraints
+from pydantic import AfterValidator, StringConstraints
 
-from agentworld.records.base import Record
+from agentworld.records.base import JsonObject, Record
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 """As MCP wants it (SEP-986)."""
-_Schema = dict[str, JsonValue]
 
 
-def _of_an_object(schema: _Schema) -> _Schema:
+def _of_an_object(schema: JsonObject) -> JsonObject:
     if schema.get("type") != "object":
         raise ValueError("a tool's arguments are an object, and its schema says so: `type: object`")
     return schema
@@ -23,7 +22,7 @@ class Tool(Record):
 
     name: _Name
     description: str = ""
-    input_schema: Annotated[_Schema, AfterValidator(_of_an_object)]
+    input_schema: Annotated[JsonObject, AfterValidator(_of_an_object)]
     """A JSON schema (2020-12) of its arguments; `domains.tools` says what may stand in one."""
 
 

@@ -12,7 +12,15 @@ from agentworld import __version__
 from agentworld.access import Access
 from agentworld.errors import AgentworldError
 from agentworld.simulate.allowance import Allowance
-from agentworld.simulate.doors import aliases, chat, deployments, native, openenv, openenv_http
+from agentworld.simulate.doors import (
+    aliases,
+    chat,
+    deployments,
+    native,
+    openenv,
+    openenv_http,
+    openenv_openapi,
+)
 from agentworld.simulate.doors.tools import ToolsDoor
 from agentworld.simulate.entrance import House
 from agentworld.simulate.failures import add_handlers
@@ -73,7 +81,7 @@ def create_app(
     # As they are: to include a router makes its routes anew, which takes a tenth of a second.
     for door in (native, aliases, deployments, openenv_http, chat):
         app.router.routes += door.router.routes
-    app.router.routes += [openenv.ROUTE, tools.route]
+    app.router.routes += [*openenv.ROUTES, openenv_openapi.route(app), tools.route]
     app.add_route("/openapi.json", _openapi(app), include_in_schema=False)
     app.add_middleware(Gate, access=access, loopback_only=loopback_only)
     app.add_middleware(Named, only=simulators.only)

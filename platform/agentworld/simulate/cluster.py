@@ -9,11 +9,13 @@ import asyncio
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar, cast
 from urllib.parse import quote
 
+from agentworld.engine.accelerators import UNKNOWN
 from agentworld.errors import ClusterError, Conflict, NotFound
 from agentworld.records.alias import gets_canary
 from agentworld.records.base import Digest
@@ -54,6 +56,7 @@ class ClusterSimulators:
         self._connect = connect
         self._names: dict[Digest, str] = {}
         """Of the objects that simulators were found in: a list of all of them is megabytes."""
+        self._accelerators: dict[Digest, tuple[str, ...]] = {}
         self._listing = Lock()
         # Of its own: steps write with the others, and wait for no API server that hangs.
         self._asking = ThreadPoolExecutor(_MOST_ASKING, "cluster")
@@ -66,7 +69,12 @@ class ClusterSimulators:
             kept = await asyncio.to_thread(self._objects.get, simulator)
         except NotFound:
             kept = await self._ask(self._of_cluster, simulator)
-        return self._connect(SimulatorManifest.model_validate_json(kept))
+        found = self._connect(SimulatorManifest.model_validate_json(kept))
+        return found._replace(accelerators=partial(self._accelerators_of, simulator))
+
+    def _accelerators_of(self, simulator: Digest) -> tuple[str, ...]:
+        """As the operator said when a run was opened here last; a step never asks."""
+        return self._accelerators.get(simulator) or UNKNOWN
 
     async def resolve(self, wanted: Wanted) -> Digest:
         """What a run is opened with, as the objects say now.
@@ -125,7 +133,7 @@ class ClusterSimulators:
                     " its manifest, or name another simulator"
                 )
             self._names[simulator] = found.metadata.name
-            return found
+            return self._learned(found)
 
     def _known(self, simulator: Digest) -> SimulatorObject | None:
         """The object that it was found in, where that is still it, and no rival is served."""
@@ -137,7 +145,12 @@ class ClusterSimulators:
     def _object(self, name: str) -> SimulatorObject | None:
         read = self._read(f"simulators/{quote(name, safe='')}")
         found = understood(SimulatorObject, read) if read else None
-        return None if found is None or found.is_going else found
+        return None if found is None or found.is_going else self._learned(found)
+
+    def _learned(self, found: SimulatorObject) -> SimulatorObject:
+        if found.status.digest:
+            self._accelerators[found.status.digest] = found.status.accelerators
+        return found
 
 
 def _manifest_of(found: SimulatorObject) -> SimulatorManifest:

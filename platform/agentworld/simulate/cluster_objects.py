@@ -55,6 +55,7 @@ class _Condition(_Part):
 
 class _SimulatorStatus(_Part):
     digest: Digest | None = None
+    accelerators: tuple[str, ...] = ()
     conditions: tuple[_Condition, ...] = ()
 
 

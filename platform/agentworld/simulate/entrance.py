@@ -12,6 +12,7 @@ from starlette.types import Scope
 from agentworld.access import Access, Caller
 from agentworld.domains.tools import tools_of
 from agentworld.errors import InputError, NotFound
+from agentworld.ledger.reading import Owner
 from agentworld.records.base import Digest
 from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import (
@@ -173,6 +174,11 @@ class Entrance:
         await self._simulator(await self._check_sees_episode(episode))
         return await self._house.keeper.episode(episode)
 
+    async def settled(self, episode: str) -> Episode:
+        """The same, once no step of it is under way on this replica."""
+        await self._simulator(await self._check_sees_episode(episode))
+        return await self._house.keeper.settled(episode)
+
     async def known(self, episode: str, *, anew: bool = False) -> OpenEpisode:
         """The same as this replica goes on with it: nothing is read of one that it holds, unless
         `anew`, for another replica may have gone on with it.
@@ -228,7 +234,7 @@ class Entrance:
 
     async def _simulator(self, run: str) -> Digest:
         """Of a run that was checked likewise: to name it tells that the run is there."""
-        simulator = (await self._house.keeper.owners.of(run)).simulator
+        simulator = (await self._owner(run)).simulator
         self._house.simulators.check(simulator)
         self._answering.simulator = simulator
         return simulator
@@ -256,7 +262,7 @@ class Entrance:
         self.caller.check("agent")
         if self.caller.run == run:
             return
-        owner = await self._house.keeper.owners.of(run)
+        owner = await self._owner(run)
         if self.caller.run is not None or owner.tenant != self.caller.tenant:
             raise NotFound(otherwise)
 
@@ -264,7 +270,15 @@ class Entrance:
         self.caller.check("agent", "auditor")
         if "auditor" not in self.caller.roles:
             await self._check_owns(run, otherwise)
-        await self._house.keeper.owners.of(run)
+        await self._owner(run)
+
+    async def _owner(self, run: str) -> Owner:
+        """Who holds a run's token knows that it was opened, and nobody else does."""
+        try:
+            return await self._house.keeper.owners.of(run)
+        except NotFound as error:
+            is_gone = self.caller.run == run
+            raise NotFound(_gone_run(run) if is_gone else _no_run(run)) from error
 
 
 class _Place(NamedTuple):
@@ -275,8 +289,11 @@ class _Place(NamedTuple):
 
 
 def _no_run(run: str) -> str:
-    """In the ledger's words, as for a name that nobody gave."""
     return f"there is no run {run}; open one first"
+
+
+def _gone_run(run: str) -> str:
+    return f"run {run} was opened and the ledger has it no more; have it restored, or open another"
 
 
 def _no_episode(episode: str) -> str:

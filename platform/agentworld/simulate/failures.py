@@ -1,13 +1,15 @@
 """From errors to HTTP: one table, one handler, one body."""
 
 import math
+from http import HTTPStatus
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import JsonValue
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from agentworld.client.simulator import SIMULATOR_HEADER
@@ -23,6 +25,7 @@ from agentworld.errors import (
     NotFound,
 )
 from agentworld.simulate.naming import Answering
+from agentworld.simulate.openai_errors import in_openai_words, is_openai
 from agentworld.simulate.schemas import Failure, Problem
 
 _MEANINGS = {
@@ -71,13 +74,13 @@ _ENGINE_STATUS: dict[EngineFailure, int] = {
 }
 
 
-BEFORE_ANY_WIRE = (401, 408, 413, 431)
+_BEFORE_ANY_WIRE = (401, 408, 413, 431)
 """What a request is answered that no endpoint has seen."""
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, object]]:
     """The failures that an endpoint declares."""
-    every = sorted({*statuses, *BEFORE_ANY_WIRE, 403})
+    every = sorted({*statuses, *_BEFORE_ANY_WIRE, 403})
     told = {"model": Failure, "headers": _HEADERS}
     return {status: {**told, "description": _MEANINGS[status]} for status in every}
 
@@ -89,21 +92,40 @@ def add_handlers(app: FastAPI) -> None:
         app.add_exception_handler(error, _answer)
 
 
-async def _answer(request: Request, error: Exception) -> JSONResponse:
-    status, headers, body = answer_of(error)
+async def _answer(request: Request, error: Exception) -> Response:
+    path, method = request.scope["path"], request.method
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        allow = ", ".join(sorted(_methods(request.scope)))
+        if method == "OPTIONS":
+            return Response(status_code=HTTPStatus.NO_CONTENT, headers={"allow": allow})
+        sentence = f"{path[:80]!r} does not take {method}; send {allow}"
+        error = HTTPException(error.status_code, sentence, {"allow": allow})
+    elif isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
+        error = HTTPException(error.status_code, f"nothing is at {path[:80]!r}; see /openapi.json")
+    status, headers, body = answer_of(error, path)
     count(request.scope, error)
     # Our own mistakes are answered outside of every middleware, the one that names us included.
     return JSONResponse(body, status, headers | Answering.of(request.scope).headers)
 
 
-def answer_of(error: Exception) -> tuple[int, dict[str, str], JsonObject]:
-    """The status, headers and body of the answer that an error is."""
+def _methods(scope: Scope) -> set[str]:
+    """What any route takes at this address, for each knows its own methods alone."""
+    routes = [route for route in scope["app"].routes if isinstance(route, Route)]
+    there = [route for route in routes if route.matches(scope)[0] != Match.NONE]
+    return {"OPTIONS"}.union(*(route.methods or () for route in there))
+
+
+def answer_of(error: Exception, path: str = "") -> tuple[int, dict[str, str], JsonObject]:
+    """The status, headers and body of the answer that an error is, in the words of its address."""
     status, problem = _translate(error)
     headers = {"content-type": "application/json"}
     if isinstance(error, HTTPException):  # what a route does take
         headers |= error.headers or {}
     if problem.retry_after_seconds is not None:
         headers["retry-after"] = str(math.ceil(problem.retry_after_seconds))
+    if is_openai(path):
+        status, more, failure = in_openai_words(status, problem, error)
+        return status, headers | more, failure.model_dump()
     return status, headers, Failure(error=problem).model_dump()
 
 

@@ -15,7 +15,9 @@ from agentworld.errors import AccessError, AgentworldError
 from agentworld.simulate.failures import answer_of, count
 
 _OPEN = frozenset(("/health",))
-_OF_A_RUN = frozenset(("ws", "reset", "step", "state", "schema", "metadata", "v1"))
+_OF_A_RUN = frozenset(
+    ("ws", "mcp", "reset", "step", "state", "schema", "metadata", "openapi.json", "v1")
+)
 _MOST_BYTES = 16 * 2**10
 """Of a credential: a service account's token has two thousand."""
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
@@ -113,7 +115,7 @@ def _host(address: str) -> str | None:
 
 
 async def _turn_away(scope: Scope, send: Send, error: AgentworldError) -> None:
-    status, headers, body = answer_of(error)
+    status, headers, body = answer_of(error, scope["path"])
     kind = "http"
     if scope["type"] == "websocket":
         kind = "websocket.http"

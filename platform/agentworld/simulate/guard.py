@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from agentworld.records.base import Digest
 from agentworld.simulate.naming import Answering
+from agentworld.simulate.openai_errors import Telling, in_openai_words, is_openai
 from agentworld.simulate.schemas import Failure, Problem
 
 _log = logging.getLogger(__name__)
@@ -62,8 +63,11 @@ class Limits(NamedTuple):
 
 
 class _Refusal(NamedTuple):
+    """The kind of a problem, and the answer in our words and in OpenAI's."""
+
     kind: str
-    answer: bytes
+    ours: bytes
+    openais: bytes
 
 
 class Guard:
@@ -82,15 +86,19 @@ class Guard:
         self._held = 0
         self._logged = -math.inf
         self._refusals = {
-            status: _Refusal(problem.kind, _answer(status, problem, simulator))
+            status: _Refusal(
+                problem.kind,
+                _answer(Telling(status, {}, Failure(error=problem)), problem, simulator),
+                _answer(in_openai_words(status, problem), problem, simulator),
+            )
             for status, problem in _problems(limits).items()
         }
 
-    def refusal(self, fault: Fault) -> bytes:
-        """The whole HTTP response."""
-        kind, answer = self._refusals[_STATUS[fault]]
+    def refusal(self, fault: Fault, path: str = "") -> bytes:
+        """The whole HTTP response, in the words of the address that was asked, where one was."""
+        kind, ours, openais = self._refusals[_STATUS[fault]]
         self._told(kind)
-        return answer
+        return openais if is_openai(path) else ours
 
     def note(self, fault: Fault) -> None:
         """Counts; the log gets a line a minute at most, however many clients there are."""
@@ -144,18 +152,19 @@ def _problems(limits: Limits) -> dict[int, Problem]:
     }
 
 
-def _answer(status: int, problem: Problem, simulator: Digest | None) -> bytes:
-    body = Failure(error=problem).model_dump_json().encode()
+def _answer(told: Telling, problem: Problem, simulator: Digest | None) -> bytes:
+    body = told.failure.model_dump_json().encode()
     headers = {
         "content-type": "application/json",
         "content-length": len(body),
         "connection": "close",
+        **told.headers,
         **Answering(simulator).headers,
     }
     if problem.retry_after_seconds is not None:
         headers["retry-after"] = math.ceil(problem.retry_after_seconds)
     lines = [
-        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        f"HTTP/1.1 {told.status} {HTTPStatus(told.status).phrase}",
         *(f"{name}: {value}" for name, value in headers.items()),
     ]
     return "\r\n".join([*lines, "", ""]).encode() + body

@@ -42,7 +42,8 @@ class GuardedHttp(HttpToolsProtocol):
     """The request that is being answered, where others wait behind it."""
     _fault: Fault = "broken"
     _over = False
-    _num_head = _num_body = _num_raw = _num_dropped = _held = 0
+    _num_head = _num_body = _num_raw = _num_trailers = _num_dropped = _held = 0
+    url = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, transport))
@@ -83,6 +84,13 @@ class GuardedHttp(HttpToolsProtocol):
         if not self._over:
             self._watch(len(data))
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Drops what follows a body of chunks: it would be taken for a part of the head."""
+        if self.cycle is not None and self.cycle.scope is self.scope:
+            self._num_trailers += 1
+        else:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         limits, size, body = self.guard.limits, len(self.url), 0
         for name, value in self.headers:
@@ -95,7 +103,7 @@ class GuardedHttp(HttpToolsProtocol):
             self._stop("large")
         if len(self.pipeline) >= _MOST_AHEAD:
             self._stop("capacity")
-        self._num_body = self._num_raw = 0
+        self._num_body = self._num_raw = self._num_trailers = 0
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -174,7 +182,7 @@ class GuardedHttp(HttpToolsProtocol):
         limits = self.guard.limits
         if self._num_raw > _SMALL_BYTES + _MOST_FRAMING * limits.body_bytes:
             self._refuse("large")
-        elif len(self.headers) > limits.headers:
+        elif self._num_trailers > limits.headers:
             self._refuse("head")
 
     def _set_deadline(self, seconds: float) -> None:
@@ -229,7 +237,8 @@ class GuardedHttp(HttpToolsProtocol):
                 self._abort()
                 return
         self.flow.resume_reading()
-        self.transport.write(self.guard.refusal(fault))
+        path = self.url.partition(b"?")[0].decode("latin-1")
+        self.transport.write(self.guard.refusal(fault, path))
         self.transport.write_eof()
         self._deadline = self.loop.call_later(
             self.guard.limits.linger_seconds, self.transport.abort

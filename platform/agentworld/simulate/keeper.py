@@ -61,6 +61,13 @@ class Keeper:
             await asyncio.wait({unsettled})
         return await asyncio.to_thread(self.ledger.episode, name)
 
+    async def settled(self, name: str) -> Episode:
+        """The same, once no step of it is under way here."""
+        if held := self._episodes.get(name):
+            async with held.lock:
+                pass
+        return await self.episode(name)
+
     async def begin(self, episode: Episode) -> None:
         """Makes a new episode durable; raises Conflict where its name is taken."""
         counts = self.metrics.of(episode.simulator)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from agentworld.engine.accelerators import UNKNOWN
 from agentworld.errors import InputError
 from agentworld.ledger import Ledger
 from agentworld.recipes.environment import exit_status, from_environment
@@ -38,6 +39,8 @@ class Settings(Stores):
     engine_concurrency: int = 32
     """Of each replica."""
     engine_timeout_seconds: float = 120.0
+    accelerators: tuple[str, ...] = UNKNOWN
+    """What the engine computes on, as a JSON list: of all replicas, or each where they differ."""
     idle_seconds: float = Field(3600.0, gt=0)
     """An episode without a step for so long is ended."""
     seal_seconds: float = Field(10.0, gt=0)
@@ -69,7 +72,11 @@ def serve(settings: Settings) -> None:
     keeper = Keeper(ledger, only=manifest.digest)
     engine, spans = connect(), Spans(TracingSettings(), only=manifest.digest)
     service = SimulatorService(
-        manifest, spans.of(engine, manifest, model), keeper, states=engine.states
+        manifest,
+        spans.of(engine, manifest, model),
+        keeper,
+        states=engine.states,
+        accelerators=lambda: settings.accelerators,
     )
     app = create_app(
         OneSimulator(service, ledger.aliases),

@@ -43,6 +43,7 @@ def pin(
         quantisation=engine.quantisation,
         parallelism=engine.parallelism,
         arguments=engine_arguments(engine, context_tokens),
+        environment=engine.environment,
     )
     return _frozen(recipe, pinned, artifact, context_tokens)
 
@@ -115,6 +116,7 @@ def check_engine(manifest: SimulatorManifest, engine: EngineRecipe) -> None:
         "engine.kind": (manifest.engine.kind, engine.kind),
         "engine.version": (manifest.engine.version, engine_version(engine.kind)),
         "engine.arguments": (manifest.engine.arguments, here),
+        "engine.environment": (manifest.engine.environment, engine.environment),
     }
     _check_equal(pinned)
 

@@ -1,9 +1,12 @@
 """The keys of a service on a cluster: one that signs, mounted, and public ones in the ledger."""
 
+from contextlib import suppress
 from pathlib import Path
 
+from agentworld.errors import EvidenceError
 from agentworld.evidence.keys import Signer, TrustedKeys, public_pem, read_public, read_signer
 from agentworld.ledger.signing_keys import SigningKeys
+from agentworld.records.garbled import reading
 
 
 class MountedKeys:
@@ -25,8 +28,9 @@ class MountedKeys:
 
 
 def told_keys(told: SigningKeys) -> TrustedKeys:
-    """Every key that ever signed, as the ledger has it."""
-    return {
-        each.key: read_public(each.key, each.public.encode("ascii"), f"the ledger's key {each.key}")
-        for each in told.all()
-    }
+    """Every key that ever signed, as the ledger has it; what is none is trusted by nobody."""
+    found: TrustedKeys = {}
+    for each in told.all():
+        with suppress(EvidenceError), reading(f"the ledger's key {each.key}"):
+            found[each.key] = read_public(each.key, each.public.encode("ascii"), each.key)
+    return found

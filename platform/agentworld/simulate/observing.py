@@ -38,13 +38,13 @@ class Observer:
     async def _ask(
         self, engine: Metered, messages: Sequence[Message], seed: int | None, episode: str
     ) -> Observed:
-        sampling, policy = self._manifest.sampling, self._manifest.confidence
+        policy = self._manifest.confidence
         if policy.num_samples == 1:
-            completion = await engine.complete(messages, sampling, seed, affinity=episode)
+            completion = await self._complete(engine, messages, seed, episode)
             others: list[Completion | BaseException] = []
         else:
             seeds = [None if seed is None else seed + n for n in range(policy.num_samples)]
-            asked = (engine.complete(messages, sampling, s, affinity=episode) for s in seeds)
+            asked = (self._complete(engine, messages, s, episode) for s in seeds)
             first, *others = await asyncio.gather(*asked, return_exceptions=True)
             if isinstance(first, BaseException):
                 raise first
@@ -56,9 +56,19 @@ class Observer:
                 f"the simulator is not sure of its answer ({_told(confidence)}); mask this step,"
                 " or act otherwise",
                 kind="unsure",
-                retryable=sampling.temperature > 0,
+                retryable=self._manifest.sampling.temperature > 0,
             )
         return Observed(shown, confidence, engine.usage, engine.queued_seconds)
+
+    async def _complete(
+        self, engine: Metered, messages: Sequence[Message], seed: int | None, episode: str
+    ) -> Completion:
+        try:
+            return await engine.complete(messages, self._manifest.sampling, seed, affinity=episode)
+        except EngineError as error:
+            # Where the prompt takes the answer's place, more tokens for that would not help.
+            session.check_context(self._manifest, error.num_prompt_tokens)
+            raise
 
     def _agreement(self, shown: str, others: Sequence[Completion | BaseException]) -> float | None:
         """A sample that failed says nothing; one without an observation does not agree."""

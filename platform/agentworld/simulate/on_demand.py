@@ -11,7 +11,7 @@ from agentworld.records.base import Digest
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.metrics import States
-from agentworld.simulate.service import SimulatorService
+from agentworld.simulate.service import Accelerators, SimulatorService
 from agentworld.simulate.simulators import Wanted
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
@@ -24,6 +24,7 @@ class Found(NamedTuple):
     engine: Engine
     states: States = dict
     """Whether each replica of the engine is asked."""
+    accelerators: Accelerators = tuple
 
 
 class OnDemand:
@@ -98,7 +99,13 @@ class OnDemand:
                 f"what was found as simulator {simulator} is {found.manifest.digest}; restore its"
                 " manifest"
             )
-        return SimulatorService(found.manifest, found.engine, self._keeper, states=found.states)
+        return SimulatorService(
+            found.manifest,
+            found.engine,
+            self._keeper,
+            states=found.states,
+            accelerators=found.accelerators,
+        )
 
     def _forget(self, simulator: Digest, done: asyncio.Task[SimulatorService]) -> None:
         del self._connecting[simulator]

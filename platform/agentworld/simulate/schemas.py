@@ -29,7 +29,7 @@ HealthStatus = Literal["healthy", "degraded", "unhealthy"]
 """The words of the OpenEnv wire:
 
     healthy    every replica of the engine is asked
-    degraded   one failed so often that it is left alone for a while
+    degraded   one failed so often, or is not there, that it is left alone
     unhealthy  all of them did
 """
 

@@ -2,11 +2,12 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from agentworld.domains.tools import check_tools
 from agentworld.engine.base import Engine
-from agentworld.errors import Conflict, NotFound
+from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.records.base import Digest
 from agentworld.records.episode import (
     Episode,
@@ -28,6 +29,9 @@ from agentworld.simulate.observing import Observer
 from agentworld.simulate.open_episodes import OpenEpisode
 from agentworld.simulate.session import Observed, Request
 
+Accelerators = Callable[[], tuple[str, ...]]
+"""What the engine computes on now, of each replica where they differ."""
+
 
 class Answered(NamedTuple):
     """A step that was taken now, or is repeated."""
@@ -41,9 +45,16 @@ class SimulatorService:
     """The episodes of one simulator, among those that a process keeps."""
 
     def __init__(
-        self, manifest: SimulatorManifest, engine: Engine, keeper: Keeper, *, states: States = dict
+        self,
+        manifest: SimulatorManifest,
+        engine: Engine,
+        keeper: Keeper,
+        *,
+        states: States = dict,
+        accelerators: Accelerators = tuple,
     ) -> None:
-        """`states` tells of each replica of the engine whether it is asked.
+        """`states` tells of each replica of the engine whether it is asked, and `accelerators`
+        what episodes are recorded with.
 
         Raises InputError where this code is not the pinned.
         """
@@ -55,6 +66,7 @@ class SimulatorService:
         self._engine = engine
         self._observer = Observer(manifest, engine)
         self._keeper = keeper
+        self._accelerators = accelerators
 
     async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
         """Begins an episode of an open run, once under a name; without one it gets a new name."""
@@ -63,6 +75,8 @@ class SimulatorService:
         if opening.tools:
             await asyncio.to_thread(check_tools, opening.tools)
         session.check_seed(self.manifest, opening)
+        if opening.accelerators:
+            raise InputError("accelerators are recorded by the service; leave them out")
         episode, record = await self._begin(opening, name or new_name())
         try:
             await self._keeper.begin(episode)
@@ -140,21 +154,28 @@ class SimulatorService:
         self, opening: EpisodeOpening, name: str
     ) -> tuple[Episode, tuple[EpisodeStep, ...]]:
         """The new episode, and the record that it repeats."""
+        here = {"accelerators": self._accelerators()}
         at = opening.fork or opening.replay
         if at is None:
-            return Episode.begun(name, self.digest, opening), ()
+            return Episode.begun(name, self.digest, opening.model_copy(update=here)), ()
         source = await self._episode(at.episode)
         opening = session.continued(opening, source, at)
+        if opening.fork:  # what is repeated was computed where it was recorded
+            opening = opening.model_copy(update=here)
         record = source.steps[: at.step]
         begun = Episode.begun(name, self.digest, opening)
         return (begun, record) if opening.replay else (session.forked(begun, record), ())
 
     async def _has_begun(self, episode: Episode) -> bool:
-        """Whether it is there already, with the same start."""
+        """Whether it is there already, with the same start, wherever its engine ran then."""
         try:
-            return (await self._episode(episode.id)).first_head == episode.first_head
+            there = await self._episode(episode.id)
         except (NotFound, Conflict):  # what else has this name is not told of
             return False
+        opening = episode.opened_with
+        if there.opening:
+            opening = opening.model_copy(update={"accelerators": there.opening.accelerators})
+        return there.first_head == Episode.begun(episode.id, self.digest, opening).first_head
 
     async def _episode(self, name: str) -> Episode:
         found = await self._keeper.episode(name)

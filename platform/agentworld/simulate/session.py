@@ -73,8 +73,9 @@ def check_seed(manifest: SimulatorManifest, opening: EpisodeOpening) -> None:
     refuses = manifest.sampling.seed_policy == "refuse" and opening.replay is None
     if opening.seed is not None and refuses:
         raise InputError(
-            f"the seed {opening.seed} cannot be honoured: this engine was not shown to give equal"
-            " bytes for equal seeds; leave it out, or replay a recorded episode"
+            f"the seed {opening.seed} cannot be honoured: the simulator's seed policy is `refuse`,"
+            " for its engine was not shown to give equal bytes for equal seeds; leave the seed out,"
+            " replay a recorded episode, or name a simulator whose policy is `seeded`"
         )
 
 
@@ -168,12 +169,11 @@ def _same(step: EpisodeStep, action: str) -> EpisodeStep:
     return step
 
 
-def check_context(manifest: SimulatorManifest, completion: Completion) -> None:
+def check_context(manifest: SimulatorManifest, num_prompt_tokens: int) -> None:
     """Raises EngineError where a prompt and its longest answer do not fit."""
-    longest = completion.num_prompt_tokens + manifest.sampling.max_tokens
-    if longest > manifest.context_tokens:
+    if num_prompt_tokens + manifest.sampling.max_tokens > manifest.context_tokens:
         raise EngineError(
-            f"the episode's {completion.num_prompt_tokens} tokens and an answer of"
+            f"the episode's {num_prompt_tokens} tokens and an answer of"
             f" {manifest.sampling.max_tokens} do not fit in {manifest.context_tokens};"
             " end it and begin another",
             kind="context",
@@ -183,7 +183,7 @@ def check_context(manifest: SimulatorManifest, completion: Completion) -> None:
 
 def observation(manifest: SimulatorManifest, completion: Completion) -> str:
     """What the engine said, without its thoughts; raises EngineError where that is nothing."""
-    check_context(manifest, completion)
+    check_context(manifest, completion.num_prompt_tokens)
     shown = parse_observation(completion.text)
     if shown is None:
         raise EngineError(

@@ -38,9 +38,9 @@ class Stores(BaseSettings):
             )
         files = {
             "ledger_url": f"sqlite:///{whole / 'ledger.db'}",
-            "objects_url": cls.objects_url_of(folder),
+            "objects_url": there(str(whole / "objects")),
             "checkpoints_url": there(str(whole / "checkpoints")),
-            "keys": str(cls.keys_of(folder)),
+            "keys": str(whole / "keys"),
         }
         return cls.model_validate(files | named)
 

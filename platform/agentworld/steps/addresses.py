@@ -11,6 +11,7 @@ from agentworld.errors import InputError, NotFound
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_json
 from agentworld.storage.address import shown
+from agentworld.storage.sqlite import check_sqlite
 from agentworld.storage.working_copy import copy_of
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def open_registry(store: Path, most_patience: float = math.inf) -> "MlflowRegist
 
     told = from_environment(Settings)
     _check_named(told, store)
+    if not told.mlflow_tracking_uri:
+        check_sqlite(_registry_file(store))
     is_task = bool(told.mlflow_tracking_uri and told.mlflow_run_id and told.mlflow_experiment_id)
     return MlflowRegistry(
         told.mlflow_tracking_uri or f"sqlite:///{_registry_file(store)}",

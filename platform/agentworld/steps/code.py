@@ -6,7 +6,6 @@ that a change of the audit does not train a model again.
 
 import ast
 import subprocess
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -55,11 +54,14 @@ def _file_of(module: str) -> Path | None:
     return next((file for file in files if package == _PACKAGE.name and file.is_file()), None)
 
 
-def _imports_of(file: Path) -> Iterator[str]:
+@cache
+def _imports_of(file: Path) -> frozenset[str]:
     """Modules that a file names; `from a import b` may mean the module `a.b`."""
+    names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return frozenset(names)

@@ -8,18 +8,21 @@ from agentworld.records.progress import Tick
 from agentworld.steps.base import run_step
 from agentworld.steps.heavy import lasting
 from agentworld.steps.remote import anywhere
-from agentworld.steps.stage import inputs_of, parts_of
+from agentworld.steps.stage import check_unchanged, inputs_of, parts_of
 
 
 @anywhere("data")
 def cpt(recipe: str, store: str, data: str) -> str:
     """The folder of the first checkpoint."""
     chosen = load_recipe(recipe_path(recipe))
+    inputs = inputs_of("cpt", chosen, data)
 
     def work(out: Path, tick: Tick) -> Digest:
         with lasting():
             from agentworld.train import next_token
-        return next_token.run(chosen.cpt, chosen.model, Path(data), None, out, tick).artifact
+        base = Path(chosen.model.base) if chosen.model.base else None
+        made = next_token.run(chosen.cpt, chosen.model, Path(data), base, out, tick)
+        check_unchanged(made, inputs)
+        return made.artifact
 
-    parts = parts_of("cpt", chosen)
-    return str(run_step(Path(store), "cpt", parts, inputs_of(data), work))
+    return str(run_step(Path(store), "cpt", parts_of("cpt", chosen), inputs, work))

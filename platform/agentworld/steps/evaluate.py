@@ -9,16 +9,18 @@ from pathlib import Path
 from agentworld.engine.base import Engine
 from agentworld.engine.server import serve
 from agentworld.evaluate.baselines import CopyPrevious
+from agentworld.evaluate.compare import Comparison
 from agentworld.evaluate.nearest import NearestTransition
-from agentworld.evaluate.world import evaluate_world
+from agentworld.evaluate.world import ScoredWorld, evaluate_world
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick, side_by_side
-from agentworld.records.report import WorldModelReport, WorldModelScore
+from agentworld.records.report import Estimate, WorldModelReport
 from agentworld.records.sample import Pool, Sample
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.folders import REPORT, checkpoint_of, context_tokens_of, model_of
 from agentworld.steps.remote import anywhere
+from agentworld.steps.stage import STAGES
 from agentworld.storage.pools import read_dataset, read_pool
 
 _TRAINING: tuple[Pool, ...] = ("cpt", "sft", "rl")
@@ -29,7 +31,7 @@ _LAST = "rl"
 def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) -> str:
     """The folder of the report."""
     chosen = load_recipe(recipe_path(recipe))
-    stages = {"cpt": Path(cpt), "sft": Path(sft), "rl": Path(rl)}
+    stages = dict(zip(STAGES, map(Path, (cpt, sft, rl)), strict=True))
 
     def work(out: Path, tick: Tick) -> Digest:
         samples = list(_samples(Path(data), "held_out"))
@@ -39,12 +41,13 @@ def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) ->
         }
         for stage, folder in stages.items():
             scorers[stage] = _stage_scorer(stage, folder, samples, chosen, out)
-        scores = _run_all(scorers, chosen.evaluate.at_once, out, tick)
+        scored = _run_all(scorers, chosen.evaluate.at_once, out, tick)
         report = WorldModelReport(
             data=output_of(data),
-            stages={name: scores[name] for name in stages},
+            stages={name: scored[name].score for name in stages},
             artifacts={name: checkpoint_of(folder).artifact for name, folder in stages.items()},
-            baselines={name: score for name, score in scores.items() if name not in stages},
+            baselines={name: each.score for name, each in scored.items() if name not in stages},
+            **_differences(scored, Comparison(samples, chosen.evaluate)),
         )
         report.write(out / REPORT)
         return report.digest
@@ -55,20 +58,28 @@ def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) ->
     return str(run_step(Path(store), "evaluate", parts, inputs, work))
 
 
-_Scorer = Callable[[Tick], WorldModelScore]
+def _differences(scored: dict[str, ScoredWorld], by: Comparison) -> dict[str, Estimate]:
+    """What RL gained, and by how much the better of SFT and RL leads."""
+    sft, rl = scored["sft"], scored["rl"]
+    best = max(sft, rl, key=lambda each: each.score.exact_match.mean)
+    baselines = [each for name, each in scored.items() if name not in STAGES]
+    return {"rl_gain": by.gain(rl, sft), "lead": by.smallest_lead(best, baselines)}
+
+
+_Scorer = Callable[[Tick], ScoredWorld]
 
 
 def _run_all(
     scorers: dict[str, _Scorer], at_once: int, out: Path, tick: Tick
-) -> dict[str, WorldModelScore]:
+) -> dict[str, ScoredWorld]:
     """Every score; those that a killed step had finished are read."""
     ticks = side_by_side(tick, len(scorers))
 
-    def run(name: str, part: Tick) -> WorldModelScore:
+    def run(name: str, part: Tick) -> ScoredWorld:
         kept = out / f"{name}.json"
         if not kept.is_file():
             scorers[name](part).write(kept)
-        return WorldModelScore.read(kept)
+        return ScoredWorld.read(kept)
 
     with ThreadPoolExecutor(at_once) as threads:
         return dict(zip(scorers, threads.map(run, scorers, ticks), strict=True))
@@ -79,7 +90,7 @@ def _stage_scorer(
 ) -> _Scorer:
     """Serves the stage's model while it is scored, as the simulator will serve the last one."""
 
-    def score(tick: Tick) -> WorldModelScore:
+    def score(tick: Tick) -> ScoredWorld:
         with serve(
             model_of(folder).resolve(),
             chosen.engine,
@@ -99,11 +110,11 @@ def _score(
     tick: Tick,
     *,
     free_running: bool = False,
-) -> WorldModelScore:
+) -> ScoredWorld:
     rolled = {} if free_running else {"num_free_running": 0}
     part = chosen.evaluate.model_copy(update=rolled)
 
-    async def ask() -> WorldModelScore:
+    async def ask() -> ScoredWorld:
         try:
             return await evaluate_world(engine, samples, part, tick, chosen.simulate.sampling)
         finally:

@@ -16,7 +16,7 @@ from agentworld.steps.simulators import chosen_simulator, versions_of
 
 @anywhere("collected")
 def imitate(recipe: str, store: str, collected: str, simulator: str) -> str:
-    """The folder of the untrained agent, which also says for which simulator it is.
+    """The folder of the agent that imitated, which also says for which simulator it is.
 
     That is found here and never again, by its folder, an alias or the start of its digest; empty
     means the alias that the recipe deploys to. Raises InputError for one without weights, or whose

@@ -45,7 +45,7 @@ def ledger_digest() -> Digest:
 def has_keys(store: Path, ledger: Ledger | None = None) -> bool:
     """Whether a simulator ever signed something there; `ledger` is the store's, if it is open."""
     own = Stores.of(store).keys / SIMULATOR_KEYS
-    return own.is_dir() or bool(told_keys((ledger or open_ledger(store)).signing_keys))
+    return own.is_dir() or bool((ledger or open_ledger(store)).signing_keys.all())
 
 
 def trusted_steps(store: Path) -> TrustedKeys:

@@ -17,7 +17,6 @@ from agentworld.data.filters import Sieve
 from agentworld.domains.sandbox import check_sandbox
 from agentworld.domains.terminal.prompts import DOMAIN
 from agentworld.errors import InputError
-from agentworld.evaluate.bootstrap import estimate_change
 from agentworld.evaluate.served import Replayed, free_running_score, latency, replay
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.recipes.environment import from_environment
@@ -179,7 +178,7 @@ def _report(night: _Night, samples: Sequence[Sample], replayed: Sequence[Replaye
     score = free_running_score(samples, replayed, night.chosen.nightly)
     registered = night.pinned.world_report
     before = registered.figures(registered.subjects).get("free_running") if registered else None
-    change = estimate_change(score.exact_match, before) if before else None
+    change = score.exact_match.less(before) if before else None
     return ServedReport(
         simulator=night.pinned.digest,
         job=night.job,

@@ -11,7 +11,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from agentworld.audit.chain import AgentChain
 from agentworld.records.base import write_whole
-from agentworld.records.report import AgentReport, Estimate, WorldModelReport, WorldModelScore
+from agentworld.records.report import (
+    AgentReport,
+    AgentScore,
+    Estimate,
+    WorldModelReport,
+    WorldModelScore,
+)
 from agentworld.steps import AFTER_GATE
 from agentworld.steps.folders import CHAIN, REPORT
 from agentworld.steps.summary import Summary
@@ -89,24 +95,28 @@ def _world_plots(report: WorldModelReport) -> list[Plot]:
 
 
 def _scores(report: WorldModelReport, column: _Column) -> list[Bar]:
-    baselines = [_bar(name, column(score), "plain") for name, score in report.baselines.items()]
-    stages = [_bar(name, column(score), "made") for name, score in report.stages.items()]
-    return [bar for bar in (*baselines, *stages) if bar is not None]
-
-
-def _agent_plots(report: AgentReport) -> list[Plot]:
-    rows = {"untrained": (report.untrained, "plain"), "trained": (report.trained, "made")}
-    simulated = [_bar(name, score.simulated, kind) for name, (score, kind) in rows.items()]
-    live = [_bar(name, score.live, kind) for name, (score, kind) in rows.items()]
     return [
-        Plot("In the simulator", [bar for bar in simulated if bar]),
-        Plot("In the live shell", [bar for bar in live if bar]),
+        _bar(name, found, kind)
+        for scores, kind in ((report.baselines, "plain"), (report.stages, "made"))
+        for name, score in scores.items()
+        if (found := column(score))
     ]
 
 
-def _bar(name: str, estimate: Estimate | None, kind: str) -> Bar | None:
-    if estimate is None:
-        return None
+def _agent_plots(report: AgentReport) -> list[Plot]:
+    def bars(world: Callable[[AgentScore], Estimate]) -> list[Bar]:
+        return [
+            _bar(name, world(score), "made" if name == "trained" else "plain")
+            for name, score in report.scores.items()
+        ]
+
+    return [
+        Plot("In the simulator", bars(lambda score: score.simulated)),
+        Plot("In the live shell", bars(lambda score: score.live)),
+    ]
+
+
+def _bar(name: str, estimate: Estimate, kind: str) -> Bar:
     interval = (estimate.low, estimate.high)
     return Bar(name, estimate.mean, f"{estimate.mean:.3f}", kind, interval)
 

@@ -9,18 +9,20 @@ from agentworld.steps.base import run_step
 from agentworld.steps.folders import model_of
 from agentworld.steps.heavy import lasting
 from agentworld.steps.remote import anywhere
-from agentworld.steps.stage import inputs_of, parts_of
+from agentworld.steps.stage import check_unchanged, inputs_of, parts_of
 
 
 @anywhere("data", "parent")
 def rl(recipe: str, store: str, data: str, parent: str) -> str:
     """The folder of the checkpoint."""
     chosen = load_recipe(recipe_path(recipe))
+    inputs = inputs_of("rl", chosen, data, parent)
 
     def work(out: Path, tick: Tick) -> Digest:
         with lasting():
             from agentworld.train import world_rl
-        return world_rl.run(chosen.rl, Path(data), model_of(Path(parent)), out, tick).artifact
+        made = world_rl.run(chosen.rl, Path(data), model_of(Path(parent)), out, tick)
+        check_unchanged(made, inputs)
+        return made.artifact
 
-    parts = parts_of("rl", chosen)
-    return str(run_step(Path(store), "rl", parts, inputs_of(data, parent), work))
+    return str(run_step(Path(store), "rl", parts_of("rl", chosen), inputs, work))

@@ -13,7 +13,7 @@ from agentworld.engine.programs import recipe_of
 from agentworld.recipes.serve import EngineRecipe
 from agentworld.records.base import Digest
 from agentworld.records.simulator import Endpoint, SimulatorManifest
-from agentworld.simulate.local import LOCAL, Listening, serve_simulator
+from agentworld.simulate.local import LOCAL, Listening, LocalSimulator, serve_simulator
 from agentworld.simulate.stores import Stores
 from agentworld.steps.folders import MANIFEST
 from agentworld.steps.installed import check_installed
@@ -35,15 +35,15 @@ def served_at(
     store: Path,
     logs: Path,
     at: Listening = LOCAL,
-) -> Iterator[str]:
-    """The address of the simulator in this folder."""
+) -> Iterator[LocalSimulator]:
+    """The simulator in this folder, at an address of its own."""
     # Absolute, because other processes read it.
     pinned = PinnedSimulator.read(simulator.resolve())
     check_installed(pinned.manifest)
     fetch(pinned.model)
     manifest, stores = pinned.folder / MANIFEST, Stores.of(store)
-    with serve_simulator(manifest, pinned.model, engine, stores, logs, at) as url:
-        yield url
+    with serve_simulator(manifest, pinned.model, engine, stores, logs, at) as local:
+        yield local
 
 
 @contextmanager
@@ -60,8 +60,8 @@ def served(
     """
     digest = PinnedSimulator.read(simulator).digest
     with (
-        served_at(simulator, engine, store, logs) as url,
-        _let_go(SimulatorClient(url, simulator=digest, trajectory=trajectory)) as client,
+        served_at(simulator, engine, store, logs) as local,
+        _let_go(SimulatorClient(local.url, simulator=digest, trajectory=trajectory)) as client,
     ):
         yield client
 

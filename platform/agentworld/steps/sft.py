@@ -23,5 +23,5 @@ def sft(recipe: str, store: str, data: str, parent: str) -> str:
         first = model_of(Path(parent))
         return next_token.run(chosen.sft, chosen.model, Path(data), first, out, tick).artifact
 
-    parts = parts_of("sft", chosen)
-    return str(run_step(Path(store), "sft", parts, inputs_of(data, parent), work))
+    inputs = inputs_of("sft", chosen, data, parent)
+    return str(run_step(Path(store), "sft", parts_of("sft", chosen), inputs, work))

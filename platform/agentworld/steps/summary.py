@@ -6,7 +6,13 @@ from pathlib import Path
 from agentworld.audit.receipts import read_receipt
 from agentworld.records.base import Record
 from agentworld.records.gate import Outcome
-from agentworld.records.report import AgentReport, AgentScore, WorldModelReport, WorldModelScore
+from agentworld.records.report import (
+    AgentReport,
+    AgentScore,
+    Estimate,
+    WorldModelReport,
+    WorldModelScore,
+)
 from agentworld.steps.code import commit
 from agentworld.steps.folders import AGENT, REPORT, TrainedAgent, verdict_of
 
@@ -35,6 +41,10 @@ class WorldModelFigures(Record):
     sft: ExactMatch
     rl: ExactMatch
     baseline: dict[str, ExactMatch]
+    rl_gain: Estimate | None
+    """Exact match of RL less that of SFT; null, as `lead`, in an evaluation of long ago."""
+    lead: Estimate | None
+    """Of the better of the two over the baselines: the smallest."""
 
 
 class Success(Record):
@@ -50,10 +60,16 @@ class Success(Record):
 
 
 class AgentFigures(Record):
-    """The agent before and after its training in the simulator."""
+    """The agent at each stage of its training."""
 
-    untrained: Success
+    base: Success | None
+    """The world model's weights; null in a validation of long ago."""
+    imitated: Success
+    """After it imitated explorers."""
     trained: Success
+    """After RL in the simulator."""
+    live_gain: float
+    """Of RL."""
     live_gain_interval: tuple[float, float]
     live_steps_in_training: int
 
@@ -96,15 +112,17 @@ def summarise(recipe: str, folders: Mapping[str, Path], peak_memory_gib: float) 
 def _world_model(report: WorldModelReport) -> WorldModelFigures:
     baselines = {name: ExactMatch.of(score) for name, score in report.baselines.items()}
     stages = {name: ExactMatch.of(score) for name, score in report.stages.items()}
-    return WorldModelFigures(**stages, baseline=baselines)
+    return WorldModelFigures(**stages, baseline=baselines, rl_gain=report.rl_gain, lead=report.lead)
 
 
 def _agent(folders: Mapping[str, Path]) -> AgentFigures:
     report = AgentReport.read(folders["validate"] / REPORT)
     made = TrainedAgent.read(folders["register_agent"] / AGENT)
     return AgentFigures(
-        untrained=Success.of(report.untrained),
+        base=Success.of(report.base) if report.base else None,
+        imitated=Success.of(report.imitated),
         trained=Success.of(report.trained),
+        live_gain=report.live_gain.mean,
         live_gain_interval=(report.live_gain.low, report.live_gain.high),
         live_steps_in_training=made.live_steps,
     )

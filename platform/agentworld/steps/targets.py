@@ -1,8 +1,12 @@
-"""What the figures of a job are held against: what must hold, and what is hoped for."""
+"""What the figures of a job are held against: what must hold, and what is hoped for.
 
-from typing import NamedTuple
+A figure that claims a difference keeps a bound where its whole interval does.
+"""
 
-from agentworld.steps.summary import AgentFigures, ExactMatch, Summary
+from typing import Literal, NamedTuple
+
+from agentworld.records.report import Estimate
+from agentworld.steps.summary import AgentFigures, Summary
 
 _MEASURES = ("exact_match", "exact_match_state", "exact_match_unseen")
 _WORDS = ("all turns", "need memory", "unseen word")
@@ -21,10 +25,15 @@ class Figure(NamedTuple):
     goal: float | None = None
     at_most: bool = False
     unit: str = ""
+    interval: tuple[float, float] | None = None
+    """Of a difference, with 95 %."""
 
     @property
     def shown(self) -> str:
-        """The value with its unit, as people read it."""
+        """The value with its unit, or its interval, as people read it."""
+        if self.interval:
+            low, high = self.interval
+            return f"{self.value:+.3f} {low:+.3f} to {high:+.3f}"
         digits = ".0f" if abs(self.value) >= 1_000 else ".3g"
         return f"{self.value:{digits}} {self.unit}".strip()
 
@@ -34,8 +43,16 @@ class Figure(NamedTuple):
         return self.must is None or self.keeps(self.must)
 
     def keeps(self, bound: float) -> bool:
-        """Whether the value is on the right side of a bound."""
-        return self.value <= bound if self.at_most else self.value >= bound
+        """Whether the value, or its whole interval, is on the right side of a bound."""
+        low, high = self.interval or (self.value, self.value)
+        return high <= bound if self.at_most else low >= bound
+
+    def verdict(self, bound: float) -> Literal["yes", "no", "no difference seen"]:
+        """The same in words; the last where the interval of a difference holds 0."""
+        if self.keeps(bound):
+            return "yes"
+        low, high = self.interval or (self.value, self.value)
+        return "no difference seen" if self.interval and low <= 0 <= high else "no"
 
     def wants(self, bound: float) -> str:
         """A bound in words."""
@@ -52,12 +69,11 @@ def figures_of(summary: Summary) -> list[Figure]:
         Figure(f"exact match, {words}", getattr(best, measure), must, goal)
         for measure, words, must, goal in zip(_MEASURES, _WORDS, _MUST, _GOALS, strict=True)
     ]
-    gain = world.rl.exact_match - world.sft.exact_match
     seconds, most = sum(summary.seconds.values()), MOST_SECONDS.get(summary.recipe)
     return [
         *exact,
-        Figure("lead over both baselines", _lead(best, [*world.baseline.values()]), must=0.1),
-        Figure("gain of RL over SFT", gain, goal=_ABOVE_ZERO),
+        *_difference("lead over both baselines", world.lead, must=0.1),
+        *_difference("gain of RL over SFT", world.rl_gain, goal=_ABOVE_ZERO),
         *(_of_agent(summary.agent) if summary.agent else ()),
         Figure("time of all steps", seconds, must=most, at_most=True, unit="s"),
         Figure("memory at most", summary.peak_memory_gib, must=6, at_most=True, unit="GiB"),
@@ -65,19 +81,19 @@ def figures_of(summary: Summary) -> list[Figure]:
 
 
 def _of_agent(agent: AgentFigures) -> list[Figure]:
+    gain, interval = agent.live_gain, agent.live_gain_interval
     return [
-        Figure("live success, untrained", agent.untrained.live_success, must=0.05),
+        Figure("live success, imitated", agent.imitated.live_success, must=0.05),
         Figure("live success, trained", agent.trained.live_success, must=0.40, goal=0.80),
-        Figure("live gain, lower end", agent.live_gain_interval[0], must=_ABOVE_ZERO),
+        Figure("live gain of RL", gain, must=_ABOVE_ZERO, interval=interval),
         Figure("live steps in training", agent.live_steps_in_training, must=0, at_most=True),
     ]
 
 
-def _lead(best: ExactMatch, baselines: list[ExactMatch]) -> float:
-    """The smallest lead that the best stage has in any of the three."""
-    leads = [
-        getattr(best, measure) - getattr(baseline, measure)
-        for measure in _MEASURES
-        for baseline in baselines
-    ]
-    return float(min(leads))
+def _difference(
+    name: str, found: Estimate | None, must: float | None = None, goal: float | None = None
+) -> list[Figure]:
+    """Nothing where an evaluation of long ago told none."""
+    if found is None:
+        return []
+    return [Figure(name, found.mean, must, goal, interval=(found.low, found.high))]

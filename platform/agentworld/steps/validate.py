@@ -1,4 +1,4 @@
-"""Step 15: the agent before and after its training, in the simulator and in the live shell."""
+"""Step 15: the agent at each stage of its training, in the simulator and in the live shell."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from agentworld.evaluate.agent import (
 from agentworld.evaluate.live import LiveWorld
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest
-from agentworld.records.progress import Tick, share_of
+from agentworld.records.progress import Tick, one_after_another, share_of
 from agentworld.records.report import AgentReport
 from agentworld.records.run import RunOpening
 from agentworld.records.simulator import Sampling
@@ -35,19 +35,22 @@ from agentworld.simulate.adopting import now
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.filing import hand_in, sign
 from agentworld.steps.folders import (
+    CHOSEN,
     REPORT,
     TRAJECTORY,
+    Chosen,
     checkpoint_of,
-    context_tokens_of,
     model_of,
 )
 from agentworld.steps.ledger import ledger_digest
-from agentworld.steps.remote import anywhere
+from agentworld.steps.remote import anywhere, fetch
 from agentworld.steps.serving import reached
 from agentworld.steps.simulators import chosen_simulator
+from agentworld.storage.causal_lm import context_tokens
+from agentworld.storage.simulators import SimulatorStore
 from agentworld.storage.trajectories import write_trajectories
 
-_UNTRAINED, _TRAINED = "untrained", "trained"
+_IMITATED, _TRAINED = "imitated", "trained"
 
 
 class _Episodes(NamedTuple):
@@ -55,6 +58,13 @@ class _Episodes(NamedTuple):
 
     simulated: list[Played]
     live: list[Played]
+
+
+class _Weights(NamedTuple):
+    """What an agent is served from."""
+
+    digest: Digest
+    model: Path
 
 
 class _Agent(NamedTuple):
@@ -69,8 +79,7 @@ class _Served(NamedTuple):
     """All that a validation asks."""
 
     simulator: SimulatorClient
-    untrained: _Agent
-    trained: _Agent
+    agents: list[_Agent]
 
 
 @anywhere("imitated", "agent")
@@ -80,9 +89,15 @@ def validate(recipe: str, store: str, imitated: str, agent: str, simulator: str 
     The simulator is that of the agent's run, or one that is named: by an alias, or a digest.
     """
     chosen = load_recipe(recipe_path(recipe))
-    parents = {"imitated": output_of(imitated), "agent": output_of(agent)}
+    finished = {"imitated": output_of(imitated), "agent": output_of(agent)}
+    base = _base(Path(imitated), Path(store))
+    parents = {"base": base.digest, **finished}
     digest = _simulator(simulator, Path(agent), Path(store))
-    agents = {_UNTRAINED: Path(imitated), _TRAINED: Path(agent)}
+    agents = {
+        "base": base,
+        _IMITATED: _Weights(parents["imitated"], model_of(Path(imitated))),
+        _TRAINED: _Weights(parents["agent"], model_of(Path(agent))),
+    }
 
     def work(out: Path, tick: Tick) -> Digest:
         live = LiveWorld()
@@ -91,18 +106,21 @@ def validate(recipe: str, store: str, imitated: str, agent: str, simulator: str 
             world = reached(digest, at_once, Path(store), out / "logs", acted)
             with _all_served(world, agents, chosen, out / "logs") as asked:
                 worlds = _Worlds(asked.simulator, live)
-                before = _try(asked.untrained, worlds, chosen, out, share_of(tick, 0, 0.5))
-                after = _try(asked.trained, worlds, chosen, out, share_of(tick, 0.5, 1))
+                ticks = one_after_another(tick, len(asked.agents))
+                tried = {
+                    each.name: _try(each, worlds, chosen, out, part)
+                    for each, part in zip(asked.agents, ticks, strict=True)
+                }
         part = chosen.validation
         report = AgentReport(
             simulator=digest,
-            untrained=agent_score(before.simulated, before.live, part),
-            trained=agent_score(after.simulated, after.live, part),
-            live_gain=gain(after.live, before.live, part),
+            **{name: agent_score(*episodes, part) for name, episodes in tried.items()},
+            live_gain=gain(tried[_TRAINED].live, tried[_IMITATED].live, part),
             live_steps=live.num_steps,
+            live_disagreements=live.num_disagreements,
         )
         report.write(out / REPORT)
-        told = {"artifact": parents["agent"], "untrained": parents["imitated"]}
+        told = {"artifact": parents["agent"], "imitated": parents["imitated"]}
         sign(Validation(step=out.name, report=report, at=now(), **told), Path(store), out)
         return report.digest
 
@@ -110,6 +128,13 @@ def validate(recipe: str, store: str, imitated: str, agent: str, simulator: str 
     parts = [chosen.validation, chosen.engine, chosen.agent]
     folder = run_step(Path(store), "validate", parts, inputs, work, check=check_sandbox)
     return str(hand_in(folder, Path(store)))
+
+
+def _base(imitated: Path, store: Path) -> _Weights:
+    """Those of the world model, from which the agent began to imitate."""
+    found = SimulatorStore(store).find(Chosen.read(imitated / CHOSEN).simulator)
+    (digest,) = checkpoint_of(imitated).parents
+    return _Weights(digest, found.model)
 
 
 def _simulator(name: str, agent: Path, store: Path) -> Digest:
@@ -132,39 +157,39 @@ def _closed_after(live: LiveWorld) -> Iterator[None]:
 @contextmanager
 def _all_served(
     world: AbstractContextManager[SimulatorClient],
-    folders: Mapping[str, Path],
+    weights: Mapping[str, _Weights],
     chosen: Recipe,
     logs: Path,
 ) -> Iterator[_Served]:
-    """Starts the simulator and both agents' engines side by side."""
+    """Starts the simulator and all agents' engines side by side."""
     # A server ends with the thread that started it, so that the threads outlive all of them.
     with ThreadPoolExecutor() as threads, ExitStack() as started:
         simulator = threads.submit(started.enter_context, world)
         agents = [
-            threads.submit(started.enter_context, _served_agent(name, folder, chosen, logs))
-            for name, folder in folders.items()
+            threads.submit(started.enter_context, _served_agent(name, each, chosen, logs))
+            for name, each in weights.items()
         ]
         # None is still starting when the failure of one ends them all.
         wait(agents)
         wait([simulator])
-        untrained, trained = (served_agent.result() for served_agent in agents)
-        yield _Served(simulator.result(), untrained, trained)
+        yield _Served(simulator.result(), [agent.result() for agent in agents])
 
 
 @contextmanager
-def _served_agent(name: str, folder: Path, chosen: Recipe, logs: Path) -> Iterator[_Agent]:
+def _served_agent(name: str, weights: _Weights, chosen: Recipe, logs: Path) -> Iterator[_Agent]:
     """Drawn from as in training: the policy that is judged is the one that learned."""
     practice = chosen.agent.rl
     sampling = Sampling(temperature=practice.temperature, max_tokens=practice.max_tokens)
-    weights = checkpoint_of(folder).artifact
+    model = fetch(weights.model).resolve()
     with serve(
-        model_of(folder).resolve(),
+        model,
         chosen.engine,
         sampling=sampling,
-        context_tokens=context_tokens_of(folder),
+        context_tokens=context_tokens(model),
         log=logs / f"{name}.log",
     ) as engine:
-        yield _Agent(name, weights, Policy(engine.connect(), sampling, weights))
+        policy = Policy(engine.connect(), sampling, weights.digest)
+        yield _Agent(name, weights.digest, policy)
 
 
 class _Worlds(NamedTuple):

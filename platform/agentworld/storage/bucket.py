@@ -4,7 +4,11 @@ A bucket takes an object whole and keeps it once it says so. Creating exclusivel
 where the driver knows it (S3, GCS, Azure), elsewhere a look and then a write.
 """
 
+import errno
+
 from fsspec import AbstractFileSystem
+
+from agentworld.records.file import MOST_BYTES, NotRegular
 
 
 class Bucket:
@@ -21,6 +25,9 @@ class Bucket:
         self._system.pipe_file(self._path(name), data, mode="create")
 
     def read(self, name: str) -> bytes:
+        size = self._system.size(self._path(name))
+        if size is not None and size > MOST_BYTES:
+            raise NotRegular(errno.EFBIG, f"{name} has more than {MOST_BYTES} bytes")
         return bytes(self._system.cat_file(self._path(name)))
 
     def has(self, name: str) -> bool:

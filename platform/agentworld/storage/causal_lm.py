@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agentworld.errors import InputError
 from agentworld.records.base import first_problem
+from agentworld.records.file import input_errors, read_regular
 from agentworld.records.simulator import Sampling
 
 _TEMPLATES = ("tokenizer_config.json", "chat_template.json")
@@ -89,6 +90,8 @@ def _read(kind: type[_AnySettings], path: Path) -> _AnySettings:
     if not path.is_file():
         return kind()
     try:
-        return kind.model_validate_json(path.read_bytes())
+        with input_errors(path):
+            data = read_regular(path)
+        return kind.model_validate_json(data)
     except ValidationError as error:
         raise InputError(f"{path} cannot be used: {first_problem(error)}; correct it") from error

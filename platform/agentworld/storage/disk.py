@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from agentworld.records.file import read_regular
+
 
 class Disk:
     """A kind of Folder."""
@@ -28,7 +30,7 @@ class Disk:
             path.hardlink_to(draft)  # unlike a rename, refuses a name that is taken
 
     def read(self, name: str) -> bytes:
-        return (self._root / name).read_bytes()
+        return read_regular(self._root / name)
 
     def has(self, name: str) -> bool:
         return (self._root / name).is_file()

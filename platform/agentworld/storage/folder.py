@@ -1,5 +1,6 @@
 """A folder anywhere: on a disk, in a bucket, in memory. What an address means is decided here."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,9 +9,13 @@ from typing import Protocol
 from fsspec.core import url_to_fs
 
 from agentworld.errors import AgentworldError, InputError, NotFound, StoreError
+from agentworld.records.file import NotRegular
 from agentworld.storage.address import shown
 from agentworld.storage.bucket import Bucket
 from agentworld.storage.disk import Disk
+
+_NO_FILE = (errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG)
+"""What is said of something else in a file's place, which waits for nobody."""
 
 
 class Folder(Protocol):
@@ -59,7 +64,9 @@ def translated(url: str) -> Iterator[None]:
     except Exception as error:  # each of fsspec's drivers has errors of its own
         said = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         raise StoreError(
-            f"the object store {url} failed: {shown(said)}; check address, rights and free space"
+            f"the object store {url} failed: {shown(said)}; check address, rights and free space",
+            retryable=not isinstance(error, NotRegular)
+            and getattr(error, "errno", None) not in _NO_FILE,
         ) from error
 
 

@@ -1,39 +1,41 @@
 """Looking over a folder of weights from elsewhere before anything loads it.
 
-Weights are safetensors, no code comes with them, and nothing is read from outside of the
+Weights are whole safetensors, no code comes with them, and nothing is read from outside of the
 folder, for its digest would not cover it. Chat templates are compiled here and not rendered:
-whoever renders them (transformers, also for TRL and vLLM) does so in this sandbox of Jinja.
+whoever renders them (transformers, also for TRL and vLLM) does so in a sandbox of Jinja.
 """
 
 import json
 from functools import partial
 from pathlib import Path
 
-from jinja2 import TemplateError, nodes
-from jinja2.ext import Extension, loopcontrols
-from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agentworld.errors import InputError
 from agentworld.records.base import first_problem
 from agentworld.records.checkpoint import model_files
+from agentworld.records.file import input_errors, read_regular
+from agentworld.storage.templates import template_problem
+from agentworld.storage.weights import WEIGHTS, read_tensors
 
-_WEIGHTS = ".safetensors"
 _TEMPLATE = ".jinja"
 _VOCABULARIES = {".model", ".tiktoken"}
 _TEXTS = {"", ".csv", ".json", ".jsonl", ".md", ".rst", ".toml", ".txt", ".yaml", ".yml"}
 _PICTURES = {".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg", ".webp"}
-_TAKEN = {_WEIGHTS, _TEMPLATE} | _VOCABULARIES | _TEXTS | _PICTURES
+_TAKEN = {WEIGHTS, _TEMPLATE} | _VOCABULARIES | _TEXTS | _PICTURES
 
 _SETTINGS = ("config.json", "chat_template.json", ".index.json")
 _NAMES_CODE = {"auto_map", "custom_pipelines"}
 
 
 def check_safe(folder: Path) -> None:
-    """Raises InputError naming the first file that could run code or lead out of the folder."""
+    """Raises InputError naming the first file that could run code or lead out of the folder, or
+    that is no file of weights and is named as one.
+    """
     for path in model_files(folder).values():
         _check_kind(path)
+        if path.suffix.lower() == WEIGHTS:
+            read_tensors(path)
         if path.name.endswith(_SETTINGS):
             _check_settings(path)
         if path.suffix == _TEMPLATE:
@@ -79,7 +81,8 @@ def _check_settings(path: Path) -> None:
     for template in settings.templates:
         _check_template(path, template)
     for file in settings.weight_map.values():
-        if Path(file).name != file or not file.endswith(_WEIGHTS):
+        is_beside = Path(file).name == file and path.with_name(file).is_file()
+        if not is_beside or not file.endswith(WEIGHTS):
             raise InputError(
                 f"{path} names {file!r}, which is no safetensors file beside it; correct the index"
             )
@@ -103,27 +106,14 @@ def _without_code(path: Path, pairs: list[tuple[str, object]]) -> dict[str, obje
     return dict(pairs)
 
 
-class _Generation(Extension):
-    """A tag around what a model says, that transformers knows; here only its form."""
-
-    tags = {"generation"}
-
-    def parse(self, parser: Parser) -> list[nodes.Node]:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
 def _check_template(path: Path, template: str) -> None:
-    sandbox = ImmutableSandboxedEnvironment(extensions=[_Generation, loopcontrols])
-    try:
-        sandbox.compile(template)
-    # Python's own limits show as such: of nested blocks, of digits, of depth.
-    except (TemplateError, SyntaxError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} holds a template that is none ({error}); correct it") from error
+    if problem := template_problem(template):
+        raise InputError(f"{path} holds a template that is none ({problem}); correct it")
 
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        with input_errors(path):
+            return read_regular(path).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is no text in UTF-8 ({error}); restore it") from error

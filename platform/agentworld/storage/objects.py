@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from agentworld.errors import Conflict, InputError, NotFound, StoreError
 from agentworld.records.base import Digest, digest_bytes
+from agentworld.records.file import MOST_BYTES
 from agentworld.storage.address import shown
 from agentworld.storage.folder import open_folder, translated
 
@@ -25,7 +26,11 @@ class ObjectStore:
             self._folder = open_folder(url)
 
     def put(self, data: bytes) -> Digest:
-        """Keeps bytes; the same bytes again change nothing, and mend what was damaged."""
+        """Keeps bytes; the same bytes again change nothing, and mend what was damaged.
+
+        Raises InputError for more than anybody reads.
+        """
+        _check_size(data)
         digest = digest_bytes(data)
         with translated(self._shown):
             self._folder.write(_file(digest), data)
@@ -67,7 +72,10 @@ class WriteOnce:
             self._folder = open_folder(url)
 
     def put(self, name: str, data: bytes) -> None:
-        """Keeps bytes under a name; raises Conflict where it has others already."""
+        """Keeps bytes under a name; raises Conflict where it has others already, and InputError
+        for more than anybody reads.
+        """
+        _check_size(data)
         with translated(self._shown):
             try:
                 self._folder.create(_checked(name), data)
@@ -87,9 +95,19 @@ class WriteOnce:
                 raise NotFound(f"there is no {name} in {self._shown}; check the name") from error
 
     def names(self, prefix: str = "") -> list[str]:
-        """The names that begin so, sorted."""
+        """The names that begin so, sorted; without the strays."""
         with translated(self._shown):
-            return self._folder.names(prefix)
+            return [name for name in self._folder.names(prefix) if _NAME.fullmatch(name)]
+
+    def strays(self) -> list[str]:
+        """Files whose names nobody here gives: with blanks, of no UTF-8, of other characters."""
+        with translated(self._shown):
+            return [name for name in self._folder.names("") if not _NAME.fullmatch(name)]
+
+
+def _check_size(data: bytes) -> None:
+    if len(data) > MOST_BYTES:
+        raise InputError(f"an object has {len(data)} bytes; send at most {MOST_BYTES}")
 
 
 def _file(digest: Digest) -> str:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from agentworld.errors import InputError
 from agentworld.records.dataset import DataSet, PoolFile
+from agentworld.records.file import open_regular
 from agentworld.records.sample import Pool, Sample, SampleTurn
 from agentworld.records.trajectory import PromptParts
 from agentworld.storage.parquet import Row, RowWriter
@@ -127,7 +128,7 @@ def canonical(row: Row) -> bytes:
 
 def _read_rows(path: Path) -> Iterator[Row]:
     try:
-        with pq.ParquetFile(path) as file:
+        with open_regular(path) as source, pq.ParquetFile(source) as file:
             if not file.schema_arrow.equals(_SCHEMA):
                 raise InputError(f"{path} has other columns than a pool; prepare it again")
             for batch in file.iter_batches(_ROWS_PER_GROUP):

@@ -5,9 +5,11 @@ import stat
 from pathlib import Path
 
 from agentworld.errors import InputError
+from agentworld.records.file import input_errors, open_regular
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _MORE_THAN_READING = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
+_MOST_BYTES = 1 << 16  # a key has less
 
 
 def read_private(path: Path) -> bytes:
@@ -16,12 +18,16 @@ def read_private(path: Path) -> bytes:
     A Secret that Kubernetes mounts into a pod without root is root's own, and the pod's group may
     read it: there is no closer mode.
     """
-    with path.open("rb") as file:
+    with input_errors(path):
+        is_there = path.exists()
+    if not is_there:
+        raise FileNotFoundError(path)
+    with input_errors(path), open_regular(path) as file:
         found = os.fstat(file.fileno())
         mode = stat.S_IMODE(found.st_mode)
         if mode & (_MORE_THAN_READING if _is_mounted(found) else _OTHERS):
             raise InputError(f"{path} is open to others (mode {mode:04o}); set its mode to 0600")
-        return file.read()
+        return file.read(_MOST_BYTES)
 
 
 def _is_mounted(found: os.stat_result) -> bool:

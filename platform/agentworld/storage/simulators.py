@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from agentworld.errors import EvidenceError, InputError, NotFound
-from agentworld.records.base import Digest, digest_file
+from agentworld.records.base import Digest, digest_bytes, digest_file
 from agentworld.records.checkpoint import ArtifactManifest, model_files
+from agentworld.records.file import input_errors, open_regular, read_regular
 from agentworld.records.progress import Count, Tick, no_tick
 from agentworld.records.report import Report, WorldModelReport, read_report
 from agentworld.records.simulator import SimulatorManifest
@@ -45,7 +46,7 @@ class PinnedSimulator(NamedTuple):
         path = folder / _MANIFEST
         if not _HEX.fullmatch(folder.name) or not path.is_file():
             raise InputError(f"{folder} is no pinned simulator; name the folder that was printed")
-        if digest_file(path) != f"sha256:{folder.name}":
+        if _digest(path) != f"sha256:{folder.name}":
             raise EvidenceError(f"{path} is not the manifest that was pinned; restore it")
         return cls(folder, SimulatorManifest.read(path))
 
@@ -91,7 +92,7 @@ class PinnedSimulator(NamedTuple):
     def verify(self, tick: Tick = no_tick) -> None:
         """Raises EvidenceError naming the first file that is not as it was pinned or attached."""
         for path in self._report_files:
-            if digest_file(path) != f"sha256:{path.stem}":
+            if _digest(path) != f"sha256:{path.stem}":
                 raise EvidenceError(f"{path} is not the report that was attached; restore it")
         if self.manifest.artifact is None:
             return
@@ -200,8 +201,14 @@ def _freeze(folder: Path, name: str, data: bytes) -> None:
     (folder / name).chmod(_READ_ONLY)
 
 
+def _digest(path: Path) -> Digest:
+    """Of a record's file, which is small."""
+    with input_errors(path):
+        return digest_bytes(read_regular(path))
+
+
 def _sync(path: Path) -> None:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         os.fsync(file.fileno())
 
 

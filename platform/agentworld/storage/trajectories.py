@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from agentworld.errors import InputError
 from agentworld.records.base import digest_file, first_problem, write_whole
 from agentworld.records.collected import Collected
+from agentworld.records.file import input_errors, read_lines
 from agentworld.records.trajectory import Trajectory
 
 MANIFEST = "collected.json"
@@ -38,18 +39,15 @@ def recorded(path: Path) -> Collected:
 
     Raises InputError where it holds nothing, or a file that the folder's manifest does not name.
     """
-    try:
-        if not path.is_dir():
-            return Collected(chunks={path.name: digest_file(path)})
-        told = read_collected(path)
-        for file in sorted(path.glob("*.jsonl")):
-            if file.name not in told.chunks:
-                raise InputError(
-                    f"{file} is not in {MANIFEST}; move it to a folder without one, or away"
-                )
-        return told
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; check the path") from error
+    if not path.is_dir():
+        return Collected(chunks={path.name: digest_file(path)})
+    told = read_collected(path)
+    for file in sorted(path.glob("*.jsonl")):
+        if file.name not in told.chunks:
+            raise InputError(
+                f"{file} is not in {MANIFEST}; move it to a folder without one, or away"
+            )
+    return told
 
 
 def read_collected(folder: Path) -> Collected:
@@ -71,12 +69,9 @@ def _manifest_of(folder: Path) -> Collected:
 
 
 def _read_file(path: Path) -> Iterator[Trajectory]:
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                yield _parse(line, f"{path} line {number}")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; check the path") from error
+    with input_errors(path):
+        for number, line in enumerate(read_lines(path), start=1):
+            yield _parse(line, f"{path} line {number}")
 
 
 def _parse(line: bytes, where: str) -> Trajectory:

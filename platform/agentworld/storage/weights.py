@@ -1,45 +1,103 @@
-"""What safetensors files say of themselves before the bytes of their tensors: names and shapes."""
+"""What safetensors files say of themselves before the bytes of their tensors, and whether it holds.
+
+An engine maps such a file into memory as its header says. Here that is compared with the file,
+whatever library reads it later.
+"""
 
 import json
+import os
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentworld.errors import InputError
+from agentworld.records.base import first_problem
 from agentworld.records.checkpoint import model_files
+from agentworld.records.file import input_errors, open_regular
+
+WEIGHTS = ".safetensors"
 
 _LENGTH_BYTES = 8
 _MOST_BYTES = 100_000_000  # as safetensors itself takes
 _METADATA = "__metadata__"
+_MOST_DIMENSIONS = 64  # as torch takes
+_BITS = {
+    **dict.fromkeys(("F4",), 4),
+    **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
+    **dict.fromkeys(("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0"), 8),
+    **dict.fromkeys(("F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8),
+    **dict.fromkeys(("I16", "U16", "F16", "BF16"), 16),
+    **dict.fromkeys(("I32", "U32", "F32"), 32),
+    **dict.fromkeys(("I64", "U64", "F64", "C64"), 64),
+}
+"""Of a value, by the name of its type."""
+
+_Size = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 
 
-class _Tensor(BaseModel):
+class Tensor(BaseModel):
+    """What a header says of one."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    shape: tuple[int, ...]
-
-
-_TENSORS = TypeAdapter(dict[str, _Tensor])
+    dtype: str
+    shape: tuple[_Size, ...] = Field(max_length=_MOST_DIMENSIONS)
+    data_offsets: tuple[_Size, _Size]
+    """Where its bytes begin and end behind the header."""
 
 
 def num_parameters(folder: Path) -> int:
     """Of a model's weights; raises InputError for a folder without any, or with garbled ones."""
-    files = [path for path in model_files(folder).values() if path.suffix == ".safetensors"]
+    files = [path for path in model_files(folder).values() if path.suffix == WEIGHTS]
     if not files:
         raise InputError(f"{folder} has no safetensors weights; name the folder of a whole model")
-    return sum(prod(each.shape) for path in files for each in _tensors(path).values())
+    return sum(prod(each.shape) for path in files for each in read_tensors(path).values())
 
 
-def _tensors(path: Path) -> dict[str, _Tensor]:
-    with path.open("rb") as file:
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """A file's tensors by their names; raises InputError where they are not where it says."""
+    with input_errors(path), open_regular(path) as file:
+        num_bytes = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
         header = file.read(length) if length <= _MOST_BYTES else b""
     try:
-        told = json.loads(header)
+        told = json.loads(header.decode(), object_pairs_hook=_once)
         told.pop(_METADATA, None)
-        return _TENSORS.validate_python(told)
+        # One by one: of a million that are wrong the first is enough.
+        tensors = {name: Tensor.model_validate(tensor) for name, tensor in told.items()}
+        _check_places(tensors, num_bytes - _LENGTH_BYTES - length)
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise InputError(
-            f"{path} is no safetensors file ({type(error).__name__}); restore it"
-        ) from error
+        raise InputError(f"{path} is no safetensors file ({_why(error)}); restore it") from error
+    return tensors
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Of two tensors of one name another reader may take the other."""
+    told = dict(pairs)
+    if len(told) < len(pairs):
+        raise ValueError("it says the same thing twice")
+    return told
+
+
+def _check_places(tensors: Mapping[str, Tensor], num_bytes: int) -> None:
+    """Raises ValueError where tensors overlap, leave a gap, or are not as long as their shapes."""
+    end = 0
+    for name, tensor in sorted(tensors.items(), key=lambda each: each[1].data_offsets):
+        begin, after = tensor.data_offsets
+        bits = _BITS.get(tensor.dtype)
+        if bits is None:
+            raise ValueError(f"{name[:80]!r} is of the unknown type {tensor.dtype[:20]!r}")
+        if begin != end or (after - begin) * 8 != prod(tensor.shape) * bits:
+            raise ValueError(f"the bytes of {name[:80]!r} are not those of its shape")
+        end = after
+    if end != num_bytes:
+        raise ValueError(f"it has {num_bytes} bytes of tensors and should have {end}")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return first_problem(error)
+    return str(error) if isinstance(error, ValueError) else type(error).__name__

@@ -20,6 +20,7 @@ from fsspec.core import url_to_fs
 
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import digest_bytes, write_whole
+from agentworld.records.file import read_regular
 from agentworld.storage.address import shown
 from agentworld.storage.folder import translated
 
@@ -176,7 +177,7 @@ def copy_of(path: Path) -> WorkingCopy | None:
     """The working copy that a path lies in; null for a path that stands for nothing else."""
     for folder in (path, *path.parents):
         if (folder / _ORIGIN).is_file():
-            url = (folder / _ORIGIN).read_text()
+            url = read_regular(folder / _ORIGIN).decode()
             return _opened(folder, url) if folder.name == _folder_of(url) else None
     return None
 

@@ -2,9 +2,11 @@
 tokenizer beside it, in transformers' sandbox of Jinja.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from agentworld.errors import InputError
 from agentworld.records.message import Message
@@ -15,13 +17,30 @@ _CONVERSATION = [
 ]
 
 
-def check_renders(folder: Path) -> None:
-    """Raises InputError where it makes none of a system's and a user's message, which is what a
-    world is asked with: where it reaches for Python, or knows no system.
+def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
+    """The tokenizer of a model's folder; raises InputError."""
+    with refused(folder):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            folder, local_files_only=True
+        )
+    return tokenizer
+
+
+def check_renders(folder: Path, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raises InputError where its template makes none of a system's and a user's message, which is
+    what a world is asked with: where it reaches for Python, or knows no system.
     """
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    with refused(folder):
         tokenizer.apply_chat_template(_CONVERSATION, tokenize=False, add_generation_prompt=True)
+
+
+@contextmanager
+def refused(folder: Path) -> Iterator[None]:
+    """Raises InputError for whatever a tokenizer or its template raises; MemoryError as it is."""
+    try:
+        yield
+    except MemoryError:
+        raise
     except Exception as error:  # whatever Python raises, a template can
         said = " ".join(str(error).split())[:200]
         raise InputError(

@@ -8,10 +8,12 @@ from agentworld.errors import InputError
 from agentworld.recipes.train import GroupRlRecipe
 from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.together import num_ranks
-from agentworld.train.zero import computing
+from agentworld.train.zero import computing, on_one_device
 
-# GSPO clips the ratio of whole sequences, which is near 1; GRPO that of tokens.
-_CLIP = {"grpo": (0.2, 0.28), "gspo": (3e-3, 4e-3)}
+# Below and above 1. GSPO clips the ratio of whole sequences, which is nearer to 1 than that of
+# tokens: Zheng et al. 2025, https://arxiv.org/abs/2507.18071, section 5.1. GRPO's upper one is
+# DAPO's: Yu et al. 2025, https://arxiv.org/abs/2503.14476, section 3.1.
+_CLIP = {"grpo": (0.2, 0.28), "gspo": (3e-4, 4e-4)}
 _LEVEL = {"grpo": "token", "gspo": "sequence"}
 
 
@@ -20,7 +22,7 @@ def group_config(
 ) -> GRPOConfig:
     """One optimizer step per batch of groups, on policy."""
     low, high = _CLIP[recipe.algorithm]
-    return GRPOConfig(
+    config = GRPOConfig(
         output_dir=str(out / CHECKPOINTS),
         max_steps=recipe.num_steps,
         learning_rate=recipe.learning_rate,
@@ -45,6 +47,7 @@ def group_config(
         gradient_checkpointing=False,
         ddp_find_unused_parameters=False,  # each weight has a part in each loss
     )
+    return on_one_device(config)
 
 
 def _attempts_of_each(recipe: GroupRlRecipe, processes: int) -> int:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -13,10 +14,10 @@ from transformers import (
     Qwen3Config,
     Qwen3ForCausalLM,
 )
-from trl.chat_template_utils import get_training_chat_template
 
 from agentworld.errors import InputError
 from agentworld.recipes.train import ModelRecipe
+from agentworld.train.answer_marks import mark_answers
 
 _ROPE_THETA = 1_000.0  # enough for a thousand tokens, and sharper for the token before
 _EMBEDDING_SCALE = 0.1  # loud enough to be heard beside what random layers add
@@ -81,6 +82,11 @@ def load_model(folder: Path) -> LanguageModel:
     if not any(folder.glob("*.safetensors")):
         raise InputError(f"{folder} holds no safetensors weights; name the folder of a causal LM")
     try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise _unloadable(folder, error) from error
+    mark_answers(tokenizer, folder)  # before gigabytes are read
+    try:
         model = AutoModelForCausalLM.from_pretrained(
             folder,
             dtype=torch.float32,
@@ -88,11 +94,11 @@ def load_model(folder: Path) -> LanguageModel:
             use_safetensors=True,
             trust_remote_code=False,
         )
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder} holds no causal LM that can be loaded: {error}") from error
-    if "{% generation %}" not in (tokenizer.chat_template or ""):
-        # The loss needs to know which tokens the assistant wrote; TRL knows how to mark them
-        # in the templates of the known families.
-        tokenizer.chat_template = get_training_chat_template(tokenizer) or tokenizer.chat_template
+    except (OSError, ValueError, SafetensorError) as error:
+        raise _unloadable(folder, error) from error
     return LanguageModel(model, tokenizer)
+
+
+def _unloadable(folder: Path, error: Exception) -> InputError:
+    said = " ".join(str(error).split())[:200]
+    return InputError(f"{folder} holds no causal LM that can be loaded ({said}); name another")

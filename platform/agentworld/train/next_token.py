@@ -43,17 +43,16 @@ def run(
     out: Path,
     tick: Tick,
 ) -> Checkpoint:
-    """Trains from `parent`, or from the model recipe where there is none; writes `out/model`."""
+    """Trains from `parent`, or a new model where there is none; writes `out/model`."""
     check_zero(recipe.zero_stage, out)
     dataset = read_dataset(data)
     samples = list(read_pool(data, dataset, "cpt" if recipe.stage == "cpt" else "sft"))
-    start = parent or (Path(model.base) if model.base else None)
-    language_model = load_model(start) if start else model_of_texts(model, _texts(samples))
+    language_model = load_model(parent) if parent else model_of_texts(model, _texts(samples))
     conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
     # The first process asks for thoughts: another answer would be another row.
     rows = from_first(lambda: list(encode(language_model.tokenizer, conversations)))
     # A killed run that has a checkpoint of the episodes has learned to copy before.
-    is_taught = start or from_first(lambda: newest_checkpoint(out / CHECKPOINTS))
+    is_taught = parent or from_first(lambda: newest_checkpoint(out / CHECKPOINTS))
     lists = [] if is_taught else lists_to_copy(language_model, model)
     share = 0.0
     if lists:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import httpx
 
 from agentworld.domains.terminal.thought import recorded_thought
-from agentworld.errors import EngineError
+from agentworld.errors import EngineError, InputError
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import world_messages
@@ -17,13 +17,24 @@ _ASK = (
 
 
 def _from_recorded_state(_recipe: NextTokenRecipe, sample: Sample) -> Sequence[str]:
-    start = sample.prompt.initial_state
-    return [recorded_thought(start, sample.turns, target) for target in range(len(sample.turns))]
+    thoughts = [""] * len(sample.turns)
+    for target in sample.targets:
+        state = sample.turns[target - 1].state if target else sample.prompt.initial_state
+        if not state:  # an empty folder is recorded as `empty`
+            raise InputError(
+                f"the trajectory {sample.trajectory} has no recorded state before its turn"
+                f" {target + 1}; collect with `record_state: true`, or set `reasoning: off`"
+            )
+        thoughts[target] = recorded_thought(state, sample.turns[target].action)
+    return thoughts
 
 
 def _from_endpoint(recipe: NextTokenRecipe, sample: Sample) -> Sequence[str]:
     thoughts = [""] * len(sample.turns)
-    with httpx.Client(timeout=recipe.endpoint.timeout_seconds) as client:
+    # A proxy of the machine cannot reach a server on this machine's loopback.
+    trusts_proxies = "://127.0.0.1" not in recipe.endpoint.url
+    timeout = recipe.endpoint.timeout_seconds
+    with httpx.Client(timeout=timeout, trust_env=trusts_proxies) as client:
         for target in sample.targets:
             thoughts[target] = _ask(client, recipe, sample, target)
     return thoughts
@@ -41,6 +52,8 @@ def _ask(client: httpx.Client, recipe: NextTokenRecipe, sample: Sample, target: 
         answer = client.post(f"{recipe.endpoint.url}/v1/chat/completions", json=body)
         answer.raise_for_status()
         text = answer.json()["choices"][0]["message"]["content"]
+        if not text:
+            raise ValueError("its answer has no content")
     except (httpx.HTTPError, LookupError, TypeError, ValueError) as error:
         raise EngineError(
             f"the reasoner at {recipe.endpoint.url} gave no thought ({error}); start it, or set"

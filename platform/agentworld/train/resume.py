@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agentworld.errors import InputError
 from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.file import open_regular, read_regular
 from agentworld.storage.disk import Disk, sync_folder
 
 CHECKPOINTS = "checkpoints"
@@ -51,7 +52,7 @@ def _step(checkpoint: Path) -> int:
 
 def _is_whole(checkpoint: Path) -> bool:
     try:
-        return (checkpoint / _MANIFEST).read_bytes() == _manifest(checkpoint).canonical
+        return read_regular(checkpoint / _MANIFEST) == _manifest(checkpoint).canonical
     except (OSError, InputError):
         return False
 
@@ -66,5 +67,5 @@ def _sync(path: Path) -> None:
     if path.is_dir():
         sync_folder(path)
     else:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             os.fsync(file.fileno())

@@ -92,7 +92,7 @@ class Policy:
             {"input_ids": [attempt.token_ids for attempt in attempts]},
             padding_side="left",
             return_tensors="pt",
-        )
+        ).to(self.model.device)  # the tokenizer knows no GPU
         with torch.no_grad():
             written = self.model.generate(
                 **batch,

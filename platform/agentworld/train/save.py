@@ -1,11 +1,14 @@
 """The end of every stage: a model's folder, and the record that says how it came to be."""
 
 import json
+import math
 import shutil
 from pathlib import Path
 
 from pydantic import BaseModel
 
+from agentworld.errors import InputError
+from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint, Stage
 from agentworld.train.model import LanguageModel
 from agentworld.train.resume import CHECKPOINTS
@@ -24,20 +27,28 @@ def save_checkpoint(
     parent: Path | None = None,
     data: str | None = None,
     simulator: str | None = None,
+    reward_model: str | None = None,
     metrics: dict[str, float],
 ) -> Checkpoint:
-    """Writes `out/model` and then `out/checkpoint.json`; what a killed run needed is removed."""
+    """Writes `out/model` and then `out/checkpoint.json`; what a killed run needed is removed.
+
+    Raises InputError for a training that diverged.
+    """
+    for name, value in metrics.items():
+        if not math.isfinite(value):
+            raise InputError(f"the training {stage} diverged ({name} is {value}); lower its rates")
 
     def save() -> Checkpoint:
         language_model.save(out / MODEL)
         checkpoint = Checkpoint(
             stage=stage,
-            artifact=ArtifactManifest.of(out / MODEL).digest,
+            artifact=_digest_of(out / MODEL),
             num_parameters=language_model.num_parameters,
             recipe=json.loads(recipe.model_dump_json()),
-            parents=(ArtifactManifest.of(parent).digest,) if parent else (),
+            parents=(_digest_of(parent),) if parent else (),
             data=data,
             simulator=simulator,
+            reward_model=_digest_of(Path(reward_model)) if reward_model else None,
             metrics=metrics,
         )
         checkpoint.write(out / RECORD)
@@ -45,3 +56,7 @@ def save_checkpoint(
         return checkpoint
 
     return from_first(save)
+
+
+def _digest_of(folder: Path) -> Digest:
+    return ArtifactManifest.of(folder).digest

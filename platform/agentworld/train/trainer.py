@@ -26,7 +26,7 @@ from agentworld.train.optimizer import make_optimizer
 from agentworld.train.preemption import train_to_end
 from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.together import num_ranks, rank
-from agentworld.train.zero import computing
+from agentworld.train.zero import computing, on_one_device
 
 
 class Ticking(TrainerCallback):
@@ -119,7 +119,7 @@ def train_rows(
 
 
 def _arguments(recipe: NextTokenRecipe, steps: int, out: Path) -> TrainingArguments:
-    return TrainingArguments(
+    arguments = TrainingArguments(
         output_dir=str(out),
         max_steps=steps,
         warmup_steps=round(steps * recipe.warmup_share),
@@ -140,3 +140,4 @@ def _arguments(recipe: NextTokenRecipe, steps: int, out: Path) -> TrainingArgume
         label_names=[],
         ddp_find_unused_parameters=False,  # each weight has a part in each loss
     )
+    return on_one_device(arguments)

@@ -57,6 +57,7 @@ def run(recipe: WorldRlRecipe, data: Path, parent: Path, out: Path, tick: Tick) 
         recipe=recipe,
         parent=parent,
         data=dataset.digest,
+        reward_model=recipe.reward.folder,
         metrics=mean_reward(trainer),
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from accelerate.state import AcceleratorState, PartialState
 from accelerate.utils import DistributedType
-from transformers import Trainer
+from transformers import Trainer, TrainingArguments
 
 from agentworld.errors import InputError
 from agentworld.recipes.environment import from_environment
@@ -58,6 +58,16 @@ def computing(stage: int | None, *, in_bfloat16: bool) -> dict[str, Any]:
         "accelerator_config": {"use_configured_state": True},
         "deepspeed": _told(stage, in_bfloat16=in_bfloat16),
     }
+
+
+def on_one_device(arguments: TrainingArguments) -> TrainingArguments:
+    """The same, of a trainer that leaves other devices alone.
+
+    It would split batches over all that it sees, and a loss here is not the mean of such parts:
+    several devices are several processes.
+    """
+    arguments._n_gpu = min(arguments.n_gpu, 1)
+    return arguments
 
 
 def _told(stage: int, *, in_bfloat16: bool) -> dict[str, Any]:

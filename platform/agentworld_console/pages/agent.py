@@ -1,6 +1,5 @@
 """An agent: the chain back to its data, and how it did in the live environment."""
 
-import math
 from typing import NamedTuple
 
 from starlette.requests import Request
@@ -9,28 +8,11 @@ from agentworld.audit.chain import AgentChain, audit_agent
 from agentworld.audit.validation import validation_of
 from agentworld.errors import EvidenceError
 from agentworld.lineage.base import Agent, VersionRef
-from agentworld.records.report import AgentReport, AgentScore, Estimate
+from agentworld.records.report import AgentReport, Estimate
 from agentworld_console import rows
 from agentworld_console.answer import Answer, Page
 from agentworld_console.grade import disputed, grade_of
 from agentworld_console.sight import Sight
-
-
-class Gap(NamedTuple):
-    """How much better an agent did in its simulator than live, with a 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, score: AgentScore) -> "Gap":
-        """The two are of episodes of their own, so that their half-widths add in squares."""
-        simulated, live = score.simulated, score.live
-        mean = simulated.mean - live.mean
-        below = math.hypot(simulated.mean - simulated.low, live.high - live.mean)
-        above = math.hypot(simulated.high - simulated.mean, live.mean - live.low)
-        return cls(mean, mean - below, mean + above)
 
 
 class Compared(NamedTuple):
@@ -39,18 +21,20 @@ class Compared(NamedTuple):
     name: str
     simulated: Estimate
     live: Estimate
-    gap: Gap
+    gap: Estimate
+    """How far the simulator flatters; the two are of episodes of their own."""
 
 
 def agent(sight: Sight, request: Request) -> Answer:
-    """Its chain, its grade, and its figures; no chain where the ledger has no such run."""
+    """Its chain, its grade, and its figures; no chain where its run is gone or garbled."""
     ref = VersionRef.parse(request.path_params["agent"])
     found = sight.agent(ref)
     asked = request.query_params.get("check") == "1"
     run = sight.run_if_there(found.run)
     values: dict[str, object] = {"ref": str(ref), "agent": found, "run": rows.run_link(found.run)}
-    if run is None:
-        lost = disputed(f"its run {found.run} is not in the ledger")
+    if run is None or run.opening is None:
+        what = "is not in the ledger" if run is None else "is garbled in the ledger"
+        lost = disputed(f"its run {found.run} {what}")
         values |= dict.fromkeys(("chain", "simulator", "data", "report"))
         return Page("agent.html", {**values, "checked": True, "compared": [], "grade": lost})
     checked = asked or not sight.is_long(run)
@@ -81,5 +65,7 @@ def _report(sight: Sight, found: Agent, chain: AgentChain) -> AgentReport | None
 
 
 def _compared(report: AgentReport) -> list[Compared]:
-    scores = {"before training": report.untrained, "after training": report.trained}
-    return [Compared(name, s.simulated, s.live, Gap.of(s)) for name, s in scores.items()]
+    return [
+        Compared(name, score.simulated, score.live, score.simulated.less(score.live))
+        for name, score in report.scores.items()
+    ]

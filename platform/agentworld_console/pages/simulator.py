@@ -1,13 +1,16 @@
 """A simulator: what it is, what is known of it, and what it trained."""
 
+from contextlib import suppress
+
 from starlette.requests import Request
 
 from agentworld.audit.dataset import data_of
-from agentworld.errors import NotFound
+from agentworld.errors import EvidenceError, NotFound
 from agentworld.ledger.pages import ListedRun
 from agentworld.lineage.base import Version
 from agentworld.records.base import Digest
-from agentworld.records.report import AgentReport, Estimate, Report, read_report
+from agentworld.records.garbled import reading
+from agentworld.records.report import AgentReport, Estimate, read_report
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld_console import lists, rows
@@ -72,9 +75,12 @@ def _world_models(sight: Sight, manifest: SimulatorManifest | None) -> list[Vers
 
 
 def _data(sight: Sight, served: list[Version]) -> list[Digest]:
-    """What their stages read, each once."""
-    read = (data_of(each, sight.library.registry).values() for each in served)
-    return list(dict.fromkeys(data for each in read for data in each))
+    """What their stages read, each once; a garbled record is told by `audit verify`."""
+    found: dict[Digest, None] = {}
+    for each in served:
+        with suppress(EvidenceError), reading(str(each.ref)):
+            found |= dict.fromkeys(data_of(each, sight.library.registry).values())
+    return list(found)
 
 
 def _open_run(sight: Sight, run: ListedRun) -> tuple[Link, ListedRun, int]:
@@ -85,12 +91,14 @@ def _open_run(sight: Sight, run: ListedRun) -> tuple[Link, ListedRun, int]:
 def _reports(sight: Sight, pinned: PinnedSimulator) -> list[tuple[str, str, dict[str, Estimate]]]:
     """What kind each evaluation is, its digest, and its figures; of agents for the auditor."""
     subjects = {pinned.digest} | ({pinned.manifest.artifact} if pinned.manifest.artifact else set())
-    read: list[tuple[Digest, Report]] = [
-        (digest, read_report(pinned.folder / "reports" / f"{digest[7:]}.json"))
-        for digest in pinned.reports
-    ]
-    return [
-        (type(report).__name__, digest, report.figures(subjects))
-        for digest, report in read
-        if sight.is_whole or not isinstance(report, AgentReport)
-    ]
+    found = []
+    for digest in pinned.reports:
+        try:
+            with reading(digest):
+                report = read_report(pinned.folder / "reports" / f"{digest[7:]}.json")
+        except EvidenceError:  # as `audit verify` tells
+            found.append(("garbled report", digest, dict[str, Estimate]()))
+        else:
+            if sight.is_whole or not isinstance(report, AgentReport):
+                found.append((type(report).__name__, digest, report.figures(subjects)))
+    return found

@@ -2,7 +2,6 @@ import asyncio
 
 import pytest
 
-import api_server
 from agentworld.access.checked import CheckedAccess, LocalAccess
 from agentworld.access.key import key_digest, new_key
 from agentworld.access.reloaded import Reloaded
@@ -10,7 +9,8 @@ from agentworld.access.run_token import RunTokens
 from agentworld.access.token_review import cluster_review
 from agentworld.errors import AccessError
 from agentworld.records.episode import new_name
-from clock import Clock
+from fakes import api_server
+from fakes.clock import Clock
 
 KEY = new_key()
 RUN = new_name()

@@ -14,13 +14,13 @@ from agentworld.access.checked import CheckedAccess
 from agentworld.access.reloaded import Reloaded
 from agentworld.access.token_review import claimed_account, cluster_review
 from agentworld.errors import AccessError
-from make_access import TOKENS
+from make.access import TOKENS
 from waiting import wait_for
 
 if TYPE_CHECKING:
     from kubernetes import client
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 NAMESPACE = "team-a"
 SERVICE, TRAINER = "agentworld", "trainer"
@@ -52,6 +52,12 @@ def core(control_plane) -> client.CoreV1Api:
             "subjects": [{"kind": "ServiceAccount", "namespace": NAMESPACE, "name": SERVICE}],
         }
     )
+    asked = {"group": "authentication.k8s.io", "resource": "tokenreviews", "verb": "create"}
+    user = f"system:serviceaccount:{NAMESPACE}:{SERVICE}"
+    access = {"spec": {"user": user, "resourceAttributes": asked}}
+    authorization = client.AuthorizationV1Api(control_plane.client)
+    # A server hears of rights a moment after it keeps them.
+    wait_for(lambda: authorization.create_subject_access_review(access).status.allowed)
     return core
 
 

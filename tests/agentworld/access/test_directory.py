@@ -156,7 +156,7 @@ def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
         Directory.load(tmp_path / "gone.yaml")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_whatever_a_file_holds_is_no_defect(tmp_path, data):
     (tmp_path / "access.yaml").write_bytes(data)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from agentworld.access.limits import Bucket, Limits, Rates
 from agentworld.errors import AccessError
-from clock import Clock
+from fakes.clock import Clock
 
 RATE = st.integers(1, 10_000)
 PASSING = st.lists(st.tuples(st.floats(0, 200), st.integers(0, 50)), max_size=20)
@@ -34,7 +34,7 @@ def test_in_no_time_is_more_let_through_than_one_minutes_and_what_was_filled_in(
         assert num <= rate + (clock.now - began) * rate / 60 + 1e-6
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @given(RATE)
 def test_a_bucket_holds_one_minutes_whole_allowance_and_nothing_more(rate):
     clock = Clock()

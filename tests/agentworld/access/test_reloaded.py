@@ -7,7 +7,7 @@ from agentworld.access.directory import Directory
 from agentworld.access.key import key_digest
 from agentworld.access.reloaded import Reloaded
 from agentworld.errors import InputError
-from clock import Clock
+from fakes.clock import Clock
 
 ONE = f"tenants: {{acme: {{keys: {{ci: {{sha256: {key_digest('a')}, roles: [agent]}}}}}}}}\n"
 NONE = "tenants: {acme: {}}\n"

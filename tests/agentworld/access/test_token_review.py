@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import api_server
 from agentworld.access.token_review import ServiceAccounts, claimed_account, cluster_review
 from agentworld.errors import AccessError
-from clock import Clock
+from fakes import api_server
+from fakes.clock import Clock
 
 TRAINER = "system:serviceaccount:team-a:trainer"
 TOKEN = api_server.token("team-a/trainer")

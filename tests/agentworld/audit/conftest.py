@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-import make
-import make_ledger
+import make.ledger
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.verify import RunVerification, verify_run
 from agentworld.audit.verify_episode import EpisodeVerification, verify_episode
@@ -19,8 +18,9 @@ from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunOpening
 from agentworld.simulate.sealing import Sealer
 from agentworld.storage.objects import WriteOnce
+from make import records
 
-SIMULATOR = make.digest("simulator")
+SIMULATOR = records.digest("simulator")
 
 
 class Scene(NamedTuple):
@@ -54,7 +54,7 @@ class Scene(NamedTuple):
         ledger = self.ledger
         begun = Episode.begun(name, SIMULATOR, EpisodeOpening(run=self.run))
         ledger.write([Opened(begun)])
-        played = make.episode(*observations, base=begun)
+        played = records.episode(*observations, base=begun)
         for step in played.steps:
             ledger.write([Taken(self.run, step)])
         if close:
@@ -77,8 +77,8 @@ class Scene(NamedTuple):
 def first_scene(tmp_path_factory) -> Scene:
     """What the tests tamper with copies of."""
     folder = tmp_path_factory.mktemp("scene")
-    opening = RunOpening(agent="a", starting_weights=make.digest("starting"))
-    url = make_ledger.laid(f"sqlite:///{folder}/ledger.db")
+    opening = RunOpening(agent="a", starting_weights=records.digest("starting"))
+    url = make.ledger.laid(f"sqlite:///{folder}/ledger.db")
     scene = Scene(folder, Ledger(url).open_run(opening, SIMULATOR).id)
     scene.play("first", "a", "b")
     scene.play("second", "c", close=False)
@@ -92,5 +92,5 @@ def scene(first_scene, tmp_path) -> Scene:
 
     Their keys are 1 and 2.
     """
-    make_ledger.copy_store(first_scene.folder, tmp_path)
+    make.ledger.copy_store(first_scene.folder, tmp_path)
     return first_scene._replace(folder=tmp_path)

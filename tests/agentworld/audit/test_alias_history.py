@@ -9,18 +9,19 @@ from typing import NamedTuple
 
 import pytest
 
-import make
-import make_ledger
+import make.ledger
 from agentworld.audit.alias_history import alias_problems
 from agentworld.audit.evidence import Evidence
 from agentworld.evidence.keys import ensure_signer, load_trusted, rotate
 from agentworld.ledger import Ledger
 from agentworld.records.alias import AliasMove, Canary
+from agentworld.records.gate import Gate
 from agentworld.simulate.alias_book import AliasBook
 from agentworld.simulate.notary import Notary
 from agentworld.storage.objects import WriteOnce
+from make import records
 
-FIRST, SECOND, THIRD = map(make.digest, ("first", "second", "third"))
+FIRST, SECOND, THIRD = map(records.digest, ("first", "second", "third"))
 
 
 class Scene(NamedTuple):
@@ -56,7 +57,7 @@ class Scene(NamedTuple):
 @pytest.fixture
 def scene(tmp_path):
     """A name that was given before moves were signed, and moved twice since; and another one."""
-    ledger = Ledger(make_ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
+    ledger = Ledger(make.ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
     scene = Scene(tmp_path, ledger)
     ledger.aliases.set("stable", FIRST, "ada")
     scene.move("stable", SECOND, canary=Canary(simulator=FIRST, percent=10))
@@ -71,7 +72,17 @@ def test_a_history_that_nobody_touched_has_no_problems_also_through_a_rotation(s
     rotate(scene.folder / "keys")
     scene.move("stable", FIRST)
     AliasBook(scene.ledger, scene.notary).end("stable", "bob", "end", dry_run=False)
-    scene.move("stable", make.digest("fourth"))
+    scene.move("stable", records.digest("fourth"))
+    assert scene.problems() == []
+
+
+@pytest.mark.parametrize(
+    "least", [-6.501161575064481e16, 2.0**53, -0.0, 5e-324, 1.7e308, 1e21, 123456789012345680.0]
+)
+def test_a_history_with_a_gate_of_any_number_has_no_problems(scene, least):
+    gate = (Gate(metric="live_gain", least=least),)
+    scene.move("stable", FIRST, gate=gate, override="as it should be")
+    assert scene.ledger.aliases.history("stable")[-1].gate[0].least == least
     assert scene.problems() == []
 
 
@@ -138,13 +149,13 @@ def test_two_moves_that_changed_places_with_their_statements_are_found(scene):
 
 def test_a_move_after_a_planted_one_is_not_taken_for_planted(scene):
     scene.ledger.aliases.set("stable", FIRST, "eve")
-    scene.move("stable", make.digest("fourth"))
+    scene.move("stable", records.digest("fourth"))
     (problem,) = scene.problems()
     assert problem.endswith("by 'eve', and nobody signed it")
 
 
 def test_nobody_can_tell_of_names_before_any_move_was_signed(tmp_path):
-    ledger = Ledger(make_ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
+    ledger = Ledger(make.ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
     ledger.aliases.set("stable", FIRST, "ada")
     ensure_signer(tmp_path / "keys")
     assert Scene(tmp_path, ledger).problems() == []
@@ -160,10 +171,11 @@ class Busy:
 
     def __getattr__(self, name):
         def looked(*arguments, **named):
-            of = self.scene.ledger.aliases if name == "history" else self.scene.ledger.attestations
+            ledger = self.scene.ledger
+            of = ledger.aliases if name == "readable_history" else ledger.attestations
             found = getattr(of, name)(*arguments, **named)
             self.num_looks += 1
-            self.scene.move("stable", make.digest(f"look {self.num_looks}"))
+            self.scene.move("stable", records.digest(f"look {self.num_looks}"))
             return found
 
         return looked

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-import make
-import make_ledger
+import make.ledger
 from agentworld.audit.chain import audit_agent
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.sources import Sources
@@ -23,9 +22,10 @@ from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.simulate.sealing import Sealer
 from agentworld.storage.objects import WriteOnce
+from make import records
 
-SIMULATOR = make.manifest().digest
-STARTED, MADE = make.digest("untrained"), make.digest("trained")
+SIMULATOR = records.manifest().digest
+STARTED, MADE = records.digest("imitated"), records.digest("trained")
 
 
 class Story(NamedTuple):
@@ -37,16 +37,18 @@ class Story(NamedTuple):
 
 
 def stages(**sft: object) -> tuple[Checkpoint, ...]:
-    data = make.digest("data")
-    cpt = make.checkpoint("cpt", data=data)
-    middle = make.checkpoint("sft", **{"data": data, "parents": [cpt.artifact], **sft})
-    return cpt, middle, make.checkpoint("rl", data=data, parents=[middle.artifact])
+    data = records.digest("data")
+    cpt = records.checkpoint("cpt", data=data)
+    middle = records.checkpoint("sft", **{"data": data, "parents": [cpt.artifact], **sft})
+    return cpt, middle, records.checkpoint("rl", data=data, parents=[middle.artifact])
 
 
 def play(ledger: Ledger, run: AgentRun) -> None:
     begun = Episode.begun("e", run.simulator, EpisodeOpening(run=run.id))
     ledger.write([Opened(begun)])
-    ledger.write([Taken(run.id, step) for step in make.episode("[0] ~", "[0] ~", base=begun).steps])
+    ledger.write(
+        [Taken(run.id, step) for step in records.episode("[0] ~", "[0] ~", base=begun).steps]
+    )
 
 
 def story(
@@ -58,18 +60,18 @@ def story(
     world_model: WorldModel | None = None,
 ) -> Story:
     """A simulator trains an agent; `claimed` and `made` let the trainer's word differ."""
-    registry, ledger = MemoryRegistry(), Ledger(make_ledger.laid(f"sqlite:///{store}/ledger.db"))
-    what = world_model or WorldModel(stages=stages(), report=make.digest("report"))
+    registry, ledger = MemoryRegistry(), Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
+    what = world_model or WorldModel(stages=stages(), report=records.digest("report"))
     registry.register_world_model("agentworld-terminal", what, store)
-    make.pinned(store)
+    records.pinned(store)
     run = ledger.open_run(RunOpening(agent="terminal-agent", starting_weights=STARTED), served)
     play(ledger, run)
     run = ledger.close_run(run.id, RunClosing(final_weights=MADE))
-    trained = make.checkpoint("agent", artifact=made, parents=[STARTED], simulator=claimed)
+    trained = records.checkpoint("agent", artifact=made, parents=[STARTED], simulator=claimed)
     ref = registry.register_agent("terminal-agent", Agent(checkpoint=trained, run=run.id), store)
     read = {"agent": made, "simulator": served}
-    validated = make.finished_step(store, "validate", make.agent_report().digest, **read)
-    make.agent_report().write(validated / "report.json")
+    validated = records.finished_step(store, "validate", records.agent_report().digest, **read)
+    records.agent_report().write(validated / "report.json")
     return Story(Sources(registry, ledger, store), ref, run)
 
 
@@ -80,7 +82,7 @@ def test_the_chain_of_an_agent_leads_to_its_data(tmp_path):
     assert (chain.agent, chain.artifact) == ("terminal-agent@1", MADE)
     assert (chain.simulator, chain.world_model) == (SIMULATOR, "agentworld-terminal@1")
     assert [link.stage for link in chain.stages] == ["cpt", "sft", "rl"]
-    assert chain.data == make.digest("data")
+    assert chain.data == records.digest("data")
 
 
 def test_the_episodes_of_a_run_are_counted_by_the_ledger(tmp_path):
@@ -93,10 +95,10 @@ def test_live_successes_come_from_the_validation_of_these_weights(tmp_path):
     told = story(tmp_path)
     live = audit_agent(told.agent, told.sources).live
     assert live
-    assert (live.episodes, live.successes_before, live.successes_after) == (200, 10, 50)
+    assert (live.episodes, live.successes_before, live.successes_after) == (300, 10, 50)
 
 
-OTHER = make.digest("other")
+OTHER = records.digest("other")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_a_link_that_does_not_agree_is_said(tmp_path, lie, words):
 def test_a_manifest_that_was_changed_proves_nothing(tmp_path):
     told = story(tmp_path)
     (path,) = tmp_path.glob("simulators/*/manifest.json")
-    make.manifest(context_tokens=2048).write(path)
+    records.manifest(context_tokens=2048).write(path)
     chain = audit_agent(told.agent, told.sources)
     assert chain.world_model is None
     assert "the simulator's manifest is not in the store" in chain.breaks
@@ -143,7 +145,7 @@ def test_an_agent_that_nobody_validated_is_said(tmp_path):
 def test_a_validation_that_was_changed_is_told_as_that_and_not_by_its_figures(tmp_path):
     told = story(tmp_path)
     (report,) = tmp_path.glob("steps/validate/*/report.json")
-    make.agent_report(live_steps=1).write(report)
+    records.agent_report(live_steps=1).write(report)
     chain = audit_agent(told.agent, told.sources)
     assert chain.live is None
     assert [each for each in chain.breaks if "the live validation in" in each and "changed" in each]
@@ -188,7 +190,7 @@ def test_an_unknown_simulator_is_answered_with_those_that_are_there(tmp_path):
 
 def test_the_start_of_two_digests_is_refused(tmp_path):
     told = story(tmp_path)
-    make.pinned(tmp_path, context_tokens=2048)
+    records.pinned(tmp_path, context_tokens=2048)
     with pytest.raises(InputError, match="is the start of"):
         audit_simulator("sha256:", told.sources)
 
@@ -202,7 +204,7 @@ def test_an_alias_leads_to_the_simulator_that_it_means_now(tmp_path):
 
 def test_an_agent_of_somebodys_endpoint_ends_the_chain_there(tmp_path):
     endpoint = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
-    world = make.pinned(tmp_path, artifact=None, files={}, engine=endpoint)
+    world = records.pinned(tmp_path, artifact=None, files={}, engine=endpoint)
     told = story(tmp_path, served=world.digest, claimed=world.digest)
     chain = audit_agent(told.agent, told.sources)
     assert chain.world_model is None
@@ -257,8 +259,13 @@ def test_a_garbled_record_of_one_run_hides_no_other(tmp_path):
     assert isinstance(told.sources.ledger, Ledger)
     other = told.sources.ledger.open_run(told.run.opening, SIMULATOR)
     with sqlite3.connect(tmp_path / "ledger.db") as database:
+        database.execute("UPDATE runs SET length = -1 WHERE id = ?", [told.run.id])
+    (made,) = audit_simulator(SIMULATOR, told.sources, verify=True).other_runs
+    assert made == other
+    with sqlite3.connect(tmp_path / "ledger.db") as database:
+        database.execute("UPDATE runs SET length = 1 WHERE id = ?", [told.run.id])
         database.execute("UPDATE log SET body = 'text' WHERE run = ?", [told.run.id])
     evidence = audit_simulator(SIMULATOR, told.sources, verify=True).evidence
     assert evidence[told.run.id].state == "broken"
-    assert "is garbled" in evidence[told.run.id].problems[0]
+    assert "is missing, garbled or out of place" in " ".join(evidence[told.run.id].problems)
     assert evidence[other.id].state == "unsigned"

@@ -10,8 +10,8 @@ from agentworld.audit.cost import Prices, agents_by_run, costs
 from agentworld.errors import InputError, NotFound
 from agentworld.ledger import Ledger
 from agentworld.records.usage import Usage
-from make_ledger import OPENING, SIMULATOR, laid, open_episode, taken
-from make_story import story
+from make.ledger import OPENING, SIMULATOR, laid, open_episode, taken
+from make.story import story
 
 USAGE = Usage(1_000, 400, 70, 1.5)
 TOKENS = {"per_million_input_tokens": "0.15", "per_million_output_tokens": "0.6"}
@@ -78,7 +78,7 @@ usages = st.builds(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @given(usages, usages)
 def test_two_uses_cost_what_both_together_cost(one, other):
     """But for the last digit of each, which is rounded."""
@@ -86,7 +86,7 @@ def test_two_uses_cost_what_both_together_cost(one, other):
     assert abs(parts - money(one.plus(other), **TOKENS)) <= Decimal("0.000002")
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @given(usages)
 def test_held_tokens_without_a_price_of_their_own_cost_what_others_do(usage):
     assert money(usage, **TOKENS) == money(usage._replace(cached_tokens=0), **TOKENS)

@@ -2,12 +2,12 @@
 
 import pytest
 
-import make
 from agentworld.audit.dataset import audit_dataset
 from agentworld.errors import InputError, NotFound
 from agentworld.lineage.base import Version
 from agentworld.lineage.memory import MemoryRegistry
-from make_story import DATA, EARLY_DATA, story
+from make import records
+from make.story import DATA, EARLY_DATA, story
 
 
 class OlderRegistry(MemoryRegistry):
@@ -54,8 +54,8 @@ def test_the_start_of_a_digest_is_enough(tmp_path, start):
 
 
 def test_data_that_nobody_read_yet_has_gone_nowhere(tmp_path):
-    told, prepared = story(tmp_path), make.digest("prepared")
-    make.finished_step(tmp_path, "prepare", prepared)
+    told, prepared = story(tmp_path), records.digest("prepared")
+    records.finished_step(tmp_path, "prepare", prepared)
     found = audit_dataset(prepared, told.sources)
     assert (found.world_models, found.simulators) == ((), ())
 

@@ -1,6 +1,6 @@
 import pytest
 
-import make_agent
+import make.agent
 from agentworld.audit.deployments import deployment_problems, deployments, in_use
 from agentworld.audit.everything import verify_agent, verify_everything
 from agentworld.lineage.base import WorldModel
@@ -10,7 +10,7 @@ from agentworld.lineage.memory import MemoryRegistry
 @pytest.fixture
 def made(tmp_path):
     """In use as `production`, and as nothing else any more."""
-    made = make_agent.registered(tmp_path)
+    made = make.agent.registered(tmp_path)
     made.use()
     made.use("trial")
     made.notary.end_deployment(made.ref.name, "trial", "ada", None)
@@ -33,7 +33,7 @@ def test_what_is_as_it_was_signed_is_no_problem(made):
 
 
 def test_those_of_a_name_are_read_alone(made):
-    other = make_agent.registered(made.store, made.registry, "other", "terminal-agent-2")
+    other = make.agent.registered(made.store, made.registry, "other", "terminal-agent-2")
     other.use()
     told = made.sources
     read = [
@@ -45,7 +45,7 @@ def test_those_of_a_name_are_read_alone(made):
 
 
 def test_an_alias_that_was_moved_in_the_registry_is_told(made):
-    other = make_agent.registered(made.store, made.registry, "other")
+    other = make.agent.registered(made.store, made.registry, "other")
     made.registry.set_alias(other.ref, "production")
     assert problems(made) == [
         "the alias production of terminal-agent is version 2 in the registry, and terminal-agent@1"
@@ -78,7 +78,7 @@ def test_an_alias_of_what_is_no_agent_is_none_of_ours(made, tmp_path):
 
 def test_a_row_that_was_removed_is_told_by_its_copy(made):
     name = "agent-deployments/terminal-agent/trial/000002.dsse.json"
-    make_agent.lose(made, "DELETE FROM attestations WHERE name = ?", name)
+    make.agent.lose(made, "DELETE FROM attestations WHERE name = ?", name)
     assert problems(made)[0] == f"the use {name} is gone from the ledger; restore it"
 
 
@@ -92,7 +92,7 @@ def test_a_row_that_was_removed_is_told_by_its_copy(made):
 )
 def test_a_row_that_was_changed_counts_no_more_and_is_told(made, change):
     name = "agent-deployments/terminal-agent/production/000001.dsse.json"
-    make_agent.lose(made, f"UPDATE attestations SET {change} WHERE name = ?", name)
+    make.agent.lose(made, f"UPDATE attestations SET {change} WHERE name = ?", name)
     assert used(made) == []
     assert f"the use {name} does not verify" in problems(made)[0]
 
@@ -102,7 +102,7 @@ def test_a_row_that_was_moved_to_another_number_is_told(made):
         f"agent-deployments/terminal-agent/trial/{number}.dsse.json"
         for number in ("000002", "000003")
     )
-    make_agent.lose(made, "UPDATE attestations SET name = ? WHERE name = ?", after, before)
+    make.agent.lose(made, "UPDATE attestations SET name = ? WHERE name = ?", after, before)
     told = " ".join(problems(made))
     assert f"{after} does not verify" in told
     assert f"{before} is gone from the ledger" in told
@@ -135,9 +135,9 @@ class Busy(MemoryRegistry):
 @pytest.fixture
 def busy(tmp_path):
     """Two versions, of which the first is in use as `production`."""
-    made = make_agent.registered(tmp_path, Busy())
+    made = make.agent.registered(tmp_path, Busy())
     made.use()
-    return made, make_agent.registered(tmp_path, made.registry, "other")
+    return made, make.agent.registered(tmp_path, made.registry, "other")
 
 
 def ended(made):
@@ -177,7 +177,7 @@ def of(made):
 
 
 def test_a_verification_of_one_agent_tells_of_the_aliases_that_mean_it(made):
-    other = make_agent.registered(made.store, made.registry, "other")
+    other = make.agent.registered(made.store, made.registry, "other")
     assert (of(made), of(other)) == (set(), set())
     made.registry.set_alias(other.ref, "production")
     assert of(made) == of(other) == {*problems(made)}
@@ -187,12 +187,12 @@ def test_a_verification_of_one_agent_tells_of_the_aliases_that_mean_it(made):
 
 
 def test_a_verification_of_one_agent_tells_what_was_signed_of_its_name_and_of_no_other(made):
-    hero = make_agent.registered(made.store, made.registry, "hero", "terminal-agent-2")
+    hero = make.agent.registered(made.store, made.registry, "hero", "terminal-agent-2")
     hero.use()
     gone = "agent-deployments/terminal-agent/trial/000002.dsse.json"
     changed = "agent-deployments/terminal-agent-2/production/000001.dsse.json"
-    make_agent.lose(made, "DELETE FROM attestations WHERE name = ?", gone)
-    make_agent.lose(made, "UPDATE attestations SET at = '' WHERE name = ?", changed)
+    make.agent.lose(made, "DELETE FROM attestations WHERE name = ?", gone)
+    make.agent.lose(made, "UPDATE attestations SET at = '' WHERE name = ?", changed)
     assert f"the use {gone} is gone from the ledger; restore it" in of(made)
     assert not any(changed in each for each in of(made))
     assert any(f"the use {changed} does not verify" in each for each in of(hero))
@@ -201,7 +201,7 @@ def test_a_verification_of_one_agent_tells_what_was_signed_of_its_name_and_of_no
 
 def test_another_agent_under_the_name_and_number_of_one_in_use_is_told(made):
     registry = MemoryRegistry()
-    make_agent.registered(made.store, registry, "other")
+    make.agent.registered(made.store, registry, "other")
     registry.set_alias(made.ref, "production")
     sources = made.sources._replace(registry=registry)
     for found in (verify_agent(made.ref, sources), verify_everything(sources)):
@@ -210,7 +210,8 @@ def test_another_agent_under_the_name_and_number_of_one_in_use_is_told(made):
 
 
 def test_uses_that_cannot_be_read_hide_nothing_else(made):
-    make_agent.lose(made, "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)")
+    make.agent.lose(made, "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)")
     found = verify_everything(made.sources)
-    assert [each for each in found.problems if each.startswith("what is in use cannot be read")]
+    uses = [each for each in found.problems if each.startswith("the use agent-deployments/")]
+    assert any("does not verify: this is no envelope of ours" in each for each in uses)
     assert [each.version for each in found.versions] == ["terminal-agent@1"]

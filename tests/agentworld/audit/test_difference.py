@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-import make
-import make_ledger
+import make.ledger
 from agentworld.audit.difference import audit_diff
 from agentworld.audit.sources import Sources
 from agentworld.errors import NotFound
@@ -12,7 +11,8 @@ from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.run import RunClosing, RunOpening
-from make_story import moment
+from make import records
+from make.story import moment
 
 
 class Makers:
@@ -20,25 +20,25 @@ class Makers:
 
     def __init__(self, store: Path) -> None:
         self.store = store
-        ledger = Ledger(make_ledger.laid(f"sqlite:///{store}/ledger.db"))
+        ledger = Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
         self.sources = Sources(MemoryRegistry(), ledger, store)
 
     def world(self, name: str, data: str, **recipe: Any) -> str:
         """A registered world model and the simulator that is pinned of it; its digest."""
-        stage = make.checkpoint(
-            "cpt", artifact=make.digest(name), data=make.digest(data), recipe=recipe
+        stage = records.checkpoint(
+            "cpt", artifact=records.digest(name), data=records.digest(data), recipe=recipe
         )
-        told = WorldModel(stages=(stage,), report=make.digest("report"))
+        told = WorldModel(stages=(stage,), report=records.digest("report"))
         self.sources.registry.register_world_model("world", told, self.store)
-        return make.pinned(self.store, artifact=make.digest(name)).digest
+        return records.pinned(self.store, artifact=records.digest(name)).digest
 
     def agent(self, simulator: str, made: str = "agent", **recipe: Any) -> VersionRef:
         """A registered agent that a run with this simulator made."""
-        started = make.digest("started")
+        started = records.digest("started")
         ledger = self.sources.ledger
         run = ledger.open_run(RunOpening(agent="a", starting_weights=started), simulator)
-        ledger.close_run(run.id, RunClosing(final_weights=make.digest(made)))
-        trained = make.checkpoint("agent", artifact=make.digest(made), recipe=recipe)
+        ledger.close_run(run.id, RunClosing(final_weights=records.digest(made)))
+        trained = records.checkpoint("agent", artifact=records.digest(made), recipe=recipe)
         told = Agent(checkpoint=trained, run=run.id)
         return self.sources.registry.register_agent("terminal-agent", told, self.store)
 
@@ -63,7 +63,7 @@ def test_what_the_same_things_made_differs_in_its_weights_alone(makers):
     world = makers.world("w", "data")
     first, second = makers.agent(world, "one", lr=1), makers.agent(world, "two", lr=1)
     assert differing(makers, first, second) == {
-        "agent.artifact": (make.digest("one"), make.digest("two"))
+        "agent.artifact": (records.digest("one"), records.digest("two"))
     }
 
 
@@ -93,15 +93,15 @@ def test_another_world_is_followed_to_its_data_from_the_agent_on(makers):
         "data",
     ]
     assert found["world_model"] == ("world@1", "world@2")
-    assert found["data"] == (make.digest("old data"), make.digest("new data"))
+    assert found["data"] == (records.digest("old data"), records.digest("new data"))
 
 
 def test_both_are_compared_as_of_a_moment(makers):
-    stage = make.checkpoint("cpt", artifact=make.digest("w2"), data=make.digest("data"))
-    simulator = make.pinned(makers.store, artifact=make.digest("w2")).digest
+    stage = records.checkpoint("cpt", artifact=records.digest("w2"), data=records.digest("data"))
+    simulator = records.pinned(makers.store, artifact=records.digest("w2")).digest
     agents = makers.agent(makers.world("w", "data")), makers.agent(simulator, "two")
     then = makers.sources._replace(at=moment())
-    told = WorldModel(stages=(stage,), report=make.digest("report"))
+    told = WorldModel(stages=(stage,), report=records.digest("report"))
     makers.sources.registry.register_world_model("later", told, makers.store)
     found = {each.what: each for each in audit_diff(*agents, then).differences}
     assert (found["world_model"].first, found["world_model"].second) == ("world@1", None)

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-import make
-import make_service
-from agentworld.audit.edges import EdgeAudit
+import make.service
+from agentworld.audit.edges import UNTOLD, EdgeAudit
 from agentworld.audit.sources import Sources, edge_to
 from agentworld.audit.touched import audit_simulator
 from agentworld.evidence.keys import STEP_KEYS, current_key, ensure_signer, rotate
@@ -22,8 +21,9 @@ from agentworld.records.run import RunClosing, RunOpening
 from agentworld.simulate import sealing
 from agentworld.simulate.stores import Stores
 from agentworld.steps.ledger import open_evidence
+from make import records
 
-STARTED, MADE = make.digest("started"), make.digest("made")
+STARTED, MADE = records.digest("started"), records.digest("made")
 
 
 class Scene(NamedTuple):
@@ -44,10 +44,10 @@ class Scene(NamedTuple):
             assert database.execute(statement).rowcount != 0
 
 
-async def train(service: make_service.Service, *, sign: bool, again: bool) -> SignedEdge:
+async def train(service: make.service.Service, *, sign: bool, again: bool) -> SignedEdge:
     client = service.client()
     run = await client.open_run(RunOpening(agent="terminal-agent", starting_weights=STARTED))
-    await client.step(await client.reset(make.task()), "ls")
+    await client.step(await client.reset(records.task()), "ls")
     signature = None
     if sign:
         made = RunWeights(run=run.id, simulator=run.simulator, weights=MADE)
@@ -64,13 +64,15 @@ async def train(service: make_service.Service, *, sign: bool, again: bool) -> Si
 
 
 def scene(store: Path, *, sign: bool = True, again: bool = False) -> Scene:
-    service = make_service.service(store)
+    service = make.service.service(store)
     edge = asyncio.run(train(service, sign=sign, again=again))
-    made = make.checkpoint("agent", artifact=MADE, parents=[STARTED], simulator=service.simulator)
+    made = records.checkpoint(
+        "agent", artifact=MADE, parents=[STARTED], simulator=service.simulator
+    )
     agent = Agent(checkpoint=made, run=edge.edge.run, edge=edge)
     registry = MemoryRegistry()
     registry.register_agent("terminal-agent", agent, store)
-    sources = Sources(registry, make_service.ledger(store), store, open_evidence(store))
+    sources = Sources(registry, make.service.ledger(store), store, open_evidence(store))
     return Scene(store, sources, agent)
 
 
@@ -137,13 +139,13 @@ def test_a_log_that_an_earlier_service_signed_is_counted_when_its_edge_is_made(
 
 def test_a_run_of_another_simulator_with_the_same_outcome_is_told_as_far_as_it_may_be(tmp_path):
     told = scene(tmp_path)
-    ledger, notary = make_service.ledger(tmp_path), make_service.sealer(tmp_path).notary
+    ledger, notary = make.service.ledger(tmp_path), make.service.sealer(tmp_path).notary
     assert told.agent.edge
     claim, run = told.agent.edge.edge.claim, ledger.run(told.agent.run)
 
     def close(tenant, purpose, signature=None):
         opening = RunOpening(agent="a", starting_weights=STARTED, purpose=purpose)
-        other = ledger.open_run(opening, make.digest("elsewhere"), tenant=tenant)
+        other = ledger.open_run(opening, records.digest("elsewhere"), tenant=tenant)
         ledger.close_run(other.id, RunClosing(final_weights=MADE, signature=signature))
         return other.id
 
@@ -176,8 +178,8 @@ def test_a_run_whose_row_is_not_as_its_log_has_it_is_disputed(tmp_path, statemen
     told = scene(tmp_path)
     told.change(statement)
     assert told.agent.edge
-    notary, claim = make_service.sealer(tmp_path).notary, told.agent.edge.edge.claim
-    edge = notary.edge(make_service.ledger(tmp_path).run(told.agent.run), claim).edge
+    notary, claim = make.service.sealer(tmp_path).notary, told.agent.edge.edge.claim
+    edge = notary.edge(make.service.ledger(tmp_path).run(told.agent.run), claim).edge
     assert edge.grade == "disputed"
     assert words in edge.reasons
 
@@ -185,7 +187,7 @@ def test_a_run_whose_row_is_not_as_its_log_has_it_is_disputed(tmp_path, statemen
 def test_by_how_much_is_told_as_it_was_signed(tmp_path):
     told = scene(tmp_path)
     told.change("UPDATE runs SET num_episodes = 99, num_steps = 99")
-    (made,) = audit_simulator(make_service.SIMULATOR, told.sources).agents
+    (made,) = audit_simulator(make.service.SIMULATOR, told.sources).agents
     assert (made.run.num_episodes, made.run.num_steps) == (1, 1)
 
 
@@ -195,6 +197,20 @@ def test_an_edge_that_was_taken_away_is_missed(tmp_path):
     found = told.audit()
     assert found.grade == "disputed"
     assert any("is gone from the ledger" in reason for reason in found.reasons)
+
+
+def test_of_an_edge_that_is_gone_it_is_not_said_that_nobody_signed_it(tmp_path):
+    told = scene(tmp_path)
+    told.change("DELETE FROM attestations WHERE kind = 'edge'")
+    (reason,) = told.audit().reasons
+    assert reason.startswith("the edge agent-edges/")
+    assert reason.endswith(" is gone from the ledger; restore it")
+    for copy in (tmp_path / "checkpoints/agent-edges").rglob("*.json"):
+        copy.unlink()
+    gone = "the edge that it was registered with is gone; restore the ledger"
+    assert told.audit().reasons == (gone,)
+    older = told._replace(agent=told.agent.model_copy(update={"edge": None}))
+    assert older.audit().reasons == (UNTOLD,)
 
 
 @pytest.mark.parametrize("column", ["subject", "simulator", "run", "at", "envelope", "name"])
@@ -214,7 +230,7 @@ def test_a_registry_that_tells_of_another_edge_is_found(tmp_path):
 
 def test_an_agent_that_the_registry_lost_is_still_told_of_its_simulator(tmp_path):
     told = scene(tmp_path)
-    simulator = make_service.SIMULATOR
+    simulator = make.service.SIMULATOR
     assert audit_simulator(simulator, told.sources).unregistered == ()
     lost = told.sources._replace(registry=MemoryRegistry())
     (edge,) = audit_simulator(simulator, lost).unregistered
@@ -222,7 +238,7 @@ def test_an_agent_that_the_registry_lost_is_still_told_of_its_simulator(tmp_path
 
 
 def test_a_claim_that_contradicts_the_record_is_disputed_and_says_why(tmp_path):
-    service = make_service.service(tmp_path)
+    service = make.service.service(tmp_path)
 
     async def claimed() -> SignedEdge:
         client = service.client()

@@ -10,7 +10,7 @@ from agentworld.evidence.keys import ensure_signer, load_trusted, rotate
 from agentworld.records.declaration import ADOPTION, ERASURES
 from agentworld.simulate.notary import Notary
 from agentworld.storage.objects import WriteOnce
-from make_ledger import OPENING, SIMULATOR
+from make.ledger import OPENING, SIMULATOR
 
 
 def notary_of(scene, store=None) -> Notary:
@@ -65,7 +65,7 @@ def test_an_episode_that_is_called_erased_and_has_texts_is_garbled(erased):
         ("UPDATE attestations SET subject = 'second' WHERE kind = 'erasure'", "episode second"),
         ("UPDATE attestations SET envelope = x'00' WHERE kind = 'erasure'", "does not verify"),
         ("UPDATE attestations SET run = 'other' WHERE kind = 'erasure'", "is gone from the"),
-        ("UPDATE episodes SET erased = 0 WHERE id = 'first'", "is damaged"),
+        ("UPDATE episodes SET erased = 0 WHERE id = 'first'", "is lost and was not erased"),
     ],
 )
 def test_a_declaration_that_was_changed_is_found(erased, statement, problem):

@@ -5,15 +5,17 @@ from contextlib import closing
 
 import pytest
 
-import make
-import make_service
+import make.service
 from agentworld.audit.everything import verify_agent, verify_everything
 from agentworld.errors import InputError, NotFound
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.run import RunClosing, RunOpening
-from make_story import STARTED, Story, story
+from make import records
+from make.special import exchange
+from make.story import STARTED, Story, story
+from waiting import outcome
 
 
 @pytest.fixture
@@ -24,7 +26,7 @@ def told(tmp_path) -> Story:
 def register(told: Story, run: str, **made: object) -> str:
     """Another version that claims this."""
     known = {"artifact": told.run.final_weights, "simulator": told.simulator}
-    checkpoint = make.checkpoint("agent", **{**known, **made})
+    checkpoint = records.checkpoint("agent", **{**known, **made})
     what = Agent(checkpoint=checkpoint, run=run)
     return str(told.sources.registry.register_agent("claimed", what, told.store / "agent"))
 
@@ -58,7 +60,7 @@ def edge_of(told: Story) -> SignedEdge:
     """What the service signs when the agent of the story is registered."""
     known = {"artifact": told.run.final_weights, "simulator": told.simulator}
     claim = Claim.model_validate({"agent": "hero", "starting_weights": STARTED, **known})
-    return make_service.sealer(told.store, told.simulator).notary.edge(told.run, claim)
+    return make.service.sealer(told.store, told.simulator).notary.edge(told.run, claim)
 
 
 @pytest.mark.parametrize(
@@ -74,13 +76,13 @@ def edge_of(told: Story) -> SignedEdge:
         ("UPDATE steps SET episode = 9", "2 rows of steps are of 9, which"),
         ("DELETE FROM runs", "run {run} is gone from the ledger"),
         ("UPDATE runs SET opening = ''", "the ledger's record of run {run} is garbled"),
-        ("UPDATE runs SET opening = ''", "hero@1: its record in the ledger cannot be read"),
-        ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "the statements cannot be"),
+        ("UPDATE runs SET opening = ''", "hero@1: the ledger's record of run {run} is"),
+        ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "the edge agent-edges/{run}/"),
     ],
 )
 def test_whatever_is_wrong_with_the_ledger_is_said_of_everything(told, statement, problem):
     edge_of(told)
-    make_service.sealer(told.store, told.simulator).notary.keep_up()
+    make.service.sealer(told.store, told.simulator).notary.keep_up()
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         assert database.execute(statement).rowcount > 0
     problems = verify_everything(told.sources).problems
@@ -128,13 +130,13 @@ def test_a_version_whose_run_the_ledger_does_not_have_is_named(told):
 @pytest.mark.parametrize(
     ("made", "problem"),
     [
-        ({"simulator": make.digest("other")}, "the run was served by"),
-        ({"parents": [make.digest("other")]}, "the run began with"),
+        ({"simulator": records.digest("other")}, "the run was served by"),
+        ({"parents": [records.digest("other")]}, "the run began with"),
         ({}, "the run began with"),
     ],
 )
 def test_a_version_that_contradicts_its_run_is_named(told, made, problem):
-    parents = {} if "parents" in made or not made else {"parents": [make.digest("untrained")]}
+    parents = {} if "parents" in made or not made else {"parents": [records.digest("imitated")]}
     ref = register(told, told.run.id, **made, **parents)
     (found,) = verify_everything(told.sources).problems
     assert found.startswith(f"{ref}: {problem}")
@@ -142,9 +144,9 @@ def test_a_version_that_contradicts_its_run_is_named(told, made, problem):
 
 def test_a_run_that_ended_with_other_weights_is_named(told):
     with sqlite3.connect(told.store / "ledger.db") as database:
-        database.execute("UPDATE runs SET final_weights = ?", [make.digest("other")])
+        database.execute("UPDATE runs SET final_weights = ?", [records.digest("other")])
     problems = verify_everything(told.sources).problems
-    ended = f"hero@1: the run ended with {make.digest('other')}, the version stands for"
+    ended = f"hero@1: the run ended with {records.digest('other')}, the version stands for"
     assert any(each.startswith(ended) for each in problems)
 
 
@@ -163,7 +165,7 @@ def test_a_run_in_another_simulator_that_ended_with_the_same_weights_is_named(
     made = told.run.final_weights
     opening = RunOpening(agent="hero", starting_weights=made, purpose=purpose)
     ledger = told.sources.ledger
-    other = ledger.open_run(opening, make.digest("another"), tenant=tenant)
+    other = ledger.open_run(opening, records.digest("another"), tenant=tenant)
     ledger.close_run(other.id, RunClosing(final_weights=made))
     name = told_as and told_as.format(run=other.id)
     sentence = f"hero@1: {name} made the same weights in another simulator"
@@ -174,7 +176,7 @@ def test_a_run_in_another_simulator_that_ended_with_the_same_weights_is_named(
 
 def test_of_one_agent_its_run_its_version_and_its_world_model_are_checked(told):
     other = told.sources.ledger.open_run(
-        RunOpening(agent="other", starting_weights=make.digest("x")), told.simulator
+        RunOpening(agent="other", starting_weights=records.digest("x")), told.simulator
     )
     register(told, "nobodys")
     found = verify_agent(told.agent, told.sources)
@@ -185,7 +187,7 @@ def test_of_one_agent_its_run_its_version_and_its_world_model_are_checked(told):
 
 
 def test_the_simulator_of_an_agent_is_checked_with_it_and_no_other(told):
-    other = make.pinned(told.store, context_tokens=512)
+    other = records.pinned(told.store, context_tokens=512)
     for folder in (told.store / "simulators").glob("*/model/model.safetensors"):
         folder.chmod(0o644)
         folder.write_text("other")
@@ -234,10 +236,10 @@ def test_how_far_it_is_is_told_to_the_end(told):
 
 
 def test_a_claim_that_was_disputed_from_the_start_is_no_version_that_is_missing(told):
-    notary = make_service.sealer(told.store, told.simulator).notary
+    notary = make.service.sealer(told.store, told.simulator).notary
     claim = Claim(
         agent="nobody",
-        artifact=make.digest("made up"),
+        artifact=records.digest("made up"),
         starting_weights=STARTED,
         simulator=told.simulator,
     )
@@ -248,7 +250,7 @@ def test_a_claim_that_was_disputed_from_the_start_is_no_version_that_is_missing(
 @pytest.mark.parametrize("record", ['{"stages":[],"report":"REPORT"}', '{"run":"../"}', "[]"])
 def test_a_record_that_cannot_be_read_hides_nothing_else(told, monkeypatch, record):
     stored = told.sources.registry.stored
-    garbled = record.replace("REPORT", make.digest("report"))
+    garbled = record.replace("REPORT", records.digest("report"))
     monkeypatch.setattr(
         told.sources.registry,
         "stored",
@@ -265,3 +267,21 @@ def test_a_pinned_simulator_that_was_changed_is_named(told):
     weights.write_text("other")
     (problem,) = verify_everything(told.sources).problems
     assert problem.startswith(f"simulator {told.simulator}: ")
+
+
+EXCHANGED = {
+    "checkpoints/*/0*.dsse.json": "has no copy in the second store",
+    "simulators/*/manifest.json": "is no pinned simulator",
+    "simulators/*/model/model.safetensors": "is neither a file nor a folder of its own",
+}
+
+
+@pytest.mark.parametrize(("pattern", "words"), EXCHANGED.items())
+def test_a_pipe_in_the_place_of_evidence_is_a_problem_and_hides_no_other(told, pattern, words):
+    exchange(next(told.store.glob(pattern)))
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("UPDATE steps SET reward = 1.0")
+    found = outcome(lambda: verify_everything(told.sources).problems)
+    assert isinstance(found, tuple)
+    assert [each for each in found if words in each]
+    assert [each for each in found if each.startswith(f"run {told.run.id}: ") and words not in each]

@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import pytest
 
-import make
-import make_agent
-import make_service
+import make.agent
+import make.service
 from agentworld.audit.everything import verify_agent, verify_everything
 from agentworld.errors import NotFound
 from agentworld.records.declaration import Restore
 from agentworld.steps.declared import erase_episode
 from agentworld.steps.simulators import set_alias
-from make_agent import Made
-from make_story import moment
+from make import records
+from make.agent import Made
+from make.story import moment
 
 
 class Told(NamedTuple):
@@ -32,7 +32,7 @@ class Told(NamedTuple):
         return tuple(each for each in found if not any(word in each for word in _NEVER))
 
     def change(self, statement: str, *values: object) -> None:
-        make_agent.lose(self.made, statement, *values)
+        make.agent.lose(self.made, statement, *values)
 
 
 _NEVER = ("its signature registration.dsse.json is gone", "its files are")
@@ -42,13 +42,13 @@ NOBODYS = "INSERT INTO aliases (alias, simulator, set_by, at) VALUES ('stable', 
 
 @pytest.fixture
 def told(tmp_path) -> Told:
-    made = make_agent.registered(tmp_path)
+    made = make.agent.registered(tmp_path)
     made.use()
     set_alias("stable", made.simulator.digest, tmp_path, "ada")
     then = moment()
-    other = make_agent.registered(tmp_path, made.registry, "other")
+    other = make.agent.registered(tmp_path, made.registry, "other")
     other.use()
-    following = make.pinned(tmp_path, context_tokens=512)
+    following = records.pinned(tmp_path, context_tokens=512)
     set_alias("stable", following.digest, tmp_path, "ada")
     return Told(made, other, then)
 
@@ -88,7 +88,7 @@ USE = "DELETE FROM attestations WHERE kind = 'deployment' AND run = ?"
 @pytest.mark.parametrize(
     ("statement", "values"),
     [
-        (RUN, lambda _, made: (make.digest("evil"), made.agent.run)),
+        (RUN, lambda _, made: (records.digest("evil"), made.agent.run)),
         (EDGE, lambda _, made: (made.agent.run,)),
         (USE, lambda _, made: (made.agent.run,)),
     ],
@@ -104,13 +104,13 @@ def test_what_is_wrong_is_told_of_the_moments_at_which_it_was_there(told, statem
 
 @pytest.mark.parametrize(("when", "is_told"), [(early, True), (late, False)])
 def test_a_change_of_a_name_that_nobody_signed_is_told_from_its_time_on(told, when, is_told):
-    told.change(NOBODYS, make.digest("evil"), when(told))
+    told.change(NOBODYS, records.digest("evil"), when(told))
     assert any("nobody signed it" in each for each in told.problems())
     assert bool(told.problems(told.then)) == is_told
 
 
 def test_a_statement_of_a_names_move_that_is_gone_is_told_from_its_time_on(told):
-    make_service.sealer(told.made.store).notary.keep_up()
+    make.service.sealer(told.made.store).notary.keep_up()
     for found in told.made.ledger.attestations.find("alias")[::-1]:
         assert told.problems(told.then) == ()
         told.change("DELETE FROM attestations WHERE name = ?", found.name)
@@ -125,7 +125,7 @@ def test_what_does_not_tell_its_time_is_verified_at_every_moment(told):
     weights.chmod(0o644)
     weights.write_text("other")
     found = " ".join(told.problems(told.then))
-    assert f"the ledger's record of run {told.other.agent.run} is garbled" in found
+    assert f"run {told.other.agent.run}: entry 1 of the log is missing, garbled" in found
     assert "the use agent-deployments/terminal-agent/production/000002" in found
     assert f"simulator {told.made.simulator.digest}: " in found
 

@@ -5,13 +5,13 @@ import asyncio
 import pyarrow.parquet as pq
 import pytest
 
-import make
-import make_service
+import make.service
 from agentworld.audit.export import export_run
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.errors import InputError, NotFound
 from agentworld.records.episode import Source
 from agentworld.records.trajectory_log import Sampled
+from make import records
 
 ODD = "echo \x00\ud800"
 
@@ -19,17 +19,17 @@ ODD = "echo \x00\ud800"
 @pytest.fixture
 def served(tmp_path):
     """A run of two episodes, the second a fork of the first, with its agent's log."""
-    service = make_service.service(tmp_path)
+    service = make.service.service(tmp_path)
 
     async def work():
         with TrajectoryLog(tmp_path / "log") as trajectory:
             client = service.client(trajectory=trajectory)
-            run = (await client.open_run(make_service.OPENING)).id
-            first = await client.reset(make.task())
-            await client.step(first, ODD, Sampled("I say it", make.digest("weights"), 4))
+            run = (await client.open_run(make.service.OPENING)).id
+            first = await client.reset(records.task())
+            await client.step(first, ODD, Sampled("I say it", records.digest("weights"), 4))
             fork = {"fork": Source(episode=first, step=0)}
-            await make_service.play(client, "ls", run=run, **fork)
-            other = await make_service.play(client, "pwd")
+            await make.service.play(client, "ls", run=run, **fork)
+            other = await make.service.play(client, "pwd")
             return run, first, other
 
     return service, *asyncio.run(work())
@@ -54,11 +54,11 @@ def test_texts_are_bytes_and_what_they_mean_is_in_the_row(served, tmp_path):
     row = pq.read_table(made.transitions).to_pylist()[0]
     assert row["action"] == b"echo \x00\xed\xa0\x80"
     assert row["observation"] == b"\x00\xed\xa0\x80\n[0] ~"
-    assert row["task"] == make.task().id
+    assert row["task"] == records.task().id
     acted = pq.read_table(made.trajectories).to_pylist()[0]
     assert (acted["sampled"], acted["policy"], acted["policy_step"]) == (
         b"I say it",
-        make.digest("weights"),
+        records.digest("weights"),
         4,
     )
 

@@ -9,8 +9,8 @@ import pytest
 from agentworld.audit.everything import verify_agent, verify_everything
 from agentworld.evidence.keys import rotate
 from agentworld.records.step_statement import Links
-from make_statement import registered
-from make_story import Story, story, without
+from make.statement import registered
+from make.story import Story, story, without
 
 REFS = ("hero@1", "world@1")
 

@@ -6,7 +6,6 @@ import sqlite3
 
 import pytest
 
-import make
 from agentworld.audit.signed_log import opening_entry
 from agentworld.evidence.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
 from agentworld.evidence.keys import ensure_signer
@@ -15,8 +14,9 @@ from agentworld.records.edge import Traffic
 from agentworld.records.episode import Episode, EpisodeOpening, Source
 from agentworld.records.log import episode_opened
 from agentworld.simulate.session import forked
+from make import records
 
-SIMULATOR = make.digest("simulator")
+SIMULATOR = records.digest("simulator")
 
 
 def fork(scene, step=1):
@@ -24,7 +24,7 @@ def fork(scene, step=1):
     source = scene.ledger.episode("first")
     opening = EpisodeOpening(run=scene.run, fork=Source(episode="first", step=step))
     begun = forked(Episode.begun("fork", SIMULATOR, opening), source.steps[:step])
-    own = make.episode(*["a", "b"][:step], "own", base=begun._replace(steps=())).steps[-1]
+    own = records.episode(*["a", "b"][:step], "own", base=begun._replace(steps=())).steps[-1]
     scene.ledger.write([Opened(begun)])
     scene.ledger.write([Taken(scene.run, own.linked(begun.head))])
 

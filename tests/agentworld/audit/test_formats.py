@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
-import make_agent
-import make_service
+import make.agent
+import make.service
 from agentworld.audit.formats import Form, _row, lines_of
 from agentworld.audit.sources import Sources
 from agentworld.errors import EvidenceError
@@ -25,7 +24,8 @@ from agentworld.records.declaration import Restore
 from agentworld.simulate.deploying import now
 from agentworld.steps.declared import erase_episode
 from agentworld.steps.simulators import set_alias
-from make_story import DATA, STARTED, Story, moment, story
+from make import records
+from make.story import BASE, DATA, STARTED, Story, moment, story
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_a_table_has_a_row_for_each_edge(told):
 
 
 def test_an_agent_without_a_run_has_a_row_that_claims_nothing(told):
-    what = Agent(checkpoint=make.checkpoint("agent"), run="=1+1")
+    what = Agent(checkpoint=records.checkpoint("agent"), run="=1+1")
     told.sources.registry.register_agent("claimed", what, told.store / "agent")
     row, _ = csv.DictReader(lines_of("csv", told.sources))
     assert (row["agent"], row["run"]) == ("claimed", "'=1+1")
@@ -98,7 +98,7 @@ def declared(tmp_path_factory) -> tuple[Sources, dict[str, datetime]]:
     """A store with a statement of every kind, and moments after each of them."""
     store = tmp_path_factory.mktemp("declared")
     moments = {"nothing": moment()}
-    made = make_agent.registered(store)
+    made = make.agent.registered(store)
     moments["an edge"] = moment()
     set_alias("stable", made.simulator.digest, store, "ada")
     moments["a move"] = moment()
@@ -146,7 +146,7 @@ def test_the_time_of_a_row_does_not_put_a_statement_elsewhere(declared, tmp_path
     shutil.copytree(sources.store, tmp_path, dirs_exist_ok=True)
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as database, database:
         database.execute("UPDATE attestations SET at = '2100-01-01T00:00:00.000+00:00'")
-    moved = sources._replace(ledger=make_service.ledger(tmp_path), at=moments["a use"])
+    moved = sources._replace(ledger=make.service.ledger(tmp_path), at=moments["a use"])
     assert kinds(moved) == kinds(sources._replace(at=moments["a use"]))
 
 
@@ -178,7 +178,9 @@ def test_of_a_moment_only_what_was_there_is_in_each_form(told):
 def test_an_envelope_that_is_none_is_refused_by_its_name(told):
     with sqlite3.connect(told.store / "ledger.db") as database:
         database.execute("UPDATE runs SET signature = 'two\nlines'")
-    with pytest.raises(EvidenceError, match=f"run {told.run.id} was closed with is no JSON"):
+    with pytest.raises(
+        EvidenceError, match=f"run {told.run.id} was closed with is garbled: it is no JSON"
+    ):
         list(lines_of("in-toto", told.sources))
 
 
@@ -201,7 +203,7 @@ def test_run_events_lead_from_the_agent_to_the_data(told):
     found, world = ends(told), told.sources.registry.world_model(told.world_model)
     cpt, sft, rl = world.stages
     assert found == {
-        "cpt": ({cpt.data}, {cpt.artifact}),
+        "cpt": ({BASE, cpt.data}, {cpt.artifact}),
         "sft": ({cpt.artifact, DATA}, {sft.artifact}),
         "rl": ({sft.artifact, DATA}, {rl.artifact}),
         "simulate": ({rl.artifact}, {told.simulator}),

@@ -5,9 +5,8 @@ from contextlib import closing
 
 import pytest
 
-import make
-import make_agent
-import make_service
+import make.agent
+import make.service
 from agentworld.audit.everything import verify_agent, verify_everything
 from agentworld.audit.gone import gone
 from agentworld.errors import EvidenceError, InputError, NotFound
@@ -19,8 +18,9 @@ from agentworld.records.declaration import Withdrawal
 from agentworld.records.step_statement import Registered
 from agentworld.simulate.adopting import now
 from agentworld.storage.objects import WriteOnce
-from make_statement import registered
-from make_story import Story, story, without
+from make import records
+from make.statement import registered
+from make.story import Story, story, without
 
 REFS = ("hero@1", "world@1")
 
@@ -43,7 +43,7 @@ def withdrawals(told: Story) -> list[Withdrawal]:
 
 
 def withdraw(told: Story) -> None:
-    notary = make_service.sealer(told.store, None).notary
+    notary = make.service.sealer(told.store, None).notary
     for each in withdrawals(told):
         notary.declare(each)
 
@@ -141,7 +141,7 @@ def test_a_row_that_cannot_be_read_is_one_sentence(told):
     with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
         garbled = "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT) WHERE subject = 'hero@1'"
         database.execute(garbled)
-    with pytest.raises(EvidenceError, match="the ledger's record of its versions is garbled"):
+    with pytest.raises(EvidenceError, match="of hero@1 .*does not verify: this is no envelope"):
         missing(lost)
 
 
@@ -178,9 +178,9 @@ def test_what_was_signed_twice_is_withdrawn_at_once(told):
 
 def test_the_newer_of_two_edges_is_missed_no_more_where_its_version_was_withdrawn(tmp_path):
     ensure_signer(tmp_path / "keys/steps")
-    made, registries = make_agent.registered(tmp_path), [MemoryRegistry(), MemoryRegistry()]
+    made, registries = make.agent.registered(tmp_path), [MemoryRegistry(), MemoryRegistry()]
     assert made.agent.edge
-    claim = made.agent.edge.edge.claim.model_copy(update={"data": (make.digest("more"),)})
+    claim = made.agent.edge.edge.claim.model_copy(update={"data": (records.digest("more"),)})
     edge = made.notary.edge(made.ledger.run(made.agent.run), claim)
     newer = made.agent.model_copy(update={"edge": edge})
     for registry in registries:

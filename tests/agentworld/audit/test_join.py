@@ -7,25 +7,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
-import make_service
+import make.service
 from agentworld.audit.join import JoinReport, join_run
 from agentworld.client.trajectory import TrajectoryLog, read_trajectory
 from agentworld.records.episode import Episode, EpisodeOpening, Source
 from agentworld.records.run import AgentRun
 from agentworld.records.trajectory_log import TornLine, TrajectoryBegin
+from make import records
 
-RUN = AgentRun(id="r", opening=make_service.OPENING, simulator=make.digest("s"))
-OTHER = make.digest("other")
+RUN = AgentRun(id="r", opening=make.service.OPENING, simulator=records.digest("s"))
+OTHER = records.digest("other")
 
 
 def episode(name: str, *observations: str) -> Episode:
     begun = Episode.begun(name, RUN.simulator, EpisodeOpening(run=RUN.id))
-    return make.episode(*observations, base=begun)
+    return records.episode(*observations, base=begun)
 
 
 EPISODES = [episode("a", "1", "2"), episode("b", "3", "4", "5"), episode("c")]
-ACTED = [make.acted(each, step.number) for each in EPISODES for step in each.steps]
+ACTED = [records.acted(each, step.number) for each in EPISODES for step in each.steps]
 
 
 def counts(report: JoinReport) -> dict[str, int]:
@@ -102,13 +102,13 @@ def test_a_few_of_many_differences_are_shown():
 FATES = st.sampled_from(["both", "ledger", "trajectory", "twice", "changed", "changed twice"])
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @given(st.lists(st.tuples(st.sampled_from("abc"), FATES), max_size=12), st.randoms())
 def test_every_step_is_counted_once_whatever_became_of_it_in_whatever_order(steps, random):
     told, acted, fates = [], [], Counter(fate for _, fate in steps)
     for place, (name, fate) in enumerate(steps):
         whole = episode(f"{name}{place}", "shown")
-        agent = make.acted(whole, 1)
+        agent = records.acted(whole, 1)
         told += [] if fate == "trajectory" else [whole]
         acted += {"both": [agent], "ledger": [], "trajectory": [agent], "twice": [agent] * 2}.get(
             fate, [agent._replace(action="pwd")]
@@ -125,15 +125,15 @@ def test_every_step_is_counted_once_whatever_became_of_it_in_whatever_order(step
 
 
 def test_a_real_run_agrees_with_the_log_of_its_agent_forks_and_all(tmp_path):
-    served = make_service.service(tmp_path)
+    served = make.service.service(tmp_path)
 
     async def work():
         with TrajectoryLog(tmp_path / "log") as trajectory:
             client = served.client(trajectory=trajectory)
-            first = await make_service.play(client, "echo \x00", "echo \ud800", "pwd")
+            first = await make.service.play(client, "echo \x00", "echo \ud800", "pwd")
             run = client.run.id
             fork = {"fork": Source(episode=first, step=2)}
-            await make_service.play(client, "ls", run=run, **fork)
+            await make.service.play(client, "ls", run=run, **fork)
             return run
 
     ledger, run = served.ledger, asyncio.run(work())

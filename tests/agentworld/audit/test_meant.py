@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from agentworld.audit.meant import audit_alias, moment
 from agentworld.errors import InputError
 from agentworld.records.alias import AliasChange
+from make import records
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -17,7 +17,7 @@ def history(*hours: float, ended: tuple[int, ...] = ()) -> list[AliasChange]:
     return [
         AliasChange(
             alias="terminal",
-            simulator=make.digest(str(number)),
+            simulator=records.digest(str(number)),
             set_by="anna",
             at=(START + timedelta(hours=each)).isoformat(timespec="milliseconds"),
             ended=number in ended,
@@ -29,13 +29,15 @@ def history(*hours: float, ended: tuple[int, ...] = ()) -> list[AliasChange]:
 def test_a_name_means_what_its_newest_move_by_then_said():
     first, second = moves = history(1, 5)
     told = audit_alias("terminal", moves, START + timedelta(hours=3))
-    assert (told.simulator, told.since, told.until) == (make.digest("0"), first, second)
+    assert (told.simulator, told.since, told.until) == (records.digest("0"), first, second)
     assert told.at == "2026-03-01T03:00:00+00:00"
 
 
 def test_a_move_counts_from_its_own_moment_on():
     moves = history(1, 5)
-    assert audit_alias("terminal", moves, START + timedelta(hours=5)).simulator == make.digest("1")
+    assert audit_alias("terminal", moves, START + timedelta(hours=5)).simulator == records.digest(
+        "1"
+    )
 
 
 def test_before_anybody_gave_it_a_name_means_nothing():

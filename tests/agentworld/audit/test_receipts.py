@@ -1,11 +1,11 @@
-import make
 from agentworld.audit.receipts import finished_steps, step_that_read
+from make import records
 
-AGENT, OTHER, REPORT = make.digest("agent"), make.digest("other"), make.digest("report")
+AGENT, OTHER, REPORT = records.digest("agent"), records.digest("other"), records.digest("report")
 
 
 def test_a_step_is_found_by_all_that_it_read(tmp_path):
-    folder = make.finished_step(tmp_path, "validate", REPORT, agent=AGENT, simulator=OTHER)
+    folder = records.finished_step(tmp_path, "validate", REPORT, agent=AGENT, simulator=OTHER)
     found = step_that_read(tmp_path, "validate", agent=AGENT, simulator=OTHER)
     assert found
     assert found.folder == folder
@@ -14,12 +14,12 @@ def test_a_step_is_found_by_all_that_it_read(tmp_path):
 
 def test_what_is_finished_later_is_found_later(tmp_path):
     assert step_that_read(tmp_path, "validate", agent=AGENT) is None
-    make.finished_step(tmp_path, "validate", REPORT, agent=AGENT)
+    records.finished_step(tmp_path, "validate", REPORT, agent=AGENT)
     assert step_that_read(tmp_path, "validate", agent=AGENT)
 
 
 def test_a_step_whose_receipt_was_taken_away_is_not_finished(tmp_path):
-    folder = make.finished_step(tmp_path, "validate", REPORT, agent=AGENT)
+    folder = records.finished_step(tmp_path, "validate", REPORT, agent=AGENT)
     assert [each.folder for each in finished_steps(tmp_path, "validate")] == [folder]
     (folder / "receipt.json").unlink()
     assert step_that_read(tmp_path, "validate", agent=AGENT) is None

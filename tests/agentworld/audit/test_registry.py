@@ -6,7 +6,7 @@ from agentworld.audit.registry import VersionVerification, verify_version
 from agentworld.evidence.keys import ensure_signer, rotate
 from agentworld.lineage.base import StoredVersion
 from agentworld.lineage.data_input import DataInput
-from make_story import Story, signed_as, story
+from make.story import Story, signed_as, story
 
 
 def verified(told: Story, **changes: object) -> VersionVerification:
@@ -37,6 +37,10 @@ def test_what_nobody_touched_has_no_problem(told):
         ({"run": "missing"}, "hero@1: the run that registered it is missing"),
         ({"model": "FAILED"}, "hero@1: its logged model is FAILED, and not READY"),
         ({"record": None}, "hero@1: its record lineage.json is gone"),
+        (
+            {"status": "FAILED_REGISTRATION"},
+            "hero@1: its status is FAILED_REGISTRATION, and not READY",
+        ),
     ],
 )
 def test_what_is_gone_is_said(told, changes, problem):

@@ -10,15 +10,19 @@ from typing import Any
 import pytest
 from mlflow.entities import Dataset, DatasetInput
 
+from agentworld.audit.everything import verify_everything
 from agentworld.audit.filed import registrations
 from agentworld.audit.gone import gone
 from agentworld.audit.registry import verify_version
 from agentworld.engine.process import LOOPBACK
+from agentworld.errors import StoreError
 from agentworld.lineage.mlflow import MlflowRegistry
-from make_story import DATA, Story, story
-from mlflow_server import serving
+from machines.mlflow_server import serving
+from make.special import exchange
+from make.story import DATA, Story, story
+from waiting import outcome
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 ADDED = Dataset("added", "digest", "local", "{}")
 
@@ -157,7 +161,7 @@ LINKS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
     ),
     "a data set has another digest": (
         lambda at: at.change(
-            f"UPDATE datasets SET digest = 'x' || digest WHERE dataset_uuid IN"
+            f"UPDATE datasets SET digest = hex(randomblob(8)) WHERE dataset_uuid IN"
             f" (SELECT source_id FROM inputs WHERE {OF_WORLD})",
             at.world_run,
         ),
@@ -234,3 +238,30 @@ def test_a_version_that_was_deleted_is_gone_and_one_that_hides_is_there(tampered
     assert gone(sources).versions == ()
     tampered.client.delete_model_version(tampered.name, tampered.number)
     assert [each.ref for each in gone(sources).versions] == [str(tampered.told.agent)]
+
+
+@pytest.mark.parametrize("name", ["lineage.json", "model.safetensors"])
+def test_a_pipe_in_the_place_of_a_versions_file_is_told_and_keeps_nobody_waiting(
+    tmp_path: Path, name: str
+) -> None:
+    tampered = Tampered(tmp_path / "store", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
+    exchange(tampered.kept(name))
+    found = outcome(lambda: verify_everything(tampered.told.sources).problems)
+    assert isinstance(found, tuple)
+    assert [each for each in found if each.startswith(f"{tampered.told.agent}: ") and name in each]
+
+
+@pytest.mark.parametrize(
+    ("table", "part"),
+    [("model_version_tags", "a tag"), ("input_tags", "a data set")],
+)
+def test_a_version_of_which_the_database_drops_a_part_is_not_registered(
+    tmp_path: Path, table: str, part: str
+) -> None:
+    Tampered(tmp_path / "store", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database, database:
+        drop = f"CREATE TRIGGER drops BEFORE INSERT ON {table} BEGIN SELECT RAISE(IGNORE); END"
+        database.execute(drop)
+    with pytest.raises(StoreError, match=f"dropped {part} of it; remove the trigger") as told:
+        Tampered(tmp_path / "other", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
+    assert not told.value.retryable

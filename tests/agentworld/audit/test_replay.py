@@ -5,21 +5,21 @@ import sqlite3
 
 import pytest
 
-import make
-import make_service
+import make.service
 from agentworld.audit.replay import replay_episode
 from agentworld.errors import Conflict, SimulatorError
+from make import records
 
 ODD = ("echo \x00", "pwd", "echo \ud800")
 
 
 def test_every_answer_is_the_recorded_one_and_the_engine_is_not_asked(tmp_path):
-    served = make_service.service(tmp_path)
+    served = make.service.service(tmp_path)
 
     async def work():
         client = served.client()
-        episode = await make_service.play(client, *ODD)
-        await client.close_run(make.digest("final"))
+        episode = await make.service.play(client, *ODD)
+        await client.close_run(records.digest("final"))
         asked = len(served.engine.asked)
         report = await replay_episode(episode, served.client(), "me")
         assert len(served.engine.asked) == asked
@@ -31,16 +31,16 @@ def test_every_answer_is_the_recorded_one_and_the_engine_is_not_asked(tmp_path):
     assert [step.observation for step in replay.steps] == ["\x00\n[0] ~", "[0] ~", "\ud800\n[0] ~"]
     run = served.ledger.run(report.run)
     assert (run.opening.purpose, run.opening.opened_by) == ("evaluation", "me")
-    assert run.final_weights == make_service.OPENING.starting_weights
+    assert run.final_weights == make.service.OPENING.starting_weights
 
 
 def test_an_episode_with_a_task_ends_as_it_ended(tmp_path):
-    served = make_service.service(tmp_path)
+    served = make.service.service(tmp_path)
 
     async def work():
         client = served.client()
-        await client.open_run(make_service.OPENING)
-        episode = await client.reset(make.task())
+        await client.open_run(make.service.OPENING)
+        episode = await client.reset(records.task())
         await client.step(episode, "echo besa")
         return await replay_episode(episode, client, "me")
 
@@ -64,11 +64,11 @@ class Otherwise:
 
 
 def test_what_is_not_as_it_was_recorded_is_named(tmp_path):
-    served = make_service.service(tmp_path)
+    served = make.service.service(tmp_path)
 
     async def work():
         client = served.client()
-        episode = await make_service.play(client, *ODD)
+        episode = await make.service.play(client, *ODD)
         return await replay_episode(episode, Otherwise(client), "me")
 
     assert asyncio.run(work()).differences == (
@@ -77,8 +77,8 @@ def test_what_is_not_as_it_was_recorded_is_named(tmp_path):
 
 
 def test_an_erased_episode_is_not_replayed_and_opens_no_run(tmp_path):
-    served = make_service.service(tmp_path)
-    episode = asyncio.run(make_service.play(served.client(), "ls"))
+    served = make.service.service(tmp_path)
+    episode = asyncio.run(make.service.play(served.client(), "ls"))
     asyncio.run(served.client().end(episode))
     served.ledger.erase_texts(episode)
     with pytest.raises(Conflict, match="step 1 .* was erased by retention"):
@@ -87,8 +87,8 @@ def test_an_erased_episode_is_not_replayed_and_opens_no_run(tmp_path):
 
 
 def test_a_record_that_somebody_changed_is_not_replayed(tmp_path):
-    served = make_service.service(tmp_path)
-    episode = asyncio.run(make_service.play(served.client(), "ls"))
+    served = make.service.service(tmp_path)
+    episode = asyncio.run(make.service.play(served.client(), "ls"))
     with sqlite3.connect(tmp_path / "ledger.db") as database:
         database.execute("UPDATE steps SET observation = x'41'")
     with pytest.raises(SimulatorError, match="do not follow from each other"):

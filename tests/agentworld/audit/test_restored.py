@@ -7,7 +7,6 @@ from functools import partial
 
 import pytest
 
-import make
 from agentworld.audit.alias_history import alias_problems
 from agentworld.audit.missing import missing
 from agentworld.audit.verify import verify_run
@@ -17,9 +16,10 @@ from agentworld.records.alias import AliasMove
 from agentworld.records.run import RunOpening
 from agentworld.simulate.alias_book import AliasBook
 from agentworld.simulate.notary import Notary
+from make import records
 
-SIMULATOR = make.digest("simulator")
-OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))
+SIMULATOR = records.digest("simulator")
+OPENING = RunOpening(agent="a", starting_weights=records.digest("starting"))
 AT = "2026-03-01T00:00:00.000+00:00"
 
 
@@ -37,7 +37,7 @@ class Place:
         return Notary(self.scene.ledger, signer, second, trusted=trusted, step_keys=dict)
 
     def move(self, simulator):
-        move = AliasMove(simulator=make.digest(simulator), by="ada")
+        move = AliasMove(simulator=records.digest(simulator), by="ada")
         AliasBook(self.scene.ledger, self.notary).move(
             "stable", move, None, simulator, dry_run=False
         )
@@ -106,7 +106,7 @@ def test_a_restore_that_nobody_declared_is_broken(place, other):
     found = place.scene.verify()
     assert any("its end is cut off" in each for each in found.problems)
     assert any("the erasure" in each for each in found.problems)
-    assert any(make.digest("new") in each for each in place.alias_problems())
+    assert any(records.digest("new") in each for each in place.alias_problems())
     with pytest.raises(EvidenceError, match=f"run {other} is gone from the ledger"):
         place.scene._replace(run=other).verify()
 
@@ -210,7 +210,7 @@ def test_a_declaration_that_was_changed_covers_nothing(place, statement):
 def test_what_was_there_before_moves_were_signed_may_be_lost_too(scene):
     place = Place(scene)
     place.back_up("old")
-    scene.ledger.aliases.set("stable", make.digest("unsigned"), "ada")
+    scene.ledger.aliases.set("stable", records.digest("unsigned"), "ada")
     place.notary.keep_up()
     place.restore("old")
     scene.play("third", "d")

@@ -8,18 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
-import make_agent
+import make.agent
 from agentworld.audit.agents import audit_agents
 from agentworld.audit.chain import audit_agent
 from agentworld.audit.everything import verify_everything
 from agentworld.audit.revalidation import AgentUse, Uses, moved_on
+from agentworld.audit.validation import validation_problems
 from agentworld.evidence.declared import attested
 from agentworld.evidence.keys import ensure_signer
 from agentworld.records.alias import AliasChange, Canary
 from agentworld.records.step_statement import Validation
+from make import records
+from make.special import exchange
+from waiting import outcome
 
-OLD, NEXT, LAST = make.digest("old"), make.digest("next"), make.digest("last")
+OLD, NEXT, LAST = records.digest("old"), records.digest("next"), records.digest("last")
 OPENED = "2026-01-10T00:00:00.000+00:00"
 
 
@@ -86,7 +89,7 @@ def test_the_move_that_is_told_leads_to_what_the_name_means_and_away_from_the_ol
 @pytest.fixture
 def made(tmp_path):
     """An agent in use; the name that its simulator has moves on."""
-    made = make_agent.registered(tmp_path)
+    made = make.agent.registered(tmp_path)
     made.use()
     made.moved("stable", made.simulator.digest, NEXT)
     return made
@@ -115,7 +118,7 @@ def test_an_agent_in_use_is_to_be_validated_until_it_was_so_in_the_next_simulato
 
 
 def test_the_validation_of_another_agent_says_nothing_of_this_one(made):
-    make_agent.registered(made.store, made.registry, "other").validated(NEXT)
+    make.agent.registered(made.store, made.registry, "other").validated(NEXT)
     states = [each.state for each in audit_agents(made.sources).agents]
     assert states == ["revalidate", None]
 
@@ -127,7 +130,7 @@ def reason(made):
 
 def test_a_report_that_was_changed_validates_nothing(made):
     report = made.validated(NEXT) / "report.json"
-    make.agent_report(simulator=NEXT, live_steps=1).write(report)
+    records.agent_report(simulator=NEXT, live_steps=1).write(report)
     assert state(made) == "revalidate"
     assert reason(made).problem == f"the live validation in {report.parent} was changed; restore it"
     assert str(reason(made)).endswith("was changed; restore it")
@@ -143,6 +146,15 @@ def test_a_validation_that_somebody_garbled_validates_nothing_and_is_told(made, 
     assert state(made) == "revalidate"
     assert "a live validation cannot be read" in reason(made).problem
     assert str(found) in str(reason(made))
+
+
+@pytest.mark.parametrize("file", ["report.json", "receipt.json"])
+def test_a_pipe_in_the_place_of_a_validations_file_is_named_and_keeps_nobody_waiting(made, file):
+    exchange(made.validated(NEXT) / file)
+    found = outcome(lambda: list(validation_problems(made.sources)))
+    assert isinstance(found, list)
+    (problem,) = found
+    assert f"{file}: it is a pipe and no regular file" in problem
 
 
 def test_a_report_of_an_earlier_release_validates_nothing_and_is_told_as_unsigned(made):
@@ -170,7 +182,7 @@ def test_a_statement_that_is_not_as_it_was_signed_validates_nothing_and_is_named
     made, statement, problem
 ):
     made.validated(NEXT)
-    make_agent.lose(made, statement)
+    make.agent.lose(made, statement)
     assert state(made) == "revalidate"
     (told,) = audit_agents(made.sources).problems
     assert problem in told
@@ -180,17 +192,17 @@ def test_a_statement_that_is_not_as_it_was_signed_validates_nothing_and_is_named
 def test_a_statement_that_cannot_even_be_read_hides_nothing_else(made):
     report = made.validated(NEXT) / "report.json"
     garbled = "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT) WHERE kind = 'validation'"
-    make_agent.lose(made, garbled)
-    make.agent_report(simulator=NEXT, live_steps=1).write(report)
+    make.agent.lose(made, garbled)
+    records.agent_report(simulator=NEXT, live_steps=1).write(report)
     (made.store / "model/model.safetensors").write_bytes(b"other")
     problems = verify_everything(made.sources).problems
-    assert any(each.startswith("the statements cannot be read") for each in problems)
+    assert any("does not verify: this is no envelope of ours" in each for each in problems)
     assert any(each.startswith("terminal-agent@1: its files are") for each in problems)
 
 
 def test_a_name_that_somebody_moved_back_is_named_where_nobody_asks_for_its_history(made):
     """The agent is `current` then, by what the rows tell."""
-    make_agent.lose(made, f"UPDATE aliases SET simulator = '{made.simulator.digest}'")
+    make.agent.lose(made, f"UPDATE aliases SET simulator = '{made.simulator.digest}'")
     assert state(made) == "current"
     (problem,) = audit_agents(made.sources).problems
     assert problem.startswith(f"it was signed that alias 'stable' meant {NEXT} from ")
@@ -198,8 +210,8 @@ def test_a_name_that_somebody_moved_back_is_named_where_nobody_asks_for_its_hist
 
 def test_a_validation_that_somebody_else_signed_is_not_kept(made):
     signer = ensure_signer(made.store / "keys/stranger")
-    report = make.agent_report(simulator=NEXT)
-    known = {"artifact": made.agent.artifact, "untrained": NEXT, "step": "x", "at": OPENED}
+    report = records.agent_report(simulator=NEXT)
+    known = {"artifact": made.agent.artifact, "imitated": NEXT, "step": "x", "at": OPENED}
     told = attested(Validation(report=report, **known), signer)
     made.ledger.attestations.add(told)
     assert state(made) == "revalidate"

@@ -8,7 +8,7 @@ from agentworld.audit.chain import audit_agent
 from agentworld.audit.dataset import audit_dataset
 from agentworld.audit.touched import audit_simulator
 from agentworld.errors import NotFound
-from make_story import DATA, story
+from make.story import DATA, story
 
 
 def test_what_came_later_is_left_out_of_a_simulators_answer(tmp_path):

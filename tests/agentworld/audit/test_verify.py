@@ -7,7 +7,6 @@ from contextlib import nullcontext
 
 import pytest
 
-import make
 from agentworld.audit.verify import verify_run
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.evidence.checkpoint import RunCheckpoint, checkpoint_name, sign_checkpoint
@@ -16,9 +15,10 @@ from agentworld.evidence.merkle import merkle_root
 from agentworld.evidence.weights import RunWeights, sign_weights
 from agentworld.ledger.writes import Closed
 from agentworld.records.run import RunClosing
+from make import records
 
-FINAL = make.digest("final")
-SIMULATOR = make.digest("simulator")
+FINAL = records.digest("final")
+SIMULATOR = records.digest("simulator")
 ZEROS = "sha256:" + "0" * 64
 OTHER_OPENING = "CAST(json_set(CAST(opening AS TEXT), '$.turn_limit', 33) AS BLOB)"
 
@@ -102,6 +102,8 @@ def test_what_is_not_signed_yet_is_told(scene):
         (["UPDATE steps SET reward = 9e999 WHERE episode = 2"], "do not follow"),
         (["UPDATE steps SET observation = x'ff' WHERE episode = 2"], "is garbled"),
         (["UPDATE episodes SET opening = '{}' WHERE id = 'second'"], "is garbled"),
+        (["UPDATE log SET body = 'text'"], "is missing, garbled or out of place"),
+        (["UPDATE checkpoints SET envelope = 'text'"], "this is no envelope of ours"),
         (["UPDATE episodes SET opening = x'7b7d' WHERE id = 'second'"], "is garbled"),
         (["UPDATE episodes SET opening = CAST(opening || ' ' AS BLOB)"], "is garbled"),
         (["UPDATE steps SET observation = NULL WHERE episode = 2"], "is lost and was not erased"),
@@ -122,8 +124,6 @@ def test_a_record_that_somebody_changed_is_found(scene, statements, problem):
     [
         "UPDATE runs SET opening = '{}'",
         "UPDATE runs SET length = 'long'",
-        "UPDATE log SET body = 'text'",
-        "UPDATE checkpoints SET envelope = 'text'",
     ],
 )
 def test_a_record_that_cannot_be_read_is_one_sentence(scene, statement):
@@ -171,7 +171,7 @@ def test_weights_that_their_step_signed_are_told_from_a_claim(scene):
 
 
 def test_a_signature_over_other_weights_is_found(scene):
-    close_signed(scene, make.digest("others"))
+    close_signed(scene, records.digest("others"))
     assert any("is not signed by the step" in problem for problem in scene.verify().problems)
 
 

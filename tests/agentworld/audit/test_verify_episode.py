@@ -65,13 +65,16 @@ def test_an_episode_that_the_ledger_dropped_is_told_by_its_runs_log(scene):
         scene.verify_episode("second")
 
 
-def test_a_garbled_entry_names_no_episode_and_a_garbled_run_is_told(scene):
+def test_a_garbled_entry_names_no_episode_and_a_garbled_run_hides_none(scene):
     scene.change("UPDATE log SET body = x'00' WHERE sequence = 3")
     with pytest.raises(NotFound):
         scene.verify_episode("third")
     scene.change("UPDATE runs SET opening = '{}'")
-    with pytest.raises(EvidenceError, match="record of its runs is garbled"):
+    with pytest.raises(NotFound):
         scene.verify_episode("third")
+    scene.change("DELETE FROM steps WHERE episode = 2", "DELETE FROM episodes WHERE id = 'second'")
+    with pytest.raises(EvidenceError, match=f"episode second was opened in run {scene.run}"):
+        scene.verify_episode("second")
 
 
 def test_an_erased_episode_is_verified(scene):

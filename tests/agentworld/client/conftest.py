@@ -5,8 +5,8 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-import make
-from make_service import Service, service, shell
+from make import records
+from make.service import Service, service, shell
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def serve(tmp_path) -> Callable[..., Service]:
     """Serves with an answer and a manifest of the test's own."""
 
     def start(answer=shell, **manifest) -> Service:
-        return service(tmp_path, answer, make.manifest(**manifest))
+        return service(tmp_path, answer, records.manifest(**manifest))
 
     return start
 

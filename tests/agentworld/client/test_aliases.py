@@ -8,7 +8,7 @@ import pytest
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import SimulatorError
 from agentworld.records.base import Digest
-from make_service import SIMULATOR, service
+from make.service import SIMULATOR, service
 
 
 async def asked(client: SimulatorClient, name: str) -> Digest:
@@ -18,7 +18,7 @@ async def asked(client: SimulatorClient, name: str) -> Digest:
         await client.close()
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_name_has_a_meaning_and_one_that_means_nothing_is_not_found(tmp_path):
     there = service(tmp_path)
     there.ledger.aliases.set("terminal", SIMULATOR, "ada")

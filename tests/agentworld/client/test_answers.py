@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from agentworld.client.answers import read_episode, read_failure, read_step
 from agentworld.simulate.schemas import write_episode, write_step
+from make import records
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=())), max_size=4)
 
 
 @given(st.text())
 def test_a_step_is_read_as_it_was_written(observation):
-    result = make.step_result(observation=observation, reward=0.5, mean_logprob=-1.25)
+    result = records.step_result(observation=observation, reward=0.5, mean_logprob=-1.25)
     assert read_step(write_step(result), "e", 1) == result
 
 
@@ -38,7 +38,7 @@ def test_a_step_is_read_as_it_was_written(observation):
     ],
 )
 def test_a_step_with_a_wrong_field_is_none(field, value):
-    told = {**make.step_result()._asdict(), field: value}
+    told = {**records.step_result()._asdict(), field: value}
     with pytest.raises(ValueError, match=f"{field}: "):
         read_step(json.dumps(told).encode(), "e", 1)
 
@@ -46,7 +46,7 @@ def test_a_step_with_a_wrong_field_is_none(field, value):
 @given(TEXTS)
 def test_an_episode_is_read_as_it_was_written(observations):
     as_sent = json.loads(json.dumps(observations))
-    episode = make.episode(*as_sent)
+    episode = records.episode(*as_sent)
     assert read_episode(write_episode(episode)) == episode
 
 
@@ -58,13 +58,13 @@ def test_an_episode_is_read_as_it_was_written(observations):
         (lambda told: told["steps"][0].update(observation=5), "is no episode"),
         (lambda told: told["steps"][0].pop("head"), "do not follow"),
         (lambda told: told["steps"][0].update(confidence=None), "is no episode"),
-        (lambda told: told.update(head=make.digest("other")), "do not follow"),
+        (lambda told: told.update(head=records.digest("other")), "do not follow"),
         (lambda told: told.update(opening={"run": 5}), "run"),
         (lambda told: told.pop("simulator"), "is no episode"),
     ],
 )
 def test_an_episode_that_was_changed_is_none(change, words):
-    told = json.loads(write_episode(make.episode("a", "b")))
+    told = json.loads(write_episode(records.episode("a", "b")))
     change(told)
     with pytest.raises(ValueError, match=words):
         read_episode(json.dumps(told).encode())

@@ -12,7 +12,6 @@ import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-import make
 from agentworld.client.gym import SimulatorEnv
 from agentworld.client.gym.waiting import THREAD
 from agentworld.client.simulator import SimulatorClient
@@ -20,10 +19,11 @@ from agentworld.client.trajectory import TrajectoryLog, read_trajectory
 from agentworld.engine.base import Completion
 from agentworld.errors import EngineError, InputError, SimulatorError
 from agentworld.records.episode import Source
-from make_service import OPENING, listening
+from make import records
+from make.service import OPENING, listening
 
 SEEDED = {"sampling": {"seed_policy": "seeded"}}
-TASK = make.task()
+TASK = records.task()
 
 
 def opened(served, start=None, run=OPENING, **settings):
@@ -34,15 +34,28 @@ def passes(env):
     """Gymnasium's own check, which tells most problems in warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(env, skip_render_check=True)
+        check_env(env)
 
 
-def test_gymnasium_finds_nothing_wrong_with_a_seeded_simulator(serve):
-    with listening(serve(**SEEDED).app) as url, SimulatorEnv(url, OPENING, TASK) as env:
+@pytest.mark.parametrize("start", [None, TASK, {"turn_limit": 1}], ids=["none", "task", "limit"])
+def test_gymnasium_finds_nothing_wrong_with_a_seeded_simulator(serve, start):
+    with listening(serve(**SEEDED).app) as url, SimulatorEnv(url, OPENING, start) as env:
         passes(env)
 
 
-@pytest.mark.slow
+def test_gymnasiums_check_of_a_simulator_without_seeds_says_why_it_fails(serve):
+    with (
+        listening(serve().app) as url,
+        SimulatorEnv(url, OPENING, TASK) as env,
+        pytest.raises(SimulatorError) as caught,
+    ):
+        check_env(env)
+    said = str(caught.value)
+    assert "the seed 123 cannot be honoured: the simulator's seed policy is `refuse`" in said
+    assert "name a simulator whose policy is `seeded`" in said
+
+
+@pytest.mark.compute
 def test_gymnasium_finds_nothing_wrong_with_a_replayed_episode(serve):
     with listening(serve(**SEEDED).app) as url, SimulatorEnv(url, OPENING) as env:
         env.action_space.seed(123)  # the seed of its check
@@ -73,7 +86,7 @@ class Unnamed(SimulatorEnv):
 
 
 def test_equal_seeds_and_actions_give_all_the_same_but_the_episodes_name(serve):
-    tasks = [TASK, make.task(instruction="another")]
+    tasks = [TASK, records.task(instruction="another")]
     with listening(serve(**SEEDED).app) as url, Unnamed(url, OPENING, tasks) as env:
         passes(env)
 
@@ -87,7 +100,7 @@ def test_a_task_is_told_at_first_and_rewarded_at_its_end(serve):
         assert (shown, reward, over, info["reward_known"]) == ("[0] ~", 0.0, [False, False], False)
         shown, reward, *over, info = env.step("echo besa")
         assert (reward, over, info["reward_known"]) == (1.0, [True, False], True)
-    digest = make.manifest().digest
+    digest = records.manifest().digest
     assert begun["simulator"] == info["simulator"] == digest
     assert begun["run"] == info["run"] == env.run.id
     assert begun["episode_id"] == info["episode_id"]
@@ -197,7 +210,7 @@ def test_a_start_that_is_none_is_refused_before_a_run_is_opened(serve, start):
 
 
 def tasks(num):
-    return [make.task(instruction=f"task {place}") for place in range(num)]
+    return [records.task(instruction=f"task {place}") for place in range(num)]
 
 
 def test_several_tasks_take_turns_and_a_seed_says_with_which_to_go_on(serve):
@@ -338,7 +351,7 @@ def test_a_credential_in_the_address_is_not_in_the_environments_spec(serve):
             assert other.reset()[1]["run"] == env.run.id
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_no_other_module_of_the_client_waits_for_gymnasium():
     names = "answers base simulator trajectory".split()
     imports = "".join(f"import agentworld.client.{name}\n" for name in names)
@@ -346,7 +359,7 @@ def test_no_other_module_of_the_client_waits_for_gymnasium():
     assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == "False\n"
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_the_guides_example_runs(serve, tmp_path):
     guide = (Path(__file__).parents[3] / "docs/guides/wires.md").read_text()
     section = re.search(r"^## Gymnasium$(.*?)(?=^## |\Z)", guide, re.M | re.S)[1]

@@ -9,13 +9,13 @@ from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import make
 from agentworld.client.gym import SimulatorEnv, SimulatorVectorEnv
 from agentworld.client.simulator import SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog
 from agentworld.engine.base import Completion
 from agentworld.errors import EngineError, InputError, SimulatorError, StoreError
-from make_service import OPENING, listening, shell
+from make import records
+from make.service import OPENING, listening, shell
 
 SEEDED = {"sampling": {"seed_policy": "seeded"}}
 
@@ -26,7 +26,7 @@ def opened(served, start=None, num_envs=3, **settings):
 
 
 def tasks(num):
-    return [make.task(instruction=f"task {place}") for place in range(num)]
+    return [records.task(instruction=f"task {place}") for place in range(num)]
 
 
 def failing(*actions):
@@ -113,7 +113,7 @@ def test_starts_are_dealt_and_options_are_for_all(serve):
     with opened(serve(), tasks(5)) as env:
         told = [env.reset()[0] for _ in range(2)]
         assert told == [("task 0", "task 1", "task 2"), ("task 3", "task 4", "task 0")]
-        assert env.reset(options={"task": make.task()})[0] == ("report rimo.txt",) * 3
+        assert env.reset(options={"task": records.task()})[0] == ("report rimo.txt",) * 3
 
 
 def test_what_an_environment_does_not_know_is_masked(serve):
@@ -136,7 +136,7 @@ def test_what_an_environment_does_not_know_is_masked(serve):
 def test_answers_are_not_lost_where_one_of_the_others_failed(serve):
     served = serve(failing("echo bb"))
     actions = "echo a", "echo bb", "echo besa"
-    with opened(served, make.task(success={"closing": "echo besa", "output": "besa"})) as env:
+    with opened(served, records.task(success={"closing": "echo besa", "output": "besa"})) as env:
         _, infos = env.reset()
         with pytest.raises(SimulatorError, match=r"of 3 environments 1 got no answer \(gone at"):
             env.step(actions)
@@ -221,7 +221,7 @@ def test_an_episode_that_could_not_begin_is_begun_by_the_same_step(serve, losing
     served, lose = serve(), iter([False, False, True, False])
     transport = losing(served.app, lambda path: path == "/episodes" and next(lose))
     client = SimulatorClient("http://simulator", transport=transport, attempts=1)
-    start = make.task(turn_limit=2)
+    start = records.task(turn_limit=2)
     with closing(SimulatorVectorEnv(client, OPENING, start, num_envs=2)) as env:
         env.reset()
         env.step(("echo besa", "ls"))
@@ -261,7 +261,7 @@ def test_a_failure_that_is_not_the_simulators_is_told_as_it_is(serve, tmp_path):
         with pytest.raises(StoreError, match="cannot be written"):
             env.reset()
         with pytest.raises(InputError, match="there is no option 'tasks'"):
-            env.reset(options={"tasks": [make.task()]})
+            env.reset(options={"tasks": [records.task()]})
 
 
 @pytest.mark.parametrize(
@@ -291,12 +291,12 @@ def test_closing_ends_all_episodes_and_not_the_run(serve):
 
 def test_gymnasiums_wrappers_and_vectors_take_them(serve):
     with listening(serve().app) as url:
-        many = SimulatorVectorEnv(url, OPENING, make.task(), num_envs=2)
+        many = SimulatorVectorEnv(url, OPENING, records.task(), num_envs=2)
         with closing(RecordEpisodeStatistics(many)) as env:
             env.reset()
             *_, infos = env.step(("echo besa", "ls"))
             assert infos["episode"]["r"].tolist() == [1.0, 0.0]
-        one = [lambda: wrappers.RecordEpisodeStatistics(SimulatorEnv(url, OPENING, make.task()))]
+        one = [lambda: wrappers.RecordEpisodeStatistics(SimulatorEnv(url, OPENING, records.task()))]
         with closing(SyncVectorEnv(one * 2)) as env:
             assert env.reset()[0] == ("report rimo.txt",) * 2
             shown, rewards, *_, infos = env.step(("echo besa", "ls"))
@@ -304,7 +304,7 @@ def test_gymnasiums_wrappers_and_vectors_take_them(serve):
             assert infos["episode"]["l"].tolist() == [1, 0]
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_whatever_fails_each_step_is_taken_once_and_its_answer_is_read(serve, losing):
     """The engine is gone at its n-th request; the n-th answer of the service gets lost."""
     fates = {}

@@ -4,7 +4,6 @@ import json
 import httpx
 import pytest
 
-import make
 from agentworld.client.simulator import SIMULATOR_HEADER, SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog, read_trajectory
 from agentworld.errors import InputError, SimulatorError, StoreError
@@ -18,9 +17,10 @@ from agentworld.records.episode import (
 from agentworld.records.run import AgentRun, OpenedRun, RunOpening
 from agentworld.records.trajectory_log import Sampled, TrajectoryBegin, TrajectoryEnd
 from agentworld.simulate.schemas import write_episode
+from make import records
 
-OURS, OTHER = make.manifest().digest, make.manifest(control_text="another").digest
-OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))
+OURS, OTHER = records.manifest().digest, records.manifest(control_text="another").digest
+OPENING = RunOpening(agent="a", starting_weights=records.digest("starting"))
 RUN = AgentRun(id="r", opening=OPENING, simulator=OURS)
 RESET = ResetResult(
     simulator=OURS,
@@ -78,7 +78,7 @@ def play(script, *actions, **settings):
     async def work():
         world = client(script, **settings)
         await world.open_run(OPENING)
-        episode = await world.reset(make.task())
+        episode = await world.reset(records.task())
         return [await world.step(episode, action) for action in actions]
 
     return asyncio.run(work())
@@ -115,8 +115,8 @@ def test_a_reset_whose_answer_got_lost_is_sent_again_under_its_name():
     async def work():
         world = client(script)
         await world.open_run(OPENING)
-        await world.reset(make.task())
-        await world.reset(make.task())
+        await world.reset(records.task())
+        await world.reset(records.task())
 
     asyncio.run(work())
     _, first, again, other = (request.headers.get("idempotency-key") for request in script.asked)
@@ -153,7 +153,7 @@ def test_after_a_failure_the_same_step_may_be_tried_again():
     async def work():
         world = client(script)
         await world.open_run(OPENING)
-        episode = await world.reset(make.task())
+        episode = await world.reset(records.task())
         with pytest.raises(SimulatorError):
             await world.step(episode, "ls")
         return await world.step(episode, "ls")
@@ -181,7 +181,7 @@ def ended(script):
     async def work():
         world = client(script)
         await world.open_run(OPENING)
-        await world.end(await world.reset(make.task()))
+        await world.end(await world.reset(records.task()))
 
     asyncio.run(work())
 
@@ -213,9 +213,9 @@ def test_every_body_that_names_a_simulator_is_checked(answer):
         world = client(Script(RUN, given))
         await world.open_run(OPENING)
         if answer == "closed":
-            await world.close_run(make.digest("final"))
+            await world.close_run(records.digest("final"))
         elif answer == "reset":
-            await world.reset(make.task())
+            await world.reset(records.task())
         else:
             await world.episode("e")
 
@@ -225,7 +225,7 @@ def test_every_body_that_names_a_simulator_is_checked(answer):
 
 
 def test_a_run_reads_the_manifest_of_its_own_simulator():
-    script = Script(make.manifest(), RUN, make.manifest())
+    script = Script(records.manifest(), RUN, records.manifest())
 
     async def work():
         first = client(script)
@@ -250,10 +250,10 @@ def test_a_run_of_another_simulator_is_not_entered():
 
 
 def test_a_manifest_must_be_the_one_that_the_simulator_names():
-    asked = client(Script(make.manifest(control_text="another")))
+    asked = client(Script(records.manifest(control_text="another")))
     with pytest.raises(SimulatorError, match="never moves"):
         asyncio.run(asked.manifest())
-    assert asyncio.run(client(Script(make.manifest())).manifest()).digest == OURS
+    assert asyncio.run(client(Script(records.manifest())).manifest()).digest == OURS
 
 
 @pytest.mark.parametrize("text", ["<html>", "{}"])
@@ -269,24 +269,24 @@ def test_a_failure_without_our_body_says_what_it_was():
 
 def test_without_a_run_there_is_no_episode():
     with pytest.raises(InputError, match="no run is open"):
-        asyncio.run(client(Script()).reset(make.task()))
+        asyncio.run(client(Script()).reset(records.task()))
 
 
 def test_a_client_goes_on_in_another_event_loop():
     script = Script(RUN, RESET, stepped(1))
     world = client(script)
     asyncio.run(world.open_run(OPENING))
-    episode = asyncio.run(world.reset(make.task()))
+    episode = asyncio.run(world.reset(records.task()))
     assert asyncio.run(world.step(episode, "ls")).step == 1
 
 
 def test_a_run_is_resumed_and_closed():
-    closed = RUN.model_copy(update={"final_weights": make.digest("final")})
+    closed = RUN.model_copy(update={"final_weights": records.digest("final")})
 
     async def work():
         world = client(Script(RUN, closed))
         await world.resume_run("r")
-        return await world.close_run(make.digest("final"))
+        return await world.close_run(records.digest("final"))
 
     assert asyncio.run(work()) == closed
 
@@ -327,7 +327,7 @@ def acted(script, folder, *actions, sampled=None, end=False):
         with TrajectoryLog(folder) as trajectory:
             world = client(script, trajectory=trajectory)
             await world.open_run(OPENING)
-            episode = await world.reset(make.task())
+            episode = await world.reset(records.task())
             for action in actions:
                 await world.step(episode, action, sampled)
             if end:
@@ -358,7 +358,7 @@ def test_an_episode_that_its_agent_ends_is_closed_in_the_log(tmp_path):
 
 
 def test_what_the_policy_sampled_is_in_the_log_beside_the_action(tmp_path):
-    sampled = Sampled("let me see \ud800<end>", make.digest("weights"), 7)
+    sampled = Sampled("let me see \ud800<end>", records.digest("weights"), 7)
     _, step = acted(Script(RUN, RESET, stepped(1)), tmp_path, "ls", sampled=sampled)
     assert (step.sampled, step.policy, step.policy_step) == sampled
     assert step.action == "ls"
@@ -383,7 +383,7 @@ def test_a_step_that_the_log_could_not_take_is_asked_again_under_its_number(tmp_
 
     async def work():
         await world.open_run(OPENING)
-        episode = await world.reset(make.task())
+        episode = await world.reset(records.task())
         log.close()
         (tmp_path / "log").rename(tmp_path / "moved")
         (tmp_path / "log").write_text("no folder")

@@ -132,7 +132,7 @@ def test_a_killed_process_loses_no_line_that_it_wrote(tmp_path):
     assert written(tmp_path) == lines(*range(100))
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_line_that_did_not_fit_is_torn_and_the_next_begins_another_file(tmp_path):
     code = """
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -1,7 +1,6 @@
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
@@ -12,6 +11,7 @@ from agentworld.recipes.data import CollectRecipe
 from agentworld.records.collected import Collected
 from agentworld.records.progress import no_tick
 from agentworld.storage.trajectories import MANIFEST, read_collected, read_trajectories
+from waiting import wait_for
 
 RECIPE = CollectRecipe(
     num_transitions=60, num_held_out_episodes=7, turns_per_episode=5, num_workers=1
@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_enough_transitions_are_collected_and_no_chunk_more(folder):
     collected = read_collected(folder)
     lengths = [len(each.turns) for each in read_trajectories(folder) if not each.held_out]
@@ -37,7 +37,7 @@ def test_enough_transitions_are_collected_and_no_chunk_more(folder):
     assert sum(lengths[:-5]) < 60
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_the_held_out_episodes_lie_in_chunks_of_their_own(folder):
     chunks = read_collected(folder).chunks
     held_out = {name: set() for name in chunks}
@@ -53,13 +53,13 @@ def test_there_is_nothing_in_the_folder_that_the_manifest_does_not_name(folder):
     assert found == {*read_collected(folder).chunks, MANIFEST, "recipe.json"}
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_the_result_does_not_depend_on_the_number_of_workers(folder, tmp_path):
     digest = run(tmp_path, RECIPE.model_copy(update={"num_workers": 3}))
     assert digest == read_collected(folder).digest
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_finished_chunk_is_used_again(folder, tmp_path):
     chunk = "episodes-00000.jsonl"
     (tmp_path / chunk).write_bytes((folder / chunk).read_bytes())
@@ -68,7 +68,7 @@ def test_a_finished_chunk_is_used_again(folder, tmp_path):
     assert (tmp_path / chunk).stat().st_mtime_ns == before
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_progress_is_told_to_its_end(folder):
     told = []
     run(folder, tick=lambda done, total: told.append((done, total)))
@@ -94,19 +94,18 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_killed_run_leaves_no_process_behind_and_continues(tmp_path):
     long = RECIPE.model_copy(update={"num_transitions": 1_000, "num_workers": 2})
     (tmp_path / "run.py").write_text(_KILLED)
     out = tmp_path / "out"
     command = [sys.executable, tmp_path / "run.py", out, long.model_dump_json()]
     process = subprocess.Popen(command)
-    while not (out / "episodes-00001.jsonl").exists():
-        time.sleep(0.05)
+    wait_for((out / "episodes-00001.jsonl").exists)
     family = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    _, alive = psutil.wait_procs(family, timeout=20)
+    _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
     assert not (out / MANIFEST).exists()
     assert collect(long, out, no_tick, episodes_per_chunk=5) == run(tmp_path / "new", long)

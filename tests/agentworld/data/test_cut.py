@@ -1,9 +1,9 @@
 import pytest
 
-import make
 from agentworld.data.cut import cut, pool_of
 from agentworld.domains.terminal.prompts import prompt_parts
 from agentworld.recipes.data import MaskRecipe, PrepareRecipe
+from make import records
 
 RECIPE = PrepareRecipe()
 SILENT = ("echo kolu > rimo.txt", "[0] ~")
@@ -11,15 +11,15 @@ SHOWS = ("cat rimo.txt", "kolu\n[0] ~")
 
 
 def sample_of(pool, *turns, number=0, recipe=RECIPE):
-    return cut(recipe, make.trajectory(*turns), make.digest(f"{number}"), pool)
+    return cut(recipe, records.trajectory(*turns), records.digest(f"{number}"), pool)
 
 
 def test_a_held_out_trajectory_goes_to_the_held_out_pool_alone():
-    assert pool_of(RECIPE, make.trajectory(held_out=True), make.digest("1")) == "held_out"
+    assert pool_of(RECIPE, records.trajectory(held_out=True), records.digest("1")) == "held_out"
 
 
 def test_the_training_pools_get_their_shares():
-    pools = [pool_of(RECIPE, make.trajectory(), make.digest(f"{n}")) for n in range(4_000)]
+    pools = [pool_of(RECIPE, records.trajectory(), records.digest(f"{n}")) for n in range(4_000)]
     shares = {pool: pools.count(pool) / len(pools) for pool in set(pools)}
     assert shares == pytest.approx({"cpt": 0.55, "sft": 0.4, "rl": 0.05}, abs=0.02)
 
@@ -65,10 +65,10 @@ def test_each_pool_reads_its_own_prompts():
 
 
 def test_a_turn_keeps_its_state_and_gets_its_notes():
-    trajectory = make.trajectory(SILENT, SHOWS)
+    trajectory = records.trajectory(SILENT, SHOWS)
     with_state = trajectory.turns[0].model_copy(update={"state": "rimo.txt: kolu"})
     changed = trajectory.model_copy(update={"turns": (with_state, trajectory.turns[1])})
-    first, second = cut(RECIPE, changed, make.digest("1"), "held_out").turns
+    first, second = cut(RECIPE, changed, records.digest("1"), "held_out").turns
     assert (first.state, first.command_class, first.has_output) == (
         "rimo.txt: kolu",
         "write",

@@ -43,7 +43,7 @@ def wanderers():
     return explore(RECIPE.model_copy(update={"errand_share": 0}), range(10), held_out=False)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_an_episode_is_always_the_same_whichever_others_are_played(wanderers):
     recipe = RECIPE.model_copy(update={"errand_share": 0})
     assert explore(recipe, [7, 3], held_out=False) == [wanderers[7], wanderers[3]]
@@ -59,14 +59,14 @@ def test_a_wanderer_takes_as_many_turns_as_the_recipe_says(wanderers):
     assert {(each.source, each.task) for each in wanderers} == {("wanderer", None)}
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_so_many_episodes_are_errands_as_the_recipe_says():
     recipe = RECIPE.model_copy(update={"turns_per_episode": 2, "errand_share": 0.5})
     sources = [each.source for each in explore(recipe, range(60), held_out=False)]
     assert 0.3 < sources.count("errand") / 60 < 0.7
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_an_errand_ends_with_the_first_action_that_closes_its_task(errands):
     for errand in errands:
         closing = [bool(re.fullmatch(errand.task.success.closing, t.action)) for t in errand.turns]
@@ -75,14 +75,16 @@ def test_an_errand_ends_with_the_first_action_that_closes_its_task(errands):
     assert sum(len(errand.turns) < 10 for errand in errands) > 20
 
 
+@pytest.mark.waits
 def test_most_errands_are_closed_and_some_succeed(errands):
     ends = [errand.turns[-1].observation.rpartition("\n")[0] for errand in errands]
     rights = [end == each.task.success.output for end, each in zip(ends, errands, strict=True)]
     assert 5 < sum(rights) < 40
 
 
+@pytest.mark.waits
 def test_the_start_is_told_as_it_is(errands):
-    with LiveShell() as shell:
+    with LiveShell(seconds=60) as shell:
         for errand in errands[:5]:
             shell.reset(parse_files(errand.initial_state))
             assert shell.step(errand.turns[0].action) == errand.turns[0].observation
@@ -110,16 +112,16 @@ def test_an_episode_that_broke_its_sandbox_is_left_out_and_the_next_gets_a_new_o
     assert kept == [wanderers[0], wanderers[2]]
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_nothing_is_recorded_where_every_sandbox_breaks():
     with pytest.raises(SandboxBroken, match="every episode"):
         explore(RECIPE, range(3), held_out=False, open_shell=fragile(range(99)))
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_the_notes_say_what_a_shell_without_the_history_shows_differently(wanderers):
     """The counterfactual: a turn without a dependency shows the same in a fresh episode."""
-    with LiveShell() as shell:
+    with LiveShell(seconds=60) as shell:
         for episode in wanderers:
             notes = annotate(episode.initial_state, episode.turns)
             for turn, note in zip(episode.turns, notes, strict=True):

@@ -1,8 +1,8 @@
 import pytest
 
-import make
 from agentworld.data.filters import Sieve
 from agentworld.errors import InputError
+from make import records
 
 UNKNOWN = ("kolu tane", "bash: kolu: command not found\n[127] ~")
 LS = ("ls", "rimo.txt\n[0] ~")
@@ -18,51 +18,51 @@ def actions(kept):
 
 
 def test_a_short_trajectory_is_dropped_and_counted():
-    assert passed(make.trajectory(LS)) == ([], {"short trajectory": 1})
+    assert passed(records.trajectory(LS)) == ([], {"short trajectory": 1})
 
 
 def test_turns_without_an_action_are_removed():
-    (kept,), removed = passed(make.trajectory(LS, ("", "[0] ~"), (" \n", "[0] ~"), ("pwd", "/")))
+    (kept,), removed = passed(records.trajectory(LS, ("", "[0] ~"), (" \n", "[0] ~"), ("pwd", "/")))
     assert actions(kept) == ["ls", "pwd"]
     assert removed == {"empty action": 2}
 
 
 def test_a_trajectory_that_is_short_without_its_empty_turns_is_dropped():
-    kept, removed = passed(make.trajectory(LS, ("", "[0] ~")))
+    kept, removed = passed(records.trajectory(LS, ("", "[0] ~")))
     assert not kept
     assert removed == {"empty action": 1, "short trajectory": 1}
 
 
 def test_an_unknown_command_that_is_retried_at_once_stands_once():
-    (kept,), removed = passed(make.trajectory(UNKNOWN, UNKNOWN, UNKNOWN, LS))
+    (kept,), removed = passed(records.trajectory(UNKNOWN, UNKNOWN, UNKNOWN, LS))
     assert actions(kept) == ["kolu tane", "ls"]
     assert removed == {"retried unknown command": 2}
 
 
 @pytest.mark.parametrize("turns", [(LS, LS), (UNKNOWN, LS, UNKNOWN)], ids=["known", "later"])
 def test_what_is_no_retry_of_an_unknown_command_stays(turns):
-    (kept,), removed = passed(make.trajectory(*turns))
+    (kept,), removed = passed(records.trajectory(*turns))
     assert len(kept.trajectory.turns) == len(turns)
     assert not removed
 
 
 def test_a_second_copy_is_dropped_whatever_its_seed():
-    kept, removed = passed(make.trajectory(seed=1), make.trajectory(seed=2))
+    kept, removed = passed(records.trajectory(seed=1), records.trajectory(seed=2))
     assert [each.trajectory.seed for each in kept] == [1]
     assert removed == {"duplicate trajectory": 1}
 
 
 def test_the_same_turns_from_another_start_are_no_copy():
-    kept, _ = passed(make.trajectory(), make.trajectory(initial_state="rimo.txt: tane"))
+    kept, _ = passed(records.trajectory(), records.trajectory(initial_state="rimo.txt: tane"))
     assert len(kept) == 2
 
 
 def test_the_digest_is_of_the_trajectory_as_it_was_recorded():
-    recorded = make.trajectory(LS, ("", "[0] ~"), ("pwd", "/"))
+    recorded = records.trajectory(LS, ("", "[0] ~"), ("pwd", "/"))
     ((digest, _),), _ = passed(recorded)
     assert digest == recorded.digest
 
 
 def test_another_domain_is_refused():
     with pytest.raises(InputError, match="domain 'web'"):
-        passed(make.trajectory(domain="web"))
+        passed(records.trajectory(domain="web"))

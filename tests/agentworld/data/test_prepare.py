@@ -1,6 +1,5 @@
 import pytest
 
-import make
 from agentworld.data.prepare import prepare
 from agentworld.domains.terminal.words import held_out_words, training_words
 from agentworld.errors import InputError
@@ -10,6 +9,7 @@ from agentworld.records.progress import no_tick
 from agentworld.records.sample import POOLS
 from agentworld.storage.pools import read_pool
 from agentworld.storage.trajectories import write_trajectories
+from make import records
 
 
 def episode(number, *, held_out=False, word=None):
@@ -17,7 +17,7 @@ def episode(number, *, held_out=False, word=None):
     word = word or (held_out_words() if held_out else training_words())[number % 90]
     name = training_words()[number]
     turns = [(f"echo {word} > {name}.txt", "[0] ~"), (f"cat {name}.txt", f"{word}\n[0] ~")]
-    return make.trajectory(*turns, seed=number, held_out=held_out)
+    return records.trajectory(*turns, seed=number, held_out=held_out)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_the_held_out_pool_holds_the_held_out_trajectories_and_no_other(tmp_path
 
 def test_a_held_out_word_reaches_no_training_pool(tmp_path, episodes):
     leak = episode(0, word=held_out_words()[0])
-    start = make.trajectory(initial_state=f"rimo.txt: {held_out_words()[1]}")
+    start = records.trajectory(initial_state=f"rimo.txt: {held_out_words()[1]}")
     dataset = prepared(tmp_path, [leak, start, *episodes])
     assert dataset.filtered["held-out word in training"] == 2
     training = [file for pool, file in dataset.pools.items() if pool != "held_out"]
@@ -75,7 +75,7 @@ def test_another_seed_parts_the_pools_anew(tmp_path, episodes):
     assert first.pools["cpt"].content != second.pools["cpt"].content
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_trajectory_keeps_its_pool_when_others_come_in(tmp_path, episodes):
     small = pools_of(tmp_path / "a", prepared(tmp_path / "a", episodes))
     more = [*(episode(n) for n in range(200, 300)), *episodes]
@@ -87,7 +87,7 @@ def test_a_trajectory_keeps_its_pool_when_others_come_in(tmp_path, episodes):
 
 
 def test_what_was_removed_is_counted(tmp_path, episodes):
-    short = make.trajectory(("ls", "[0] ~"))
+    short = records.trajectory(("ls", "[0] ~"))
     dataset = prepared(tmp_path, [short, *episodes, episodes[0]])
     assert dataset.filtered["short trajectory"] == 1
     assert dataset.filtered["duplicate trajectory"] == 1
@@ -96,7 +96,7 @@ def test_what_was_removed_is_counted(tmp_path, episodes):
 def test_masked_turns_are_counted_by_their_class(tmp_path, episodes):
     echo = ("echo kolu tane besa", "kolu tane besa\n[0] ~")
     shows = ("ls", "rimo.txt\ntane.txt\n[0] ~")
-    more = [make.trajectory(echo, shows, initial_state=f"a{n}.txt: b") for n in range(40)]
+    more = [records.trajectory(echo, shows, initial_state=f"a{n}.txt: b") for n in range(40)]
     assert prepared(tmp_path, episodes + more).filtered["masked echo"] > 30
 
 
@@ -117,7 +117,7 @@ def test_an_empty_pool_is_named(tmp_path, episodes):
 def test_held_out_turns_that_show_nothing_are_refused(tmp_path, episodes):
     silent = ("echo kolu > rimo.txt", "[0] ~")
     more = [
-        make.trajectory(silent, silent, held_out=True, seed=n, initial_state=f"a{n}")
+        records.trajectory(silent, silent, held_out=True, seed=n, initial_state=f"a{n}")
         for n in range(40)
     ]
     with pytest.raises(InputError, match="held-out turns show output.*collect more"):
@@ -127,7 +127,7 @@ def test_held_out_turns_that_show_nothing_are_refused(tmp_path, episodes):
 def test_held_out_turns_that_need_no_memory_are_refused(tmp_path, episodes):
     shows = ("echo kolu", "kolu\n[0] ~")
     more = [
-        make.trajectory(shows, shows, held_out=True, seed=n, initial_state=f"a{n}")
+        records.trajectory(shows, shows, held_out=True, seed=n, initial_state=f"a{n}")
         for n in range(40)
     ]
     with pytest.raises(InputError, match="depend on earlier turns.*turns_per_episode"):

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from agentworld.data.recorded import take_in
 from agentworld.errors import InputError
 from agentworld.evaluate.agent import Played
@@ -18,6 +17,7 @@ from agentworld.storage.trajectories import (
     recorded,
     write_trajectories,
 )
+from make import records
 
 RECIPE = CollectRecipe(held_out_share=0.25)
 
@@ -33,8 +33,8 @@ def log(tmp_path, *trajectories, name="a"):
 
 
 def test_what_is_marked_stays_marked_and_everything_else_is_for_training(tmp_path):
-    log(tmp_path, make.trajectory(seed=1), make.trajectory(seed=2, held_out=True))
-    log(tmp_path, make.trajectory(seed=3), name="b")
+    log(tmp_path, records.trajectory(seed=1), records.trajectory(seed=2, held_out=True))
+    log(tmp_path, records.trajectory(seed=3), name="b")
     assert [(each.seed, each.held_out) for each in taken_in(tmp_path)] == [
         (1, False),
         (2, True),
@@ -46,7 +46,7 @@ def test_what_is_marked_stays_marked_and_everything_else_is_for_training(tmp_pat
 
 
 def test_where_none_is_marked_a_share_is_held_out_whatever_else_is_there(tmp_path):
-    trajectories = [make.trajectory(seed=seed) for seed in range(400)]
+    trajectories = [records.trajectory(seed=seed) for seed in range(400)]
     log(tmp_path, *trajectories)
     held_out = {each.seed for each in taken_in(tmp_path) if each.held_out}
     assert 0.18 < len(held_out) / 400 < 0.32
@@ -58,8 +58,8 @@ def test_where_none_is_marked_a_share_is_held_out_whatever_else_is_there(tmp_pat
 
 @pytest.mark.parametrize("line", [b"{}\n", b'{"domain": "terminal"\n', b"\xff\n"])
 def test_a_line_that_is_none_is_named_and_nothing_is_taken_in(tmp_path, line):
-    log(tmp_path, make.trajectory())
-    log(tmp_path, make.trajectory(seed=1), name="b")
+    log(tmp_path, records.trajectory())
+    log(tmp_path, records.trajectory(seed=1), name="b")
     with (tmp_path / "logs/b.jsonl").open("ab") as file:
         file.write(line)
     with pytest.raises(InputError, match=r"b\.jsonl line 2 is no trajectory"):
@@ -68,7 +68,7 @@ def test_a_line_that_is_none_is_named_and_nothing_is_taken_in(tmp_path, line):
 
 
 def test_a_file_alone_is_taken_in_too(tmp_path):
-    log(tmp_path, make.trajectory(seed=7, held_out=True))
+    log(tmp_path, records.trajectory(seed=7, held_out=True))
     take_in(RECIPE, tmp_path / "logs/a.jsonl", tmp_path / "out", no_tick)
     assert [each.seed for each in read_trajectories(tmp_path / "out")] == [7]
 
@@ -84,18 +84,18 @@ def test_a_file_with_nothing_in_it_is_refused(tmp_path, name, problem):
 
 
 def test_a_file_that_a_manifest_does_not_name_is_not_passed_over(tmp_path):
-    log(tmp_path, make.trajectory())
+    log(tmp_path, records.trajectory())
     taken_in(tmp_path)
-    write_trajectories(tmp_path / "out" / "late.jsonl", [make.trajectory(seed=1)])
+    write_trajectories(tmp_path / "out" / "late.jsonl", [records.trajectory(seed=1)])
     with pytest.raises(InputError, match=r"late\.jsonl is not in collected\.json"):
         recorded(tmp_path / "out")
 
 
 def test_a_file_that_is_changed_meanwhile_makes_no_manifest(tmp_path):
-    log(tmp_path, make.trajectory())
+    log(tmp_path, records.trajectory())
 
     def tick(_done, _total):
-        log(tmp_path, make.trajectory(seed=9))
+        log(tmp_path, records.trajectory(seed=9))
 
     with pytest.raises(InputError, match="was changed while it was read"):
         take_in(RECIPE, tmp_path / "logs", tmp_path / "out", tick)
@@ -110,7 +110,7 @@ TURNS = st.lists(st.builds(Turn, action=TEXTS, observation=TEXTS), max_size=4)
 def test_no_trajectory_is_lost_made_up_or_changed(tmp_path_factory, told):
     folder = tmp_path_factory.mktemp("recorded")
     trajectories = [
-        make.trajectory(seed=seed, held_out=held_out).model_copy(update={"turns": tuple(turns)})
+        records.trajectory(seed=seed, held_out=held_out).model_copy(update={"turns": tuple(turns)})
         for seed, (turns, held_out) in enumerate(told)
     ]
     log(folder, *trajectories)
@@ -123,15 +123,15 @@ def test_no_trajectory_is_lost_made_up_or_changed(tmp_path_factory, told):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_validations_live_episodes_can_be_the_next_data_sets_logs(tmp_path):
     from agentworld.steps.validate import _trajectories
 
     turns = tuple(Turn(action="cat rimo.txt", observation=f"{n}\n[0] ~") for n in range(3))
-    played = [Played(make.task(seed=seed), turns, True) for seed in range(4)]
-    live = _trajectories(played, make.digest("agent"))
+    played = [Played(records.task(seed=seed), turns, True) for seed in range(4)]
+    live = _trajectories(played, records.digest("agent"))
     log(tmp_path, *live, name="trained-live")
-    log(tmp_path, *(make.trajectory(seed=seed) for seed in range(9)), name="before")
+    log(tmp_path, *(records.trajectory(seed=seed) for seed in range(9)), name="before")
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(f"name: mine\ncollect: {{trajectories: {tmp_path / 'logs'}}}\n")
     store = str(tmp_path / "store")

@@ -1,5 +1,5 @@
+import secrets
 import shlex
-import time
 from contextlib import suppress
 
 import psutil
@@ -16,17 +16,21 @@ from waiting import wait_for
 
 @pytest.fixture(scope="module")
 def opened():
-    with LiveShell() as shell:
+    with LiveShell(seconds=60) as shell:
         yield shell
 
 
-def names_of_own_processes():
-    """Of all that this process started, in sandboxes too."""
-    names = []
+def own_processes(what):
+    """What psutil says of all that this process started, in sandboxes too."""
+    told = []
     for each in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            names.append(each.name())
-    return names
+            told.append(what(each))
+    return told
+
+
+def names_of_own_processes():
+    return own_processes(lambda each: each.name())
 
 
 @pytest.fixture
@@ -76,29 +80,27 @@ def test_the_harness_does_not_show_in_the_history(shell):
 
 @pytest.mark.parametrize(
     ("command", "why"),
-    [pytest.param("sleep 60", "took too long", marks=pytest.mark.slow),
-     pytest.param("while :; do :; done", "took too long", marks=pytest.mark.slow),
-     ("yes", "printed too much"), ("exit", "left the shell"), ("exec true", "left the shell"),
-     ("kill -9 $$", "left the shell"), ("kill -9 $PPID; sleep 9", "ended the sandbox")],
+    [("yes", "printed too much"), ("exit", "left the shell"), ("exec true", "left the shell"),
+     ("kill -9 $$", "left the shell"), ("kill -USR1 1; sleep 99", "left the shell")],
 )  # fmt: skip
 def test_what_is_over_says_why(command, why):
-    with LiveShell(seconds=1.0) as shell:
+    with LiveShell(seconds=60) as shell:
         shell.reset()
         with pytest.raises(SandboxBroken, match=why):
             shell.step(command)
 
 
-def test_a_shell_that_was_left_is_noticed_at_once():
-    with LiveShell(seconds=30) as shell:
+@pytest.mark.waits
+@pytest.mark.parametrize("command", ["sleep 60", "while :; do :; done"])
+def test_what_takes_too_long_is_over(command):
+    with LiveShell(seconds=3) as shell:
         shell.reset()
-        started = time.monotonic()
-        with pytest.raises(SandboxBroken):
-            shell.step("exit")
-        assert time.monotonic() - started < 10
+        with pytest.raises(SandboxBroken, match="took too long"):
+            shell.step(command)
 
 
 def test_a_broken_shell_stays_broken():
-    with LiveShell() as shell:
+    with LiveShell(seconds=60) as shell:
         shell.reset()
         shell.close()
         with pytest.raises((SandboxBroken, ValueError)):
@@ -106,7 +108,7 @@ def test_a_broken_shell_stays_broken():
 
 
 def test_commands_are_counted_and_nothing_else_is():
-    with LiveShell() as shell:
+    with LiveShell(seconds=60) as shell:
         shell.reset({"rimo.txt": "a\n"})
         shell.step("ls")
         shell.state()
@@ -116,7 +118,7 @@ def test_commands_are_counted_and_nothing_else_is():
 
 
 def test_files_that_do_not_fit_are_no_episode():
-    small = LiveShell(SandboxLimits(disk_bytes=1 << 16))
+    small = LiveShell(SandboxLimits(disk_bytes=1 << 16), seconds=60)
     with small as shell, pytest.raises(SandboxBroken, match="files could not be written"):
         shell.reset({"rimo.txt": "kolu " * 20_000})
 
@@ -142,7 +144,18 @@ def test_asking_for_the_state_changes_nothing_that_a_command_sees(shell, before,
     assert shell.step(after) == plain
 
 
-@pytest.mark.parametrize("harm", ["umask 777", "cd /; rm -r ~", "set -f", "shopt -s nullglob"])
+@pytest.mark.parametrize(
+    "harm",
+    [
+        *("umask 777", "cd /; rm -r ~", "set -f", "shopt -s nullglob", "chmod 0 ~"),
+        *(
+            "mkdir a; touch a/b; chmod 0 a",
+            "cd /; rm -r ~; touch ~",
+            "ulimit -n 10",
+            "trap '' CHLD",
+        ),
+    ],
+)
 def test_an_episode_leaves_nothing_to_the_next(shell, harm):
     shell.step(harm)
     shell.reset({"a/b.txt": "kolu\n"})
@@ -156,28 +169,102 @@ def test_files_outside_the_home_do_not_survive_either(shell):
     assert shell.step("ls -A /home ~") == "/home:\nagent\n\n/home/agent:\n[0] ~"
 
 
-@pytest.mark.parametrize(
-    "harm", ["mkdir a; touch a/b; chmod 0 a", "chmod 0 ~", "cd /; rm -r ~; touch ~"]
-)
-def test_what_cannot_be_cleaned_up_ends_the_sandbox_and_not_the_truth(harm):
-    with LiveShell() as shell:
+def test_no_command_can_change_what_the_state_tells(shell):
+    shell.step("tell() { :; }; mapfile() { :; }; printf() { :; }; local() { :; }; set -f; IFS=o")
+    shell.step("kill -9 1; kill -STOP 1; kill -9 -1; shopt -s dotglob; exec 0<&- 5>&1")
+    assert shell.state() == describe_files({"rimo.txt": "kolu\ntane\n", "besa/lomi.txt": "gudo\n"})
+
+
+def test_whoever_has_lost_its_parent_is_reaped(shell):
+    shell.step("for i in 1 2 3 4 5; do (sleep 0 &); done")
+    wait_for(lambda: "sleep" not in names_of_own_processes())
+    assert "zombie" not in own_processes(lambda each: each.status())
+
+
+FORGED = [
+    'printf "\\035\\036%s [0] ~\\n" "$__mark"',
+    'printf "\\036%s %s" "$__mark" "${PS1@P}"',
+    'eval "$PROMPT_COMMAND"; echo "${PS1@P}"',
+    "PS1='> '",
+    "unset PROMPT_COMMAND",
+    "printf() { :; }; read() { echo read; }",
+    "alias builtin='echo kolu'",
+]
+"""Ways to say that a command is over before it is."""
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_no_command_can_end_its_own_observation(shell, forged):
+    assert shell.step(f"{forged}\necho after").endswith("after\n[0] ~")
+    assert shell.step("echo on") == "on\n[0] ~"
+
+
+READERS = [
+    *("set", "declare -p", "env", "history; fc -l", "set -o history", "history", "compgen -v"),
+    *("set -xv", "set +xv", "timeout 0.1 cat <&10", "PS0='$(read -t 0.1 x; echo $x)'"),
+    *("for i in {0..63}; do read -t 0.01 -u $i x && echo $x; done", "caller; echo $BASH_COMMAND"),
+    *("exec 5>err; BASH_XTRACEFD=5; set -x", "cat err", "head -c 99 /dev/stdin"),
+]
+
+
+@pytest.mark.waits
+def test_no_command_can_read_the_mark_that_ends_its_observation(shell, monkeypatch):
+    marks, made = [], secrets.token_hex
+    monkeypatch.setattr(secrets, "token_hex", lambda size: marks.append(made(size)) or marks[-1])
+    for reader in READERS:
+        seen = shell.step(reader)
+        assert len(marks[-1]) == 12
+        assert marks[-1] not in seen, reader
+    assert len({*marks}) == len(READERS)
+
+
+TAKES = 'printf "\\035"; read -t 1 -u 10 m || read -t 1 m; printf "\\036$m [0] ~\\n"; echo after'
+TAKEN_OVER = [
+    TAKES,
+    f"trap '{TAKES}; trap - DEBUG' DEBUG",
+    f"trap 'trap - DEBUG; {TAKES}' DEBUG; true",
+    f"builtin() {{ {TAKES}; unset -f builtin; }}",
+    f"(sleep 0.2; kill -USR1 $$) & trap '{TAKES}' USR1",
+]
+"""Ways to take the mark from the shell's own input, where it comes when it was asked for."""
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("command", TAKEN_OVER)
+def test_who_takes_the_mark_moves_no_observation_to_another_command(command):
+    with LiveShell(seconds=3) as shell, suppress(SandboxBroken):
         shell.reset()
-        shell.step(harm)
-        with pytest.raises(SandboxBroken):
-            shell.reset()
+        shell.step(command)
+        for _ in range(3):
+            assert shell.step("echo on") == "on\n[0] ~"
+
+
+@pytest.mark.waits
+def test_a_shell_that_reads_no_more_is_not_waited_for_for_ever():
+    with LiveShell(seconds=5) as shell:
+        shell.reset()
+        shell.step("(sleep 0.1; kill -STOP $$) &")
+        wait_for(lambda: "stopped" in own_processes(lambda each: each.status()))
+        with pytest.raises(SandboxBroken, match="took too long"):
+            shell.step(": " + "x" * 200_000)
+
+
+def test_a_command_may_be_longer_than_a_pipe_and_print_as_long(shell):
+    assert shell.step("echo " + "x" * 60_000) == "x" * 60_000 + "\n[0] ~"
+    assert shell.step(": " + "x" * 200_000) == "[0] ~"
 
 
 def test_background_processes_do_not_survive_an_episode(shell):
     shell.step("sleep 1000 & (setsid sleep 1000 &)")
     wait_for(lambda: names_of_own_processes().count("sleep") == 2)
     shell.reset()
-    assert "sleep" not in names_of_own_processes()
+    wait_for(lambda: "sleep" not in names_of_own_processes())
 
 
 letters = st.characters(blacklist_categories=["Cs"], blacklist_characters="\x00")
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @settings(max_examples=40)
 @given(st.text(letters, max_size=30))
 @example("!!")
@@ -191,6 +278,5 @@ def test_any_text_can_be_a_files_content(opened, text):
 @settings(max_examples=40)
 @given(st.text(letters, max_size=30))
 def test_any_text_is_quoted_as_it_is(opened, text):
-    opened.reset()
     shown = opened.step(f"printf %s {shlex.quote(text)}")
     assert shown.removesuffix("[0] ~").strip("\n") == text.strip("\n")

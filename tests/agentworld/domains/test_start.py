@@ -13,7 +13,7 @@ line = st.lists(word, min_size=1, max_size=3).map(" ".join)
 content = st.lists(line, max_size=3).map(lambda lines: "".join(f"{each}\n" for each in lines))
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @given(st.dictionaries(path, content, max_size=4))
 def test_files_come_back_from_their_description(files):
     assert parse_files(describe_files(files)) == files

@@ -27,7 +27,7 @@ def tool(**properties):
     return Tool(name="t", input_schema={"type": "object", "properties": properties})
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(ARGUMENTS)
 def test_a_call_is_json_of_its_name_and_its_arguments_in_one_form(arguments):
     action = action_of([BASH, ANY], "any", arguments)
@@ -37,13 +37,13 @@ def test_a_call_is_json_of_its_name_and_its_arguments_in_one_form(arguments):
     assert action_of([BASH, ANY], "any", turned) == action
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(TEXT)
 def test_a_command_is_an_action_as_it_is(command):
     assert action_of([ANY, BASH], "bash", {"command": command}) == command
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(ARGUMENTS)
 def test_bash_takes_one_command_and_nothing_else(arguments):
     try:

@@ -206,5 +206,5 @@ class AnyOrder(RuleBasedStateMachine):
         self.loop.close()
 
 
-TestAnyOrder = pytest.mark.slow(AnyOrder.TestCase)
+TestAnyOrder = pytest.mark.compute(AnyOrder.TestCase)
 TestAnyOrder.settings = settings(max_examples=40)

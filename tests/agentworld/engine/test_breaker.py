@@ -20,7 +20,7 @@ from agentworld.errors import EngineError, InputError
 from agentworld.records.simulator import Sampling
 
 ASKED, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
-FAILURES, FIRST_PAUSE, LONGEST_PAUSE = 3, 1.0, 6.0
+FAILURES, FIRST_PAUSE, LONGEST_PAUSE, PROBE = 3, 1.0, 6.0, 10.0
 BROKEN = [EngineError("gone"), EngineError("late", kind="slow")]
 NOTHING_SAID = [
     EngineError("no", kind=kind)
@@ -49,6 +49,7 @@ class Guarded:
             self.engine,
             failures=FAILURES,
             first_pause_seconds=FIRST_PAUSE,
+            probe_seconds=PROBE,
             clock=lambda: self.now,
             **{"longest_pause_seconds": LONGEST_PAUSE, **settings},
         )
@@ -131,6 +132,48 @@ def test_one_request_probes_an_engine_whose_pause_is_over():
     assert guarded.breaker.state == "closed"
 
 
+def probing():
+    """A breaker whose first probe is under way, and the probe."""
+    guarded = Guarded()
+    guarded.fail()
+    guarded.now += guarded.pause()
+    return guarded, guarded.ask()
+
+
+def test_a_slow_probe_keeps_nobody_from_an_engine_that_answers_again():
+    guarded, slow = probing()
+    guarded.now += PROBE
+    succeed(guarded.ask())
+    assert guarded.breaker.state == "closed"
+    fail(slow, BROKEN[1])
+    assert guarded.breaker.state == "closed"
+
+
+def test_a_slow_probe_that_is_answered_in_the_end_closes_the_breaker():
+    guarded, slow = probing()
+    guarded.now += 7 * PROBE
+    succeed(slow)
+    assert guarded.breaker.state == "closed"
+
+
+def test_of_an_engine_that_hangs_few_probes_are_under_way():
+    guarded, probe = probing()
+    probes = [probe]
+    for _ in range(3):
+        assert guarded.pause() == FIRST_PAUSE
+        guarded.now += PROBE
+        probes.append(guarded.ask())
+    assert guarded.pause() == FIRST_PAUSE
+
+
+def test_an_engine_that_is_not_there_is_left_alone_at_once():
+    down = EngineError("nobody listens")
+    down.is_down = True
+    guarded = Guarded()
+    guarded.fail(1, down)
+    assert guarded.breaker.state == "open"
+
+
 @pytest.mark.parametrize("error", NOTHING_SAID, ids=named)
 def test_a_probe_that_says_nothing_leaves_its_place_to_the_next(error):
     guarded = Guarded()
@@ -207,6 +250,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.failures = 0
         self.openings = 0
         self.until = 0.0
+        self.probing_until = 0.0
         self.counted = set()  # requests whose ends mean something: none from another state
         self.asked = {}  # when
 
@@ -221,9 +265,11 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(target=requests)
     def ask(self):
-        if self.closed or (self.guarded.now >= self.until and not self.counted):
+        if self.closed or self.guarded.now >= max(self.until, self.probing_until):
             request = self.guarded.ask()
             self.counted.add(request)
+            if not self.closed:
+                self.probing_until = self.guarded.now + PROBE
             self.asked[request] = self.guarded.now
             return request
         left = self.until - self.guarded.now
@@ -238,6 +284,7 @@ class AnyOrder(RuleBasedStateMachine):
             self.failures = 0
             if not self.closed:
                 self.closed, self.openings, self.counted = True, 0, set()
+            self.probing_until = 0.0
 
     @rule(request=consumes(requests), error=st.sampled_from(BROKEN))
     def fail(self, request, error):
@@ -250,12 +297,15 @@ class AnyOrder(RuleBasedStateMachine):
         waited = self.guarded.now - self.asked[request]
         if isinstance(error, asyncio.CancelledError) and waited >= 30:  # it hangs
             self._fails(request)
-        self.counted.discard(request)
+        if request in self.counted:
+            self.counted.discard(request)
+            self.probing_until = 0.0
 
     def _fails(self, request):
         if request in self.counted:
             self.counted.discard(request)
             self.failures += 1
+            self.probing_until = 0.0
             if not self.closed or self.failures == FAILURES:
                 self._opens()
 
@@ -267,5 +317,5 @@ class AnyOrder(RuleBasedStateMachine):
         self.until = self.guarded.now + pause
 
 
-TestAnyOrder = pytest.mark.slow(AnyOrder.TestCase)
+TestAnyOrder = pytest.mark.compute(AnyOrder.TestCase)
 TestAnyOrder.settings = settings(max_examples=40)

@@ -90,7 +90,7 @@ def test_the_name_is_asked_once_in_a_while_and_only_while_the_engine_is_used():
     asyncio.run(work())
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @given(st.lists(st.sets(st.sampled_from(ADDRESSES), min_size=1), min_size=2, max_size=6))
 def test_whatever_comes_and_goes_no_address_that_is_gone_is_asked_and_only_what_must_moves(eras):
     site = Site()

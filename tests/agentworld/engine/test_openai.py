@@ -245,7 +245,7 @@ def only_text(status, body):
         return None
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @given(statuses, headers, bodies)
 def test_whatever_a_server_answers_is_one_whole_answer_or_a_typed_error(status, headers, body):
     def served(_request):

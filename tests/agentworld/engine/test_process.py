@@ -1,8 +1,11 @@
 import os
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 
 import httpx
 import pytest
@@ -11,6 +14,7 @@ from agentworld.engine.process import free_port, running
 from agentworld.errors import EngineError
 from waiting import wait_for
 
+CONNECTION_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 HOLD = "import time; time.sleep(60)"
 SPAWN = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {HOLD!r}]).pid, "
 SPAWN += f"flush=True); {HOLD}"
@@ -49,6 +53,21 @@ def test_what_a_server_is_told_is_not_among_the_words_that_everybody_sees(tmp_pa
         wait_for(lambda: server.log.read_text().strip())
         assert server.log.read_text().split() == ["a-password", os.environ["HOME"]]
         assert "a-password" not in " ".join(server.process.args)
+
+
+def test_a_port_is_none_of_those_that_the_system_gives_to_connections():
+    first, last = map(int, CONNECTION_PORTS.read_text().split())
+    leaves_few_below = first < 18_000
+    assert leaves_few_below or not any(first <= free_port() <= last for _ in range(20))
+
+
+def test_a_port_is_not_given_where_somebody_listens_and_not_twice(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        wrong = [other.getsockname()[1], free_port()]
+        drawn, draw = list(wrong), secrets.choice
+        monkeypatch.setattr("secrets.choice", lambda ports: drawn.pop() if drawn else draw(ports))
+        assert free_port() not in wrong
+    assert drawn == []
 
 
 def test_a_server_ends_when_the_block_fails(tmp_path):
@@ -106,6 +125,27 @@ def test_the_environment_is_the_callers_and_what_comes_on_top(tmp_path):
     with start(tmp_path, "-c", show + HOLD, ON_TOP="yes") as server:
         wait_for(lambda: server.log.read_text().strip())
     assert server.log.read_text().strip() == "yes True"
+
+
+def test_of_the_environment_only_what_is_inherited_comes_with_what_is_on_top(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLACE", "here")
+    monkeypatch.setenv("VLLM_SERVER_DEV_MODE", "1")
+    show = "import os; print(*sorted(os.environ), os.environ['PLACE'], flush=True); "
+    command, log = [sys.executable, "-c", show + HOLD], tmp_path / "server.log"
+    with running("it", command, {"ON_TOP": "yes"}, 1, log, inherited={"PLACE"}) as server:
+        wait_for(lambda: server.log.read_text().strip())
+    named = server.log.read_text().split()
+    assert {"ON_TOP", "PLACE", "here"} <= set(named) <= {"LC_CTYPE", "ON_TOP", "PLACE", "here"}
+
+
+def test_a_server_that_is_not_wanted_any_more_is_not_waited_for(tmp_path):
+    over = Event()
+    over.set()
+    with (
+        pytest.raises(EngineError, match="not wanted any more before it was ready"),
+        start(tmp_path, "-c", HOLD, port=free_port()) as server,
+    ):
+        server.wait_until_ready("/", 600, over)
 
 
 def test_a_server_ends_even_where_its_starter_was_killed(tmp_path):

@@ -3,7 +3,13 @@ import os
 import pytest
 
 from agentworld.engine import programs
-from agentworld.engine.programs import engine_arguments, engine_version, program
+from agentworld.engine.programs import (
+    INHERITED,
+    engine_arguments,
+    engine_environment,
+    engine_version,
+    program,
+)
 from agentworld.errors import InputError
 from agentworld.recipes.serve import EngineRecipe
 
@@ -36,14 +42,36 @@ def test_an_engine_that_somebody_else_runs_has_no_version_here():
 
 
 def test_an_engine_on_a_cpu_leaves_cores_to_another_one(monkeypatch):
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(programs, "_has_gpu", lambda: False)
     for cores, threads in ((1, "1"), (2, "1"), (16, "8")):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
-        started_with = program("transformers-serve").environment()
-        assert started_with == {"OMP_NUM_THREADS": threads}
+        assert engine_environment(EngineRecipe())["OMP_NUM_THREADS"] == threads
 
 
-def test_a_number_of_threads_that_somebody_set_holds(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert program("transformers-serve").environment() == {}
+def test_what_a_recipe_says_of_the_environment_holds(monkeypatch):
+    monkeypatch.setattr(programs, "_has_gpu", lambda: False)
+    recipe = EngineRecipe(environment={"OMP_NUM_THREADS": "3", "VLLM_BATCH_INVARIANT": "1"})
+    started_with = engine_environment(recipe)
+    assert recipe.environment.items() <= started_with.items()
+    assert started_with["HF_HUB_OFFLINE"] == "1"
+
+
+FAMILIES = "VLLM TORCH CUDA HF TRANSFORMERS OMP MKL KMP ATEN ONEDNN LD PYTHON".split()
+
+
+@pytest.mark.parametrize("kind", ["transformers-serve", "vllm"])
+def test_a_shell_full_of_variables_gives_an_engine_none_but_those_of_places(kind, monkeypatch):
+    before = engine_environment(EngineRecipe(kind=kind))
+    for family in FAMILIES:
+        monkeypatch.setenv(f"{family}_ANYTHING", "1")
+    for name in ("OMP_NUM_THREADS", "VLLM_SERVER_DEV_MODE", "LD_PRELOAD", "PYTHONPATH"):
+        monkeypatch.setenv(name, "1")
+    assert engine_environment(EngineRecipe(kind=kind)) == before
+    named = {name for name in INHERITED if name.partition("_")[0] in FAMILIES}
+    assert named == {"CUDA_VISIBLE_DEVICES"}
+
+
+def test_the_contexts_length_reaches_transformers_and_is_not_pinned_twice():
+    assert program("transformers-serve").limits(640) == ("--context-tokens", "640")
+    assert "--context-tokens" not in engine_arguments(EngineRecipe(), 640)
+    assert program("vllm").limits(640) == ()

@@ -5,17 +5,21 @@ import json
 import os
 import shutil
 import signal
+from pathlib import Path
 
+import httpx
 import pytest
 
-import make
 from agentworld.engine.attested import attested
 from agentworld.engine.base import Completion
 from agentworld.engine.openai import OpenAIEngine
 from agentworld.engine.server import serve
 from agentworld.errors import EngineError, InputError
-from agentworld.recipes.serve import EngineRecipe
+from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
+from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.simulator import Sampling
+from agentworld.simulate.manifest import pin
+from make import records
 
 MAX_TOKENS, CONTEXT_TOKENS = 40, 256
 GREEDY = Sampling(max_tokens=MAX_TOKENS)
@@ -37,8 +41,8 @@ def serving(folder, logs, kind="transformers-serve", sampling=GREEDY):
 
 def pinned(served, context_tokens=CONTEXT_TOKENS):
     """The engine behind the check that it is the pinned one."""
-    engine = {"kind": served.kind, "version": served.version, "lock": make.digest("lock")}
-    manifest = make.manifest(engine=engine, context_tokens=context_tokens)
+    engine = {"kind": served.kind, "version": served.version, "lock": records.digest("lock")}
+    manifest = records.manifest(engine=engine, context_tokens=context_tokens)
     server = OpenAIEngine(served.url, served.model, kind=served.kind, logprobs=True)
     return attested(server, manifest, served.model)
 
@@ -101,7 +105,7 @@ def _generate(tokenizer, model, prompt):
     return tokenizer.decode(ids, skip_special_tokens=True) or EMPTY
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @pytest.mark.parametrize("kind", ["transformers_serve", "vllm"])
 def test_a_greedy_engine_says_what_generate_says(kind, tiny_model, request):
     served = request.getfixturevalue(kind)
@@ -111,14 +115,14 @@ def test_a_greedy_engine_says_what_generate_says(kind, tiny_model, request):
     assert say_all(served, PROMPTS[::-1]) == expected[::-1]
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_vllm_draws_each_answer_as_it_was_asked(vllm):
     narrow = DRAWN.model_copy(update={"top_k": 1})
     assert len(set(say_all(vllm, [PROMPTS[0]] * 12, DRAWN))) > 3
     assert len(set(say_all(vllm, [PROMPTS[0]] * 12, narrow))) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_vllm_tells_how_sure_it_is_of_each_answer(vllm):
     completions = complete_all(pinned(vllm), PROMPTS)
     sure = [each.mean_logprob for each in completions if isinstance(each, Completion)]
@@ -126,7 +130,7 @@ def test_vllm_tells_how_sure_it_is_of_each_answer(vllm):
     assert all(-20 < each <= 0 for each in sure)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_vllm_tells_how_much_of_each_prompt_it_still_held(vllm):
     prompts = [SYSTEM + prompt for prompt in PROMPTS]  # on a CPU its pages have 128 tokens
     complete_all(vllm.connect(), prompts)
@@ -136,7 +140,7 @@ def test_vllm_tells_how_much_of_each_prompt_it_still_held(vllm):
     assert all(0 < each.num_cached_tokens < each.num_prompt_tokens for each in told)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_vllm_tells_that_it_is_not_the_pinned_one(vllm):
     for another in (vllm._replace(version="vllm 0.11.0"), vllm._replace(model="another")):
         assert texts(complete_all(pinned(another), PROMPTS[:1])) == ["engine"]
@@ -144,7 +148,7 @@ def test_vllm_tells_that_it_is_not_the_pinned_one(vllm):
     assert "takes 256 tokens where 512 is asked for" in str(refused)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_transformers_serve_draws_every_answer_as_it_was_started_for(tiny_model, tmp_path):
     with serving(tiny_model, tmp_path, sampling=DRAWN) as served:
         assert len(set(say_all(served, [PROMPTS[0]] * 12, DRAWN))) > 3
@@ -152,14 +156,92 @@ def test_transformers_serve_draws_every_answer_as_it_was_started_for(tiny_model,
             say_all(served, PROMPTS[:1], GREEDY)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_transformers_serve_keeps_to_the_top_k_that_it_was_started_for(tiny_model, tmp_path):
     narrow = DRAWN.model_copy(update={"top_k": 1})
     with serving(tiny_model, tmp_path, sampling=narrow) as served:
         assert say_all(served, PROMPTS, narrow) == generate_all(tiny_model, PROMPTS)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
+@pytest.mark.parametrize("kind", ["transformers_serve", "vllm"])
+def test_a_long_message_is_refused_and_every_other_one_is_answered(kind, request):
+    served = request.getfixturevalue(kind)
+    prompts = [PROMPTS[0], "kolu tane " * 10_000, *PROMPTS[1:]]
+    first, refused, *others = complete_all(served.connect(), prompts)
+    assert (refused.kind, refused.retryable) == ("context", False)
+    assert texts([first, *others]) == say_all(served, PROMPTS)
+
+
+@pytest.mark.compute
+def test_what_fits_the_context_and_not_the_cache_is_refused_too(tiny_model, tmp_path):
+    recipe = EngineRecipe(cache_blocks=6, batch_tokens=256)  # of 32 tokens each
+    log = tmp_path / "engine.log"
+    with serve(tiny_model, recipe, sampling=GREEDY, context_tokens=1024, log=log) as served:
+        long, short = [{"role": "user", "content": "kolu " * 200}], [PROMPTS[0]]
+        with pytest.raises(EngineError, match="do not fit in the context length of 192") as refused:
+            asyncio.run(served.connect().complete(long, GREEDY))
+        assert refused.value.kind == "context"
+        assert "engine" not in say_all(served, short)
+
+
+def posts(served, *paths):
+    return [httpx.post(served.url + path, json={}, trust_env=False).status_code for path in paths]
+
+
+@pytest.mark.compute
+def test_nobody_loads_transformers_model_anew_or_another_one(transformers_serve):
+    assert posts(transformers_serve, "/reset", "/load_model", "/v1/completions") == [404] * 3
+
+
+FULL = {
+    "VLLM_SERVER_DEV_MODE": "1",
+    "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "7",
+    "TORCH_LOGS": "+dynamo",
+    "TORCHDYNAMO_DISABLE": "1",
+    "CUDA_LAUNCH_BLOCKING": "1",
+    "CUDA_VISIBLE_DEVICES": "0",
+    "HF_HUB_OFFLINE": "0",
+    "TRANSFORMERS_OFFLINE": "0",
+    "OMP_NUM_THREADS": "7",
+    "MKL_NUM_THREADS": "7",
+    "KMP_AFFINITY": "disabled",
+    "ATEN_CPU_CAPABILITY": "default",
+    "ONEDNN_MAX_CPU_ISA": "SSE41",
+    "LD_PRELOAD": "/nowhere/lib.so",
+    "PYTHONHASHSEED": "0",
+    "PYTHONPATH": "/nowhere",
+}
+"""Of each family that an engine reads; most change its kernels, or who may change its weights."""
+
+
+@pytest.mark.compute
+@pytest.mark.parametrize("kind", ["transformers-serve", "vllm"])
+def test_a_shell_full_of_variables_changes_no_observation_and_no_digest(
+    kind, tiny_model, tmp_path, monkeypatch, request
+):
+    def pin_and_ask(served):
+        recipe = EngineRecipe(kind=kind, cache_blocks=128, batch_tokens=256)
+        lock = records.digest("lock")
+        made = pin(ArtifactManifest.of(tiny_model), world, recipe, lock=lock, context_tokens=512)
+        return made.digest, say_all(served, PROMPTS)
+
+    world = SimulateRecipe()
+    before = pin_and_ask(request.getfixturevalue(kind.replace("-", "_")))
+    for name, value in FULL.items():
+        monkeypatch.setenv(name, value)
+    with serving(tiny_model, tmp_path, kind) as served:
+        assert pin_and_ask(served) == before
+        environment = Path(f"/proc/{served.server.process.pid}/environ").read_bytes()
+        changing = ("/weight_checker", "/collective_rpc", "/v1/load_lora_adapter")
+        assert posts(served, *changing) == [404] * 3
+    given = dict(each.decode().split("=", 1) for each in environment.split(b"\0") if each)
+    same = {name for name, value in FULL.items() if given.get(name) == value}
+    assert same == {"CUDA_VISIBLE_DEVICES"}  # where it runs
+
+
+@pytest.mark.compute
 def test_an_engine_that_dies_is_a_typed_error_and_is_named(tiny_model, tmp_path):
     def work():
         with serving(tiny_model, tmp_path) as served:
@@ -171,7 +253,7 @@ def test_an_engine_that_dies_is_a_typed_error_and_is_named(tiny_model, tmp_path)
         work()
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_a_folder_without_a_model_is_an_error_with_the_log(tmp_path):
     folder = tmp_path / "empty"
     folder.mkdir()
@@ -208,7 +290,7 @@ def lora(folder):
     (beside / "adapter" / "adapter_config.json").write_text(json.dumps(config))
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_vllm_answers_with_an_adapter_as_with_the_merged_weights(tiny_model, tmp_path):
     for name in ("merged", "beside"):
         shutil.copytree(tiny_model, tmp_path / name)

@@ -7,14 +7,14 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-import make
 from agentworld.engine.base import Completion
 from agentworld.engine.fake import FakeEngine
 from agentworld.engine.traced import TracedEngine
 from agentworld.errors import EngineError
 from agentworld.records.simulator import Sampling
+from make import records
 
-DIGEST = make.manifest().digest
+DIGEST = records.manifest().digest
 MESSAGES = [{"role": "user", "content": "cat half-\ud800.txt"}]
 SAMPLING = Sampling(temperature=0.5, top_p=0.9, top_k=40, max_tokens=64, stop=("END",))
 

@@ -3,7 +3,6 @@ from typing import NamedTuple
 
 import pytest
 
-import make
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import EngineError, SandboxBroken, SandboxUnavailable, SimulatorError
 from agentworld.evaluate.agent import Policy, agent_score, gain, held_out_tasks, play, play_all
@@ -12,9 +11,10 @@ from agentworld.records.progress import no_tick
 from agentworld.records.simulator import Sampling
 from agentworld.records.trajectory_log import Sampled
 from agentworld.scoring.success import outcome
+from make import records
 
 RECIPE = ValidateRecipe(num_tasks=5, num_resamples=100)
-TASK = make.task()
+TASK = records.task()
 
 
 class Step(NamedTuple):
@@ -97,8 +97,8 @@ def test_an_action_is_the_first_line_of_what_the_policy_says():
 
 def test_a_world_learns_all_that_the_policy_said_and_which_weights_said_it():
     world, policy = EchoWorld(), FakeEngine(lambda _: "\n echo besa \nand then")
-    asyncio.run(play(Policy(policy, Sampling(), make.digest("weights")), world, TASK))
-    assert world.sampled == [Sampled("\n echo besa \nand then", make.digest("weights"))]
+    asyncio.run(play(Policy(policy, Sampling(), records.digest("weights")), world, TASK))
+    assert world.sampled == [Sampled("\n echo besa \nand then", records.digest("weights"))]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def play_tasks(answer, tasks, world=None, tick=no_tick, concurrency=16):
 
 
 def test_every_task_is_played_in_its_order_and_so_many_at_once():
-    tasks = [make.task(id=f"{n}") for n in range(9)]
+    tasks = [records.task(id=f"{n}") for n in range(9)]
     world, told = EchoWorld(), []
     found = play_tasks(lambda _: "echo besa", tasks, world, lambda *at: told.append(at), 3)
     assert [each.task.id for each in found] == [task.id for task in tasks]
@@ -178,7 +178,7 @@ def test_the_held_out_tasks_are_always_the_same():
 
 
 def some(successes, families=("find", "edit")):
-    tasks = [make.task(id=f"{n}", family=families[n % 2]) for n in range(len(successes))]
+    tasks = [records.task(id=f"{n}", family=families[n % 2]) for n in range(len(successes))]
     found = play_tasks(lambda _: "echo besa", tasks)
     return [each._replace(success=win) for each, win in zip(found, successes, strict=True)]
 

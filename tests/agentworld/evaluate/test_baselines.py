@@ -3,7 +3,6 @@ import time
 
 import pytest
 
-import make
 from agentworld.domains.terminal.words import training_words
 from agentworld.evaluate.baselines import CopyPrevious
 from agentworld.evaluate.nearest import NearestTransition
@@ -11,11 +10,12 @@ from agentworld.records.sample import Sample
 from agentworld.records.simulator import Sampling
 from agentworld.records.trajectory import Turn
 from agentworld.rendering.messages import world_messages
+from make import records
 
 
 def episode(*turns, start="empty", number=0):
     """A sample of these actions and observations."""
-    sample = make.sample(number, num_turns=len(turns))
+    sample = records.sample(number, num_turns=len(turns))
     changed = [
         turn.model_copy(update={"action": action, "observation": shows})
         for turn, (action, shows) in zip(sample.turns, turns, strict=True)
@@ -25,7 +25,7 @@ def episode(*turns, start="empty", number=0):
 
 
 def says(engine, action, *history, start="empty"):
-    prompt = make.sample().prompt.model_copy(update={"initial_state": start})
+    prompt = records.sample().prompt.model_copy(update={"initial_state": start})
     turns = [Turn(action=a, observation=o) for a, o in history]
     messages = world_messages(prompt, turns, action)
     return asyncio.run(engine.complete(messages, Sampling())).text
@@ -88,7 +88,7 @@ def random_episode(number) -> Sample:
     return episode(*turns, number=0, start=f"{words[9]}.txt: {words[8]}")
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_two_thousand_questions_to_two_hundred_thousand_turns_take_seconds():
     recorded = [random_episode(number) for number in range(16_700)]
     started = time.process_time()

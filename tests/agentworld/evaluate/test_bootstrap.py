@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.evaluate.bootstrap import estimate, estimate_change, estimate_difference
+from agentworld.evaluate.bootstrap import estimate, estimate_difference
 from agentworld.records.report import Estimate
 
 
@@ -43,7 +43,7 @@ def test_turns_of_one_episode_are_no_independent_witnesses():
     assert together.high - together.low > 3 * (alone.high - alone.low)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_the_interval_covers_the_truth_nineteen_times_in_twenty():
     rng = np.random.default_rng(0)
     covered = 0
@@ -55,25 +55,34 @@ def test_the_interval_covers_the_truth_nineteen_times_in_twenty():
 
 def test_a_difference_is_taken_task_by_task():
     # Each task gains exactly a half, however much the tasks differ.
-    before = [n / 100 for n in range(50)]
-    found = estimate_difference([value + 0.5 for value in before], before, 200, seed=0)
+    before = [[n / 100] for n in range(50)]
+    found = estimate_difference([[value + 0.5] for (value,) in before], before, 200, seed=0)
     assert (found.mean, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
 
 
 def test_a_hole_on_either_side_is_a_hole_of_the_difference():
-    found = estimate_difference([1, None, 1], [0, 0, None], 200, seed=0)
+    found = estimate_difference([[1, None], [1]], [[0, 0], [None]], 200, seed=0)
     assert (found.mean, found.num, found.holes) == (1, 1, 2)
 
 
-def test_differences_of_different_tasks_are_refused():
-    with pytest.raises(ValueError, match="shorter"):
-        estimate_difference([1, 1], [0], 200, seed=0)
+@pytest.mark.parametrize("before", [[[0]], [[0], [0, 1]]], ids=["episodes", "turns"])
+def test_differences_of_different_tasks_are_refused(before):
+    with pytest.raises(ValueError, match="shorter|longer"):
+        estimate_difference([[1], [1]], before, 200, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "seen"),
+    [(-0.1, 0.1, False), (0, 0.1, False), (0.01, 0.1, True), (-2, -1, True)],
+)
+def test_a_difference_is_seen_where_its_interval_is_on_one_side_of_zero(low, high, seen):
+    assert Estimate(mean=(low + high) / 2, low=low, high=high, num=9).excludes_zero is seen
 
 
 def test_a_change_adds_the_doubts_of_both_as_independent_errors():
     before = Estimate(mean=0.8, low=0.7, high=0.84, num=50)
     after = Estimate(mean=0.6, low=0.57, high=0.68, num=90, holes=3)
-    found = estimate_change(after, before)
+    found = after.less(before)
     assert (found.mean, found.num, found.holes) == (pytest.approx(-0.2), 90, 3)
     assert found.low == pytest.approx(-0.2 - 0.05)  # 3 and 4 make 5
     assert found.high == pytest.approx(-0.2 + math.hypot(0.08, 0.1))
@@ -89,10 +98,10 @@ def drifted(rng, seed, right_after, right_before):
     after, before = (
         estimate(episodes(rng, 50, right), 200, seed) for right in (right_after, right_before)
     )
-    return estimate_change(after, before).high < 0
+    return after.less(before).high < 0
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_a_drift_of_nothing_is_seen_seldom_and_a_large_one_nearly_always():
     rng = np.random.default_rng(0)
     chance = sum(drifted(rng, seed, 0.8, 0.8) for seed in range(300)) / 300
@@ -108,7 +117,7 @@ ESTIMATES = st.tuples(BOUNDED, BOUNDED, BOUNDED).map(
 
 @given(ESTIMATES, ESTIMATES)
 def test_a_change_is_between_its_bounds_and_turns_round_with_its_sides(after, before):
-    found, turned = estimate_change(after, before), estimate_change(before, after)
+    found, turned = after.less(before), before.less(after)
     assert found.low <= found.mean <= found.high
     assert (found.low, found.high) == (-turned.high, -turned.low)
 

@@ -3,7 +3,6 @@ import asyncio
 import psutil
 import pytest
 
-import make
 from agentworld.domains.terminal.tasks import make_errand
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import NotFound, SandboxBroken
@@ -11,8 +10,13 @@ from agentworld.evaluate.agent import Policy, play, play_all
 from agentworld.evaluate.live import LiveWorld
 from agentworld.records.progress import no_tick
 from agentworld.records.simulator import Sampling
+from agentworld.records.task import SuccessRule
+from make import records
 
-TASK = make.task(turn_limit=4)
+TASK = records.task(turn_limit=4)
+SHOWN = TASK.model_copy(
+    update={"success": SuccessRule(closing=r"cat\ tane\.txt", output="kolu besa")}
+)
 
 
 def steps(*actions, seconds=5.0, task=TASK):
@@ -47,7 +51,7 @@ def test_the_turn_limit_ends_an_episode():
     assert (last.reward, last.done, last.truncated) == (0.0, True, True)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @pytest.mark.parametrize(
     "action", ["exit", "sleep 9", "yes", "cat rimo.txt \x00", "kill -9 $$", "echo \ud800"]
 )
@@ -70,6 +74,34 @@ def test_a_broken_sandbox_takes_no_further_step(action):
         asyncio.run(live())
 
 
+@pytest.mark.parametrize(
+    ("first", "reward", "disagreements"),
+    [
+        ("echo kolu besa > tane.txt", 1.0, 0),
+        ("mkdir a; cd a; printf 'kolu besa' > tane.txt", 1.0, 0),
+        ("cat() { echo kolu besa; }", 0.0, 1),
+        ("alias cat='echo kolu besa; :'", 0.0, 1),
+        ("echo kolu besa > other; cat() { command cat other; }", 0.0, 1),
+        ("echo kolu besa > $'a\\ntane.txt'; cat() { command cat a*; }", 0.0, 1),
+        ("printf 'a\\rtane.txt: kolu besa' > b; cat() { echo kolu besa; }", 0.0, 1),
+        ("echo kolu > tane.txt", 0.0, 0),
+    ],
+    ids=["written", "elsewhere", "function", "alias", "another", "a name", "a text", "wrong"],
+)
+def test_a_success_has_to_be_in_the_files_whatever_cat_was_made_to_show(
+    first, reward, disagreements
+):
+    async def live():
+        world = LiveWorld(seconds=60)
+        episode = await world.reset(SHOWN)
+        await world.step(episode, first)
+        seen = await world.step(episode, "cat tane.txt")
+        await world.close()
+        return (seen.reward, seen.done, world.num_disagreements)
+
+    assert asyncio.run(live()) == (reward, True, disagreements)
+
+
 def test_a_finished_episode_takes_no_step():
     with pytest.raises(NotFound, match="no live episode"):
         steps("echo besa", "ls")
@@ -87,7 +119,7 @@ def test_episodes_do_not_see_each_other():
     assert asyncio.run(live()) == "rimo.txt\n[0] ~"
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_a_closed_world_leaves_no_process_behind():
     before = set(psutil.Process().children(recursive=True))
 
@@ -100,11 +132,11 @@ def test_a_closed_world_leaves_no_process_behind():
 
     family = asyncio.run(live())
     assert len(family) >= 3
-    _, alive = psutil.wait_procs(family, timeout=5)
+    _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_a_policy_that_knows_the_steps_succeeds_at_every_errand():
     errands = [make_errand(seed, held_out=True) for seed in range(6)]
     steps_of = {errand.task.instruction: errand.steps for errand in errands}

@@ -2,19 +2,19 @@ import asyncio
 
 import pytest
 
-import make
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import EngineError, InputError
 from agentworld.evaluate.world import choose, evaluate_world
 from agentworld.recipes.serve import EvaluateRecipe
 from agentworld.records.progress import no_tick
+from make import records
 
 RECIPE = EvaluateRecipe(num_episodes=10, num_free_running=0, num_resamples=100)
 
 
 def held_out(seed=0, num_turns=4):
     """Of each two turns the second shows a file that the first wrote, with an unseen word."""
-    sample = make.sample(seed, num_turns=num_turns)
+    sample = records.sample(seed, num_turns=num_turns)
     turns = [turn.model_copy(update={"has_unseen_word": turn.has_output}) for turn in sample.turns]
     return sample.model_copy(update={"turns": tuple(turns)})
 
@@ -30,7 +30,7 @@ def asked(engine):
 
 def score(answer, samples, recipe=RECIPE, tick=no_tick):
     engine = FakeEngine(answer)
-    return asyncio.run(evaluate_world(engine, samples, recipe, tick)), engine
+    return asyncio.run(evaluate_world(engine, samples, recipe, tick)).score, engine
 
 
 def knowing(samples, **other):
@@ -101,7 +101,7 @@ def test_an_engine_that_answers_nothing_is_an_error_and_no_score():
 
 
 def test_a_score_over_no_turn_at_all_is_refused():
-    samples = [make.sample(0)]
+    samples = [records.sample(0)]
     with pytest.raises(InputError, match="with an unseen word got a verdict"):
         score(knowing(samples), samples)
 

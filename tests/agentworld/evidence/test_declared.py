@@ -2,10 +2,11 @@
 
 import pytest
 
-import make
 from agentworld.errors import EvidenceError
 from agentworld.evidence.declared import attested, check_attested, verify_declared
+from agentworld.evidence.envelope import sign
 from agentworld.evidence.keys import ensure_signer, load_signer, load_trusted, rotate
+from agentworld.evidence.statement import Statement, Subject
 from agentworld.records.alias import AliasChange
 from agentworld.records.declaration import (
     Adoption,
@@ -14,16 +15,19 @@ from agentworld.records.declaration import (
     Restore,
     alias_entries,
 )
+from agentworld.records.report import EarlierAgentReport
+from agentworld.records.step_statement import Validation
+from make import records
 
 AT = "2026-03-01T00:00:00.000+00:00"
-CHANGE = AliasChange(alias="stable", simulator=make.digest("old"), set_by="ada", at=AT)
+CHANGE = AliasChange(alias="stable", simulator=records.digest("old"), set_by="ada", at=AT)
 TOLD = [
     AliasEntry(change=CHANGE, previous=None),
     Erasure(
         episode="e",
         run="r",
-        simulator=make.digest("simulator"),
-        opening=make.digest("opening"),
+        simulator=records.digest("simulator"),
+        opening=records.digest("opening"),
         by="ada",
         at=AT,
     ),
@@ -79,3 +83,20 @@ def test_equal_changes_of_an_alias_have_places_of_their_own():
         None,
         entries[1].digest,
     ]
+
+
+def test_a_validation_that_an_earlier_release_signed_is_read_with_its_report(keys):
+    score = records.agent_score(0.1).model_dump(mode="json")
+    report = {"simulator": records.digest("simulator"), "untrained": score, "trained": score}
+    report |= {"live_gain": records.estimate().model_dump(mode="json"), "live_steps": 700}
+    artifact, imitated = records.digest("trained"), records.digest("imitated")
+    told = {"artifact": artifact, "untrained": imitated, "step": "0" * 16, "at": AT}
+    statement = Statement(
+        subject=(Subject.of(artifact, artifact),),
+        predicate_type="urn:agentworld:validation:v1",
+        predicate={**told, "report": report},
+    )
+    read = verify_declared(sign(statement, load_signer(keys)), Validation, load_trusted(keys))
+    assert read.imitated == imitated
+    assert isinstance(read.report, EarlierAgentReport)
+    assert read.report.imitated == records.agent_score(0.1)

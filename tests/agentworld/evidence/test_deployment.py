@@ -1,19 +1,19 @@
 import pytest
 
-import make
 from agentworld.errors import EvidenceError
 from agentworld.evidence.deployment import deployment_name, read_deployment, sign_deployment
 from agentworld.evidence.keys import ensure_signer, load_trusted
 from agentworld.records.deployment import Deployment
+from make import records
 
 MADE = Deployment(
     name="terminal-agent",
     alias="production",
     number=1,
     version=3,
-    artifact=make.digest("trained"),
+    artifact=records.digest("trained"),
     run="r",
-    simulator=make.digest("simulator"),
+    simulator=records.digest("simulator"),
     by="ada",
     at="2026-01-01T00:00:00.000+00:00",
 )
@@ -52,7 +52,7 @@ def test_an_envelope_of_something_else_is_no_deployment(signed, tmp_path):
     from agentworld.evidence.envelope import sign
 
     kept, trusted = signed
-    other = sign(make.statement(length=3), ensure_signer(tmp_path))
+    other = sign(records.statement(length=3), ensure_signer(tmp_path))
     with pytest.raises(EvidenceError, match="what was signed is no deployment"):
         read_deployment(kept._replace(envelope=other), trusted)
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from agentworld.errors import EvidenceError
 from agentworld.evidence.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
 from agentworld.evidence.edge import Observed, join, sign_edge, verify_edge
@@ -15,15 +14,20 @@ from agentworld.evidence.statement import Statement
 from agentworld.evidence.traffic import MOST_CONTROLS, TrafficCount
 from agentworld.records.edge import Claim, Traffic
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from make import records
 
-SIMULATOR, MADE, STARTED = make.digest("simulator"), make.digest("made"), make.digest("started")
+SIMULATOR, MADE, STARTED = (
+    records.digest("simulator"),
+    records.digest("made"),
+    records.digest("started"),
+)
 CLAIM = Claim(
     agent="a",
     artifact=MADE,
     starting_weights=STARTED,
     simulator=SIMULATOR,
-    world_model=make.digest("weights"),
-    data=(make.digest("data"),),
+    world_model=records.digest("weights"),
+    data=(records.digest("data"),),
 )
 AT = "2026-03-01T12:00:00.000+00:00"
 
@@ -37,7 +41,7 @@ def run(signature: str | None = "signed", **fields: object) -> AgentRun:
 
 def checkpoint(**fields: object) -> RunCheckpoint:
     traffic = Traffic(num_episodes=1, num_steps=2)
-    told = {"run": "r", "simulator": SIMULATOR, "length": 5, "root": make.digest("root")}
+    told = {"run": "r", "simulator": SIMULATOR, "length": 5, "root": records.digest("root")}
     return RunCheckpoint.model_validate({**told, "traffic": traffic, **fields})
 
 
@@ -56,9 +60,9 @@ def test_weights_that_are_a_trainers_word_are_observed():
 @pytest.mark.parametrize(
     ("seen", "claim", "words"),
     [
-        (WHOLE, {"artifact": make.digest("x")}, "is registered"),
-        (WHOLE, {"simulator": make.digest("x")}, "was served by"),
-        (WHOLE, {"starting_weights": make.digest("x")}, "the run began with"),
+        (WHOLE, {"artifact": records.digest("x")}, "is registered"),
+        (WHOLE, {"simulator": records.digest("x")}, "was served by"),
+        (WHOLE, {"starting_weights": records.digest("x")}, "the run began with"),
         (WHOLE._replace(run=run(closing=None)), {}, "the run is open"),
         (WHOLE._replace(run=run(log_length=6)), {}, "end of the run's log is not signed"),
         (WHOLE._replace(checkpoint=None), {}, "end of the run's log is not signed"),
@@ -137,7 +141,7 @@ entries = st.one_of(
     st.builds(
         lambda control, copied: {
             "kind": "episode-opened",
-            "control": make.digest(str(control)),
+            "control": records.digest(str(control)),
             **({"num_copied": copied} if copied else {}),
         },
         st.integers(0, 2 * MOST_CONTROLS),
@@ -152,8 +156,8 @@ entries = st.one_of(
             {"kind": "episode-opened"},
             {"kind": "episode-opened", "control": "no digest"},
             {"kind": "episode-opened", "num_copied": 3},
-            {"kind": "episode-opened", "control": make.digest("0"), "num_copied": -3},
-            {"kind": "episode-opened", "control": make.digest("0"), "num_copied": "3"},
+            {"kind": "episode-opened", "control": records.digest("0"), "num_copied": -3},
+            {"kind": "episode-opened", "control": records.digest("0"), "num_copied": "3"},
             {"kind": 3},
         ]
     ),

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from securesystemslib.dsse import Envelope
 
-import make
 from agentworld.errors import EvidenceError
 from agentworld.evidence.envelope import PAYLOAD_TYPE, read_unverified, sign, told_by, verify
 from agentworld.evidence.keys import ensure_signer, load_trusted
 from agentworld.evidence.statement import Statement, Subject
 from agentworld.records.base import Record
+from make import records
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def trusted(key_folder):
 
 @pytest.fixture(scope="session")
 def envelope(signer):
-    return sign(make.statement(), signer)
+    return sign(records.statement(), signer)
 
 
 def flipped(data: bytes, place: int, bit: int) -> bytes:
@@ -43,7 +43,7 @@ def raw(payload: bytes, signer, payload_type: str = PAYLOAD_TYPE) -> bytes:
 
 @given(st.integers(0, 2**53 - 1), st.text(st.characters(exclude_categories=["Cs"])))
 def test_what_was_signed_is_what_is_verified(signer, trusted, number, text):
-    statement = make.statement(number=number, text=text)
+    statement = records.statement(number=number, text=text)
     assert verify(sign(statement, signer), trusted) == statement
 
 
@@ -54,10 +54,10 @@ def test_the_signature_is_dsses_for_anybody_who_has_the_key(signer, envelope):
     signed = b"DSSEv1 28 application/vnd.in-toto+json %d %s" % (len(payload), payload)
     key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signer.public_key.keyval["public"]))
     key.verify(signature, signed)
-    assert payload == make.statement().canonical
+    assert payload == records.statement().canonical
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(st.data())
 def test_a_flipped_bit_of_the_payload_or_the_signature_is_refused(envelope, trusted, data):
     form = json.loads(envelope)
@@ -91,12 +91,12 @@ def test_the_same_signature_in_other_letters_is_refused(envelope, trusted):
 def test_a_key_that_is_not_trusted_is_named(tmp_path, trusted):
     other = ensure_signer(tmp_path)
     with pytest.raises(EvidenceError, match=f"the key '{other.public_key.keyid}' is not trusted"):
-        verify(sign(make.statement(), other), trusted)
+        verify(sign(records.statement(), other), trusted)
 
 
 def test_a_trusted_keys_name_under_anothers_signature_is_refused(tmp_path, signer, trusted):
     other = ensure_signer(tmp_path)
-    forged = sign(make.statement(), other).replace(
+    forged = sign(records.statement(), other).replace(
         other.public_key.keyid.encode(), signer.public_key.keyid.encode()
     )
     with pytest.raises(EvidenceError, match="the signature is not that of the key"):
@@ -107,8 +107,8 @@ def test_what_a_stranger_signed_can_be_read_and_what_a_known_key_did_not_sign_ca
     tmp_path, signer, trusted
 ):
     other = ensure_signer(tmp_path)
-    strange = sign(make.statement(), other)
-    assert read_unverified(strange, trusted) == make.statement()
+    strange = sign(records.statement(), other)
+    assert read_unverified(strange, trusted) == records.statement()
     forged = strange.replace(other.public_key.keyid.encode(), signer.public_key.keyid.encode())
     with pytest.raises(EvidenceError, match="the signature is not that of the key"):
         read_unverified(forged, trusted)
@@ -139,7 +139,7 @@ def test_what_is_no_envelope_is_refused(envelope, trusted, change):
 
 def test_another_type_of_payload_is_refused_though_it_is_signed(signer, trusted):
     with pytest.raises(EvidenceError, match=r"holds 'text/plain' and no application/vnd\.in-toto"):
-        verify(raw(make.statement().canonical, signer, "text/plain"), trusted)
+        verify(raw(records.statement().canonical, signer, "text/plain"), trusted)
 
 
 @pytest.mark.parametrize("payload", [b"", b"{}", b'{"_type":"https://in-toto.io/Statement/v0.1"}'])
@@ -154,7 +154,7 @@ class Told(Record):
 
 def stated(told: Told, under: str = "") -> Statement:
     predicate = told.model_dump()
-    return make.statement(**({under: predicate, "beside": 1} if under else predicate))
+    return records.statement(**({under: predicate, "beside": 1} if under else predicate))
 
 
 @pytest.mark.parametrize("under", ["", "told"])
@@ -167,15 +167,15 @@ def test_what_a_statement_says_is_read_where_it_is_the_one_that_says_it(under):
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        (make.statement(width=3), "what was signed is no word"),
-        (make.statement(length="long"), "what was signed is no word"),
+        (records.statement(width=3), "what was signed is no word"),
+        (records.statement(length="long"), "what was signed is no word"),
         (
-            make.statement(length=3).model_copy(update={"predicate_type": "urn:other"}),
+            records.statement(length=3).model_copy(update={"predicate_type": "urn:other"}),
             "what was signed is not what this word says",
         ),
         (
-            make.statement(length=3).model_copy(
-                update={"subject": (Subject.of("x", make.digest("x")),)}
+            records.statement(length=3).model_copy(
+                update={"subject": (Subject.of("x", records.digest("x")),)}
             ),
             "what was signed is not what this word says",
         ),

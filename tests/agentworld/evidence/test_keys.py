@@ -15,7 +15,6 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-import make
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.evidence.envelope import sign, verify
 from agentworld.evidence.keys import (
@@ -27,6 +26,7 @@ from agentworld.evidence.keys import (
     load_trusted,
     rotate,
 )
+from make import records
 
 
 def mode_of(path):
@@ -98,12 +98,12 @@ def test_what_is_no_signer_is_refused(tmp_path, data, problem):
 
 
 def test_after_a_rotation_old_and_new_records_verify(tmp_path):
-    old = sign(make.statement(by="old"), ensure_signer(tmp_path))
-    new = sign(make.statement(by="new"), rotate(tmp_path))
+    old = sign(records.statement(by="old"), ensure_signer(tmp_path))
+    new = sign(records.statement(by="new"), rotate(tmp_path))
     trusted = load_trusted(tmp_path)
     assert len(trusted) == 2
-    assert verify(old, trusted) == make.statement(by="old")
-    assert verify(new, trusted) == make.statement(by="new")
+    assert verify(old, trusted) == records.statement(by="old")
+    assert verify(new, trusted) == records.statement(by="new")
 
 
 def test_a_rotation_leaves_one_signer_which_is_new_and_closed_to_others(tmp_path):
@@ -138,14 +138,14 @@ def test_a_signer_that_came_as_a_file_is_trusted_once_it_is_loaded(tmp_path):
 
 
 def test_who_has_only_the_public_keys_can_verify(tmp_path):
-    record = sign(make.statement(), ensure_signer(tmp_path))
+    record = sign(records.statement(), ensure_signer(tmp_path))
     (tmp_path / SIGNER).unlink()
-    assert verify(record, load_trusted(tmp_path)) == make.statement()
+    assert verify(record, load_trusted(tmp_path)) == records.statement()
 
 
 def test_a_key_that_was_taken_out_verifies_nothing(tmp_path):
     first = ensure_signer(tmp_path)
-    record = sign(make.statement(), first)
+    record = sign(records.statement(), first)
     rotate(tmp_path)
     (tmp_path / TRUSTED / f"{first.public_key.keyid}.pem").unlink()
     with pytest.raises(EvidenceError, match="is not trusted"):

@@ -47,7 +47,7 @@ def test_the_root_is_the_one_of_the_definition(leaves):
     assert merkle_root(leaves) == f"sha256:{defined(leaves).hex()}"
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(LOGS)
 def test_a_growing_tree_has_the_root_of_every_length(leaves):
     tree = MerkleTree()
@@ -56,7 +56,7 @@ def test_a_growing_tree_has_the_root_of_every_length(leaves):
         tree.append(leaf)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(SOME, st.data())
 def test_a_changed_entry_gives_another_root(leaves, data):
     place = data.draw(st.integers(0, len(leaves) - 1))

@@ -111,11 +111,6 @@ def test_a_signature_of_the_program_is_over_our_resources(model, keys):
     assert told(json.loads(base64.b64decode(payload))) == ours(model)
 
 
-def test_the_program_verifies_a_model_by_our_statement(model, keys):
-    private, public = keys
-    verify(model, signed_here(model, private), public)
-
-
 @pytest.mark.parametrize(
     "change",
     [

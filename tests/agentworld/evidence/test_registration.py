@@ -1,6 +1,5 @@
 import pytest
 
-import make
 from agentworld.errors import EvidenceError
 from agentworld.evidence.envelope import sign, verify
 from agentworld.evidence.keys import ensure_signer, load_trusted
@@ -11,13 +10,14 @@ from agentworld.evidence.registration import (
     sign_registration,
 )
 from agentworld.evidence.statement import Subject
+from make import records
 
 MADE = Registration(
     name="hero",
     kind="agent",
-    artifact=make.digest("artifact"),
-    record=make.digest("record"),
-    materials=(Subject.of("agent.parent", make.digest("parent")),),
+    artifact=records.digest("artifact"),
+    record=records.digest("record"),
+    materials=(Subject.of("agent.parent", records.digest("parent")),),
 )
 
 
@@ -39,8 +39,8 @@ def test_a_statement_verifies_and_is_about_the_artifact(signer, trusted):
     [
         {"name": "villain"},
         {"kind": "world-model"},
-        {"artifact": make.digest("other")},
-        {"record": make.digest("other")},
+        {"artifact": records.digest("other")},
+        {"record": records.digest("other")},
         {"materials": ()},
     ],
 )
@@ -58,4 +58,4 @@ def test_a_key_that_nobody_trusts_is_refused(tmp_path, trusted):
 
 def test_a_signed_statement_of_another_kind_is_refused(signer, trusted):
     with pytest.raises(EvidenceError, match="what was signed is no registration"):
-        check_registration(MADE, sign(make.statement(), signer).decode(), trusted)
+        check_registration(MADE, sign(records.statement(), signer).decode(), trusted)

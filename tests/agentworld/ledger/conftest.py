@@ -3,10 +3,10 @@
 import pytest
 
 from agentworld.ledger import Ledger
-from make_ledger import laid
+from make.ledger import laid
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.waits)])
 def url(request, tmp_path):
     """An empty database."""
     if request.param == "sqlite":

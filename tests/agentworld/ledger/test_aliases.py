@@ -1,16 +1,16 @@
 import pytest
 from sqlalchemy import MetaData, insert
 
-import make
 from agentworld.errors import InputError, NotFound
 from agentworld.records.alias import Canary, Meaning, gets_canary
 from agentworld.records.gate import Judged
+from make import records
 
-OLD, NEW = make.digest("old"), make.digest("new")
+OLD, NEW = records.digest("old"), records.digest("new")
 CANARY = Canary(simulator=NEW, percent=10)
 SHOWN = {
     "canary": CANARY,
-    "report": make.digest("report"),
+    "report": records.digest("report"),
     "gate": (Judged(metric="live_gain", least=0.2, found=0.1),),
     "override": "the report is of last week",
 }

@@ -2,7 +2,7 @@ import pytest
 
 from agentworld.errors import Conflict
 from agentworld.records.attestation import Attestation
-from make_ledger import OPENING, SIMULATOR
+from make.ledger import OPENING, SIMULATOR
 
 MADE = Attestation("agent-edges/r/1", "edge", "artifact", "simulator", "r", "now", b"signed")
 

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-import make
 from agentworld.ledger.writes import Opened
 from agentworld.records.episode import Episode, EpisodeOpening, Source
 from agentworld.records.usage import Usage
-from make_ledger import OPENING, SIMULATOR, closing, end, open_episode, taken
+from make import records
+from make.ledger import OPENING, SIMULATOR, closing, end, open_episode, taken
 
 USAGE = Usage(100, 40, 7, 0.25)
 
@@ -148,7 +148,7 @@ def test_an_episode_is_open_until_it_or_its_run_is_closed(ledger):
 
 
 def test_open_episodes_are_counted_for_each_simulator_or_for_one(ledger):
-    second = make.digest("another simulator")
+    second = records.digest("another simulator")
     run, other = opened(ledger, "acme"), opened(ledger, "other")
     third = ledger.open_run(OPENING, second).id
     over, *_ = [open_episode(ledger, each) for each in (run, run, other)]

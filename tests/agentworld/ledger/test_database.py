@@ -5,10 +5,10 @@ from threading import Barrier
 import pytest
 from sqlalchemy import text
 
-import make
 from agentworld.errors import Conflict, InputError, StoreError
 from agentworld.ledger import Ledger
 from agentworld.ledger.database import connect, translated
+from make import records
 
 SECRET = "hidden"
 
@@ -47,7 +47,7 @@ def test_what_sqlite_commits_survives_a_power_cut(tmp_path):
         assert asked(engine, "PRAGMA foreign_keys") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_all_who_open_a_new_file_at_once_get_in(tmp_path):
     # Without a second try about one in fifteen of these files refuses somebody.
     for file in range(60):
@@ -56,15 +56,16 @@ def test_all_who_open_a_new_file_at_once_get_in(tmp_path):
         def opens(_, url=f"sqlite:///{tmp_path}/{file}.db", together=together):
             engine = connect(url)
             together.wait()
-            with engine.connect():
-                pass
+            with engine.connect() as connection:
+                mode = connection.exec_driver_sql("PRAGMA journal_mode").scalar()
             engine.dispose()
+            return mode
 
         with ThreadPoolExecutor(8) as openers:
-            list(openers.map(opens, range(8)))
+            assert set(openers.map(opens, range(8))) == {"wal"}
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_what_postgresql_commits_survives_a_power_cut_whatever_its_defaults(postgres_url):
     with opened(postgres_url) as careless, careless.begin() as connection:
         name = careless.url.database
@@ -74,7 +75,7 @@ def test_what_postgresql_commits_survives_a_power_cut_whatever_its_defaults(post
         assert asked(engine, "SHOW fsync") == "on"
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_nobody_waits_for_a_lock_for_ever_and_options_of_the_url_stay(postgres_url):
     with opened(postgres_url + "?options=-c%20statement_timeout%3D7s") as engine:
         assert asked(engine, "SHOW lock_timeout") == "30s"
@@ -101,7 +102,7 @@ def test_a_defect_of_ours_is_no_reason_for_a_retry_on_postgresql_and_shows_no_va
     assert error.retryable == url.startswith("sqlite")
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize(
     "parts",
     [{"password": SECRET}, {"password": ""}, {"username": "anna"}, {"database": "nosuch"}],
@@ -114,7 +115,7 @@ def test_who_is_not_let_in_gave_something_wrong(postgres_server, parts):
     assert postgres_server.password not in str(error)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_server_that_is_not_there_may_come_back():
     error = failure(f"postgresql://anna:{SECRET}@127.0.0.1:1/ledger")
     assert isinstance(error, StoreError)
@@ -123,14 +124,14 @@ def test_a_server_that_is_not_there_may_come_back():
     assert "Connection refused" in str(error)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_connection_that_is_lost_may_come_back(postgres_url):
     error = failure(postgres_url, "SELECT pg_terminate_backend(pg_backend_pid())")
     assert isinstance(error, StoreError)
     assert error.retryable
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_connection_that_broke_while_nobody_used_it_is_not_handed_out(postgres_url):
     with opened(postgres_url) as engine, opened(postgres_url) as other:
         backend = asked(engine, "SELECT pg_backend_pid()")
@@ -138,7 +139,7 @@ def test_a_connection_that_broke_while_nobody_used_it_is_not_handed_out(postgres
         assert asked(engine, "SELECT pg_backend_pid()") != backend
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_value_that_a_database_cannot_hold_is_the_callers(postgres_url):
     error = failure(postgres_url, "SELECT CAST(:value AS TEXT)", value="\x00")
     assert isinstance(error, InputError)
@@ -162,18 +163,18 @@ def test_a_wrong_address_is_shown_without_its_password(url):
     assert error.__cause__ is None
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_parameter_that_postgresql_does_not_know_is_named():
     error = failure(f"postgresql://anna:{SECRET}@127.0.0.1:1/ledger?nosuch=1")
     assert isinstance(error, InputError)
     assert 'invalid connection option "nosuch"' in str(error)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_database_that_knows_no_encoding_keeps_texts_all_the_same(postgres_server):
     how = "ENCODING SQL_ASCII TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
     with postgres_server.database(how) as url:
         ledger = Ledger(url)
-        ledger.aliases.set("stable", make.digest("one"), "jo\u00e3o")
+        ledger.aliases.set("stable", records.digest("one"), "jo\u00e3o")
         assert ledger.aliases.history()[0].set_by == "jo\u00e3o"
         ledger.close()

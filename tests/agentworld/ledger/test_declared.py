@@ -2,12 +2,12 @@
 
 import pytest
 
-import make
-from agentworld.errors import Conflict, StoreError
+from agentworld.errors import Conflict, EvidenceError, StoreError
 from agentworld.records.attestation import Attestation
-from make_ledger import OPENING, SIMULATOR, closing, end, open_episode, taken
+from make import records
+from make.ledger import OPENING, SIMULATOR, closing, end, open_episode, taken
 
-OLD, NEW = make.digest("old"), make.digest("new")
+OLD, NEW = records.digest("old"), records.digest("new")
 
 
 def declare(told):
@@ -124,5 +124,5 @@ def test_half_a_canary_is_no_change(ledger):
     ledger.aliases.set("stable", OLD, "ada")
     with ledger._engine.begin() as connection:
         connection.exec_driver_sql("UPDATE aliases SET percent = 10")
-    with pytest.raises(ValueError, match="for Canary"):
+    with pytest.raises(EvidenceError, match="the history of alias 'stable' is garbled: simulator"):
         ledger.aliases.history()

@@ -9,7 +9,7 @@ from agentworld.ledger import Ledger
 from agentworld.ledger.texts import Texts
 from agentworld.records.episode import text_digest
 from agentworld.storage.objects import ObjectStore
-from make_ledger import end, open_episode, taken
+from make.ledger import end, open_episode, taken
 
 
 @pytest.mark.parametrize("times", [1, 3_000], ids=["in rows", "in the object store"])
@@ -133,7 +133,7 @@ class Interrupted(ObjectStore):
         return found
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize("after", ["put", "has"])
 def test_a_text_that_is_erased_while_another_episode_shows_it_too_stays(url, tmp_path, after):
     """Before the row that names it is written, and before that row is committed."""

@@ -4,13 +4,13 @@ import time
 
 import pytest
 
-import make
 from agentworld.errors import Conflict, InputError, NotFound, StoreError
 from agentworld.ledger import Ledger
 from agentworld.ledger.writes import Opened, Taken
 from agentworld.records.episode import Episode, EpisodeOpening, heads_digest, text_digest
 from agentworld.storage.objects import ObjectStore
-from make_ledger import OPENING, SIMULATOR, closing, end, open_episode, steps, taken
+from make import records
+from make.ledger import OPENING, SIMULATOR, closing, end, open_episode, steps, taken
 
 
 def test_a_run_is_what_it_was_opened_with(ledger):
@@ -36,11 +36,6 @@ def test_what_a_runs_row_counts_is_what_is_there(ledger):
     run = ledger.run(first.run)
     assert (run.num_episodes, run.num_steps) == (2, 2)  # the fork's are the other episode's
     assert ledger.counted_run(first.run) == run
-
-
-def test_a_run_that_is_not_there_is_not_counted(ledger):
-    with pytest.raises(NotFound, match="no run nowhere"):
-        ledger.counted_run("nowhere")
 
 
 def test_several_episodes_are_read_at_once_and_those_that_are_missing_left_out(ledger):
@@ -86,7 +81,7 @@ def test_a_run_is_opened_once_under_a_name(ledger):
     run = ledger.open_run(OPENING, SIMULATOR, "name")
     assert ledger.open_run(OPENING, SIMULATOR, "name") == run
     with pytest.raises(Conflict, match="already holds"):
-        ledger.open_run(OPENING, make.digest("another simulator"), "name")
+        ledger.open_run(OPENING, records.digest("another simulator"), "name")
     assert ledger.runs() == [run]
 
 
@@ -120,15 +115,15 @@ def test_the_open_episodes_of_a_run_end_with_it(ledger):
 
 def test_runs_are_found_by_their_simulator_and_by_what_they_made(ledger):
     run = ledger.open_run(OPENING, SIMULATOR)
-    other = ledger.open_run(OPENING, make.digest("another simulator"))
+    other = ledger.open_run(OPENING, records.digest("another simulator"))
     closed = ledger.close_run(other.id, closing())
-    assert ledger.runs_of_simulator(SIMULATOR) == [run]
-    assert ledger.runs_for_agent_weights(make.digest("final")) == [closed]
-    assert ledger.runs_for_agent_weights(make.digest("starting")) == []
+    assert ledger.readable_runs(simulator=SIMULATOR).found == [run]
+    assert ledger.runs_for_agent_weights(records.digest("final")) == [closed]
+    assert ledger.runs_for_agent_weights(records.digest("starting")) == []
 
 
 def test_an_episode_comes_back_with_its_steps_in_order(ledger):
-    episode = open_episode(ledger, task=make.task(), seed=7)
+    episode = open_episode(ledger, task=records.task(), seed=7)
     ledger.write(taken(episode, "a\n[0] ~", "b\n[0] ~")[::-1])
     assert ledger.episode(episode.id) == episode._replace(
         steps=steps(episode, "a\n[0] ~", "b\n[0] ~")
@@ -199,7 +194,7 @@ def test_a_fork_is_opened_with_its_steps_and_goes_on(ledger):
     assert ledger.episode(source.id).steps == steps(source, "a", "b")
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_the_steps_of_many_episodes_of_two_runs_do_not_mix(ledger):
     runs = [ledger.open_run(OPENING, SIMULATOR).id for _ in range(2)]
     episodes = [
@@ -262,7 +257,7 @@ def test_an_episode_that_went_on_is_not_closed_as_it_was(ledger):
 def test_an_episode_is_opened_with_its_runs_simulator_alone(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
     with pytest.raises(Conflict, match="by no other simulator"):
-        open_episode(ledger, run, make.digest("another simulator"))
+        open_episode(ledger, run, records.digest("another simulator"))
 
 
 def test_a_step_is_written_for_the_run_of_its_episode_alone(ledger):
@@ -311,7 +306,7 @@ def test_an_episode_is_idle_since_its_last_step_or_its_opening(ledger):
 
 
 def test_idle_episodes_and_logs_that_grew_are_one_simulators_or_all(ledger):
-    second, before = make.digest("another simulator"), time.time() + 60
+    second, before = records.digest("another simulator"), time.time() + 60
     runs = {each: ledger.open_run(OPENING, each).id for each in (SIMULATOR, second)}
     idle = {each: open_episode(ledger, run, each).id for each, run in runs.items()}
     for each in runs:
@@ -324,11 +319,11 @@ def test_idle_episodes_and_logs_that_grew_are_one_simulators_or_all(ledger):
 
 def test_an_alias_means_what_it_was_last_set_to_and_its_history_stays(ledger):
     ledger.aliases.set("stable", SIMULATOR, "ada")
-    ledger.aliases.set("stable", make.digest("next"), "bob")
-    assert ledger.aliases.resolve("stable") == make.digest("next")
+    ledger.aliases.set("stable", records.digest("next"), "bob")
+    assert ledger.aliases.resolve("stable") == records.digest("next")
     assert ledger.aliases.resolve(SIMULATOR) == SIMULATOR
     history = [(change.simulator, change.set_by) for change in ledger.aliases.history("stable")]
-    assert history == [(SIMULATOR, "ada"), (make.digest("next"), "bob")]
+    assert history == [(SIMULATOR, "ada"), (records.digest("next"), "bob")]
 
 
 @pytest.mark.parametrize("name", ["", "Stable", "a b", "-a", "a" * 64])
@@ -351,6 +346,13 @@ def test_what_is_no_alias_is_refused(ledger, name):
 def test_what_is_not_there_is_said_to_be_missing(ledger, ask):
     with pytest.raises(NotFound, match="nobody"):
         ask(ledger)
+
+
+@pytest.mark.parametrize("ask", [Ledger.run, Ledger.counted_run, Ledger.owner])
+def test_who_reads_of_a_run_that_was_taken_away_is_told_to_restore_and_not_to_open_one(ledger, ask):
+    with pytest.raises(NotFound, match="or restore the ledger where it had this one") as caught:
+        ask(ledger, "taken")
+    assert "open" not in str(caught.value)
 
 
 def test_another_ledger_of_the_same_file_sees_what_was_written(ledger, url):

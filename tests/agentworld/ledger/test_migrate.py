@@ -11,7 +11,6 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import MetaData, insert, inspect
 
-import make
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.verify import verify_run
 from agentworld.errors import Conflict
@@ -25,11 +24,12 @@ from agentworld.records.run import LOCAL_TENANT, RunOpening
 from agentworld.records.usage import Usage
 from agentworld.simulate.sealing import Sealer
 from agentworld.storage.objects import WriteOnce
-from make_ledger import closing, open_episode, steps
+from make import records
+from make.ledger import closing, open_episode, steps
 
 ROOT = Path(__file__).parents[3]
 MIGRATIONS = Path(migrate.__file__).parent / "migrations"
-OPENING = RunOpening(agent="terminal-agent", starting_weights=make.digest("starting"))
+OPENING = RunOpening(agent="terminal-agent", starting_weights=records.digest("starting"))
 
 OLD = json.loads((Path(__file__).parent / "revision-0001.json").read_text())
 """Rows as the release before the second revision wrote them, bytes as their text: a run that goes
@@ -153,7 +153,7 @@ def test_the_migrated_schema_is_the_one_of_the_tables(engine):
 
 
 def test_a_second_migration_changes_nothing(engine, ledger):
-    run = ledger.open_run(OPENING, make.digest("simulator"))
+    run = ledger.open_run(OPENING, records.digest("simulator"))
     before = schema(engine)
     migrate.migrate(engine)
     assert schema(engine) == before
@@ -162,11 +162,13 @@ def test_a_second_migration_changes_nothing(engine, ledger):
 
 def test_a_database_that_is_newest_is_not_locked_again(engine):
     migrate.migrate(engine)
+    before = schema(engine)
     with migrate._locked(engine):
         migrate.migrate(engine)
+    assert schema(engine) == before
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_processes_that_migrate_at_once_all_succeed(engine):
     url = engine.url.render_as_string(hide_password=False)
     command = [sys.executable, "-c", MIGRATES_WHEN_TOLD, url]
@@ -185,7 +187,7 @@ def test_processes_that_migrate_at_once_all_succeed(engine):
 
 
 def test_a_later_revision_keeps_what_was_written(engine, ledger, later):
-    run = ledger.open_run(OPENING, make.digest("simulator"))
+    run = ledger.open_run(OPENING, records.digest("simulator"))
     later()
     migrate.migrate(engine)
     assert "colour" in schema(engine)["runs"]
@@ -243,7 +245,7 @@ def test_an_old_fork_is_found_by_what_it_starts_from(grown):
 
 
 def test_a_tenants_runs_are_counted_in_a_database_that_was_old(grown):
-    grown.open_run(OPENING, make.digest("simulator"), tenant="acme")
+    grown.open_run(OPENING, records.digest("simulator"), tenant="acme")
     assert [grown.num_open_runs(tenant) for tenant in (LOCAL_TENANT, "acme")] == [1, 1]
 
 
@@ -262,7 +264,7 @@ def test_tables_that_no_migration_made_are_refused(engine):
         migrate.migrate(engine)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_an_installed_agentworld_has_the_migrations(tmp_path):
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -3,14 +3,14 @@
 import time
 from contextlib import closing as closing_
 
-import make
 from agentworld.ledger import Ledger
 from agentworld.ledger.tables import EPISODES
 from agentworld.records.episode import Confidence, Source
 from agentworld.storage.objects import ObjectStore
-from make_ledger import OPENING, SIMULATOR, closing, end, open_episode, taken
+from make import records
+from make.ledger import OPENING, SIMULATOR, closing, end, open_episode, taken
 
-OTHER = make.digest("other")
+OTHER = records.digest("other")
 
 
 def opened(ledger, num=1, simulator=SIMULATOR, tenant="local"):

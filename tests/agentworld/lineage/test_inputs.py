@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-import make
 from agentworld.engine.process import LOOPBACK
 from agentworld.errors import StoreError
 from agentworld.lineage.base import Agent
 from agentworld.lineage.mlflow import MlflowRegistry
-from make_story import DATA, EARLY_DATA, world_of
-from mlflow_server import door, serving
+from machines.mlflow_server import door, serving
+from make import records
+from make.story import DATA, EARLY_DATA, world_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 
 @pytest.fixture(scope="module", params=["database", "server"])
@@ -47,7 +47,9 @@ def run_of(url: str, ref):
 
 
 def agent(run: str) -> Agent:
-    made = make.checkpoint("agent", artifact=make.digest("agent"), simulator=make.digest("s"))
+    made = records.checkpoint(
+        "agent", artifact=records.digest("agent"), simulator=records.digest("s")
+    )
     return Agent(checkpoint=made, run=run)
 
 
@@ -60,7 +62,7 @@ def told(run) -> dict[str, tuple[str, str]]:
 def test_a_world_models_run_has_its_data_as_inputs_with_the_stages_that_read_it(
     registry, url, model
 ):
-    ref = registry.register_world_model("inputs", world_of(make.digest("inputs")), model)
+    ref = registry.register_world_model("inputs", world_of(records.digest("inputs")), model)
     _, run = run_of(url, ref)
     assert told(run) == {
         EARLY_DATA: (EARLY_DATA[7:43], "cpt"),
@@ -69,7 +71,7 @@ def test_a_world_models_run_has_its_data_as_inputs_with_the_stages_that_read_it(
 
 
 def test_an_agents_run_has_the_world_model_of_its_simulator_as_an_input(registry, url, model):
-    world = registry.register_world_model("served", world_of(make.digest("served")), model)
+    world = registry.register_world_model("served", world_of(records.digest("served")), model)
     ref = registry.register_agent("linked", agent("r1"), model, world_model=world)
     version, _ = run_of(url, world)
     _, run = run_of(url, ref)
@@ -84,7 +86,7 @@ def test_an_agent_of_an_unknown_world_model_has_none(registry, url, model):
 def test_every_stages_data_is_found_by_one_search(registry, url, model):
     from mlflow import MlflowClient
 
-    ref = registry.register_world_model("searched", world_of(make.digest("searched")), model)
+    ref = registry.register_world_model("searched", world_of(records.digest("searched")), model)
     found = MlflowClient(url, url).search_model_versions(
         f"name = 'searched' and tags.`agentworld.cpt.data` = '{EARLY_DATA}'"
     )
@@ -95,14 +97,14 @@ def test_an_attempt_that_is_repeated_has_its_inputs_once(tmp_path, model):
     (tmp_path / "mlflow").mkdir()
     with serving(tmp_path / "mlflow") as server, door(server.port) as before:
         registry, what = MlflowRegistry(before.url), agent("r3")
-        world = registry.register_world_model("worlds", world_of(make.digest("w")), model)
+        world = registry.register_world_model("worlds", world_of(records.digest("w")), model)
         before.status = lambda number: 400 * ("model-versions/create" in before.asked[number])
         with pytest.raises(StoreError):
             registry.register_agent("repeated", what, model, world_model=world)
         with pytest.raises(StoreError):
-            registry.register_world_model("others", world_of(make.digest("o")), model)
+            registry.register_world_model("others", world_of(records.digest("o")), model)
         before.status = lambda _number: 0
         ref = registry.register_agent("repeated", what, model, world_model=world)
-        other = registry.register_world_model("others", world_of(make.digest("o")), model)
+        other = registry.register_world_model("others", world_of(records.digest("o")), model)
         assert len(run_of(before.url, ref)[1].inputs.model_inputs) == 1
         assert len(run_of(before.url, other)[1].inputs.dataset_inputs) == 2

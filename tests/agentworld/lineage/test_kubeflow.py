@@ -17,9 +17,8 @@ from pathlib import Path
 
 import pytest
 
-import make
-import make_ledger
-import make_service
+import make.ledger
+import make.service
 from agentworld.errors import NotFound, StoreError
 from agentworld.lineage.base import VersionRef, WorldModel
 from agentworld.records.base import digest_bytes
@@ -36,12 +35,13 @@ from agentworld.steps.folders import (
     TrainedAgent,
 )
 from agentworld_pipelines.api_server import ApiServer, Object, configuration
-from control_plane import ControlPlane, is_ready
-from mlflow_server import MlflowServer, serving
-from trainer import guide_role
+from fakes.trainer import guide_role
+from machines.control_plane import ControlPlane, is_ready
+from machines.mlflow_server import MlflowServer, serving
+from make import records
 from waiting import wait_for
 
-pytestmark = pytest.mark.slow  # as root, for what it mounts
+pytestmark = pytest.mark.waits  # as root, for what it mounts
 
 TEAM, OTHER, HOME = "worlds-a", "worlds-b", "worlds-mlflow"
 RUNNER = "pipeline-runner"
@@ -150,8 +150,8 @@ class Asked:
 
 
 def world_model(seed: str) -> WorldModel:
-    stage = make.checkpoint("rl", artifact=digest_bytes(seed.encode()))
-    return WorldModel(stages=(stage,), report=make.digest("report"))
+    stage = records.checkpoint("rl", artifact=digest_bytes(seed.encode()))
+    return WorldModel(stages=(stage,), report=records.digest("report"))
 
 
 @pytest.fixture
@@ -179,32 +179,32 @@ class Driver:
 
 def closed_run(store: Path) -> AgentRun:
     """A run of an episode, in a simulator that is pinned in the store."""
-    simulator = make.pinned(store).digest
-    with closing(make_service.ledger(store)) as ledger:
-        run = ledger.open_run(make_ledger.OPENING, simulator)
-        episode = make_ledger.open_episode(ledger, run.id, simulator)
-        ledger.write(make_ledger.taken(episode, "[0] ~"))
-        return ledger.close_run(run.id, make_ledger.closing("trained"))
+    simulator = records.pinned(store).digest
+    with closing(make.service.ledger(store)) as ledger:
+        run = ledger.open_run(make.ledger.OPENING, simulator)
+        episode = make.ledger.open_episode(ledger, run.id, simulator)
+        ledger.write(make.ledger.taken(episode, "[0] ~"))
+        return ledger.close_run(run.id, make.ledger.closing("trained"))
 
 
 def finished(store: Path, seed: str) -> dict[str, list[str]]:
     """What the steps before the registrations leave, as the arguments of these."""
-    run, weights = closed_run(store), make.digest("trained")
-    rl = make.checkpoint("rl", artifact=make.digest(seed))
-    stages = {"cpt": make.checkpoint("cpt"), "sft": make.checkpoint("sft"), "rl": rl}
+    run, weights = closed_run(store), records.digest("trained")
+    rl = records.checkpoint("rl", artifact=records.digest(seed))
+    stages = {"cpt": records.checkpoint("cpt"), "sft": records.checkpoint("sft"), "rl": rl}
     known = {"parents": [run.opening.starting_weights], "simulator": run.simulator}
-    stages["agent"] = make.checkpoint("agent", artifact=weights, **known)
+    stages["agent"] = records.checkpoint("agent", artifact=weights, **known)
     folders = {}
     for name, made in stages.items():
-        folders[name] = make.finished_step(store, name, made.artifact)
+        folders[name] = records.finished_step(store, name, made.artifact)
         made.write(folders[name] / CHECKPOINT)
         (folders[name] / "model").mkdir()
         (folders[name] / "model/weights").write_bytes(b"weights")
     Practice(run=run, live_steps=0).write(folders["agent"] / PRACTICE)
-    folders["closed"] = make.finished_step(store, "close_run", run.digest)
+    folders["closed"] = records.finished_step(store, "close_run", run.digest)
     run.write(folders["closed"] / RUN)
-    for name, report in {"report": make.world_report(), "tried": make.agent_report()}.items():
-        folders[name] = make.finished_step(store, name, report.digest, agent=weights)
+    for name, report in {"report": records.world_report(), "tried": records.agent_report()}.items():
+        folders[name] = records.finished_step(store, name, report.digest, agent=weights)
         report.write(folders[name] / REPORT)
     told = {name: str(folder) for name, folder in folders.items()}
     return {

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-import make
 from agentworld.errors import InputError, StoreError
 from agentworld.lineage.base import Agent, RegisteredAgent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.base import digest_bytes
 from agentworld.records.edge import Claim, Edge, SignedEdge, Traffic
+from make import records
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def database(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("registry")
 
 
-@pytest.fixture(params=["memory", pytest.param("mlflow", marks=pytest.mark.slow)])
+@pytest.fixture(params=["memory", pytest.param("mlflow", marks=pytest.mark.waits)])
 def registry(request, database) -> Registry:
     if request.param == "memory":
         return MemoryRegistry()
@@ -39,14 +39,14 @@ def model(tmp_path) -> Path:
 def world_model(seed: str, **metrics: float) -> WorldModel:
     stages = ("cpt", "sft", "rl")
     made = tuple(
-        make.checkpoint(stage, artifact=digest_bytes(f"{seed} {stage}".encode()))
+        records.checkpoint(stage, artifact=digest_bytes(f"{seed} {stage}".encode()))
         for stage in stages
     )
     return WorldModel(stages=made, report=digest_bytes(b"report"), metrics=metrics)
 
 
 def agent(seed: str, run: str, simulator: str = "a simulator") -> Agent:
-    made = make.checkpoint(
+    made = records.checkpoint(
         "agent", artifact=digest_bytes(seed.encode()), simulator=digest_bytes(simulator.encode())
     )
     return Agent(checkpoint=made, run=run)
@@ -117,7 +117,7 @@ def test_the_agents_of_a_simulator_are_found_with_what_their_tags_tell(registry,
     assert (found.artifact, found.run, found.edge_digest) == (what.artifact, what.run, None)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_an_agent_whose_tags_were_garbled_is_not_told_by_them(database, model):
     from agentworld.lineage.mlflow import MlflowRegistry
 
@@ -191,7 +191,7 @@ def test_what_nobody_signed_has_no_signature(registry, model):
     assert registry.stored(ref).signature is None
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_broken_database_is_a_store_error_that_names_it(tmp_path):
     from agentworld.lineage.mlflow import MlflowRegistry
 
@@ -200,7 +200,7 @@ def test_a_broken_database_is_a_store_error_that_names_it(tmp_path):
         MlflowRegistry(f"sqlite:///{tmp_path}/broken.db").agents_of("run")
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_two_registries_in_one_process_do_not_meet(tmp_path, model, monkeypatch):
     from agentworld.lineage.mlflow import MlflowRegistry
 
@@ -215,7 +215,7 @@ def test_two_registries_in_one_process_do_not_meet(tmp_path, model, monkeypatch)
     assert "MLFLOW_TRACKING_URI" not in os.environ
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_the_tags_of_a_version_hold_the_digests_of_every_stage(model, database):
     from mlflow import MlflowClient
 
@@ -271,6 +271,7 @@ def test_an_alias_is_the_version_that_it_was_set_to_last(registry, model):
 
 def test_an_alias_of_nothing_is_taken_away_as_well(registry):
     registry.remove_alias("nothing", "production")
+    assert ("nothing", "production") not in registry.aliases()
 
 
 def test_versions_are_found_by_their_tags(registry, model):

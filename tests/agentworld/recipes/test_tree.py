@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from agentworld.errors import InputError
@@ -30,3 +33,12 @@ def test_a_gate_that_is_written_wrong_is_named(tmp_path, clause, wrong):
     (tmp_path / "mine.yaml").write_text(f"name: mine\ngate: [{clause}]\n")
     with pytest.raises(InputError, match=f"is wrong at {wrong}"):
         load_recipe(tmp_path / "mine.yaml")
+
+
+def test_the_recipe_of_the_training_guide_is_one(tmp_path):
+    guide = (Path(__file__).parents[3] / "docs/guides/training.md").read_text()
+    (block,) = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
+    (tmp_path / "my-world.yaml").write_text(block)
+    recipe = load_recipe(tmp_path / "my-world.yaml")
+    assert (recipe.model.base, recipe.sft.reasoning) == ("/models/my-base", "recorded-state")
+    assert recipe.collect.record_state

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-import make
 from agentworld.records import episode
 from agentworld.records.episode import (
     EpisodeOpening,
@@ -15,11 +14,15 @@ from agentworld.records.episode import (
     text_digest,
     text_of,
 )
+from make import records
 
 
 def test_a_task_brings_its_own_start_and_limit():
-    opening = EpisodeOpening(run="r", task=make.task(), initial_state="other", turn_limit=99)
-    assert (opening.start, opening.limit) == (make.task().initial_state, make.task().turn_limit)
+    opening = EpisodeOpening(run="r", task=records.task(), initial_state="other", turn_limit=99)
+    assert (opening.start, opening.limit) == (
+        records.task().initial_state,
+        records.task().turn_limit,
+    )
 
 
 ANY_TEXT = st.text(st.characters(), max_size=5)  # lone surrogates too
@@ -28,9 +31,9 @@ TEXTS = st.lists(ANY_TEXT, min_size=1, max_size=5)
 
 @given(TEXTS)
 def test_an_episode_is_intact_and_its_head_names_all_of_it(observations):
-    made = make.episode(*observations)
+    made = records.episode(*observations)
     assert made.intact
-    assert make.episode(*observations, "more").head != made.head
+    assert records.episode(*observations, "more").head != made.head
 
 
 def _broken(steps, place, **fields):
@@ -39,7 +42,7 @@ def _broken(steps, place, **fields):
 
 @given(TEXTS, st.data())
 def test_an_exchanged_observation_breaks_the_chain(observations, data):
-    made = make.episode(*observations)
+    made = records.episode(*observations)
     place = data.draw(st.integers(0, len(observations) - 1))
     texts = {"observation": "exchanged", "observation_digest": text_digest("exchanged")}
     for fields in (texts, {"observation": "exchanged"}, {"reward": 1.0}, {"done": True}):
@@ -48,14 +51,14 @@ def test_an_exchanged_observation_breaks_the_chain(observations, data):
 
 @given(TEXTS, st.data())
 def test_a_step_that_is_left_out_breaks_the_chain(observations, data):
-    made = make.episode(*observations, "last")
+    made = records.episode(*observations, "last")
     place = data.draw(st.integers(0, len(observations) - 1))
     assert not made._replace(steps=made.steps[:place] + made.steps[place + 1 :]).intact
 
 
 @given(TEXTS)
 def test_a_chain_holds_without_its_texts(observations):
-    made = make.episode(*observations)
+    made = records.episode(*observations)
     erased = tuple(step._replace(action=None, observation=None) for step in made.steps)
     assert made._replace(steps=erased).intact
 
@@ -66,7 +69,7 @@ def test_a_text_of_any_kind_is_the_same_after_its_bytes(text):
 
 
 def test_an_exchanged_opening_breaks_the_chain():
-    assert not make.episode("a")._replace(opening=EpisodeOpening(run="other")).intact
+    assert not records.episode("a")._replace(opening=EpisodeOpening(run="other")).intact
 
 
 def test_a_name_is_a_uuid_of_version_7_that_nobody_has_yet():

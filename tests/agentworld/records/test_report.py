@@ -1,10 +1,17 @@
+import json
+
 import pytest
 
-import make
 from agentworld.errors import InputError
-from agentworld.records.report import parse_report, read_report
+from agentworld.records.base import digest_json
+from agentworld.records.report import AgentReport, parse_report, read_report
+from make import records
 
-REPORTS = [make.agent_report(), make.served_report(change=make.estimate()), make.world_report()]
+REPORTS = [
+    records.agent_report(),
+    records.served_report(change=records.estimate()),
+    records.world_report(),
+]
 
 
 @pytest.mark.parametrize("report", REPORTS, ids=lambda report: type(report).__name__)
@@ -22,9 +29,9 @@ def test_what_is_no_report_is_refused(tmp_path):
 
 
 def test_what_was_served_tells_a_gate_its_figures_and_nobody_elses():
-    free = {"exact_match": make.estimate(0.7), "rule": make.estimate(0.75)}
-    classes = {"by_class": {"cat": make.estimate(0.6)}}
-    report = make.served_report(free_running=free | classes, change=make.estimate(-0.1))
+    free = {"exact_match": records.estimate(0.7), "rule": records.estimate(0.75)}
+    classes = {"by_class": {"cat": records.estimate(0.6)}}
+    report = records.served_report(free_running=free | classes, change=records.estimate(-0.1))
     found = report.figures(report.subjects)
     assert {name: each.mean for name, each in found.items()} == {
         "free_running.exact_match": 0.7,
@@ -32,4 +39,37 @@ def test_what_was_served_tells_a_gate_its_figures_and_nobody_elses():
         "free_running.by_class.cat": 0.6,
         "change": -0.1,
     }
-    assert report.figures({make.digest("another")}) == {}
+    assert report.figures({records.digest("another")}) == {}
+
+
+def earlier(report: AgentReport) -> dict[str, object]:
+    """The same as a release wrote it that called the agent before its RL `untrained`."""
+    told = report.model_dump(mode="json", exclude={"base"})
+    untrained = told.pop("imitated")
+    return {**told, "untrained": untrained}
+
+
+def test_an_agents_report_of_an_earlier_release_is_read_and_keeps_its_digest(tmp_path):
+    now = records.agent_report()
+    told = earlier(now)
+    (tmp_path / "report.json").write_text(json.dumps(told))
+    report = read_report(tmp_path / "report.json")
+    assert report == parse_report(json.dumps(told).encode())
+    assert report.digest == digest_json(told) != now.digest
+    assert report.scores == {"imitated": now.imitated, "trained": now.trained}
+
+
+def test_an_agents_report_tells_each_stage_of_its_training_in_order():
+    assert list(records.agent_report().scores) == ["base", "imitated", "trained"]
+
+
+def test_an_evaluation_of_an_earlier_release_keeps_its_digest():
+    told = records.world_report().model_dump(mode="json", exclude={"rl_gain", "lead"})
+    assert parse_report(json.dumps(told).encode()).digest == digest_json(told)
+
+
+def test_a_report_in_which_files_and_transcripts_agree_has_the_digest_that_it_had_before():
+    plain, disputed = records.agent_report(), records.agent_report(live_disagreements=2)
+    assert "live_disagreements" not in plain.model_dump()
+    assert disputed.model_dump()["live_disagreements"] == 2
+    assert disputed.digest != plain.digest

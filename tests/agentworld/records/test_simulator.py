@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-import make
 from agentworld.errors import InputError
 from agentworld.records.simulator import (
     ConfidencePolicy,
@@ -21,9 +20,10 @@ from agentworld.records.simulator import (
     Sampling,
     SimulatorManifest,
 )
+from make import records
 
 TEXTS = st.text(max_size=20)
-DIGESTS = st.integers(0, 2**16).map(lambda number: make.digest(str(number)))
+DIGESTS = st.integers(0, 2**16).map(lambda number: records.digest(str(number)))
 COUNTS = st.integers(1, 2**31 - 1)
 SHARES = st.floats(0, 1)
 POSITIVE_SHARES = st.floats(0, 1, exclude_min=True)
@@ -48,6 +48,11 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     "engine.quantisation": st.none() | TEXTS,
     "engine.parallelism": COUNTS,
     "engine.arguments": st.lists(TEXTS, max_size=3),
+    "engine.environment": st.dictionaries(
+        st.from_regex("VLLM_[A-Z]{1,8}_[0-9]", fullmatch=True),
+        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=9),
+        max_size=3,
+    ),
     "renderer": TEXTS,
     "request": TEXTS,
     "parser": TEXTS,
@@ -90,7 +95,7 @@ def test_these_tests_know_every_field_of_a_manifest():
     assert set(paths(SimulatorManifest)) == known
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(MANIFESTS, st.data())
 @pytest.mark.parametrize("path", VALUES)
 def test_another_value_of_any_field_is_another_digest(path, manifest, data):
@@ -102,7 +107,7 @@ def test_another_value_of_any_field_is_another_digest(path, manifest, data):
     assert (other.digest == manifest.digest) == (other == manifest)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(MANIFESTS, st.randoms())
 def test_neither_the_order_of_fields_nor_their_format_takes_part_in_the_digest(manifest, chance):
     written = json.dumps(shuffled(manifest.model_dump(mode="json"), chance), indent=3)
@@ -118,7 +123,7 @@ def shuffled(value: object, chance: random.Random) -> object:
     return {key: shuffled(value[key], chance) for key in keys}
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(MANIFESTS)
 def test_a_manifest_is_what_its_canonical_bytes_say(manifest):
     assert SimulatorManifest.model_validate_json(manifest.canonical) == manifest
@@ -132,7 +137,7 @@ def test_a_manifest_that_an_earlier_release_pinned_is_read_under_the_digest_that
 
 
 def test_the_sum_of_a_manifests_file_is_its_digest(tmp_path):
-    manifest, path = make.manifest(), tmp_path / "manifest.json"
+    manifest, path = records.manifest(), tmp_path / "manifest.json"
     manifest.write(path)
     assert hashlib.sha256(path.read_bytes()).hexdigest() == manifest.digest.removeprefix("sha256:")
     assert SimulatorManifest.read(path) == manifest
@@ -140,14 +145,14 @@ def test_the_sum_of_a_manifests_file_is_its_digest(tmp_path):
 
 def test_a_manifest_that_was_only_formatted_anew_is_refused(tmp_path):
     path = tmp_path / "manifest.json"
-    path.write_text(make.manifest().model_dump_json(indent=2))
+    path.write_text(records.manifest().model_dump_json(indent=2))
     with pytest.raises(InputError, match=r"manifest\.json was written anew, in another form"):
         SimulatorManifest.read(path)
 
 
 def test_a_manifest_of_another_schema_is_refused(tmp_path):
     path = tmp_path / "manifest.json"
-    make.manifest().write(path)
+    records.manifest().write(path)
     path.write_text(path.read_text().replace('"v1"', '"v2"', 1))
     with pytest.raises(InputError, match="schema: Input should be 'v1'"):
         SimulatorManifest.read(path)
@@ -155,14 +160,14 @@ def test_a_manifest_of_another_schema_is_refused(tmp_path):
 
 def test_a_text_that_is_no_unicode_has_no_digest():
     with pytest.raises(InputError, match="cannot be named by a digest"):
-        _ = make.manifest(system_prompt="a broken argument: \udcff").digest
+        _ = records.manifest(system_prompt="a broken argument: \udcff").digest
 
 
 def test_an_image_stands_for_all_that_an_engine_is_installed_from():
-    image, lock = make.digest("image"), make.digest("lock")
+    image, lock = records.digest("image"), records.digest("lock")
     known = {"kind": "vllm", "version": "vllm 1"}
-    in_image = make.manifest(engine={**known, "image": image})
-    assert in_image.digest != make.manifest(engine={**known, "lock": image}).digest
+    in_image = records.manifest(engine={**known, "image": image})
+    assert in_image.digest != records.manifest(engine={**known, "lock": image}).digest
     for wrong in ({}, {"image": image, "lock": lock}):
         with pytest.raises(ValueError, match="in an image or in an environment"):
             EnginePin(**known, **wrong)
@@ -172,27 +177,30 @@ ENDPOINT = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "somebody
 
 
 def prompted(**fields: object) -> SimulatorManifest:
-    return make.manifest(artifact=None, files={}, engine=ENDPOINT, **fields)
+    return records.manifest(artifact=None, files={}, engine=ENDPOINT, **fields)
 
 
 @pytest.mark.parametrize("field", ["url", "model"])
 def test_another_endpoint_or_model_is_another_simulator(field):
     other = ENDPOINT | {field: ENDPOINT[field] + "/2"}
-    assert make.manifest(artifact=None, files={}, engine=other).digest != prompted().digest
+    assert records.manifest(artifact=None, files={}, engine=other).digest != prompted().digest
 
 
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"artifact": make.digest("weights"), "files": {}, "engine": ENDPOINT}, "no artifact"),
-        ({"artifact": None, "files": {"a": make.digest("a")}, "engine": ENDPOINT}, "no artifact"),
+        ({"artifact": records.digest("weights"), "files": {}, "engine": ENDPOINT}, "no artifact"),
+        (
+            {"artifact": None, "files": {"a": records.digest("a")}, "engine": ENDPOINT},
+            "no artifact",
+        ),
         ({"artifact": None, "files": {}}, "an engine of ours serves an artifact"),
     ],
     ids=["an endpoint's weights", "an endpoint's files", "no weights"],
 )
 def test_a_world_has_weights_or_an_endpoint(fields, words):
     with pytest.raises(ValueError, match=words):
-        make.manifest(**fields)
+        records.manifest(**fields)
 
 
 @pytest.mark.parametrize(

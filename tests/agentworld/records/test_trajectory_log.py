@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from agentworld.records.trajectory_log import (
     Sampled,
     TrajectoryBegin,
@@ -14,9 +13,10 @@ from agentworld.records.trajectory_log import (
     trajectory_lines,
     write_line,
 )
+from make import records
 
 ANY_TEXT = st.text(st.characters())  # NUL and lone surrogates too
-DIGESTS = st.sampled_from([make.digest("a"), make.digest("b")])
+DIGESTS = st.sampled_from([records.digest("a"), records.digest("b")])
 COUNTS = st.integers(0, 2**63 - 1)
 PLACE = {"run": st.text("ab01"), "episode": st.text("ab01"), "step": COUNTS}
 LINES = st.one_of(
@@ -58,13 +58,13 @@ STEP = TrajectoryStep(
     run="r",
     episode="e",
     step=1,
-    simulator=make.digest("s"),
+    simulator=records.digest("s"),
     policy=None,
     policy_step=None,
     sampled="ls",
     action="ls",
     reward=None,
-    observation_digest=make.digest("o"),
+    observation_digest=records.digest("o"),
     low_confidence=False,
 )
 
@@ -79,7 +79,7 @@ STEP = TrajectoryStep(
         ("step", True),
         ("step", "1"),
         ("simulator", "sha256:00"),
-        ("simulator", make.digest("s") + "\n"),
+        ("simulator", records.digest("s") + "\n"),
         ("policy", "the best"),
         ("policy_step", 0.5),
         ("sampled", None),
@@ -114,14 +114,16 @@ def test_what_is_no_line_is_refused(data, words):
 
 
 def test_the_last_step_is_followed_by_the_end_of_its_episode():
-    step, end = trajectory_lines(make.step_result(done=True), "ls", Sampled("ls"))
+    step, end = trajectory_lines(records.step_result(done=True), "ls", Sampled("ls"))
     assert isinstance(step, TrajectoryStep)
     assert end == TrajectoryEnd("r", "e", 1, "done")
-    _, cut_off = trajectory_lines(make.step_result(done=True, truncated=True), "ls", Sampled("ls"))
+    _, cut_off = trajectory_lines(
+        records.step_result(done=True, truncated=True), "ls", Sampled("ls")
+    )
     assert cut_off == TrajectoryEnd("r", "e", 1, "limit")
 
 
 def test_a_step_that_is_not_the_last_one_is_a_line():
-    unsure = make.step_result(low_confidence=True)
-    (line,) = trajectory_lines(unsure, "ls", Sampled("ls", make.digest("w"), 3))
-    assert (line.policy, line.policy_step, line.low_confidence) == (make.digest("w"), 3, True)
+    unsure = records.step_result(low_confidence=True)
+    (line,) = trajectory_lines(unsure, "ls", Sampled("ls", records.digest("w"), 3))
+    assert (line.policy, line.policy_step, line.low_confidence) == (records.digest("w"), 3, True)

@@ -41,7 +41,7 @@ def test_a_text_without_tags_is_an_observation_but_for_outer_line_breaks(text):
     assert parse_observation(text) == (text.strip("\n") or None)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(PLAIN, PLAIN)
 def test_a_thought_before_an_observation_changes_nothing(thought, text):
     assert parse_observation(with_thought(thought, text)) == parse_observation(text)

@@ -42,7 +42,7 @@ def test_a_tool_is_a_line_in_the_form_of_mcp():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(TOOLS)
 def test_every_line_says_what_its_tool_is(tools):
     lines = [json.loads(line) for line in action_space(tools).split("\n") if line]
@@ -50,7 +50,7 @@ def test_every_line_says_what_its_tool_is(tools):
     assert told == [(tool.name, tool.description, tool.input_schema) for tool in tools]
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(TOOLS)
 def test_a_world_reads_the_same_of_an_episode_that_is_loaded_again(tools):
     opening = EpisodeOpening(run="r", tools=tools)

@@ -3,7 +3,7 @@ import pytest
 
 from agentworld.errors import InputError
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.compute
 
 
 def opened(folder):
@@ -21,7 +21,6 @@ def test_equal_texts_have_no_distance(reward):
     assert reward.distance("kolu\n[0] ~", "kolu\n[0] ~") == pytest.approx(0, abs=1e-5)
 
 
-@pytest.mark.slow
 def test_the_distance_is_the_cosine_of_mean_pooled_vectors(reward):
     from sentence_transformers import SentenceTransformer
 
@@ -37,7 +36,6 @@ def test_a_hit_is_nearer_than_tau(reward):
     assert not reward.is_hit("kolu tane besa\n[0] ~", truth)
 
 
-@pytest.mark.slow
 def test_a_long_text_is_cut_and_not_refused(reward):
     assert reward.is_hit("kolu " * 5_000, "kolu " * 5_000)
 

@@ -32,7 +32,7 @@ def hangs(seconds):
 
 
 @contextmanager
-def judging(*answers, timeout_seconds=5.0):
+def judging(*answers, timeout_seconds=60.0):
     """A judge of a real server that gives these answers in turn, and the requests it got."""
     asked, left = [], iter(answers)
 

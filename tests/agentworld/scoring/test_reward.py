@@ -5,7 +5,7 @@ from agentworld.errors import InputError, JudgeError
 from agentworld.recipes.train import RewardRecipe
 from agentworld.scoring.rubric import RubricScore
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.compute
 
 TRUTH = "kolu\n[0] ~"
 RUBRIC = RewardRecipe(rule_weight=0, rubric_weight=1)

@@ -63,7 +63,7 @@ def test_every_score_lies_from_one_to_five(predicted, truth):
     assert 5 <= score_by_rules(predicted, truth).reward <= 25
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(screens, screens, st.sampled_from(PRAISE) | st.text(), st.integers(0, 5))
 def test_praise_anywhere_in_an_observation_never_raises_its_reward(guess, truth, praise, place):
     assume(not set(praise.split()) & set(truth.split()))
@@ -73,13 +73,13 @@ def test_praise_anywhere_in_an_observation_never_raises_its_reward(guess, truth,
     assert score_by_rules(praised, truth).reward <= score_by_rules(guess, truth).reward
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(screens, screens, st.sampled_from(PRAISE))
 def test_praise_in_the_prompt_line_never_raises_the_reward(guess, truth, praise):
     assert score_by_rules(f"{guess} {praise}", truth).reward <= score_by_rules(guess, truth).reward
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(screens, screens)
 def test_nothing_is_better_than_the_truth(predicted, truth):
     assume("~" in truth)

@@ -1,9 +1,9 @@
 import pytest
 
-import make
 from agentworld.errors import InputError
 from agentworld.records.task import SuccessRule
 from agentworld.scoring.success import check_rule, judge, outcome
+from make import records
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from agentworld.scoring.success import check_rule, judge, outcome
     ],
 )
 def test_only_the_closing_action_with_the_very_output_succeeds(action, observation, verdict):
-    assert judge(make.task().success, action, observation) is verdict
+    assert judge(records.task().success, action, observation) is verdict
 
 
 def test_an_output_of_several_lines_is_compared_whole():
@@ -39,17 +39,17 @@ def test_an_output_of_several_lines_is_compared_whole():
 
 
 def test_a_closed_task_is_done_and_rewarded():
-    assert outcome(make.task(), 3, 1, "echo besa", "besa\n[0] ~") == (1.0, True, False)
-    assert outcome(make.task(), 3, 1, "echo no", "no\n[0] ~") == (0.0, True, False)
+    assert outcome(records.task(), 3, 1, "echo besa", "besa\n[0] ~") == (1.0, True, False)
+    assert outcome(records.task(), 3, 1, "echo no", "no\n[0] ~") == (0.0, True, False)
 
 
 def test_a_task_closed_at_its_last_turn_is_not_truncated():
-    assert outcome(make.task(), 3, 3, "echo besa", "besa\n[0] ~") == (1.0, True, False)
+    assert outcome(records.task(), 3, 3, "echo besa", "besa\n[0] ~") == (1.0, True, False)
 
 
 def test_a_task_open_at_its_last_turn_has_failed():
-    assert outcome(make.task(), 3, 2, "ls", "[0] ~") == (None, False, False)
-    assert outcome(make.task(), 3, 3, "ls", "[0] ~") == (0.0, True, True)
+    assert outcome(records.task(), 3, 2, "ls", "[0] ~") == (None, False, False)
+    assert outcome(records.task(), 3, 3, "ls", "[0] ~") == (0.0, True, True)
 
 
 def test_without_a_task_there_is_no_reward():

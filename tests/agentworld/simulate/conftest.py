@@ -12,9 +12,8 @@ import httpx
 import pytest
 from uvicorn import Server
 
-import make
-import make_ledger
-import make_service
+import make.ledger
+import make.service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.fake import FakeEngine
 from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
@@ -24,9 +23,10 @@ from agentworld.simulate.app import create_app
 from agentworld.simulate.guard import Limits
 from agentworld.simulate.sealing import Sealer
 from agentworld.storage.objects import WriteOnce
-from make_service import ACCESS
+from make import records
+from make.service import ACCESS
 
-OPENING = RunOpening(agent="terminal-agent", starting_weights=make.digest("starting"))
+OPENING = RunOpening(agent="terminal-agent", starting_weights=records.digest("starting"))
 
 
 def shell(messages):
@@ -77,10 +77,12 @@ class Served(NamedTuple):
 def serve(tmp_path) -> Iterator[Callable[..., Served]]:
     """Serves with an answer and a manifest of the test's own; all share one ledger."""
 
-    def start(answer=shell, ledger=Ledger, states=dict, access=ACCESS, **manifest):
+    def start(
+        answer=shell, ledger=Ledger, states=dict, access=ACCESS, accelerators=tuple, **manifest
+    ):
         engine, opened = FakeEngine(answer), ledger(url)
         ledgers.append(opened)
-        pinned = make.manifest(**manifest)
+        pinned = records.manifest(**manifest)
         ensure_signer(tmp_path / "keys" / STEP_KEYS)
         sealer = Sealer(
             opened,
@@ -90,10 +92,11 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
             trusted=partial(load_trusted, tmp_path / "keys" / SIMULATOR_KEYS),
             step_keys=partial(load_trusted, tmp_path / "keys" / STEP_KEYS),
         )
-        app = create_app(*make_service.of_one(pinned, engine, opened, states), sealer, access)
+        alone = make.service.of_one(pinned, engine, opened, states, accelerators)
+        app = create_app(*alone, sealer, access)
         return Served(engine, opened, httpx.ASGITransport(app, raise_app_exceptions=False))
 
-    url = make_ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}")
+    url = make.ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}")
     ledgers: list[Ledger] = []
     yield start
     for ledger in ledgers:
@@ -106,8 +109,8 @@ def listen(tmp_path) -> Iterator[Callable[..., str]]:
     with ExitStack() as listening:
 
         def start(**limits):
-            app = make_service.service(tmp_path).app
-            return listening.enter_context(make_service.listening(app, Limits(**limits), Server))
+            app = make.service.service(tmp_path).app
+            return listening.enter_context(make.service.listening(app, Limits(**limits), Server))
 
         yield start
 

@@ -1,16 +1,16 @@
 import pytest
 
-import make
 from agentworld.errors import Conflict
 from agentworld.records.alias import AliasMove
 from agentworld.records.gate import Gate
 from agentworld.simulate.alias_gate import check_about, check_may_move, judged
+from make import records
 
-SIMULATOR = make.manifest().digest
-ARTIFACT = make.manifest().artifact
+SIMULATOR = records.manifest().digest
+ARTIFACT = records.manifest().artifact
 OF = {SIMULATOR, ARTIFACT}
-WORLD = make.world_report(artifacts={"sft": make.digest("other"), "rl": ARTIFACT})
-AGENT = make.agent_report()
+WORLD = records.world_report(artifacts={"sft": records.digest("other"), "rl": ARTIFACT})
+AGENT = records.agent_report()
 
 
 def gate(metric="exact_match", least=0.5):
@@ -32,12 +32,12 @@ def refusal(report, *clauses, **fields):
         (WORLD, "exact_match", 0.82),  # of the stage that made these weights
         (WORLD, "by_class.ls", 0.72),
         (WORLD, "live_gain", None),
-        (make.world_report(artifacts={"rl": make.digest("other")}), "exact_match", None),
+        (records.world_report(artifacts={"rl": records.digest("other")}), "exact_match", None),
         (AGENT, "live_gain", 0.4),
         (AGENT, "trained.by_family.find", 0.5),
         (AGENT, "live_steps", None),  # a count, and no figure
-        (make.agent_report(simulator=make.digest("other")), "live_gain", None),
-        (make.agent_report(live_gain=make.estimate(0.4, num=0)), "live_gain", None),
+        (records.agent_report(simulator=records.digest("other")), "live_gain", None),
+        (records.agent_report(live_gain=records.estimate(0.4, num=0)), "live_gain", None),
         (None, "live_gain", None),
     ],
 )

@@ -3,19 +3,19 @@
 import pytest
 from starlette.testclient import TestClient
 
-import make
-import make_access
-import make_service
+import make.access
+import make.service
 from agentworld.records.run import RunClosing
 from agentworld.storage.objects import ObjectStore, WriteOnce
+from make import records
 
-SIMULATOR, NEXT = make_service.SIMULATOR, make.digest("next")
+SIMULATOR, NEXT = make.service.SIMULATOR, records.digest("next")
 KEY = {"Idempotency-Key": "11111111-2222"}
 
 
 @pytest.fixture
 def served(tmp_path):
-    return make_service.service(tmp_path)
+    return make.service.service(tmp_path)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def gate(least, metric="live_gain"):
 
 
 def test_a_report_that_passes_the_gate_lets_a_name_move(served, asked):
-    report = keep(served, make.agent_report())
+    report = keep(served, records.agent_report())
     answer = move(asked, gate=gate(0.3), report=report)
     assert answer.status_code == 200, answer.text
     (change,) = asked.get("/aliases/stable").json()
@@ -47,14 +47,14 @@ def test_a_report_that_passes_the_gate_lets_a_name_move(served, asked):
 
 
 def test_an_evaluation_of_the_weights_counts_for_the_simulator_that_is_served_here(served, asked):
-    artifact = make.manifest().artifact
-    report = keep(served, make.world_report(artifacts={"rl": artifact}))
+    artifact = records.manifest().artifact
+    report = keep(served, records.world_report(artifacts={"rl": artifact}))
     assert move(asked, gate=gate(0.8, "exact_match"), report=report).status_code == 200
     assert move(asked, simulator=NEXT, report=report).status_code == 409
 
 
 def test_a_gate_that_is_not_passed_moves_nothing_and_says_why(served, asked):
-    report = keep(served, make.agent_report())
+    report = keep(served, records.agent_report())
     answer = move(asked, gate=gate(0.5), report=report)
     assert answer.status_code == 409
     said = answer.json()["error"]["message"]
@@ -63,7 +63,7 @@ def test_a_gate_that_is_not_passed_moves_nothing_and_says_why(served, asked):
 
 
 def test_an_override_is_recorded_with_what_it_passed_over(served, asked):
-    report = keep(served, make.agent_report())
+    report = keep(served, records.agent_report())
     assert move(asked, gate=gate(0.5), report=report, override="an outage").status_code == 200
     (change,) = asked.get("/aliases/stable").json()
     assert change["override"] == "an outage"
@@ -71,13 +71,13 @@ def test_an_override_is_recorded_with_what_it_passed_over(served, asked):
 
 
 def test_an_override_that_nothing_needed_is_none(served, asked):
-    report = keep(served, make.agent_report())
+    report = keep(served, records.agent_report())
     move(asked, gate=gate(0.1), report=report, override="an outage")
     assert asked.get("/aliases/stable").json()[0]["override"] is None
 
 
 def test_a_report_that_nobody_kept_is_refused(asked):
-    answer = move(asked, gate=gate(0.1), report=make.digest("lost"))
+    answer = move(asked, gate=gate(0.1), report=records.digest("lost"))
     assert answer.status_code == 409
     assert "is not in the object store" in answer.json()["error"]["message"]
 
@@ -122,7 +122,7 @@ def test_a_name_is_taken_away_once(asked):
 
 
 def test_a_name_tells_an_agent_of_the_one_simulator_and_of_no_other(asked):
-    asked.put("/aliases/old", json={"simulator": make.digest("old"), "by": "ada"}, headers=KEY)
+    asked.put("/aliases/old", json={"simulator": records.digest("old"), "by": "ada"}, headers=KEY)
     move(asked)
     assert asked.get("/aliases/stable/simulator").json() == SIMULATOR
     refused = asked.get("/aliases/old/simulator")
@@ -134,10 +134,10 @@ def test_open_runs_and_episodes_of_a_simulator_are_counted(asked):
         return asked.get(f"/simulators/{SIMULATOR}/use").json()
 
     assert use() == {"open_runs": 0, "open_episodes": 0}
-    run = asked.post("/runs", json=make_service.OPENING.model_dump(mode="json")).json()["run"]["id"]
+    run = asked.post("/runs", json=make.service.OPENING.model_dump(mode="json")).json()["run"]["id"]
     asked.post("/episodes", json={"run": run})
     assert use() == {"open_runs": 1, "open_episodes": 1}
-    closing = RunClosing(final_weights=make.digest("final")).model_dump(mode="json")
+    closing = RunClosing(final_weights=records.digest("final")).model_dump(mode="json")
     assert asked.post(f"/runs/{run}/close", json=closing).status_code == 200
     assert use() == {"open_runs": 0, "open_episodes": 0}
 
@@ -156,8 +156,8 @@ def test_open_runs_and_episodes_of_a_simulator_are_counted(asked):
     ],
 )
 def test_names_are_moved_by_operators_alone(tmp_path, who, method, path, status):
-    served = make_service.service(tmp_path, access=make_access.Checked(tmp_path))
+    served = make.service.service(tmp_path, access=make.access.Checked(tmp_path))
     asked = TestClient(served.app, base_url="http://localhost")
-    headers = {"Authorization": make_access.bearer(who), **KEY}
+    headers = {"Authorization": make.access.bearer(who), **KEY}
     body = {"simulator": SIMULATOR, "by": "ada"} if method == "PUT" else None
     assert asked.request(method, path, json=body, headers=headers).status_code == status

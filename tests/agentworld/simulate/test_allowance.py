@@ -8,23 +8,23 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-import make
-import make_access
+import make.access
 from agentworld.access.limits import Limits
 from agentworld.errors import AccessError
 from agentworld.records.episode import new_name
 from agentworld.simulate.allowance import Allowance
-from make_access import bearer
+from make import records
+from make.access import bearer
 
-OPENING = {"agent": "a", "starting_weights": make.digest("starting")}
-CLOSING = {"final_weights": make.digest("final")}
+OPENING = {"agent": "a", "starting_weights": records.digest("starting")}
+CLOSING = {"final_weights": records.digest("final")}
 
 
 class Limited:
     """A service with limits for each of its tenants."""
 
     def __init__(self, serve, folder):
-        self.access = make_access.Checked(folder)
+        self.access = make.access.Checked(folder)
         self.served = serve(access=self.access)
 
     def ask(self, path, body=None, who="acme-agent", **headers):

@@ -2,14 +2,14 @@ import asyncio
 
 import pytest
 
-import make
 from agentworld.errors import EngineError, InputError, StoreError
 from agentworld.ledger import Ledger
 from agentworld.ledger.writes import Taken
+from make import records
 
-OPENING = {"agent": "terminal-agent", "starting_weights": make.digest("starting")}
-SIMULATOR = make.manifest().digest
-TASK = make.task().model_dump(mode="json")
+OPENING = {"agent": "terminal-agent", "starting_weights": records.digest("starting")}
+SIMULATOR = records.manifest().digest
+TASK = records.task().model_dump(mode="json")
 
 
 def problem(response):
@@ -22,7 +22,7 @@ def test_a_run_is_opened_counted_and_closed(serve):
     served.step(served.reset(run), "ls", 1)
     found = served.http("GET", f"/runs/{run}").json()
     assert (found["simulator"], found["num_episodes"], found["num_steps"]) == (SIMULATOR, 1, 1)
-    final = {"final_weights": make.digest("final")}
+    final = {"final_weights": records.digest("final")}
     assert served.http("POST", f"/runs/{run}/close", final).json()["closing"]
     assert served.http("POST", f"/runs/{run}/close", final).status_code == 200
 
@@ -131,7 +131,7 @@ def test_many_episodes_at_once_are_each_written_once(serve):
     run = served.run()
 
     async def play(client):
-        episode = await client.reset(make.task(turn_limit=5))
+        episode = await client.reset(records.task(turn_limit=5))
         return [(await client.step(episode, "ls")).step for _ in range(5)]
 
     async def all_at_once():
@@ -223,7 +223,7 @@ def test_a_seeded_simulator_asks_equal_episodes_with_equal_seeds(serve):
         ("GET", "/episodes/nobody", None),
         ("POST", "/episodes", {"run": "nobody"}),
         ("POST", "/steps", {"episode": "nobody", "action": "ls", "step": 1}),
-        ("POST", "/runs/nobody/close", {"final_weights": make.digest("final")}),
+        ("POST", "/runs/nobody/close", {"final_weights": records.digest("final")}),
         ("GET", "/nowhere", None),
     ],
 )
@@ -259,10 +259,10 @@ def test_a_closed_run_is_409(serve):
     served = serve()
     run = served.run()
     episode = served.reset(run)
-    served.http("POST", f"/runs/{run}/close", {"final_weights": make.digest("final")})
+    served.http("POST", f"/runs/{run}/close", {"final_weights": records.digest("final")})
     assert problem(served.step(episode, "ls", 1)) == (409, "conflict")
     assert problem(served.http("POST", "/episodes", {"run": run})) == (409, "conflict")
-    other = {"final_weights": make.digest("other")}
+    other = {"final_weights": records.digest("other")}
     assert problem(served.http("POST", f"/runs/{run}/close", other)) == (409, "conflict")
 
 
@@ -334,7 +334,7 @@ def test_a_service_is_there_whatever_became_of_its_engines_and_says_so(serve, st
 
 
 def test_the_manifest_is_served_as_it_was_pinned(serve):
-    assert serve().http("GET", "/manifest").json() == make.manifest().model_dump(mode="json")
+    assert serve().http("GET", "/manifest").json() == records.manifest().model_dump(mode="json")
 
 
 def test_a_step_that_cannot_be_written_is_a_typed_failure_and_no_answer(serve):
@@ -383,7 +383,7 @@ def test_a_manifest_of_other_code_is_not_served(serve):
         serve(renderer="another")
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_every_failure_is_declared(serve):
     declared = serve().http("GET", "/openapi.json").json()["paths"]["/steps"]["post"]["responses"]
     refused = 401, 403, 404, 408, 409, 413, 422, 429, 431, 502, 503, 504

@@ -5,14 +5,14 @@ import threading
 
 import pytest
 
-import make
 from agentworld.engine.fake import FakeEngine
 from agentworld.ledger import Ledger
 from agentworld.records.episode import EpisodeOpening
 from agentworld.simulate.keeper import Keeper
 from agentworld.simulate.service import SimulatorService
 from agentworld.simulate.session import Request
-from make_service import OPENING
+from make import records
+from make.service import OPENING
 
 
 class HeldLedger(Ledger):
@@ -45,7 +45,7 @@ def keeper(ledger):
 @pytest.fixture
 def service(keeper):
     engine = FakeEngine(lambda messages: f"{len(messages)}\n[0] ~")
-    return SimulatorService(make.manifest(), engine, keeper)
+    return SimulatorService(records.manifest(), engine, keeper)
 
 
 async def cancel_while_written(service, ledger, episode, number):

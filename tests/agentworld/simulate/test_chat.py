@@ -4,16 +4,14 @@ import asyncio
 import json
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 import openai
 import pytest
 
-import make
 from agentworld.engine.base import Completion
 from agentworld.errors import EngineError
-from make_chat import (
+from make import records
+from make.chat import (
     LS,
     MODEL,
     SIMULATOR,
@@ -25,7 +23,8 @@ from make_chat import (
     streamed,
     user,
 )
-from make_service import listening
+from make.peers import ROOT, python_of
+from make.service import listening
 
 KEY = {"Idempotency-Key": "0123456789abcdef" * 2}
 SEEDED = {"sampling": {"seed_policy": "seeded", "temperature": 1.0}}
@@ -105,7 +104,7 @@ def test_usage_is_what_the_ledger_says_of_the_step(serve):
 def test_a_named_episode_goes_on_with_each_message_and_tells_its_reward(serve):
     served = serve()
     run = served.run()
-    episode = served.reset(run, task=make.task().model_dump(mode="json"))
+    episode = served.reset(run, task=records.task().model_dump(mode="json"))
     messages = list(LS)
     first = chat(served, run, messages, extra_headers={"x-agentworld-episode": episode})
     messages += [first.choices[0].message, user("echo besa")]
@@ -178,7 +177,7 @@ def test_a_named_episode_takes_its_own_start_seed_and_system_message(serve):
     own = {"initial_state": "a.txt: b", "simulation_instruction": "be slow"}
     episode = served.reset(run, seed=7, **own)
     messages = [{"role": "developer", "content": "be slow"}, *LS]
-    model = f"agentworld-{make.manifest(**SEEDED).digest[7:19]}"
+    model = f"agentworld-{records.manifest(**SEEDED).digest[7:19]}"
     told = {"seed": 7, **named(episode, initial_state="a.txt: b")}
     assert said(chat(served, run, messages, model=model, **told)) == "[0] ~"
 
@@ -195,7 +194,7 @@ def test_an_episode_that_is_not_there_or_of_another_run_is_not_found(serve, name
     assert caught.value.param == "metadata.episode"
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_under_a_key_a_completion_is_taken_once(serve):
     served = serve()
     run = served.run()
@@ -222,7 +221,7 @@ def test_a_step_that_failed_leaves_no_episode_open_that_nobody_could_name(serve,
 
 def test_equal_seeds_ask_the_engine_with_equal_seeds(serve):
     served = serve(**SEEDED)
-    run, model = served.run(), make.manifest(**SEEDED).digest
+    run, model = served.run(), records.manifest(**SEEDED).digest
     for seed in (7, 7, 8):
         chat(served, run, LS, model=model, seed=seed)
     first, second, third = (asked.seed for asked in served.engine.asked)
@@ -301,17 +300,17 @@ def test_openais_plain_client_over_a_socket(serve):
     assert raw.headers["x-agentworld-simulator"] == SIMULATOR
 
 
-@pytest.mark.slow
-def test_the_guides_example_runs_as_it_stands(serve):
-    guide = (Path(__file__).parents[3] / "docs/guides/wires.md").read_text()
+@pytest.mark.waits
+def test_the_guides_example_runs_with_the_newest_client_alone(serve):
+    guide = (ROOT / "docs/guides/wires.md").read_text()
     section = guide.partition("\n## OpenAI\n")[2].partition("\n## ")[0]
     (example,) = re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
     served = serve()
-    opening = {"agent": "a", "starting_weights": make.digest("starting")}
+    opening = {"agent": "a", "starting_weights": records.digest("starting")}
     token = served.http("POST", "/runs", opening).json()["token"]
     with listening(served.transport.app) as url:
         env = {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": token}
-        command = [sys.executable, "-c", example]
+        command = [python_of("openai"), "-c", example]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert done.stdout.count("kolu > rimo.txt") == 2
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import make
 from agentworld.access.checked import CheckedAccess
 from agentworld.access.key import key_digest
 from agentworld.access.reloaded import Reloaded
 from agentworld.access.run_token import RunTokens
 from agentworld.errors import EngineError
-from make_chat import LS, MODEL, assistant, call, chat, named, said, streamed, user
+from make import records
+from make.chat import LS, MODEL, assistant, call, chat, named, said, streamed, user
 
 SAMPLING = {"temperature": 0.5, "top_p": 0.9, "top_k": 5, "max_tokens": 64, "stop": ["#"]}
 PINNED = {
@@ -38,7 +38,7 @@ TOOL = {"type": "function", "function": {"name": "bash"}}
 
 def test_what_a_request_says_of_the_pinned_settings_may_be_what_holds(serve):
     served = serve(sampling=SAMPLING)
-    model = make.manifest(sampling=SAMPLING).digest
+    model = records.manifest(sampling=SAMPLING).digest
     answer = chat(served, served.run(), LS, model=model, **PINNED)
     assert said(answer) == "[0] ~"
 
@@ -177,7 +177,7 @@ def two_tenants(serve, tmp_path):
     file = tmp_path / "access.yaml"
     file.write_text("\n".join(lines))
     served = serve(access=CheckedAccess(Reloaded(file), RunTokens(b"a secret of the tests")))
-    opening = {"agent": "a", "starting_weights": make.digest("starting")}
+    opening = {"agent": "a", "starting_weights": records.digest("starting")}
     told = [
         served.http("POST", "/runs", opening, authorization=f"Bearer awk_{tenant}").json()
         for tenant in ("mine", "theirs")
@@ -213,6 +213,34 @@ def test_what_is_another_tenants_is_told_like_what_is_not_there(two_tenants):
         call(served, theirs, lambda client: client.models.retrieve(MODEL), "awk_mine")
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "raised", "status"),
+    [
+        ("post", "/embeddings", openai.NotFoundError, 404),
+        ("post", "/models", openai.APIStatusError, 405),
+        ("get", "/chat/completions", openai.APIStatusError, 405),
+    ],
+)
+def test_an_address_of_openais_that_is_none_of_ours_is_told_in_openais_words(
+    serve, method, path, raised, status
+):
+    served = serve()
+    with pytest.raises(raised) as caught:
+        call(served, served.run(), lambda client: getattr(client, method)(path, cast_to=object))
+    error = caught.value
+    assert (error.status_code, error.code, error.param) == (status, "not-found", None)
+    assert error.type == "invalid_request_error"
+    assert error.response.headers["x-should-retry"] == "false"
+    assert ("allow" in error.response.headers) == (status == 405)
+
+
+def test_a_mistake_of_ours_is_told_in_openais_words(serve):
+    served = serve(lambda messages: 1 / 0)
+    with pytest.raises(openai.InternalServerError) as caught:
+        chat(served, served.run(), LS)
+    assert (caught.value.code, caught.value.type) == ("internal", "server_error")
+
+
 def test_every_failure_is_declared(serve):
     paths = serve().http("GET", "/openapi.json").json()["paths"]
     declared = paths["/runs/{run}/v1/chat/completions"]["post"]["responses"]
@@ -238,7 +266,7 @@ def opened(serve):
     return served, served.run()
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.dictionaries(FIELDS | st.text(st.characters()), JSON, max_size=3))
 def test_whatever_is_sent_is_answered_or_refused_in_openais_words(opened, fields):
@@ -257,7 +285,7 @@ def test_steps_and_refusals_are_counted_under_this_door(opened):
         with pytest.raises(openai.APIStatusError):
             chat(served, run, LS, **wrong)
     told = served.http("GET", "/metrics").text
-    labels = f'door="openai",simulator="{make.manifest().digest}"'
+    labels = f'door="openai",simulator="{records.manifest().digest}"'
     assert f"agentworld_steps_total{{{labels}}} 1.0" in told
     for kind in ("not-found", "input"):
         assert re.search(f'agentworld_refusals_total{{.*"{kind}".*}} 1.0', told)

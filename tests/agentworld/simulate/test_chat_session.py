@@ -2,12 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from agentworld.errors import Conflict
 from agentworld.records.episode import Episode, EpisodeOpening, Exchange
 from agentworld.simulate.doors.chat_model import check_pinned
 from agentworld.simulate.doors.chat_session import alone, conversation, step_number
-from agentworld.simulate.doors.chat_wire import ChatMessage, ChatRequest, Pinned, WrongField
+from agentworld.simulate.doors.chat_wire import ChatMessage, ChatRequest, Pinned
+from agentworld.simulate.openai_errors import WrongField
+from make import records
 
 ANY_TEXT = st.text(st.characters(), max_size=4)  # lone surrogates too
 EXCHANGE = st.builds(Exchange, action=ANY_TEXT, observation=ANY_TEXT)
@@ -30,8 +31,8 @@ def number(episode, asked):
 
 def episode_of(given, taken):
     """An episode that was given turns and took others."""
-    begun = make.episode()._replace(opening=EpisodeOpening(run="r", given=given))
-    return make.episode(*(turn.observation for turn in taken), base=begun)
+    begun = records.episode()._replace(opening=EpisodeOpening(run="r", given=given))
+    return records.episode(*(turn.observation for turn in taken), base=begun)
 
 
 @given(st.none() | ANY_TEXT, EXCHANGES, ANY_TEXT)
@@ -69,7 +70,7 @@ def took(observations):
 TAKEN = st.lists(ANY_TEXT, max_size=4).map(took)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @given(EXCHANGES, TAKEN, st.data())
 def test_a_user_message_is_the_step_of_its_place_behind_what_was_given(given_, taken, data):
     place = data.draw(st.integers(0, len(taken)))
@@ -77,7 +78,7 @@ def test_a_user_message_is_the_step_of_its_place_behind_what_was_given(given_, t
     assert number(episode_of(given_, taken), asked) == place + 1
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @given(EXCHANGES, TAKEN, st.data())
 def test_a_turn_that_was_another_one_is_a_conflict(given_, taken, data):
     told = [*given_, *taken, Exchange(action="ls", observation="more")]
@@ -88,7 +89,7 @@ def test_a_turn_that_was_another_one_is_a_conflict(given_, taken, data):
         number(episode_of(given_, taken), request(told))
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @given(EXCHANGES.filter(len), TAKEN)
 def test_who_leaves_out_what_was_given_is_told(given_, taken):
     with pytest.raises(Conflict, match=f"was given {len(given_)} turns"):
@@ -103,7 +104,7 @@ def test_an_erased_text_is_compared_by_its_digest():
 
 def test_every_setting_that_is_pinned_is_known():
     nothing = ChatRequest(model="m", messages=[{"role": "user", "content": "ls"}])
-    check_pinned(make.manifest().sampling, nothing)
+    check_pinned(records.manifest().sampling, nothing)
     assert not {name for name in Pinned.model_fields if getattr(nothing, name) is not None}
 
 
@@ -111,4 +112,4 @@ def test_an_opening_without_given_turns_has_the_name_that_it_had():
     assert EpisodeOpening(run="r").text == '{"run":"r"}'
     given_ = EpisodeOpening(run="r", given=took(["a"]))
     assert given_.text == '{"given":[{"action":"ls","observation":"a"}],"run":"r"}'
-    assert Episode.begun("e", make.digest("s"), given_).begins_whole
+    assert Episode.begun("e", records.digest("s"), given_).begins_whole

@@ -3,14 +3,14 @@ from collections import Counter
 
 import pytest
 
-import make
 from agentworld.errors import AccessError, ClusterError, Conflict, NotFound
 from agentworld.records.alias import gets_canary
 from agentworld.simulate.cluster import ClusterSimulators
 from agentworld.simulate.on_demand import Found
 from agentworld.simulate.simulators import Wanted
 from agentworld.storage.objects import ObjectStore
-from make_cluster import CANARY, STABLE, Cluster, refuse, simulator
+from make import records
+from make.cluster import CANARY, STABLE, Cluster, refuse, simulator
 
 
 @pytest.fixture
@@ -47,6 +47,24 @@ def test_one_that_was_found_once_is_found_without_the_cluster(simulators, cluste
     assert found(made(cluster, tmp_path), STABLE.digest) == STABLE
 
 
+def accelerators(simulators, digest=STABLE.digest):
+    return asyncio.run(simulators.find(digest)).accelerators()
+
+
+def test_an_episode_is_recorded_with_what_the_operator_says(simulators, cluster):
+    cluster.simulator()["status"]["accelerators"] = ["1 x nvidia.com/gpu"]
+    assert accelerators(simulators) == ("1 x nvidia.com/gpu",)
+    cluster.simulator()["status"]["accelerators"] = ["cpu"]
+    meant(simulators)  # a run is opened
+    assert accelerators(simulators) == ("cpu",)
+
+
+def test_what_nobody_said_to_this_service_is_unknown(simulators, cluster, tmp_path):
+    assert accelerators(simulators) == ("unknown",)
+    cluster.failing = ClusterError("gone")  # which is asked for no step
+    assert accelerators(made(cluster, tmp_path)) == ("unknown",)
+
+
 def test_a_manifest_is_read_from_where_it_is_kept(simulators, cluster, tmp_path):
     file = tmp_path / "manifest.json"
     file.write_bytes(STABLE.canonical)
@@ -57,7 +75,7 @@ def test_a_manifest_is_read_from_where_it_is_kept(simulators, cluster, tmp_path)
 
 def test_one_that_nobody_created_is_not_there(simulators):
     with pytest.raises(NotFound, match="no Simulator has the digest"):
-        found(simulators, make.digest("nobody's"))
+        found(simulators, records.digest("nobody's"))
 
 
 @pytest.mark.parametrize("name", ["world", STABLE.digest])

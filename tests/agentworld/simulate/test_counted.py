@@ -6,9 +6,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-import make
 from agentworld.errors import EngineError
-from make_service import OPENING, SIMULATOR, service
+from make import records
+from make.service import OPENING, SIMULATOR, service
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_replay_was_never_at_an_engine(http):
 
 def test_episodes_are_counted_as_they_begin_and_end(http):
     run = run_of(http)
-    task = make.task().model_dump(mode="json")
+    task = records.task().model_dump(mode="json")
     limited, closed, _left = (
         http.post("/episodes", json={"run": run, **more}).json()["episode"]
         for more in ({"turn_limit": 1}, {}, {"task": task})
@@ -99,7 +99,7 @@ def test_episodes_are_counted_as_they_begin_and_end(http):
     assert (found["episodes_ended_total", "limit"], found["episodes_ended_total", "closed"]) == (
         *(1, 1),
     )
-    http.post(f"/runs/{run}/close", json={"final_weights": make.digest("final")})
+    http.post(f"/runs/{run}/close", json={"final_weights": records.digest("final")})
     found = told(http)
     assert (found["episodes_ended_total", "closed"], found["open_episodes",]) == (2, 0)
 

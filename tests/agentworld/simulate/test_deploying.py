@@ -5,8 +5,7 @@ from functools import partial
 
 import pytest
 
-import make
-import make_agent
+import make.agent
 from agentworld.errors import Conflict, NotFound
 from agentworld.evidence.keys import SIMULATOR_KEYS, load_signer, load_trusted
 from agentworld.records.edge import Claim
@@ -14,11 +13,12 @@ from agentworld.records.run import RunClosing, RunOpening
 from agentworld.simulate.notary import Notary
 from agentworld.simulate.stores import Stores
 from agentworld.storage.objects import WriteOnce
+from make import records
 
 
 @pytest.fixture
 def made(tmp_path):
-    return make_agent.registered(tmp_path)
+    return make.agent.registered(tmp_path)
 
 
 def kept(made):
@@ -44,7 +44,7 @@ def test_the_same_again_is_signed_once_whoever_says_it(made):
 
 
 def test_what_is_used_again_after_another_is_signed_again(made):
-    other = make_agent.registered(made.store, made.registry, "other")
+    other = make.agent.registered(made.store, made.registry, "other")
     numbers = [each.use().number for each in (made, other, made)]
     assert numbers == [1, 2, 3]
 
@@ -67,8 +67,8 @@ def test_what_was_never_in_use_is_not_taken_out_of_it(made):
     ("name", "told"),
     [
         ("another-agent", {}),
-        (make_agent.NAME, {"artifact": make.digest("another")}),
-        (make_agent.NAME, {"run": "another"}),
+        (make.agent.NAME, {"artifact": records.digest("another")}),
+        (make.agent.NAME, {"run": "another"}),
     ],
     ids=["name", "artifact", "run"],
 )
@@ -79,7 +79,7 @@ def test_an_agent_that_no_simulator_signed_for_is_not_used(made, name, told):
 
 
 def test_names_that_differ_by_their_case_are_two(made):
-    other = make_agent.registered(made.store, made.registry, name=make_agent.NAME.upper())
+    other = make.agent.registered(made.store, made.registry, name=make.agent.NAME.upper())
     assert (made.use().number, other.use().number) == (1, 1)
     assert other.notary.end_deployment(other.ref.name, "production", "ada", None).number == 2
     assert made.use().number == 1
@@ -99,7 +99,7 @@ def test_a_copy_that_a_kill_left_out_is_made_by_who_comes_next(made, follows):
 
 def test_where_an_old_ledger_was_restored_no_number_is_given_twice(made):
     made.use()
-    make_agent.lose(made, "DELETE FROM attestations WHERE kind = 'deployment'")
+    make.agent.lose(made, "DELETE FROM attestations WHERE kind = 'deployment'")
     assert kept(made) == []
     assert made.use().number == 2
 
@@ -126,19 +126,19 @@ def test_an_evaluation_in_another_simulator_contradicts_no_edge(made):
     """For it ends with the weights that it began with."""
     opening = RunOpening(agent="a", starting_weights=made.agent.artifact, purpose="evaluation")
     ledger = made.ledger
-    elsewhere = ledger.open_run(opening, make.digest("next simulator"))
+    elsewhere = ledger.open_run(opening, records.digest("next simulator"))
     ledger.close_run(elsewhere.id, RunClosing(final_weights=made.agent.artifact))
-    told = {"starting_weights": make_agent.STARTED, "simulator": made.simulator.digest}
+    told = {"starting_weights": make.agent.STARTED, "simulator": made.simulator.digest}
     claim = Claim(agent=made.ref.name, artifact=made.agent.artifact, **told)
     assert made.notary.edge(ledger.run(made.agent.run), claim).edge.grade == "observed"
 
 
 def test_a_training_in_another_simulator_contradicts_it(made):
     ledger = made.ledger
-    opening = RunOpening(agent="a", starting_weights=make_agent.STARTED)
-    elsewhere = ledger.open_run(opening, make.digest("another simulator"))
+    opening = RunOpening(agent="a", starting_weights=make.agent.STARTED)
+    elsewhere = ledger.open_run(opening, records.digest("another simulator"))
     ledger.close_run(elsewhere.id, RunClosing(final_weights=made.agent.artifact))
-    told = {"starting_weights": make_agent.STARTED, "simulator": made.simulator.digest}
+    told = {"starting_weights": make.agent.STARTED, "simulator": made.simulator.digest}
     claim = Claim(agent=made.ref.name, artifact=made.agent.artifact, **told)
     edge = made.notary.edge(ledger.run(made.agent.run), claim).edge
     assert (edge.grade, edge.reasons) == (

@@ -6,9 +6,9 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-import make_access
-import make_agent
-import make_service
+import make.access
+import make.agent
+import make.service
 from agentworld.client.operator import OperatorClient
 from agentworld.errors import SimulatorError
 
@@ -17,11 +17,11 @@ PATH = "/deployments/terminal-agent/production"
 
 @pytest.fixture
 def made(tmp_path):
-    return make_agent.registered(tmp_path)
+    return make.agent.registered(tmp_path)
 
 
 def app(made, **access):
-    return make_service.service(made.store, pinned=made.simulator.manifest, **access).app
+    return make.service.service(made.store, pinned=made.simulator.manifest, **access).app
 
 
 @pytest.fixture
@@ -72,8 +72,8 @@ def test_what_a_registry_or_a_second_store_would_not_take_is_refused(made, asked
     ("who", "status"), [("acme-agent", 403), ("office-auditor", 403), ("acme-operator", 200)]
 )
 def test_agents_are_put_to_use_by_operators_alone(made, tmp_path, who, status):
-    asked = TestClient(app(made, access=make_access.Checked(tmp_path)), base_url="http://localhost")
-    headers = {"Authorization": make_access.bearer(who)}
+    asked = TestClient(app(made, access=make.access.Checked(tmp_path)), base_url="http://localhost")
+    headers = {"Authorization": make.access.bearer(who)}
     assert asked.put(PATH, json=body(made), headers=headers).status_code == status
     ended = asked.delete(PATH, params={"by": "bob"}, headers=headers)
     assert ended.status_code == status

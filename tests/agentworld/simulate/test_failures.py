@@ -1,10 +1,13 @@
 """Requests that no careful client sends are refused in one sentence, and are no mistake of ours."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
-import make
+from make import records
 
-OPENING = {"agent": "terminal-agent", "starting_weights": make.digest("starting")}
+OPENING = {"agent": "terminal-agent", "starting_weights": records.digest("starting")}
 HALF = "\ud800"
 """Of a surrogate pair: JSON can say it, and it is no Unicode."""
 
@@ -21,7 +24,7 @@ def problem(response):
         ("/runs", {**OPENING, "simulator": HALF}),
         ("/episodes", {"run": HALF}),
         ("/episodes", {"run": "r", "fork": {"episode": HALF, "step": 0}}),
-        ("/runs/r/close", {"final_weights": make.digest("final"), "signature": HALF}),
+        ("/runs/r/close", {"final_weights": records.digest("final"), "signature": HALF}),
         ("/runs/r/step", {"episode_id": HALF, "action": {"action": "ls"}}),
     ],
 )
@@ -37,6 +40,42 @@ def test_a_request_that_is_nested_too_deep_is_refused(serve, path, status):
     assert problem(serve().send("POST", path, b"[" * 100_000)) == (status, "input")
 
 
-def test_a_method_that_a_route_does_not_take_is_told_which_it_does(serve):
-    answer = serve().http("DELETE", "/steps")
-    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+def test_a_step_whose_row_the_database_drops_is_not_answered_and_can_be_asked_for_again(
+    serve, tmp_path
+):
+    served = serve()
+    episode = served.reset()
+    drop = "CREATE TRIGGER drops BEFORE INSERT ON steps BEGIN SELECT RAISE(IGNORE); END"
+    for statement, status in ((drop, 503), ("DROP TRIGGER drops", 200)):
+        with closing(sqlite3.connect(tmp_path / "ledger.db")) as database, database:
+            database.execute(statement)
+        assert served.step(episode, "ls", 1).status_code == status
+    assert [step.action for step in served.ledger.episode(episode).steps] == ["ls"]
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/steps", "OPTIONS, POST"),
+        ("/aliases/stable", "DELETE, GET, OPTIONS, PUT"),
+        ("/deployments/a/production", "DELETE, OPTIONS, PUT"),
+        ("/runs/r/mcp", "OPTIONS, POST"),
+        ("/episodes/e/mcp", "OPTIONS, POST"),
+        ("/runs/r/v1/models", "GET, OPTIONS"),
+    ],
+)
+def test_an_address_tells_every_method_that_it_takes(serve, path, methods):
+    served = serve()
+    told = served.http("OPTIONS", path)
+    assert (told.status_code, told.headers["allow"], told.content) == (204, methods, b"")
+    for method in ("PATCH", "TRACE"):
+        refused = served.http(method, path)
+        assert (refused.status_code, refused.headers["allow"]) == (405, methods)
+        assert f"does not take {method}; send {methods}" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "GET", "POST"])
+def test_an_address_of_nothing_takes_no_method(serve, method):
+    refused = serve().http(method, "/nowhere")
+    assert (refused.status_code, "allow" in refused.headers) == (404, False)
+    assert "nothing is at '/nowhere'" in refused.json()["error"]["message"]

@@ -8,9 +8,8 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-import make
-import make_access
-import make_service
+import make.access
+import make.service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import SimulatorError
 from agentworld.evidence.declared import attested
@@ -19,23 +18,24 @@ from agentworld.records.step_statement import Links, Registered, StepStatement, 
 from agentworld.simulate.stores import Stores
 from agentworld.steps.filing import hand_in, sign
 from agentworld.storage.objects import WriteOnce
-from make_statement import file
+from make import records
+from make.statement import file
 
 AT = "2026-03-01T12:00:00.000+00:00"
 MADE = Registered(
     registered_as="world",
     version=1,
-    artifact=make.digest("artifact"),
+    artifact=records.digest("artifact"),
     run="",
-    record=make.digest("record"),
+    record=records.digest("record"),
     links=Links(run="r", model="m"),
     at=AT,
 )
 SEEN = Validation(
-    artifact=make.digest("artifact"),
-    untrained=make.digest("untrained"),
+    artifact=records.digest("artifact"),
+    imitated=records.digest("imitated"),
     step="0123456789abcdef",
-    report=make.agent_report(),
+    report=records.agent_report(),
     at=AT,
 )
 
@@ -47,12 +47,12 @@ def signed(store: Path, told: Registered | Validation = MADE, keys: str = STEP_K
 
 @pytest.fixture
 def asked(tmp_path):
-    return TestClient(make_service.service(tmp_path).app, base_url="http://localhost")
+    return TestClient(make.service.service(tmp_path).app, base_url="http://localhost")
 
 
 def kept(store: Path) -> list[str]:
     """The names of the rows, which are those of the copies."""
-    rows = make_service.ledger(store).attestations.all()
+    rows = make.service.ledger(store).attestations.all()
     copies = WriteOnce(Stores.of(store).checkpoints_url)
     assert [copies.get(each.name) for each in rows] == [each.envelope for each in rows]
     return [each.name for each in rows]
@@ -102,18 +102,18 @@ def test_what_no_step_signed_or_something_else_is_refused(asked, tmp_path, chang
     ("who", "status"), [("acme-agent", 200), ("office-auditor", 403), ("acme-operator", 403)]
 )
 def test_statements_are_handed_in_by_who_trains(tmp_path, who, status):
-    app = make_service.service(tmp_path, access=make_access.Checked(tmp_path)).app
-    headers = {"Authorization": make_access.bearer(who)}
+    app = make.service.service(tmp_path, access=make.access.Checked(tmp_path)).app
+    headers = {"Authorization": make.access.bearer(who)}
     asked = TestClient(app, base_url="http://localhost")
     answer = asked.put("/statements", json=signed(tmp_path), headers=headers)
     assert answer.status_code == status
 
 
 def test_a_runs_token_files_nothing(tmp_path):
-    app = make_service.service(tmp_path, access=make_access.Checked(tmp_path)).app
+    app = make.service.service(tmp_path, access=make.access.Checked(tmp_path)).app
     asked = TestClient(app, base_url="http://localhost")
-    opening = {"agent": "a", "starting_weights": make.digest("starting")}
-    headers = {"Authorization": make_access.bearer("acme-agent")}
+    opening = {"agent": "a", "starting_weights": records.digest("starting")}
+    headers = {"Authorization": make.access.bearer("acme-agent")}
     token = asked.post("/runs", json=opening, headers=headers).json()["token"]
     answer = asked.put(
         "/statements", json=signed(tmp_path), headers={"Authorization": f"Bearer {token}"}
@@ -124,7 +124,7 @@ def test_a_runs_token_files_nothing(tmp_path):
 
 def test_the_client_does_the_same(tmp_path):
     async def work():
-        transport = httpx.ASGITransport(make_service.service(tmp_path).app)
+        transport = httpx.ASGITransport(make.service.service(tmp_path).app)
         client = SimulatorClient("http://simulator", transport=transport)
         name = await client.file(StepStatement.model_validate(signed(tmp_path)))
         with pytest.raises(SimulatorError, match="this registration cannot be kept"):
@@ -142,7 +142,7 @@ def test_a_step_files_with_the_service_that_is_deployed_else_in_its_own_store(
     file(MADE, alone)
     assert kept(alone) == [MADE.name]
     monkeypatch.setenv("AGENTWORLD_KEYS", str(tmp_path / "keys"))
-    with make_service.listening(make_service.service(tmp_path).app) as url:
+    with make.service.listening(make.service.service(tmp_path).app) as url:
         monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
         file(MADE, elsewhere)
     assert MADE.name in kept(tmp_path)
@@ -154,8 +154,8 @@ def test_what_nobody_takes_is_left_in_the_steps_folder_and_handed_in_when_asked_
 ):
     """By a service that does not trust the step's key, and later does."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
-    app = make_service.service(tmp_path).app
-    with make_service.listening(app) as url:
+    app = make.service.service(tmp_path).app
+    with make.service.listening(app) as url:
         monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
         sign(MADE, elsewhere, elsewhere)
         assert hand_in(elsewhere, elsewhere) == elsewhere

@@ -9,15 +9,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient, WebSocketDenialResponse
 
-import make
-import make_access
-import make_service
+import make.access
+import make.service
 from agentworld.simulate.gate import Gate, credential
-from make_access import TOKENS, bearer
+from make import records
+from make.access import TOKENS, bearer
 from waiting import wait_for
 
-OPENING = {"agent": "a", "starting_weights": make.digest("starting")}
-KEY = make_access.key("acme-agent")
+OPENING = {"agent": "a", "starting_weights": records.digest("starting")}
+KEY = make.access.key("acme-agent")
 
 
 def basic(pair):
@@ -74,7 +74,7 @@ class Gated:
     """A service with a run of a tenant, entered with the run's own token."""
 
     def __init__(self, serve, folder):
-        self.access = make_access.Checked(folder)
+        self.access = make.access.Checked(folder)
         self.served = serve(access=self.access)
         opened = self.ask(bearer("acme-agent"), "POST", "/runs", OPENING).json()
         self.run, self.token = opened["run"]["id"], opened["token"]
@@ -101,7 +101,7 @@ def test_a_runs_token_opens_its_run_and_nothing_else(gated):
     assert gated.own("GET", f"/runs/{gated.run}").json()["tenant"] == "acme"
     for method, path, body in [
         ("GET", f"/runs/{other}", None),
-        ("POST", f"/runs/{other}/close", {"final_weights": make.digest("final")}),
+        ("POST", f"/runs/{other}/close", {"final_weights": records.digest("final")}),
         ("POST", "/episodes", {"run": other}),
         ("POST", "/steps", {"episode": begun, "action": "ls", "step": 1}),
         ("GET", f"/episodes/{begun}", None),
@@ -120,10 +120,22 @@ def test_a_runs_token_plays_its_run_to_the_end(gated):
     episode = gated.own("POST", "/episodes", {"run": gated.run}).json()["episode"]
     step = {"episode": episode, "action": "echo a", "step": 1}
     assert gated.own("POST", "/steps", step).json()["observation"] == "a\n[0] ~"
-    closing = {"final_weights": make.digest("final")}
+    closing = {"final_weights": records.digest("final")}
     assert gated.own("POST", f"/runs/{gated.run}/close", closing).is_success
     refused = gated.own("POST", "/episodes", {"run": gated.run})
     assert (refused.status_code, refused.json()["error"]["kind"]) == (409, "conflict")
+
+
+def test_a_run_that_was_taken_away_is_told_to_who_has_its_token_and_to_nobody_else(gated):
+    token = f"Bearer {gated.access.run_token('0' * 32, 'acme')}"
+    for who, message in [
+        (token, "was opened and the ledger has it no more; have it restored"),
+        (bearer("acme-agent"), "open one first"),
+    ]:
+        for path, body in [("/episodes", {"run": "0" * 32}), (f"/runs/{'0' * 32}/reset", {})]:
+            refused = gated.ask(who, "POST", path, body)
+            assert (refused.status_code, refused.json()["error"]["kind"]) == (404, "not-found")
+            assert message in refused.json()["error"]["message"]
 
 
 def test_with_a_runs_token_what_a_wire_has_at_its_root_is_that_runs(gated):
@@ -131,8 +143,10 @@ def test_with_a_runs_token_what_a_wire_has_at_its_root_is_that_runs(gated):
     step = {"action": {"action": "echo a"}, "episode_id": episode}
     assert gated.own("POST", "/step", step).json()["observation"]["run"] == gated.run
     assert gated.own("GET", f"/state?episode_id={episode}").json()["step_count"] == 1
-    for path in ("/schema", "/metadata", "/health", "/v1/models"):
+    for path in ("/schema", "/metadata", "/health", "/openapi.json", "/v1/models"):
         assert gated.own("GET", path).status_code == 200
+    listing = {"jsonrpc": "2.0", "method": "tools/list"}
+    assert gated.own("POST", "/mcp", listing).json()["result"]["tools"]
     with gated.connect("/ws") as socket:
         socket.send_json({"type": "reset", "data": {"episode_id": episode}})
         assert socket.receive_json()["data"]["observation"]["run"] == gated.run
@@ -173,7 +187,7 @@ def test_basic_in_an_address_opens_http_and_socket(gated):
         assert socket.receive_json()["type"] == "observation"
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_socket_that_is_open_ends_soon_after_its_credential_is_taken_back(gated):
     told = []
 
@@ -186,7 +200,7 @@ def test_a_socket_that_is_open_ends_soon_after_its_credential_is_taken_back(gate
         socket.send_json({"type": "reset", "data": {}})
         assert socket.receive_json()["type"] == "observation"
         gated.access.write(without="acme")
-        wait_for(lambda: is_refused(socket), 10)
+        wait_for(lambda: is_refused(socket))
         assert told[-1]["data"]["kind"] == "unauthorised"
         assert socket.receive()["type"] == "websocket.close"
 
@@ -194,7 +208,7 @@ def test_a_socket_that_is_open_ends_soon_after_its_credential_is_taken_back(gate
 @pytest.fixture
 def here(tmp_path):
     """A service that asks nobody, for pages of this machine alone."""
-    served = make_service.service(tmp_path, loopback_only=True)
+    served = make.service.service(tmp_path, loopback_only=True)
     with TestClient(served.app, base_url="http://localhost:8000") as client:
         yield client
 

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from websockets.frames import Opcode
 from websockets.server import ServerProtocol
 
-import make
-import make_service
+import make.service
 from agentworld.client.simulator import SIMULATOR_HEADER
 from agentworld.simulate.guard import Limits
 from agentworld.simulate.guarded_http import GuardedHttp
 from agentworld.simulate.guarded_socket import GuardedSocket
-from rough_client import (
+from fakes.rough_client import (
     answers,
     ask,
     connected,
@@ -29,14 +28,15 @@ from rough_client import (
     until_closed,
     upgraded,
 )
+from make import records
 from waiting import wait_for
 
-SIMULATOR = make.manifest().digest
+SIMULATOR = records.manifest().digest
 CHUNKED = b"POST /steps HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 LARGE_CHUNK = b"11170\r\n" + b"x" * 70_000 + b"\r\n"
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_connection_too_many_is_told_so_and_the_others_go_on(listen):
     url = listen(connections=2)
     with connected(url) as first, connected(url) as second:
@@ -88,7 +88,7 @@ def test_where_clients_fill_the_room_a_large_message_is_refused(listen):
     url = listen(held_bytes=100_000)
     with (
         connected(url) as first,
-        upgraded(url, f"/runs/{make_service.run(url)}/ws") as second,
+        upgraded(url, f"/runs/{make.service.run(url)}/ws") as second,
     ):
         first.sendall(CHUNKED + LARGE_CHUNK)
         wait_for(lambda: full(url))
@@ -115,7 +115,7 @@ def no_collector():
     gc.enable()
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.usefixtures("no_collector")
 @pytest.mark.parametrize(
     "end",
@@ -125,7 +125,7 @@ def no_collector():
 def test_a_connection_that_is_over_leaves_nothing_behind_for_a_collector(listen, end):
     """A service lets the collector seldom run."""
     url = listen(body_seconds=0.5, ping_seconds=0.5, linger_seconds=0.1)
-    for path in ("/nothing", f"/runs/{make_service.run(url)}/ws"):
+    for path in ("/nothing", f"/runs/{make.service.run(url)}/ws"):
         with connected(url) as wire:
             wire.sendall(handshake(path))
             until(wire, b"\r\n\r\n")
@@ -197,14 +197,14 @@ SHORT = Limits(
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    app = make_service.service(tmp_path_factory.mktemp("service")).app
-    with make_service.listening(app, SHORT) as url:
+    app = make.service.service(tmp_path_factory.mktemp("service")).app
+    with make.service.listening(app, SHORT) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def door(address):
-    return f"/runs/{make_service.run(address)}/ws"
+    return f"/runs/{make.service.run(address)}/ws"
 
 
 hard = settings(
@@ -212,7 +212,7 @@ hard = settings(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @hard
 @given(parts=PARTS, resets=st.booleans())
 def test_whatever_bytes_come_the_service_answers_others_and_makes_no_mistake(
@@ -227,7 +227,7 @@ def test_whatever_bytes_come_the_service_answers_others_and_makes_no_mistake(
     assert "Traceback" not in "".join(told())
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @hard
 @given(parts=st.lists(FRAMES | BODIES, max_size=6), resets=st.booleans())
 def test_whatever_frames_come_the_service_answers_others_and_makes_no_mistake(

@@ -1,17 +1,15 @@
 import asyncio
 import json
 import socket
-import time
 
 import pytest
 from uvicorn import Server
 
-import make
-import make_service
+import make.access
+import make.service
 from agentworld.client.simulator import SIMULATOR_HEADER, SimulatorClient
 from agentworld.errors import SimulatorError
-from agentworld.simulate.guard import Limits
-from rough_client import (
+from fakes.rough_client import (
     answers,
     ask,
     connected,
@@ -21,10 +19,12 @@ from rough_client import (
     send_for_ever,
     until_closed,
 )
+from make import records
 from waiting import wait_for
 
-SIMULATOR = make.manifest().digest
+SIMULATOR = records.manifest().digest
 CHUNKED = b"POST /steps HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+KEY = f"Authorization: {make.access.bearer('acme-agent')}"
 CHUNK = b"3e8\r\n" + b"x" * 1000 + b"\r\n"
 
 
@@ -78,7 +78,7 @@ def test_who_goes_on_sending_a_refused_body_still_reads_the_refusal(listen):
         assert refusal(until_closed(wire))[0] == 413
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_who_never_stops_sending_a_refused_body_is_not_read_and_cut_off(listen):
     url = listen(body_bytes=10_000, linger_seconds=1)
     with connected(url) as wire:
@@ -96,8 +96,8 @@ def test_our_own_client_is_told_what_to_do(listen):
 
     async def send():
         client = SimulatorClient(url)
-        await client.open_run(make_service.OPENING)
-        episode = await client.reset(make.task())
+        await client.open_run(make.service.OPENING)
+        episode = await client.reset(records.task())
         try:
             await client.step(episode, "x" * 11_000)
         finally:
@@ -108,7 +108,7 @@ def test_our_own_client_is_told_what_to_do(listen):
     assert (failed.value.kind, failed.value.retryable) == ("input", False)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize("path", ["/steps", "/runs"])
 def test_a_body_that_does_not_arrive_is_408(listen, path):
     url = listen(body_seconds=0.2)
@@ -116,7 +116,7 @@ def test_a_body_that_does_not_arrive_is_408(listen, path):
     assert refusal(said(url, body)) == (408, "the request did not arrive in 0.2 s; try again")
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_body_that_drips_is_408(listen):
     url = listen(body_seconds=0.3)
     with connected(url) as wire:
@@ -124,7 +124,7 @@ def test_a_body_that_drips_is_408(listen):
         assert refusal(drip(wire, b"x" * 999))[0] == 408
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_body_that_nobody_waits_for_has_its_time_too(listen):
     url = listen(body_seconds=0.2)
     answer = said(url, request("/nothing", b"x" * 100, method="POST")[:-1])
@@ -132,22 +132,22 @@ def test_a_body_that_nobody_waits_for_has_its_time_too(listen):
     assert answer.count(b"HTTP/1.1") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize("sent", [b"", b"GET /hea", b"\r\n\r\n"], ids=["none", "half", "lines"])
 def test_a_connection_without_a_whole_head_is_closed(listen, sent):
     assert said(listen(head_seconds=0.2), sent) == b""
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_head_that_drips_has_no_more_time(listen):
     with connected(listen(head_seconds=0.3)) as wire:
         assert drip(wire, request("/health", b"", f"A: {'x' * 100}")) == b""
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize("sent", [b"GET /hea", b"\r\n"], ids=["half", "a line"])
 def test_a_connection_that_was_used_before_has_no_more_time(listen, sent):
-    with connected(listen(head_seconds=1)) as wire:
+    with connected(listen(head_seconds=2)) as wire:
         wire.sendall(request())
         assert wire.recv(2**16).startswith(b"HTTP/1.1 200 ")
         wire.sendall(sent)
@@ -209,7 +209,7 @@ def test_very_many_requests_at_once_end_the_connection_and_leave_no_stack(listen
     assert "Traceback" not in "".join(told())
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_an_answer_that_is_not_read_ends_the_connection(listen, told):
     url = listen(unread_seconds=0.5)
     with connected(url, reads=False) as wire:
@@ -220,12 +220,57 @@ def test_an_answer_that_is_not_read_ends_the_connection(listen, told):
 
 
 def test_a_service_that_ends_waits_for_no_half_request(tmp_path, told):
-    service = make_service.listening(make_service.service(tmp_path).app, kind=Server)
+    service = make.service.listening(make.service.service(tmp_path).app, kind=Server)
     url = service.__enter__()
     with connected(url) as wire:
         wire.sendall(request("/steps", b"x" * 100, method="POST")[:-1])
         assert all(answers(url) for _ in range(5))
-        since = time.monotonic()
         service.__exit__(None, None, None)
-    assert time.monotonic() - since < Limits().body_seconds / 2
+        assert until_closed(wire) == b""  # and no 408, for which it had to wait
     assert "Traceback" not in "".join(told())
+
+
+def in_chunks(path: str, body: bytes, head: str = "", trailer: str = "") -> bytes:
+    """A request in chunks, with a field of its head and one behind its body."""
+    lines = f"POST {path} HTTP/1.1", "Host: a", "Content-Type: application/json", head
+    fields = [*filter(None, lines), "Connection: close", "Transfer-Encoding: chunked", "", ""]
+    last = f"{trailer}\r\n\r\n".encode() if trailer else b"\r\n"
+    return "\r\n".join(fields).encode() + b"%x\r\n%b\r\n0\r\n" % (len(body), body) + last
+
+
+@pytest.mark.parametrize(
+    ("head", "trailer", "status"),
+    [
+        ("", KEY, 401),
+        ("", f"{KEY}\r\nA: x", 401),
+        (KEY, "", 200),
+        (KEY, KEY, 200),
+        (KEY, "Authorization: Bearer nobody\r\nHost: b", 200),
+        ("Authorization: Bearer nobody", KEY, 401),
+    ],
+    ids=["alone", "with another", "none", "twice", "another", "of nobody's"],
+)
+def test_what_follows_a_body_is_no_credential(tmp_path, head, trailer, status):
+    access = make.access.Checked(tmp_path)
+    body = make.service.OPENING.model_dump_json().encode()
+    with make.service.listening(make.service.service(tmp_path, access=access).app) as url:
+        answer = said(url, in_chunks("/runs", body, head, trailer))
+    assert answer.split()[1] == str(status).encode()
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 1001\r\n\r\n", 413),
+        (b"POST /runs/r/v1/embeddings?a=1 HTTP/1.1\r\nContent-Length: 1001\r\n\r\n", 413),
+        (b"GET /v1/models HTTP/1.1\r\n" + b"A: x\r\n" * 11 + b"\r\n", 431),
+    ],
+    ids=["root", "run", "head"],
+)
+def test_who_asks_in_openais_words_is_refused_in_them(listen, sent, status):
+    head, _, body = said(listen(body_bytes=1000, headers=10), sent).partition(b"\r\n\r\n")
+    told = json.loads(body)["error"]
+    assert int(head.split()[1]) == status
+    assert told.keys() == {"message", "type", "param", "code"}
+    assert (told["type"], told["code"]) == ("invalid_request_error", "input")
+    assert b"x-should-retry: false" in head

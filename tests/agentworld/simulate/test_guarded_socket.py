@@ -6,9 +6,9 @@ import pytest
 from uvicorn import Server
 from websockets.frames import Opcode
 
-import make_service
+import make.service
 from agentworld.simulate.guard import Limits
-from rough_client import (
+from fakes.rough_client import (
     answers,
     connected,
     frame,
@@ -30,7 +30,7 @@ CLOSE = frame(b"", Opcode.CLOSE)
 
 def door(url) -> str:
     """The path of an open run's door."""
-    return f"/runs/{make_service.run(url)}/ws"
+    return f"/runs/{make.service.run(url)}/ws"
 
 
 def said(url, *parts) -> bytes:
@@ -112,7 +112,7 @@ def test_a_message_in_endless_parts_is_refused(listen):
     assert close_code(said(listen(), *parts)) == 1009
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.parametrize(
     "sent",
     [STATE[:1], STATE + STATE[:-1], frame("x", last=False)],
@@ -122,12 +122,12 @@ def test_a_message_that_does_not_come_to_an_end_ends_the_connection(listen, sent
     assert close_code(said(listen(body_seconds=0.5), sent)) == 1008
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_frames_that_overlap_reads_are_not_taken_for_a_slow_one(listen):
-    with upgraded(url := listen(body_seconds=1), door(url)) as wire:
+    with upgraded(url := listen(body_seconds=2), door(url)) as wire:
         wire.sendall(STATE[:5])
         since, num_answers = time.monotonic(), 0
-        while time.monotonic() < since + 2:
+        while time.monotonic() < since + 3:
             wire.sendall(STATE[5:] + STATE[:5])
             num_answers += wire.recv(2**16).count(b"step_count")
         wire.sendall(STATE[5:] + GOOD_BYE)
@@ -135,13 +135,13 @@ def test_frames_that_overlap_reads_are_not_taken_for_a_slow_one(listen):
     assert num_answers > 1
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_who_answers_no_ping_is_gone(listen, told):
     assert close_code(said(listen(ping_seconds=0.2))) == 1011
     assert "silent 1" in "".join(told())
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_many_frames_at_once_are_answered_in_their_order_and_others_meanwhile(listen):
     url = listen()
     frames = [frame(json.dumps({"type": f"number {number}"})) for number in range(2000)]
@@ -158,7 +158,7 @@ def test_a_flood_of_pings_ends_the_connection(listen):
     assert close_code(said(listen(), frame("x", Opcode.PING) * 2000)) == 1008
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_answers_that_are_not_read_end_the_connection(listen, told):
     url = listen(unread_seconds=0.5)
     with upgraded(url, door(url), reads=False) as wire:
@@ -176,7 +176,7 @@ def test_a_handshake_that_is_not_understood_is_400(listen, field):
         assert until_closed(wire).startswith(b"HTTP/1.1 400 ")
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_frames_before_the_handshake_was_answered_do_no_harm(listen, told):
     url = listen(ping_seconds=0.2)
     for sent in (STATE, CLOSE, b"\xff" * 10, frame("x", Opcode.PING)):
@@ -187,10 +187,10 @@ def test_frames_before_the_handshake_was_answered_do_no_harm(listen, told):
     assert "Traceback" not in "".join(told())
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_service_ends_in_order_while_a_client_says_good_bye_and_reads_nothing(tmp_path, told):
     limits = Limits(unread_seconds=0.5)
-    service = make_service.listening(make_service.service(tmp_path).app, limits, Server)
+    service = make.service.listening(make.service.service(tmp_path).app, limits, Server)
     url = service.__enter__()
     with upgraded(url, door(url), reads=False) as wire:
         wire.sendall(STATE * 300 + CLOSE)

@@ -6,7 +6,7 @@ import pytest
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import StoreError
 from agentworld.simulate.housekeeping import again_and_again
-from make_service import OPENING, listening, play, service
+from make.service import OPENING, listening, play, service
 from waiting import wait_for
 
 

@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 
 import agentworld
-import endpoint
-import make
-import make_access
-import make_service
+import make.access
+import make.service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.process import free_port, running
 from agentworld.errors import EngineError, InputError
@@ -27,10 +25,13 @@ from agentworld.records.run import RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.simulate import main
 from agentworld.simulate.main import Settings, serve
+from fakes import endpoint
+from make import records
+from make.weights import weights
 from waiting import wait_for
 
-OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))
-TASK = make.task(turn_limit=50)
+OPENING = RunOpening(agent="a", starting_weights=records.digest("starting"))
+TASK = records.task(turn_limit=50)
 
 
 class Engine(BaseHTTPRequestHandler):
@@ -70,10 +71,10 @@ def engine_url():
 def folder(tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
-    (folder / "model.safetensors").write_bytes(b"weights")
-    files = {"model.safetensors": digest_bytes(b"weights")}
+    (folder / "model.safetensors").write_bytes(weights())
+    files = {"model.safetensors": digest_bytes(weights())}
     artifact = ArtifactManifest(files=files).digest
-    make.manifest(files=files, artifact=artifact).write(tmp_path / "manifest.json")
+    records.manifest(files=files, artifact=artifact).write(tmp_path / "manifest.json")
     return folder
 
 
@@ -116,7 +117,7 @@ async def play(url, num_episodes, num_steps):
     return run.id, dict(zip(episodes, shown, strict=True))
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_killed_service_has_lost_nothing_that_it_answered(folder, engine_url):
     answered = {}
 
@@ -160,9 +161,9 @@ async def go_on(url, run, episode):
     return [answer.json()["observation"] for answer in answers]
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_service_refuses_a_folder_that_is_not_the_pinned_one(folder, engine_url):
-    (folder / "model.safetensors").write_bytes(b"other weights")
+    (folder / "model.safetensors").write_bytes(weights("others"))
 
     def work():
         with service(folder, engine_url) as server:
@@ -172,7 +173,7 @@ def test_a_service_refuses_a_folder_that_is_not_the_pinned_one(folder, engine_ur
         work()
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_service_does_not_start_where_a_promised_seed_is_not_kept(folder):
     path = folder.parent / "manifest.json"
     known = SimulatorManifest.read(path)
@@ -202,19 +203,19 @@ def apps(folder, engine_url, monkeypatch):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_the_environment_says_when_an_episode_expires_and_how_often_logs_are_signed(
     folder, apps, monkeypatch
 ):
-    monkeypatch.setenv("AGENTWORLD_IDLE_SECONDS", "0.2")
+    monkeypatch.setenv("AGENTWORLD_IDLE_SECONDS", "2")
     monkeypatch.setenv("AGENTWORLD_SEAL_SECONDS", "0.05")
     assert main.main() == 0
     ledger = Ledger(f"sqlite:///{folder.parent / 'ledger.db'}")
-    with make_service.listening(apps[0]) as url:
+    with make.service.listening(apps[0]) as url:
         run, shown = asyncio.run(play(url, num_episodes=1, num_steps=1))
         (episode,) = shown
+        wait_for(lambda: ledger.episode(episode).closed == "expired")
         # Sooner than a service signs where nobody says how often.
-        wait_for(lambda: ledger.episode(episode).closed == "expired", seconds=8)
         wait_for(lambda: len(ledger.log(run)) in ledger.checkpoints(run), seconds=8)
     ledger.close()
 
@@ -246,7 +247,7 @@ def test_where_nobody_is_asked_nobody_from_elsewhere_is_listened_to(
     said = capsys.readouterr().err
     assert f"the host is {host}; name an access file, or listen on 127.0.0.1" in said
     assert said.count("\n") == 1
-    monkeypatch.setenv("AGENTWORLD_ACCESS", str(make_access.access_file(folder.parent)))
+    monkeypatch.setenv("AGENTWORLD_ACCESS", str(make.access.access_file(folder.parent)))
     assert (main.main(), len(apps)) == (0, 1)
 
 

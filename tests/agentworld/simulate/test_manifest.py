@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
+from accepting import accepts
 from agentworld.domains.terminal.prompts import prompt_parts
 from agentworld.engine.programs import engine_arguments, recipe_of
 from agentworld.errors import InputError
@@ -14,6 +14,8 @@ from agentworld.records.simulator import Endpoint, Sampling
 from agentworld.rendering.messages import world_messages
 from agentworld.simulate.manifest import check_code, check_engine, check_files, pin, pin_endpoint
 from agentworld.simulate.session import history
+from make import records
+from make.weights import weights
 
 ENGINE = EngineRecipe(kind="transformers-serve")
 DTYPES = st.sampled_from(["float32", "bfloat16", "float16"])
@@ -29,6 +31,7 @@ ENGINES = st.builds(
     quantisation=st.none() | st.text() | st.sampled_from(["fp8", "--dtype", "--cb-num-blocks"]),
     parallelism=st.integers(1, 2**31 - 1),
     cache_blocks=st.integers(),
+    environment=st.sampled_from([{}, {"VLLM_BATCH_INVARIANT": "1"}]),
 )
 
 
@@ -36,7 +39,7 @@ ENGINES = st.builds(
 def folder(tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
-    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "model.safetensors").write_bytes(weights())
     (folder / "tokenizer.json").write_text("{}")
     return folder
 
@@ -46,16 +49,16 @@ def pinned(folder, recipe=None, engine=ENGINE):
         ArtifactManifest.of(folder),
         recipe or SimulateRecipe(),
         engine,
-        lock=make.digest("constraints"),
+        lock=records.digest("constraints"),
         context_tokens=512,
     )
 
 
 def test_what_was_pinned_may_be_served(folder):
     manifest = pinned(folder)
-    check_files(manifest, folder)
-    check_code(manifest)
-    check_engine(manifest, ENGINE)
+    assert accepts(check_files, manifest, folder)
+    assert accepts(check_code, manifest)
+    assert accepts(check_engine, manifest, ENGINE)
 
 
 def test_the_same_things_pinned_twice_are_the_same_simulator(folder):
@@ -72,7 +75,7 @@ def test_another_byte_in_any_file_is_another_simulator_and_is_not_served(folder,
 
 
 def test_a_manifest_whose_files_are_not_its_artifact_is_refused(folder):
-    manifest = pinned(folder).model_copy(update={"artifact": make.digest("another")})
+    manifest = pinned(folder).model_copy(update={"artifact": records.digest("another")})
     with pytest.raises(InputError, match="not its artifact"):
         check_files(manifest, folder)
 
@@ -86,12 +89,19 @@ def test_other_code_does_not_serve_a_manifest(folder, field, value):
         check_code(pinned(folder).model_copy(update={field: value}))
 
 
+def test_an_engine_with_another_environment_is_not_the_pinned_one(folder):
+    other = ENGINE.model_copy(update={"environment": {"OMP_NUM_THREADS": "3"}})
+    assert pinned(folder, engine=other).digest != pinned(folder).digest
+    with pytest.raises(InputError, match=r"pins engine\.environment {'OMP_NUM_THREADS': '3'}"):
+        check_engine(pinned(folder, engine=other), ENGINE)
+
+
 def test_an_engine_with_other_arguments_is_not_the_pinned_one(folder):
     with pytest.raises(InputError, match=r"pins engine\.arguments"):
         check_engine(pinned(folder), ENGINE.model_copy(update={"batch_tokens": 7}))
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(engine=ENGINES, concurrency=st.integers())
 def test_a_pinned_engine_is_started_again_from_its_manifest_alone(engine, concurrency):
     asked = engine.model_copy(update={"concurrency": concurrency})
@@ -99,7 +109,7 @@ def test_a_pinned_engine_is_started_again_from_its_manifest_alone(engine, concur
         ArtifactManifest(files={}),
         SimulateRecipe(),
         asked,
-        lock=make.digest("constraints"),
+        lock=records.digest("constraints"),
         context_tokens=512,
     )
     again = recipe_of(made.engine)
@@ -112,9 +122,9 @@ def test_a_pinned_engine_is_started_again_from_its_manifest_alone(engine, concur
     [("dtype", "float8"), ("arguments", ["--cb-num-blocks", "many"]), ("parallelism", 2)],
 )
 def test_an_engine_that_no_recipe_describes_is_not_started(field, value):
-    known = {"kind": "transformers-serve", "version": "5.19.0", "lock": make.digest("lock")}
+    known = {"kind": "transformers-serve", "version": "5.19.0", "lock": records.digest("lock")}
     with pytest.raises(InputError, match="the manifest's engine cannot be started here"):
-        recipe_of(make.manifest(engine={**known, field: value}).engine)
+        recipe_of(records.manifest(engine={**known, field: value}).engine)
 
 
 def test_an_engine_of_another_version_is_not_the_pinned_one(folder):

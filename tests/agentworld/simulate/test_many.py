@@ -6,9 +6,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-import make
-import make_access
-import make_many
+import make.access
+import make.many
 from agentworld.audit.verify import Evidence, verify_run
 from agentworld.client.simulator import SIMULATOR_HEADER, SimulatorClient
 from agentworld.errors import Conflict, StoreError
@@ -16,18 +15,19 @@ from agentworld.evidence.keys import SIMULATOR_KEYS, load_trusted
 from agentworld.ledger import Ledger
 from agentworld.simulate.session import Request
 from agentworld.storage.objects import WriteOnce
-from make_many import FIRST, NAMES, SECOND, Catalogue
-from make_service import ACCESS, OPENING, listening
+from make import records
+from make.many import FIRST, NAMES, SECOND, Catalogue
+from make.service import ACCESS, OPENING, listening
 
 ONE, OTHER = FIRST.digest, SECOND.digest
-CLOSING = {"final_weights": make.digest("final")}
+CLOSING = {"final_weights": records.digest("final")}
 
 
 class Replica:
     """A service as its clients reach it."""
 
     def __init__(self, folder, catalogue, access=ACCESS, kind=Ledger):
-        self.app = make_many.app(folder, catalogue, access, kind)
+        self.app = make.many.app(folder, catalogue, access, kind)
         self.house = self.app.state.house
         self.ledger = self.house.keeper.ledger
         self.http = TestClient(self.app, "http://localhost", raise_server_exceptions=False)
@@ -113,7 +113,7 @@ def test_a_run_that_names_no_simulator_is_told_to_name_one(many):
     assert "name the run's as `simulator`" in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("name", ["gone", make.digest("nobody"), "sha256:../../x"])
+@pytest.mark.parametrize("name", ["gone", records.digest("nobody"), "sha256:../../x"])
 def test_a_simulator_that_is_not_there_opens_no_run(many, name):
     assert problem(many.open(name)) == (404, "not-found")
     assert many.ledger.runs() == []
@@ -256,7 +256,7 @@ def test_a_manifest_is_had_by_its_digest_and_there_is_no_other(many):
     for manifest in (FIRST, SECOND):
         answer = many.ask("GET", f"/simulators/{manifest.digest}/manifest")
         assert answer.content == manifest.canonical
-    assert problem(many.ask("GET", f"/simulators/{make.digest('no')}/manifest"))[0] == 404
+    assert problem(many.ask("GET", f"/simulators/{records.digest('no')}/manifest"))[0] == 404
     assert problem(many.ask("GET", "/simulators/latest/manifest")) == (422, "input")
 
 
@@ -321,8 +321,8 @@ def test_the_log_of_each_run_is_signed_with_its_own_simulator(many, tmp_path):
 
 
 def test_a_tenants_limits_are_over_all_simulators(start, tmp_path):
-    access = make_access.Checked(tmp_path, open_runs=2, open_episodes=1)
-    many, who = start(access), {"authorization": make_access.bearer("acme-agent")}
+    access = make.access.Checked(tmp_path, open_runs=2, open_episodes=1)
+    many, who = start(access), {"authorization": make.access.bearer("acme-agent")}
     runs = [many.run(each, **who) for each in (ONE, OTHER)]
     assert problem(many.open(OTHER, **who)) == (429, "limit")
     answers = [many.ask("POST", "/episodes", {"run": run}, **who) for run in runs]
@@ -331,10 +331,10 @@ def test_a_tenants_limits_are_over_all_simulators(start, tmp_path):
 
 
 def test_what_is_anothers_is_not_told_of_by_a_header(start, tmp_path):
-    many = start(make_access.Checked(tmp_path))
-    theirs = {"authorization": make_access.bearer("rival-agent")}
+    many = start(make.access.Checked(tmp_path))
+    theirs = {"authorization": make.access.bearer("rival-agent")}
     run = many.run(ONE, **theirs)
-    stranger = {"authorization": make_access.bearer("acme-agent")}
+    stranger = {"authorization": make.access.bearer("acme-agent")}
     for path in (f"/runs/{run}", f"/runs/{run}/health", f"/runs/{run}/v1/models"):
         answer = many.ask("GET", path, **stranger)
         assert (answer.status_code, answer.headers.get(SIMULATOR_HEADER)) == (404, None)
@@ -344,7 +344,7 @@ def test_a_client_plays_with_the_simulator_of_its_run_and_reads_its_manifest(man
     async def play(url, name):
         world = SimulatorClient(url)
         await world.open_run(OPENING.model_copy(update={"simulator": name}))
-        episode = await world.reset(make.task())
+        episode = await world.reset(records.task())
         seen = await world.step(episode, "ls")
         manifest = await world.manifest()
         await world.end(episode)

@@ -6,20 +6,20 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-import make_access
-import make_many
+import make.access
+import make.many
 from agentworld.client.simulator import SIMULATOR_HEADER
 from agentworld.simulate.guard import Limits
-from make_access import bearer
-from make_many import FIRST, NAMES, SECOND, Catalogue
-from make_service import OPENING, listening
+from make.access import bearer
+from make.many import FIRST, NAMES, SECOND, Catalogue
+from make.service import OPENING, listening
 
 SIMULATORS = [FIRST.digest, SECOND.digest]
 
 
 @pytest.fixture
 def http(tmp_path):
-    with TestClient(make_many.app(tmp_path, Catalogue()), "http://localhost") as client:
+    with TestClient(make.many.app(tmp_path, Catalogue()), "http://localhost") as client:
         yield client
 
 
@@ -87,7 +87,7 @@ def test_the_model_of_another_run_is_none_of_this_runs(http, run):
 
 
 def test_a_runs_token_lists_the_model_of_its_run(tmp_path):
-    app = make_many.app(tmp_path, Catalogue(), make_access.Checked(tmp_path))
+    app = make.many.app(tmp_path, Catalogue(), make.access.Checked(tmp_path))
     with TestClient(app, "http://localhost") as http:
         for simulator in SIMULATORS:
             body = {**OPENING.model_dump(mode="json"), "simulator": simulator}
@@ -120,7 +120,7 @@ def test_over_mcp(http, run):
 
 
 def test_what_is_no_request_is_refused_in_nobodys_name(tmp_path):
-    app = make_many.app(tmp_path, Catalogue())
+    app = make.many.app(tmp_path, Catalogue())
     with listening(app, Limits(body_bytes=100)) as url:
         answer = httpx.post(f"{url}/runs", content=b"x" * 200, trust_env=False)
     assert answer.status_code == 413

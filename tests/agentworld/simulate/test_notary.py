@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-import make
-import make_ledger
+import make.ledger
 from agentworld.errors import Conflict, EvidenceError, NotFound, StoreError
 from agentworld.evidence.declared import attested, verify_declared
 from agentworld.evidence.keys import ensure_signer, load_trusted, public_pem
@@ -22,8 +21,9 @@ from agentworld.simulate.sealing import Sealer
 from agentworld.simulate.setting_up import notary_of
 from agentworld.simulate.stores import Stores
 from agentworld.storage.objects import WriteOnce
+from make import records
 
-OLD, NEW = make.digest("old"), make.digest("new")
+OLD, NEW = records.digest("old"), records.digest("new")
 
 
 class Killed(WriteOnce):
@@ -65,7 +65,7 @@ class Scene(NamedTuple):
 
 @pytest.fixture
 def scene(tmp_path):
-    ledger = Ledger(make_ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
+    ledger = Ledger(make.ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
     yield Scene(tmp_path, ledger)
     ledger.close()
 
@@ -111,7 +111,7 @@ def test_a_ledger_is_adopted_once_with_what_it_held_before(scene):
 
 def test_an_old_ledger_is_adopted_as_it_was(scene):
     scene.move(OLD)
-    old = Ledger(make_ledger.laid(f"sqlite:///{scene.folder}/old.db"))
+    old = Ledger(make.ledger.laid(f"sqlite:///{scene.folder}/old.db"))
     old.aliases.set("stable", NEW, "eve")
     scene.notary(ledger=old).adopt(restored=True)
     scene.notary(ledger=old).keep_up()
@@ -125,7 +125,7 @@ def test_an_old_ledger_is_adopted_as_it_was(scene):
 def other(scene):
     """A ledger beside the scene's, whose own second store has its first move."""
     folder = scene.folder / "other"
-    other = Scene(folder, Ledger(make_ledger.laid(f"sqlite:///{folder}/ledger.db")))
+    other = Scene(folder, Ledger(make.ledger.laid(f"sqlite:///{folder}/ledger.db")))
     yield other
     other.ledger.close()
 
@@ -133,7 +133,7 @@ def other(scene):
 def sign_with(scene, other):
     """All ways to sign what another ledger holds in the scene's second store."""
     notary = partial(scene.notary, ledger=other.ledger)
-    run = other.ledger.open_run(make_ledger.OPENING, OLD)
+    run = other.ledger.open_run(make.ledger.OPENING, OLD)
     told = {"artifact": NEW, "starting_weights": OLD, "simulator": OLD}
     book = AliasBook(other.ledger, notary())
     move = AliasMove(simulator=OLD, by="ada")

@@ -4,19 +4,19 @@ import asyncio
 
 import pytest
 
-import make
 from agentworld.engine.base import Completion
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import EngineError
 from agentworld.records.message import Message
 from agentworld.records.simulator import ConfidencePolicy
 from agentworld.simulate.observing import Observer, judged
+from make import records
 
 ASKED = [Message(role="user", content="ls")]
 
 
 def observe(engine, **confidence):
-    observer = Observer(make.manifest(confidence=confidence), engine)
+    observer = Observer(records.manifest(confidence=confidence), engine)
     return asyncio.run(observer.observe(ASKED, None, "episode-7"))
 
 
@@ -25,6 +25,26 @@ def test_an_engine_hears_which_episode_it_is_asked_for(num_samples):
     engine = FakeEngine(lambda messages: "[0] ~")
     observe(engine, num_samples=num_samples)
     assert [asked.affinity for asked in engine.asked] == ["episode-7"] * num_samples
+
+
+@pytest.mark.parametrize("num_samples", [1, 3])
+def test_an_engine_is_asked_with_the_sampling_that_was_pinned(num_samples):
+    manifest = records.manifest(confidence={"num_samples": num_samples})
+    engine = FakeEngine(lambda messages: "[0] ~")
+    asyncio.run(Observer(manifest, engine).observe(ASKED, 7, "episode-7"))
+    assert [asked.sampling for asked in engine.asked] == [manifest.sampling] * num_samples
+
+
+@pytest.mark.parametrize("num_samples", [1, 2])
+def test_a_prompt_that_is_too_long_says_context_however_its_answer_failed(num_samples):
+    cut_off = EngineError("raise max_tokens", kind="cut-off")
+    cut_off.num_prompt_tokens = 1024
+    with pytest.raises(EngineError, match=r"1024 tokens and an answer of 256 do not fit") as failed:
+        observe(FakeEngine(lambda messages: cut_off), num_samples=num_samples)
+    assert (failed.value.kind, failed.value.retryable) == ("context", False)
+    cut_off.num_prompt_tokens = 768
+    with pytest.raises(EngineError, match="raise max_tokens"):
+        observe(FakeEngine(lambda messages: cut_off), num_samples=num_samples)
 
 
 POLICY = ConfidencePolicy(min_logprob=-1.0, min_agreement=0.5, num_samples=2)

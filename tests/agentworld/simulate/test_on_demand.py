@@ -2,11 +2,11 @@ import asyncio
 
 import pytest
 
-import make
-import make_many
+import make.many
 from agentworld.errors import EvidenceError, InputError, NotFound, StoreError
 from agentworld.simulate.simulators import Wanted
-from make_many import FIRST, SECOND, Catalogue
+from make import records
+from make.many import FIRST, SECOND, Catalogue
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def catalogue():
 
 @pytest.fixture
 def simulators(tmp_path, catalogue):
-    parts = make_many.parts(tmp_path, catalogue)
+    parts = make.many.parts(tmp_path, catalogue)
     yield parts.simulators
     parts.keeper.ledger.close()
 
@@ -76,11 +76,11 @@ def test_a_failure_that_nobody_waits_for_any_more_is_no_noise(simulators, catalo
     assert simulators.connected == {}
 
 
-@pytest.mark.parametrize("found", [SECOND, make.manifest(renderer="another")])
+@pytest.mark.parametrize("found", [SECOND, records.manifest(renderer="another")])
 def test_what_is_not_the_simulator_that_was_asked_for_is_not_served(simulators, catalogue, found):
     wanted = FIRST.digest if found is SECOND else found.digest
     catalogue.manifests[wanted] = found
-    catalogue.engines[wanted] = engine = make_many.Closing("wrong")
+    catalogue.engines[wanted] = engine = make.many.Closing("wrong")
     catalogue.states[wanted] = {}
     with pytest.raises((EvidenceError, InputError), match="was found as|pins renderer"):
         asyncio.run(simulators.find(wanted))

@@ -1,11 +1,11 @@
 import asyncio
 
-import make
 from agentworld.simulate.open_episodes import OpenEpisode, OpenEpisodes
+from make import records
 
 
 def episode(name):
-    return OpenEpisode(make.episode()._replace(id=name), [], ())
+    return OpenEpisode(records.episode()._replace(id=name), [], ())
 
 
 def keep(episodes, *names):

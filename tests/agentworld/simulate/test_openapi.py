@@ -14,13 +14,13 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-import make
-import make_many
-import make_service
+import make.many
+import make.service
 from agentworld.evidence.declared import attested
 from agentworld.evidence.keys import STEP_KEYS, ensure_signer
 from agentworld.records.edge import Claim
 from agentworld.records.step_statement import Validation
+from make import records
 
 PEERS = Path(__file__).parents[2] / "peers"
 CHECKS = (
@@ -31,7 +31,7 @@ CHECKS = (
     "response_schema_conformance",
     "unsupported_method",
 )
-MADE = make.digest("made")
+MADE = records.digest("made")
 EXAMPLES = 30  # of each operation, and as many walks along links
 KNOWN = 80  # runs with an episode; many are closed on the way
 
@@ -45,10 +45,10 @@ class Examined(NamedTuple):
     """The operations that were never answered with success."""
 
 
-CATALOGUE = make_many.Catalogue()
+CATALOGUE = make.many.Catalogue()
 HOUSES = {
-    "one": (lambda folder: make_service.service(folder).app, make_service.SIMULATOR),
-    "many": (lambda folder: make_many.app(folder, CATALOGUE), make_many.SECOND.digest),
+    "one": (lambda folder: make.service.service(folder).app, make.service.SIMULATOR),
+    "many": (lambda folder: make.many.app(folder, CATALOGUE), make.many.SECOND.digest),
 }
 """Services, and a simulator that is known there."""
 
@@ -57,7 +57,7 @@ HOUSES = {
 def examined(tmp_path_factory, request) -> Examined:
     folder = tmp_path_factory.mktemp("openapi")
     app, simulator = HOUSES[request.param]
-    with make_service.listening(app(folder)) as url:
+    with make.service.listening(app(folder)) as url:
         names = [(*each, _envelope(folder)) for each in asyncio.run(_begin(url, simulator))]
         (folder / "names").write_text(json.dumps(names))
         done = _examine(f"{url}/openapi.json", folder)
@@ -75,16 +75,16 @@ async def _begin(url: str, simulator: str) -> list[tuple[str, str, str, str]]:
 
     A run's id is an alias too, and the name of its agent.
     """
-    world = make_service.SimulatorClient(url)
-    opening = make_service.OPENING.model_copy(update={"simulator": simulator})
+    world = make.service.SimulatorClient(url)
+    opening = make.service.OPENING.model_copy(update={"simulator": simulator})
     begun = []
     for _ in range(KNOWN):
         run = (await world.open_run(opening)).id
-        episode = await make_service.play(world, "echo a", run=run)
+        episode = await make.service.play(world, "echo a", run=run)
         told = {"starting_weights": opening.starting_weights, "simulator": simulator}
         await world.attest(Claim(agent=run, artifact=MADE, **told))
         begun.append((run, episode, simulator, MADE))
-        make_service.name(url, run, simulator)
+        make.service.name(url, run, simulator)
         CATALOGUE.aliases[run] = simulator
     await world.close()
     return begun
@@ -92,8 +92,8 @@ async def _begin(url: str, simulator: str) -> list[tuple[str, str, str, str]]:
 
 def _envelope(folder: Path) -> str:
     """What a step signed."""
-    known = {"artifact": MADE, "untrained": MADE, "step": "s", "at": "2026-03-01T12:00:00+00:00"}
-    told = Validation(report=make.agent_report(), **known)
+    known = {"artifact": MADE, "imitated": MADE, "step": "s", "at": "2026-03-01T12:00:00+00:00"}
+    told = Validation(report=records.agent_report(), **known)
     return attested(told, ensure_signer(folder / "keys" / STEP_KEYS)).envelope.decode()
 
 
@@ -124,19 +124,19 @@ def _answers(events: Path) -> Iterator[tuple[str, int]]:
             yield f"{asked['method']} {asked['path']}", status
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_no_request_gets_an_answer_that_is_not_declared(examined):
     assert examined.status == 0, examined.said
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_every_operation_was_answered_and_not_only_refused(examined):
     assert examined.unanswered == set()
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_every_link_leads_to_an_operation_and_each_has_a_name_of_its_own(tmp_path):
-    paths = make_service.service(tmp_path).app.openapi()["paths"]
+    paths = make.service.service(tmp_path).app.openapi()["paths"]
     operations = [operation for path in paths.values() for operation in path.values()]
     names = [operation["operationId"] for operation in operations]
     assert len(set(names)) == len(names)

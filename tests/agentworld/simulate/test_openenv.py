@@ -5,10 +5,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-import make
 from agentworld.errors import EngineError
+from make import records
 
-SIMULATOR = make.manifest().digest
+SIMULATOR = records.manifest().digest
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_connection_plays_an_episode(converse):
 
 
 def test_a_task_is_told_at_reset_and_rewarded_at_its_end(converse):
-    reset = {"type": "reset", "data": {"task": make.task().model_dump(mode="json")}}
+    reset = {"type": "reset", "data": {"task": records.task().model_dump(mode="json")}}
     begun, end, after = converse(reset, step("echo besa"), step("ls"))
     assert begun["data"]["observation"]["text"] == "report rimo.txt"
     assert (end["data"]["reward"], end["data"]["done"]) == (1.0, True)
@@ -102,7 +102,7 @@ def test_an_unknown_run_is_an_error_frame(converse):
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.text() | st.builds(json.dumps, st.dictionaries(st.text(), JSON)), max_size=3))
 def test_whatever_is_sent_is_answered_with_an_error_frame_and_the_connection_lives(

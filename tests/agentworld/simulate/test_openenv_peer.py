@@ -1,13 +1,11 @@
-"""Programs of others, unmodified, against the service as a process of its own: the client of
-openenv-core, and TRL's GRPO with that client in its environment.
+"""Programs of others, unmodified, against the service as a process of its own: OpenEnv's clients of
+old and of today, its validation, TRL's GRPO with its client, and verifiers.
 """
 
 import asyncio
 import itertools
 import json
-import os
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,8 +15,6 @@ from typing import NamedTuple
 import pyarrow.parquet as pq
 import pytest
 
-import endpoint
-import make
 from agentworld.client.simulator import SimulatorClient
 from agentworld.ledger import Ledger
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
@@ -27,11 +23,13 @@ from agentworld.records.simulator import Endpoint
 from agentworld.simulate.local import serve_simulator
 from agentworld.simulate.manifest import pin_endpoint
 from agentworld.simulate.stores import Stores
+from fakes import endpoint
+from make import records
+from make.peers import ROOT, run_peer
 
-ROOT = Path(__file__).parents[3]
 ENGINE = EngineRecipe(kind="transformers-serve")
-OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))
-TASK = make.task(turn_limit=8)
+OPENING = RunOpening(agent="a", starting_weights=records.digest("starting"))
+TASK = records.task(turn_limit=8)
 
 
 def shell(action: str) -> str | int:
@@ -55,9 +53,9 @@ def open_run(folder: Path, answer: Callable[[str], str | int] = shell) -> Iterat
     recipe = SimulateRecipe(system_prompt="You simulate a shell.")
     with endpoint.running(lambda asked: answer(asked.body["messages"][-1]["content"])) as engine:
         pin_endpoint(Endpoint(url=engine.url, model="m"), recipe).write(manifest)
-        with serve_simulator(manifest, folder, ENGINE, stores, folder / "logs") as url:
-            run, ledger = asyncio.run(opened(url)), Ledger(stores.ledger_url)
-            yield OpenRun(run.id, f"{url}/runs/{run.id}", ledger)
+        with serve_simulator(manifest, folder, ENGINE, stores, folder / "logs") as local:
+            run, ledger = asyncio.run(opened(local.url)), Ledger(stores.ledger_url)
+            yield OpenRun(run.id, f"{local.url}/runs/{run.id}", ledger)
             ledger.close()
 
 
@@ -68,24 +66,21 @@ async def opened(url: str) -> AgentRun:
     return run
 
 
-def run_peer(module: str, *arguments: object) -> str:
-    """What a program of tests/peers prints, in the environment that knows no agentworld."""
-    command = [ROOT / ".venv-peers/bin/python", "-m", f"peers.{module}", *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "TRL_EXPERIMENTAL_SILENCE": "1"}
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
-
-
 def step(action: str) -> tuple[str, object]:
     return "step", {"action": {"action": action}}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("style", ["async", "sync"])
-def test_the_stock_client_plays_episodes_and_is_told_of_failures(tmp_path, style):
+@pytest.mark.waits
+@pytest.mark.parametrize(
+    ("environment", "style"),
+    [
+        ("openenv", "async"),
+        ("openenv", "sync"),
+        ("openenv-0.10", "async"),
+        ("openenv-0.10", "sync"),
+    ],
+)
+def test_the_stock_client_plays_episodes_and_is_told_of_failures(tmp_path, environment, style):
     calls = [
         *(step("ls"), ("reset", {"turn_limit": 8}), step("echo kolu")),
         *(step("break"), step("echo tane"), ("state", {})),
@@ -93,7 +88,7 @@ def test_the_stock_client_plays_episodes_and_is_told_of_failures(tmp_path, style
         *(step("echo besa"), step("ls")),
     ]
     with open_run(tmp_path) as run:
-        said = run_peer("stock_client", style, run.url, json.dumps(calls))
+        said = run_peer(environment, "peers.stock_client", style, run.url, json.dumps(calls))
         first, second = run.ledger.episodes(run.id)
     early, begun, shown, broken, again, state, seeded, told, right, late = json.loads(said)
     assert [text.rpartition("(code: ")[2] for text in (early, broken, seeded, late)] == [
@@ -109,13 +104,47 @@ def test_the_stock_client_plays_episodes_and_is_told_of_failures(tmp_path, style
     assert [len(first.steps), len(second.steps)] == [2, 1]
 
 
-@pytest.mark.slow
-def test_the_guides_first_episode_is_one(tmp_path):
+@pytest.mark.waits
+@pytest.mark.parametrize("environment", ["openenv", "openenv-0.10"])
+def test_the_guides_first_episode_is_one(tmp_path, environment):
     with open_run(tmp_path) as run:
-        said = run_peer("first_episode", run.url)
+        said = run_peer(environment, "peers.first_episode", run.url)
         (episode,) = run.ledger.episodes(run.id)
     assert said == "kolu > rimo.txt\n[0] ~ None False\nbesa\n[0] ~ None False\n2\n"
     assert len(episode.steps) == 2
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("environment", ["openenv", "openenv-0.10"])
+def test_openenvs_client_for_tools_lists_and_calls_them_in_one_episode(tmp_path, environment):
+    with open_run(tmp_path) as run:
+        said = run_peer(environment, "peers.tool_client", run.url)
+        (episode,) = run.ledger.episodes(run.id)
+    assert said == "['bash']\nkolu > rimo.txt\n[0] ~\nbesa\n[0] ~ None False\n2\n"
+    assert len(episode.steps) == 2
+
+
+@pytest.mark.waits
+def test_openenvs_validation_passes_at_the_address_of_a_run(tmp_path):
+    with open_run(tmp_path) as run:
+        said = run_peer("openenv-0.10", "openenv.cli", "validate", "--url", run.url, "--json")
+    told = json.loads(said)
+    assert told["passed"]
+    assert told["summary"]["passed_count"] == told["summary"]["total_count"] == 6
+    assert told["mode"] == "simulation"
+
+
+@pytest.mark.waits
+def test_verifiers_plays_an_episode_to_its_end_and_sums_up_its_reward(tmp_path):
+    reset, lines = {"task": TASK.model_dump(mode="json")}, ["cat rimo.txt", "echo besa"]
+    with open_run(tmp_path) as run:
+        words = json.dumps(reset), json.dumps(lines)
+        said = json.loads(run_peer("verifiers", "peers.verifiers_player", run.url, *words))
+        (episode,) = run.ledger.episodes(run.id)
+    assert [step.action for step in episode.steps] == lines
+    shown = [told["observation"]["text"] for told in said["heard"]]
+    assert shown == [TASK.instruction, "besa\n[0] ~"]
+    assert said["rewards"] == {"openenv_reward": 1.0}
 
 
 def flush_left(text: str) -> str:
@@ -127,7 +156,7 @@ def test_the_guide_shows_what_runs_here():
     (section,) = re.findall(r"^## OpenEnv\n(.*?)(?=^## |\Z)", guide, re.M | re.S)
     shown = re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
     programs = [flush_left(path.read_text()) for path in (ROOT / "tests/peers").glob("*.py")]
-    assert len(shown) == 3
+    assert len(shown) == 4
     for code in map(flush_left, shown):
         assert [program for program in programs if code in program], code
 
@@ -159,12 +188,12 @@ def rollout(row: dict) -> Rollout:
     return Rollout(answered, failed, row["ShellEnv"], row["advantage"])
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_trl_trains_by_grpo_on_a_run_that_holds_all_of_it_and_a_failed_step_has_no_reward(tmp_path):
     asked, (tasks, out) = itertools.count(1), (tmp_path / "tasks.json", tmp_path / "trl")
     tasks.write_text(json.dumps([TASK.model_dump(mode="json")] * 4))
     with open_run(tmp_path, lambda action: 500 if next(asked) % 10 == 0 else shell(action)) as run:
-        run_peer("grpo", run.url, tasks, out)
+        run_peer("openenv", "peers.grpo", run.url, tasks, out, TRL_EXPERIMENTAL_SILENCE="1")
         episodes = list(run.ledger.episodes(run.id))
     state = json.loads((out / "state.json").read_text())
     assert state["global_step"] == 4

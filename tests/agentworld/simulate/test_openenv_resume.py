@@ -3,14 +3,16 @@
 import asyncio
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 
 import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-import make
-from make_service import OPENING, SIMULATOR, service
+from make import records
+from make.service import OPENING, SIMULATOR, service
 from waiting import wait_for
 
 RESET = {"type": "reset", "data": {}}
@@ -71,7 +73,7 @@ def test_a_reset_with_an_episodes_id_goes_on_with_it_on_another_connection(talk)
 
 
 def test_an_episode_that_has_not_begun_to_move_is_resumed_at_its_task(talk):
-    task = make.task().model_dump(mode="json")
+    task = records.task().model_dump(mode="json")
     (begun,) = talk(reset(task=task))
     (again,) = talk(reset(episode_id=shown(begun)["episode"]))
     assert shown(again) == shown(begun)
@@ -153,7 +155,7 @@ def held(tmp_path, free):
 
 
 def test_a_step_that_takes_too_long_is_unknown_and_nothing_comes_after_it(held, free):
-    with TestClient(held(answer_seconds=0.2).app, "http://localhost") as http:
+    with TestClient(held(answer_seconds=2).app, "http://localhost") as http:
         run = http.post("/runs", json=OPENING.model_dump(mode="json")).json()["run"]["id"]
         with http.websocket_connect(f"/runs/{run}/ws") as socket:
             episode = shown(ask(socket, RESET))["episode"]
@@ -170,7 +172,7 @@ def test_a_step_that_takes_too_long_is_unknown_and_nothing_comes_after_it(held, 
             assert (resumed["simulator"], after["step"]) == (SIMULATOR, resumed["step"] + 1)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_who_asks_again_before_the_answer_gets_no_answer_of_another_question(held, free):
     slow = held()
     with TestClient(slow.app, "http://localhost") as http:
@@ -179,11 +181,58 @@ def test_who_asks_again_before_the_answer_gets_no_answer_of_another_question(hel
             ask(socket, RESET)
             socket.send_text(json.dumps(step("ls")))
             wait_for(lambda: slow.engine.asked)
+            socket.send_text(json.dumps(step("pwd")))
             threading.Timer(0.7, free.set).start()  # longer than what counts as slow
-            told = ask(socket, step("pwd"))["data"]
+            told = json.loads(socket.receive_text())["data"]
             assert told["code"] == "STEP_UNKNOWN"
             with pytest.raises(WebSocketDisconnect):
                 socket.receive_text()
+
+
+def waiting_for(served, episode):
+    """Who waits until the step of an episode that is under way is over."""
+    return served.app.state.house.keeper.held(episode).lock._waiters
+
+
+@pytest.mark.parametrize("way", ["socket", "http", "state"])
+def test_who_resumes_while_a_step_is_under_way_is_told_of_that_step(held, free, way):
+    served = held()
+    with (
+        TestClient(served.app, "http://localhost") as http,
+        ThreadPoolExecutor() as others,
+        ExitStack() as last,
+    ):
+        last.callback(free.set)
+        run = http.post("/runs", json=OPENING.model_dump(mode="json")).json()["run"]["id"]
+        episode = http.post(f"/runs/{run}/reset").json()["observation"]["episode"]
+        taken = {"episode_id": episode, "action": {"action": "ls"}}
+        first = others.submit(http.post, f"/runs/{run}/step", json=taken)
+        wait_for(lambda: served.engine.asked)
+        resumed = others.submit(RESUMING[way], http, run, episode)
+        wait_for(lambda: resumed.done() or waiting_for(served, episode))
+        assert not resumed.done()
+        free.set()
+        assert resumed.result() == 1
+        assert first.result().json()["observation"]["step"] == 1
+        after = http.post(f"/runs/{run}/step", json={**taken, "action": {"action": "pwd"}})
+        assert after.json()["observation"]["step"] == 2
+
+
+def _over_a_socket(http, run, episode):
+    with http.websocket_connect(f"/runs/{run}/ws") as socket:
+        return shown(ask(socket, reset(episode_id=episode)))["step"]
+
+
+def _over_http(http, run, episode):
+    answer = http.post(f"/runs/{run}/reset", json={"episode_id": episode})
+    return answer.json()["observation"]["step"]
+
+
+def _by_its_state(http, run, episode):
+    return http.get(f"/runs/{run}/state", params={"episode_id": episode}).json()["step_count"]
+
+
+RESUMING = {"socket": _over_a_socket, "http": _over_http, "state": _by_its_state}
 
 
 def test_over_plain_http_a_step_names_its_episode_and_is_taken_once(http, run):

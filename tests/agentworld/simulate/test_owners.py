@@ -2,17 +2,17 @@ import asyncio
 
 import pytest
 
-import make_ledger
+import make.ledger
 from agentworld.errors import NotFound
 from agentworld.ledger import Ledger
 from agentworld.simulate import owners
 from agentworld.simulate.owners import Owners
-from make_ledger import OPENING, SIMULATOR
+from make.ledger import OPENING, SIMULATOR
 
 
 @pytest.fixture
 def ledger(tmp_path):
-    opened = Ledger(make_ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}"))
+    opened = Ledger(make.ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}"))
     yield opened
     opened.close()
 
@@ -23,7 +23,7 @@ def ask(question):
 
 def test_a_name_is_had_by_its_tenant_alone_and_as_what_it_is(ledger):
     run = ledger.open_run(OPENING, SIMULATOR, None, "acme").id
-    episode = make_ledger.open_episode(ledger, run).id
+    episode = make.ledger.open_episode(ledger, run).id
     known = Owners(ledger)
     had = {
         (kind, name, tenant): ask(known.has(kind, name, tenant))
@@ -41,11 +41,11 @@ def test_what_is_open_is_counted_for_each_tenant(ledger):
     run = ledger.open_run(OPENING, SIMULATOR, None, "acme").id
     ledger.open_run(OPENING, SIMULATOR, None, "rival")
     for _ in range(3):
-        make_ledger.open_episode(ledger, run)
+        make.ledger.open_episode(ledger, run)
     known = Owners(ledger)
     counted = [ask(known.num_open(kind, "acme")) for kind in ("runs", "episodes")]
     assert counted == [1, 3]
-    ledger.close_run(run, make_ledger.closing())
+    ledger.close_run(run, make.ledger.closing())
     assert [ask(known.num_open(kind, "acme")) for kind in ("runs", "episodes")] == [0, 0]
 
 

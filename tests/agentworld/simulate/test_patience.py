@@ -3,10 +3,7 @@ import asyncio
 import pytest
 
 from agentworld.simulate.doors.patience import Patience
-
-
-def run(work):
-    return asyncio.run(work())
+from fakes.virtual_time import run
 
 
 def test_what_takes_too_long_is_ended_and_the_task_goes_on():
@@ -19,10 +16,9 @@ def test_what_takes_too_long_is_ended_and_the_task_goes_on():
             await asyncio.sleep(0)
         return "went on"
 
-    assert run(work) == "went on"
+    assert run(work()) == "went on"
 
 
-@pytest.mark.slow
 def test_many_short_things_are_not_one_long_one():
     async def work():
         patience = Patience(0.05)
@@ -30,11 +26,11 @@ def test_many_short_things_are_not_one_long_one():
             with patience:
                 await asyncio.sleep(0.01)
         patience.end()
+        return "went on"
 
-    run(work)
+    assert run(work()) == "went on"
 
 
-@pytest.mark.slow
 def test_what_began_after_the_timer_has_all_of_its_time():
     async def work():
         patience = Patience(0.2)
@@ -46,7 +42,7 @@ def test_what_began_after_the_timer_has_all_of_its_time():
         with pytest.raises(TimeoutError), patience:
             await asyncio.sleep(60)
 
-    run(work)
+    run(work())
 
 
 def test_who_is_cancelled_by_others_is_cancelled():
@@ -61,7 +57,7 @@ def test_who_is_cancelled_by_others_is_cancelled():
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    run(work)
+    run(work())
 
 
 def test_an_error_in_it_stays_what_it_is():
@@ -70,7 +66,7 @@ def test_an_error_in_it_stays_what_it_is():
             raise KeyError("besa")
 
     with pytest.raises(KeyError):
-        run(work)
+        run(work())
 
 
 def test_what_was_ended_leaves_no_timer():
@@ -82,4 +78,4 @@ def test_what_was_ended_leaves_no_timer():
         await asyncio.sleep(0.05)
         assert not asyncio.current_task().cancelling()
 
-    run(work)
+    run(work())

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-import make
-import make_ledger
+import make.ledger
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.verify import verify_run
 from agentworld.errors import EvidenceError, StoreError
@@ -23,9 +22,10 @@ from agentworld.records.run import RunOpening
 from agentworld.simulate import session
 from agentworld.simulate.sealing import Sealer
 from agentworld.storage.objects import WriteOnce
+from make import records
 
-OPENING = RunOpening(agent="a", starting_weights=make.digest("starting"))
-SIMULATOR = make.digest("simulator")
+OPENING = RunOpening(agent="a", starting_weights=records.digest("starting"))
+SIMULATOR = records.digest("simulator")
 
 
 class Scene(NamedTuple):
@@ -66,7 +66,7 @@ class Killed(Ledger):
 
 @pytest.fixture
 def scene(tmp_path):
-    ledger = Ledger(make_ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
+    ledger = Ledger(make.ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
     yield Scene(tmp_path, ledger, ledger.open_run(OPENING, SIMULATOR).id)
     ledger.close()
 
@@ -134,7 +134,7 @@ def test_a_log_that_forked_is_named_and_not_signed(scene, keys):
     "before", [None, Traffic(num_episodes=2, num_steps=2), Traffic(num_episodes=2, num_steps=3)]
 )
 def test_what_an_earlier_release_signed_of_a_log_stays_if_it_counted_as_it_did(scene, before):
-    played = make.episode("a", base=episode(scene.run, "e"))
+    played = records.episode("a", base=episode(scene.run, "e"))
     fork = session.forked(episode(scene.run, "f", fork=Source(episode="e", step=1)), played.steps)
     scene.ledger.write([Opened(played._replace(steps=())), Taken(scene.run, played.steps[0])])
     scene.ledger.write([Opened(fork)])

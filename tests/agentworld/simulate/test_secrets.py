@@ -13,11 +13,8 @@ import pytest
 import websockets.sync.client
 from websockets.exceptions import InvalidStatus
 
-import api_server
-import endpoint
-import make
-import make_access
-import make_service
+import make.access
+import make.service
 from agentworld.access.run_token import RunTokens
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import InputError, SimulatorError
@@ -28,10 +25,12 @@ from agentworld.records.simulator import Endpoint
 from agentworld.simulate.local import Listening, serve_simulator
 from agentworld.simulate.manifest import pin_endpoint
 from agentworld.simulate.stores import Stores
+from fakes import api_server, endpoint
+from make import records
 
-GOOD = make_access.key("acme-agent")
+GOOD = make.access.key("acme-agent")
 BAD = [
-    make_access.key("nobody-agent"),
+    make.access.key("nobody-agent"),
     RunTokens(b"another secret").token(new_name(), "acme"),
     api_server.token("team-a/trainer", "c2VjcmV0LXNpZ25hdHVyZQ"),
     "hunter2" * 5,
@@ -46,7 +45,7 @@ async def a_session(url):
     """What the client says of a good key, of its run's token, and of what opens nothing."""
     said = []
     client = SimulatorClient(url, credential=GOOD)
-    run = await client.open_run(make_service.OPENING)
+    run = await client.open_run(make.service.OPENING)
     begun = await client.begin(EpisodeOpening(run=run.id))
     await client.step(begun.episode, "ls")
     await client.close()
@@ -81,13 +80,13 @@ def over_a_socket(url, credential):
         return refused.response.status_code
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_no_credential_gets_into_a_log_or_an_error(serve, tmp_path, caplog):
-    served = serve(access=make_access.Checked(tmp_path))
+    served = serve(access=make.access.Checked(tmp_path))
     caplog.set_level(logging.DEBUG)
-    with make_service.listening(served.transport.app) as url:
+    with make.service.listening(served.transport.app) as url:
         run, _, said = asyncio.run(a_session(url))
-        token = make_access.TOKENS.token(run, "acme")
+        token = make.access.TOKENS.token(run, "acme")
         assert over_a_socket(url, token) == 101
         assert [over_a_socket(url, bad) for bad in BAD] == [401] * len(BAD)
     assert [kind for kind, _ in said] == ["unauthorised"] * len(BAD)
@@ -99,16 +98,16 @@ def test_no_credential_gets_into_a_log_or_an_error(serve, tmp_path, caplog):
 
 
 def test_a_run_that_is_opened_shows_its_token_in_no_log(serve, tmp_path):
-    served = serve(access=make_access.Checked(tmp_path))
+    served = serve(access=make.access.Checked(tmp_path))
 
     async def work():
         client = served.client(credential=GOOD)
-        run = await client.open_run(make_service.OPENING)
+        run = await client.open_run(make.service.OPENING)
         await client.close()
         return client, OpenedRun(run=run, token=client.run_token)
 
     client, opened = asyncio.run(work())
-    assert opened.token == make_access.TOKENS.token(opened.run.id, "acme")
+    assert opened.token == make.access.TOKENS.token(opened.run.id, "acme")
     assert opened.token in opened.model_dump_json()
     assert opened.token not in f"{client} {opened} {opened!r}"
 
@@ -143,19 +142,19 @@ def command_lines():
     return b"\n".join(found)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_no_credential_is_in_the_list_of_processes_nor_in_the_services_log(tmp_path):
     with endpoint.running(lambda _asked: "[0] ~") as there:
         recipe = SimulateRecipe(system_prompt="You simulate a shell.")
         pinned = pin_endpoint(Endpoint(url=there.url, model="m"), recipe)
         pinned.write(tmp_path / "manifest.json")
-        at = Listening(str(make_access.access_file(tmp_path)))
+        at = Listening(str(make.access.access_file(tmp_path)))
         logs, stores = tmp_path / "logs", Stores.of(tmp_path)
         with serve_simulator(
             tmp_path / "manifest.json", tmp_path, EngineRecipe(), stores, logs, at
-        ) as url:
-            refused, _ = commanded(url, BAD[0])
-            opened, seen = commanded(url, GOOD)
+        ) as local:
+            refused, _ = commanded(local.url, BAD[0])
+            opened, seen = commanded(local.url, GOOD)
     assert refused.returncode == 6
     assert "this needs a run's token, an API key" in refused.stderr
     assert opened.returncode == 0, opened.stderr
@@ -169,7 +168,7 @@ def test_no_credential_is_in_the_list_of_processes_nor_in_the_services_log(tmp_p
 
 def commanded(url, credential):
     """What `agentworld run open` did, and the command lines that were seen meanwhile."""
-    weights = make.digest("starting")
+    weights = records.digest("starting")
     words = f"run open --agent a --weights {weights} --url {url}".split()
     process = subprocess.Popen(
         [sys.executable, "-m", "agentworld_cli.main", *words],

@@ -5,15 +5,15 @@ import itertools
 
 import pytest
 
-import make
 from agentworld.engine.fake import FakeEngine
 from agentworld.engine.server import serve
 from agentworld.errors import EngineError, InputError
 from agentworld.recipes.serve import EngineRecipe
 from agentworld.simulate.seed_probe import probe_seeds, prove_seeds
+from make import records
 
 CONCURRENCY = 12
-SEEDED = make.manifest(sampling={"temperature": 1.0, "max_tokens": 40, "seed_policy": "seeded"})
+SEEDED = records.manifest(sampling={"temperature": 1.0, "max_tokens": 40, "seed_policy": "seeded"})
 
 
 class Drawn(FakeEngine):
@@ -112,7 +112,7 @@ def test_an_engine_that_fails_is_not_taken_for_one_without_seeds():
 
 def test_a_manifest_that_promises_nothing_asks_nothing():
     engine = Drawn()
-    prove_seeds(make.manifest(), lambda: engine, CONCURRENCY)
+    prove_seeds(records.manifest(), lambda: engine, CONCURRENCY)
     assert engine.asked == []
 
 
@@ -121,10 +121,17 @@ def test_a_promise_that_is_not_kept_is_refused_with_the_reason():
         prove_seeds(SEEDED, lambda: FakeEngine(Busy(in_a_batch)), CONCURRENCY)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_a_real_vllm_is_probed_at_its_full_concurrency(tiny_model, tmp_path):
     recipe, log = EngineRecipe(kind="vllm"), tmp_path / "engine.log"
     started = serve(tiny_model, recipe, sampling=SEEDED.sampling, context_tokens=1024, log=log)
     with started as served:
-        prove_seeds(SEEDED, served.connect, served.concurrency)
-        prove_seeds(SEEDED, served.connect, served.concurrency, briefly=True)
+        connections = []
+
+        def connect():
+            connections.append(served.connect())
+            return connections[-1]
+
+        prove_seeds(SEEDED, connect, served.concurrency)
+        prove_seeds(SEEDED, connect, served.concurrency, briefly=True)
+    assert len(connections) == 2

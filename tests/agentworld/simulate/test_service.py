@@ -5,7 +5,6 @@ import uuid
 import httpx
 import pytest
 
-import make
 from agentworld.audit.verify import Evidence, verify_run
 from agentworld.engine.base import Completion
 from agentworld.errors import EngineError
@@ -13,10 +12,11 @@ from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, l
 from agentworld.evidence.weights import RunWeights, sign_weights
 from agentworld.ledger import Ledger
 from agentworld.storage.objects import WriteOnce
+from make import records
 
-OPENING = {"agent": "terminal-agent", "starting_weights": make.digest("starting")}
-SIMULATOR = make.manifest().digest
-TASK = make.task().model_dump(mode="json")
+OPENING = {"agent": "terminal-agent", "starting_weights": records.digest("starting")}
+SIMULATOR = records.manifest().digest
+TASK = records.task().model_dump(mode="json")
 
 
 def problem(response):
@@ -140,7 +140,7 @@ def test_a_run_may_name_its_simulator_by_an_alias_that_is_resolved_once(serve):
     served.ledger.aliases.set("stable", SIMULATOR, "ada")
     body, once = {**OPENING, "simulator": "stable"}, {"idempotency-key": "1" * 32}
     run = served.http("POST", "/runs", body, **once).json()["run"]
-    served.ledger.aliases.set("stable", make.digest("next"), "ada")
+    served.ledger.aliases.set("stable", records.digest("next"), "ada")
     assert run["simulator"] == SIMULATOR
     assert served.step(served.reset(run["id"]), "ls", 1).status_code == 200
     assert (run["id"], run["opening"]["simulator"]) == ("1" * 32, SIMULATOR)
@@ -255,7 +255,7 @@ def sign(tmp_path, run, weights):
 
 def test_a_run_is_closed_with_the_signature_of_who_wrote_its_weights(serve, tmp_path):
     served = serve()
-    run, weights = served.run(), make.digest("final")
+    run, weights = served.run(), records.digest("final")
     body = {"final_weights": weights, "signature": sign(tmp_path, run, weights)}
     assert served.http("POST", f"/runs/{run}/close", body).status_code == 200
     assert served.ledger.run(run).closing.signature == body["signature"]
@@ -263,8 +263,8 @@ def test_a_run_is_closed_with_the_signature_of_who_wrote_its_weights(serve, tmp_
 
 def test_a_run_is_not_closed_with_the_signature_of_other_weights(serve, tmp_path):
     served = serve()
-    run, signature = served.run(), sign(tmp_path, "another run", make.digest("final"))
-    body = {"final_weights": make.digest("final"), "signature": signature}
+    run, signature = served.run(), sign(tmp_path, "another run", records.digest("final"))
+    body = {"final_weights": records.digest("final"), "signature": signature}
     answer = served.http("POST", f"/runs/{run}/close", body)
     assert problem(answer) == (422, "input")
     assert served.ledger.run(run).closing is None
@@ -274,7 +274,7 @@ def test_a_closed_run_is_signed_to_its_end_in_both_stores(serve, tmp_path):
     served = serve()
     run = served.run()
     served.step(served.reset(run), "ls", 1)
-    served.http("POST", f"/runs/{run}/close", {"final_weights": make.digest("final")})
+    served.http("POST", f"/runs/{run}/close", {"final_weights": records.digest("final")})
     keys = load_trusted(tmp_path / "keys" / SIMULATOR_KEYS)
     evidence = Evidence(keys, WriteOnce(str(tmp_path / "checkpoints")))
     found = verify_run(run, served.ledger, evidence)

@@ -2,19 +2,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from agentworld.engine.base import Completion
 from agentworld.errors import Conflict, EngineError, InputError
 from agentworld.records.episode import Confidence, Episode, EpisodeOpening
 from agentworld.simulate import session
 from agentworld.simulate.open_episodes import OpenEpisode
+from make import records
 
-MANIFEST = make.manifest()
+MANIFEST = records.manifest()
 ACTIONS = st.sampled_from(["ls", "cat rimo.txt", "echo besa", "echo tane", ""])
 SHOWN = st.sampled_from(["[0] ~", "besa\n[0] ~", "[1] ~/kolu"])
 OPENINGS = st.sampled_from(
     [
-        EpisodeOpening(run="r", task=make.task()),
+        EpisodeOpening(run="r", task=records.task()),
         EpisodeOpening(run="r", turn_limit=2),
         EpisodeOpening(run="r", turn_limit=9, initial_state="rimo.txt: besa"),
     ]
@@ -64,14 +64,14 @@ def test_only_the_last_step_ends_an_episode_or_is_rewarded(episode):
         assert episode.steps[-1].reward in (0.0, 1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(EPISODES)
 def test_every_step_can_be_asked_for_again(episode):
     for step in episode.steps:
         assert session.recorded(episode, session.Request(step.number, step.action)) == step
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(EPISODES, st.integers(-1, 12))
 def test_a_step_is_new_only_where_it_is_the_next_one(episode, number):
     following = not episode.closed and number == len(episode.steps) + 1
@@ -90,7 +90,7 @@ def test_the_engine_reads_the_start_and_every_turn_in_order(episode):
     assert episode.opening.start in system["content"]
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(EPISODES)
 def test_an_episode_that_is_read_again_goes_on_as_the_one_that_was_kept(episode):
     again = opened(whole(episode))
@@ -101,7 +101,7 @@ def test_an_episode_that_is_read_again_goes_on_as_the_one_that_was_kept(episode)
     )
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(EPISODES, st.data())
 def test_a_fork_has_the_same_past_under_its_own_name(episode, data):
     ongoing = [step for step in episode.steps if not step.done]
@@ -119,7 +119,7 @@ def test_an_episode_that_is_over_is_forked_before_its_end():
         session.forked(Episode.begun("fork", MANIFEST.digest, episode.opening), episode.steps)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(EPISODES)
 def test_a_replay_says_what_the_record_says_and_nothing_after_it(episode):
     replay = OpenEpisode(
@@ -146,7 +146,7 @@ def test_a_seed_that_cannot_be_honoured_is_refused_and_not_ignored():
 
 
 def test_a_seeded_simulator_draws_each_step_with_a_seed_of_its_own():
-    manifest = make.manifest(sampling={"seed_policy": "seeded"})
+    manifest = records.manifest(sampling={"seed_policy": "seeded"})
     drawn = [
         session.seed(manifest, EpisodeOpening(run="r", seed=given), number)
         for given, number in ((7, 1), (7, 1), (7, 2), (8, 1))
@@ -156,7 +156,7 @@ def test_a_seeded_simulator_draws_each_step_with_a_seed_of_its_own():
 
 
 def test_the_prompt_and_the_longest_answer_must_fit():
-    manifest = make.manifest(context_tokens=100, sampling={"max_tokens": 40})
+    manifest = records.manifest(context_tokens=100, sampling={"max_tokens": 40})
     assert session.observation(manifest, Completion("[0] ~", 60, 3, "stop")) == "[0] ~"
     with pytest.raises(EngineError, match="do not fit in 100") as caught:
         session.observation(manifest, Completion("[0] ~", 61, 3, "stop"))
@@ -164,8 +164,8 @@ def test_the_prompt_and_the_longest_answer_must_fit():
 
 
 def test_an_episode_has_its_tasks_seed_unless_it_names_another():
-    manifest = make.manifest(sampling={"seed_policy": "seeded"})
-    of_task = EpisodeOpening(run="r", task=make.task(seed=7))
+    manifest = records.manifest(sampling={"seed_policy": "seeded"})
+    of_task = EpisodeOpening(run="r", task=records.task(seed=7))
     seeds = [
         session.seed(manifest, opening, 1)
         for opening in (

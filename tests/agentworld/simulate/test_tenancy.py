@@ -3,18 +3,18 @@
 import pytest
 from starlette.testclient import TestClient
 
-import make
-import make_access
-import make_many
+import make.access
+import make.many
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import ClusterError
 from agentworld.records.alias import gets_canary
 from agentworld.simulate.cluster import ClusterSimulators
 from agentworld.simulate.on_demand import Found
 from agentworld.storage.objects import ObjectStore
-from make_cluster import CANARY, STABLE, Cluster
+from make import records
+from make.cluster import CANARY, STABLE, Cluster
 
-OPENING = {"agent": "a", "starting_weights": make.digest("starting")}
+OPENING = {"agent": "a", "starting_weights": records.digest("starting")}
 NAMES = pytest.mark.parametrize("name", ["world", STABLE.digest])
 
 
@@ -37,7 +37,7 @@ def start(cluster, tmp_path):
 
         objects = ObjectStore(str(tmp_path / "objects"))
         known = ClusterSimulators(cluster.read, objects, connect)
-        app = make_many.app(tmp_path, known, make_access.Checked(tmp_path))
+        app = make.many.app(tmp_path, known, make.access.Checked(tmp_path))
         http = TestClient(app, "http://localhost", raise_server_exceptions=False)
         http.__enter__()
         started.append(http)
@@ -54,7 +54,7 @@ def http(start):
 
 
 def ask(http, path, who="acme-agent", key=None, **body):
-    headers = {"authorization": make_access.bearer(who)}
+    headers = {"authorization": make.access.bearer(who)}
     if key:
         headers["idempotency-key"] = key
     return http.post(path, json=body, headers=headers)
@@ -86,7 +86,7 @@ def test_a_tenant_that_a_simulator_is_not_for_is_told_so_and_opens_no_run(http, 
 
 
 def meaning(http, alias="world", who="acme-agent"):
-    headers = {"authorization": make_access.bearer(who)}
+    headers = {"authorization": make.access.bearer(who)}
     return http.get(f"/aliases/{alias}/simulator", headers=headers)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-import make
+from make import records
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string", "maxLength": 9.0}}}
 TOOL = {"name": "read", "description": "Reads a file.", "input_schema": SCHEMA}
@@ -24,7 +24,7 @@ def prompts(served):
 
 def test_the_tools_stand_between_the_pinned_prompt_and_the_start(served):
     served.step(served.reset(tools=[TOOL], initial_state="rimo.txt"), "ls", 1)
-    assert prompts(served) == [f"{make.manifest().system_prompt}\n{LINE}\nrimo.txt"]
+    assert prompts(served) == [f"{records.manifest().system_prompt}\n{LINE}\nrimo.txt"]
 
 
 def test_another_replica_reads_the_same(serve):

@@ -14,14 +14,14 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-import make
 from agentworld.access.checked import CheckedAccess
 from agentworld.access.key import key_digest, new_key
 from agentworld.access.reloaded import Reloaded
 from agentworld.access.run_token import RunTokens
 from agentworld.domains.tools import BASH
 from agentworld.errors import EngineError
-from make_service import listening
+from make import records
+from make.service import listening
 
 GUIDE = Path(__file__).parents[3] / "docs/guides/wires.md"
 READ = {
@@ -127,7 +127,7 @@ def test_a_client_meets_the_pinned_simulator_with_tools_and_nothing_else(talk):
         return client.server_info, client.server_capabilities
 
     _, (server, can) = talk(act)
-    assert (server.name, server.version) == ("agentworld simulator", make.manifest().digest)
+    assert (server.name, server.version) == ("agentworld simulator", records.manifest().digest)
     offered = {name for name, value in can.model_dump().items() if value is not None}
     assert offered == {"tools"}
 
@@ -157,7 +157,7 @@ def test_a_call_is_a_step_and_its_result_is_the_observation(serve, talk):
     recorded = served.ledger.episode(episode)
     assert [step.action for step in recorded.steps] == ["echo a", "echo b"]
     assert second.meta["agentworld"] == {
-        "simulator": make.manifest().digest,
+        "simulator": records.manifest().digest,
         "run": recorded.run,
         "episode": episode,
         "step": 2,
@@ -288,7 +288,7 @@ def test_a_call_that_is_no_unicode_is_told_by_the_handshakes_wire(serve):
     assert served.ledger.episode(episode).steps == ()
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_any_replica_answers_any_request_and_keeps_nothing(serve):
     one, other = serve(), serve()
     episode = one.reset()
@@ -302,7 +302,7 @@ def test_any_replica_answers_any_request_and_keeps_nothing(serve):
     assert [result["_meta"]["agentworld"]["step"] for result in results] == [1, 2, 3]
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_the_guides_program_plays_an_episode(serve):
     served = serve()
     episode = served.reset()
@@ -338,7 +338,7 @@ def tenants(serve, tmp_path):
 
 def begun(served, headers):
     """A run of this caller's and an episode in it."""
-    opening = {"agent": "a", "starting_weights": make.digest("starting")}
+    opening = {"agent": "a", "starting_weights": records.digest("starting")}
     opened = served.http("POST", "/runs", opening, **headers).json()
     body = {"run": opened["run"]["id"]}
     return opened, served.http("POST", "/episodes", body, **headers).json()["episode"]

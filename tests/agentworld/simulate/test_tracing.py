@@ -7,12 +7,12 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-import make
 from agentworld.engine.fake import FakeEngine
 from agentworld.records.simulator import Sampling
 from agentworld.simulate.tracing import InCallersTrace, Spans, TracingSettings
+from make import records
 
-MANIFEST = make.manifest()
+MANIFEST = records.manifest()
 ENGINE = FakeEngine(lambda _: "kolu")
 
 
@@ -87,7 +87,7 @@ def test_a_collector_gets_a_span_of_each_request_named_after_the_simulator(monke
 
 
 def test_in_a_process_of_many_simulators_each_span_names_its_own_and_the_process_none(monkeypatch):
-    other = make.manifest(control_text="another")
+    other = records.manifest(control_text="another")
     with collector() as (url, taken):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         ask(*traced(MANIFEST, other))

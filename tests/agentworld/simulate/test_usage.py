@@ -2,10 +2,10 @@
 
 import pytest
 
-import make
 from agentworld.engine.base import Completion
 from agentworld.errors import EngineError
 from agentworld.records.usage import Usage
+from make import records
 
 SAID = Completion("besa\n[0] ~", 100, 7, "stop", num_cached_tokens=40)
 NO_OBSERVATION = SAID._replace(text="<think>", num_prompt_tokens=50, num_tokens=3)
@@ -136,7 +136,7 @@ def test_a_fork_uses_what_follows_its_copies(serve):
 def test_a_replay_uses_nothing(serve):
     served = serve(answering(SAID))
     run = served.run()
-    source = served.reset(run, task=make.task().model_dump(mode="json"))
+    source = served.reset(run, task=records.task().model_dump(mode="json"))
     served.step(source, "ls", 1)
     replay = served.reset(run, replay={"episode": source, "step": 1})
     served.step(replay, "ls", 1)

@@ -3,17 +3,18 @@ import json
 import pytest
 from fsspec.core import url_to_fs
 
-import make
 from agentworld.records.base import digest_file
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.simulate import verifier
+from make import records
+from make.weights import weights
 
 
 @pytest.fixture
 def model(tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
-    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "model.safetensors").write_bytes(weights())
     (folder / "config.json").write_text("{}")
     return folder
 
@@ -22,7 +23,7 @@ def model(tmp_path):
 def told(tmp_path, model, monkeypatch):
     """Sets the environment; gives the manifest and where the arguments will be."""
     artifact = ArtifactManifest.of(model)
-    manifest = make.manifest(artifact=artifact.digest, files=artifact.files)
+    manifest = records.manifest(artifact=artifact.digest, files=artifact.files)
     manifest.write(tmp_path / "manifest.json")
     written = tmp_path / "verified" / "arguments"
     monkeypatch.setenv("AGENTWORLD_MANIFEST", str(tmp_path / "manifest.json"))
@@ -38,7 +39,7 @@ def test_the_engine_over_the_pinned_files_is_named_by_their_manifests_digest(tol
 
 
 def test_one_other_byte_is_named_and_no_engine_is(told, model, capsys):
-    (model / "model.safetensors").write_bytes(b"weightz")
+    (model / "model.safetensors").write_bytes(weights("weightz"))
     assert verifier.main() == 2
     assert "model.safetensors is not the file of the manifest" in capsys.readouterr().err
     assert not told[1].exists()
@@ -52,6 +53,7 @@ def test_files_that_are_kept_elsewhere_are_fetched_and_verified(told, model, tmp
     assert digest_file(fetched / "model.safetensors") == told[0].files["model.safetensors"]
 
 
+@pytest.mark.waits
 def test_files_in_a_bucket_are_fetched_and_verified(told, model, tmp_path, monkeypatch, bucket):
     system, root = url_to_fs(f"{bucket}/models/world")
     for name in told[0].files:
@@ -59,7 +61,7 @@ def test_files_in_a_bucket_are_fetched_and_verified(told, model, tmp_path, monke
     monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(tmp_path / "fetched"))
     monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"{bucket}/models/world")
     assert verifier.main() == 0
-    system.pipe_file(f"{root}/model.safetensors", b"weightz")
+    system.pipe_file(f"{root}/model.safetensors", weights("weightz"))
     assert verifier.main() == 2
 
 
@@ -76,7 +78,7 @@ def test_an_engine_with_an_adapter_answers_to_the_digest_with_it(told, model, tm
     adapter.mkdir()
     (adapter / "adapter_config.json").write_text(json.dumps({"r": 8}))
     artifact = ArtifactManifest.of(model)
-    manifest = make.manifest(artifact=artifact.digest, files=artifact.files)
+    manifest = records.manifest(artifact=artifact.digest, files=artifact.files)
     manifest.write(tmp_path / "manifest.json")
     assert verifier.main() == 0
     assert f"--lora-modules {manifest.digest}={adapter}" in told[1].read_text()

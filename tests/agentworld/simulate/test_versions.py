@@ -10,7 +10,6 @@ import json
 import httpx
 import pytest
 
-import make
 from agentworld.engine.openai import REQUEST, OpenAIEngine
 from agentworld.errors import EngineError
 from agentworld.records.base import digest_json
@@ -20,8 +19,9 @@ from agentworld.records.trajectory import PromptParts
 from agentworld.rendering.messages import RENDERER, agent_messages, with_thought, world_messages
 from agentworld.rendering.parse import PARSER, parse_observation
 from agentworld.simulate.session import history
+from make import records
 
-TURNS = make.trajectory(("ls", "[0] ~"), ("cat ü.txt", "<think>\n</think>\n\n[1] ~")).turns
+TURNS = records.trajectory(("ls", "[0] ~"), ("cat ü.txt", "<think>\n</think>\n\n[1] ~")).turns
 MESSAGES = [
     {"role": "system", "content": "You are a shell."},
     {"role": "user", "content": "echo \ud83d ü"},
@@ -37,9 +37,9 @@ def rendered():
         simulation_instruction="Be slow.",
     )
     without = parts.model_copy(update={"action_space": "", "demonstrations": ""})
-    manifest = make.manifest(system_prompt="You are a shell.", control_text="Be slow.")
+    manifest = records.manifest(system_prompt="You are a shell.", control_text="Be slow.")
     opening = EpisodeOpening(run="r", initial_state="rimo.txt: besa")
-    episode = make.episode("[0] ~", "\n[1] ~")._replace(opening=opening)
+    episode = records.episode("[0] ~", "\n[1] ~")._replace(opening=opening)
     return [
         *(world_messages(prompt, TURNS, "pwd") for prompt in (parts, without)),
         agent_messages("Report rimo.txt.", TURNS),

@@ -3,14 +3,14 @@ import threading
 
 import pytest
 
-import make
 from agentworld.errors import Conflict, StoreError
 from agentworld.ledger.writes import Taken
 from agentworld.simulate.writer import Writer
+from make import records
 
 
 def step(number):
-    return Taken("r", make.episode("[0] ~").steps[0]._replace(number=number))
+    return Taken("r", records.episode("[0] ~").steps[0]._replace(number=number))
 
 
 def write_all(append, numbers):

@@ -1,11 +1,11 @@
 import pytest
 
-import make
 from agentworld.engine.process import LOOPBACK, free_port
 from agentworld.errors import InputError, NotFound, StoreError
 from agentworld.lineage.base import WorldModel
 from agentworld.steps.addresses import check_store, open_registry, registry_digest
-from mlflow_server import serving
+from machines.mlflow_server import serving
+from make import records
 
 
 def test_a_variable_that_is_wrong_is_told_in_one_sentence(tmp_path, monkeypatch):
@@ -32,13 +32,13 @@ def test_a_registry_that_is_down_is_waited_for_as_long_as_who_asks_has_patience(
         open_registry(tmp_path, most_patience=0).versions()
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_server_with_workspaces_keeps_files_where_it_was_told_to(tmp_path, monkeypatch):
     store, model = tmp_path / "store", tmp_path / "model"
     for folder in (store, model):
         folder.mkdir()
     (model / "weights").write_bytes(b"kolu")
-    what = WorldModel(stages=(make.checkpoint("rl"),), report=make.digest("report"))
+    what = WorldModel(stages=(records.checkpoint("rl"),), report=records.digest("report"))
     with serving(tmp_path) as server:
         monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://{LOOPBACK}:{server.port}")
         registry = open_registry(store)

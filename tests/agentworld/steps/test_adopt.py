@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import make
-import make_service
+import make.service
 from agentworld.audit.chain import audit_agent
 from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.records.checkpoint import ArtifactManifest
@@ -15,10 +14,11 @@ from agentworld.records.run import RunOpening
 from agentworld.steps.adopt import ADOPTED, Adopted, adopt
 from agentworld.steps.sources import open_sources
 from agentworld.steps.validate import _simulator
+from make import records
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
-OPENING = RunOpening(agent="theirs", starting_weights=make.digest("their base"))
+OPENING = RunOpening(agent="theirs", starting_weights=records.digest("their base"))
 
 
 def model(folder: Path, values: bytes) -> Path:
@@ -44,12 +44,12 @@ def trained(tmp_path):
 @pytest.fixture
 def trainer(store, trained):
     """What an outside trainer does in the simulator of the store; the run's name."""
-    served = make_service.service(store, pinned=make.pinned(store).manifest)
+    served = make.service.service(store, pinned=records.pinned(store).manifest)
 
     async def work(close):
         client = served.client()
         await client.open_run(OPENING)
-        await make_service.play(client, "echo a", "echo b", run=client.run.id)
+        await make.service.play(client, "echo a", "echo b", run=client.run.id)
         if close:
             await client.close_run(ArtifactManifest.of(trained).digest)
         await client.close()

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import make
-import make_ledger
-import make_service
+import make.ledger
+import make.service
 from agentworld.audit.everything import verify_agent
 from agentworld.audit.evidence import Evidence
 from agentworld.audit.verify import verify_run
@@ -38,35 +37,36 @@ from agentworld.steps.serving import reached
 from agentworld.steps.simulators import set_alias
 from agentworld.steps.sources import open_sources
 from agentworld.storage.simulators import PinnedSimulator
+from make import records
 
 RECIPE = "smoke"
-UNTRAINED, TRAINED = make.digest("untrained"), make.digest("trained")
+IMITATED, TRAINED = records.digest("imitated"), records.digest("trained")
 
 
 @pytest.fixture
 def store(tmp_path, monkeypatch) -> Path:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    make_ledger.laid(Stores.of(tmp_path).ledger_url)
+    make.ledger.laid(Stores.of(tmp_path).ledger_url)
     return tmp_path
 
 
 @pytest.fixture
 def simulator(store) -> PinnedSimulator:
-    return make.pinned(store)
+    return records.pinned(store)
 
 
 def imitated(store: Path, simulator: Digest) -> str:
     """What the step `imitate` leaves."""
-    folder = make.finished_step(store, "imitate", UNTRAINED, simulator=simulator)
+    folder = records.finished_step(store, "imitate", IMITATED, simulator=simulator)
     Chosen(simulator=simulator).write(folder / CHOSEN)
     return str(folder)
 
 
 def practised(store: Path, run: AgentRun, weights: Digest = TRAINED) -> str:
     """What the step `agent` leaves."""
-    folder = make.finished_step(store, "agent", weights, run=run.digest)
-    parents = (UNTRAINED,)
-    made = make.checkpoint("agent", artifact=weights, parents=parents, simulator=run.simulator)
+    folder = records.finished_step(store, "agent", weights, run=run.digest)
+    parents = (IMITATED,)
+    made = records.checkpoint("agent", artifact=weights, parents=parents, simulator=run.simulator)
     made.write(folder / "checkpoint.json")
     (folder / "model").mkdir(exist_ok=True)
     (folder / "model/model.safetensors").write_bytes(b"trained")
@@ -75,8 +75,8 @@ def practised(store: Path, run: AgentRun, weights: Digest = TRAINED) -> str:
 
 
 def validated(store: Path, simulator: Digest, weights: Digest = TRAINED) -> str:
-    report = make.agent_report(simulator=simulator)
-    folder = make.finished_step(
+    report = records.agent_report(simulator=simulator)
+    folder = records.finished_step(
         store, "validate", report.digest, agent=weights, simulator=simulator
     )
     report.write(folder / REPORT)
@@ -97,7 +97,7 @@ def test_a_run_is_opened_with_its_weights_and_its_simulator_for_good(store, simu
     run = opened(store, simulator)
     assert run == open_ledger(store).run(run.id)
     assert run.simulator == run.opening.simulator == simulator.digest
-    assert (run.opening.starting_weights, run.closing) == (UNTRAINED, None)
+    assert (run.opening.starting_weights, run.closing) == (IMITATED, None)
 
 
 @pytest.mark.parametrize("lost", [(), (RUN,)], ids=["told", "not even told"])
@@ -115,7 +115,7 @@ def test_a_killed_opening_opens_no_second_run(store, simulator, lost):
 def test_a_run_keeps_the_simulator_of_its_first_weights_wherever_the_alias_moves(store, simulator):
     set_alias("terminal", simulator.digest, store, "me")
     folder = imitated(store, simulator.digest)
-    other = make.pinned(store, context_tokens=512)
+    other = records.pinned(store, context_tokens=512)
     set_alias("terminal", other.digest, store, "me")
     run = AgentRun.read(Path(open_run(RECIPE, str(store), folder)) / RUN)
     assert run.simulator == simulator.digest
@@ -147,10 +147,10 @@ def test_a_run_that_was_closed_with_other_weights_stays_so(store, simulator):
     run = opened(store, simulator)
     close_run(str(store), practised(store, run))
     with pytest.raises(Conflict, match="was closed with other weights"):
-        close_run(str(store), practised(store, run, make.digest("others")))
+        close_run(str(store), practised(store, run, records.digest("others")))
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_an_agent_is_registered_once_with_its_run_and_its_validation(store, simulator):
     from agentworld.steps.addresses import open_registry
 
@@ -165,7 +165,7 @@ def test_an_agent_is_registered_once_with_its_run_and_its_validation(store, simu
     assert made.run.final_weights == TRAINED
     registry = open_registry(store)
     assert registry.agents_of(run.id) == [made.version]
-    report = make.agent_report(simulator=simulator.digest).digest
+    report = records.agent_report(simulator=simulator.digest).digest
     assert registry.agent(made.version).report == report
     files, unplayed = verify_agent(made.version, open_sources(store)).problems
     assert "its files are" in files  # which stand in for what was trained
@@ -176,19 +176,19 @@ def test_what_another_agent_showed_registers_nothing(store, simulator):
     run = opened(store, simulator)
     trained = practised(store, run)
     closed = close_run(str(store), trained)
-    other = validated(store, simulator.digest, make.digest("others"))
+    other = validated(store, simulator.digest, records.digest("others"))
     with pytest.raises(InputError, match="validated another agent than"):
         register_agent(RECIPE, str(store), trained, closed, other)
-    others = practised(store, run, make.digest("others"))
+    others = practised(store, run, records.digest("others"))
     with pytest.raises(InputError, match=f"is of a run that made {TRAINED}, not"):
         register_agent(RECIPE, str(store), others, closed, other)
 
 
 def test_a_world_without_weights_starts_no_agent(store):
     there = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
-    prompted = make.pinned(store, artifact=None, files={}, engine=there)
+    prompted = records.pinned(store, artifact=None, files={}, engine=there)
     set_alias("terminal", prompted.digest, store, "me")
-    collected = str(make.finished_step(store, "collect", make.digest("collected")))
+    collected = str(records.finished_step(store, "collect", records.digest("collected")))
     for name in ("", "terminal", prompted.digest[:20], str(prompted.folder)):
         with pytest.raises(InputError, match="has no weights that an agent could start from"):
             imitate(RECIPE, str(store), collected, name)
@@ -197,21 +197,21 @@ def test_a_world_without_weights_starts_no_agent(store):
 @pytest.mark.usefixtures("simulator")
 @pytest.mark.parametrize("name", ["", "gone", "sha256:00"])
 def test_a_simulator_that_is_not_there_is_told_as_such(store, name):
-    collected = str(make.finished_step(store, "collect", make.digest("collected")))
+    collected = str(records.finished_step(store, "collect", records.digest("collected")))
     with pytest.raises(NotFound, match="there is no simulator"):
         imitate(RECIPE, str(store), collected, name)
 
 
 @pytest.mark.usefixtures("simulator")
 def test_a_name_for_nothing_is_told_as_neither_an_alias_nor_a_digest(store):
-    collected = str(make.finished_step(store, "collect", make.digest("collected")))
+    collected = str(records.finished_step(store, "collect", records.digest("collected")))
     told = f"^there is no alias 'gone' in {store}, and there is no simulator sha256:gone in"
     with pytest.raises(NotFound, match=told):
         imitate(RECIPE, str(store), collected, "gone")
 
 
 def test_weights_that_were_never_registered_start_no_agent(store, simulator):
-    collected = str(make.finished_step(store, "collect", make.digest("collected")))
+    collected = str(records.finished_step(store, "collect", records.digest("collected")))
     with pytest.raises(InputError, match="no registered version stands for the weights of sha256"):
         imitate(RECIPE, str(store), collected, simulator.digest)
     assert not (store / "mlflow.db").exists()
@@ -221,8 +221,8 @@ def test_weights_that_were_never_registered_start_no_agent(store, simulator):
 def elsewhere(tmp_path_factory, monkeypatch, simulator):
     """A service with that simulator, which is deployed and has a ledger of its own."""
     place = tmp_path_factory.mktemp("elsewhere")
-    service = make_service.service(place, pinned=simulator.manifest)
-    with make_service.listening(service.app) as url:
+    service = make.service.service(place, pinned=simulator.manifest)
+    with make.service.listening(service.app) as url:
         monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
         yield place
 
@@ -245,7 +245,7 @@ def test_where_a_service_is_deployed_a_step_asks_it_and_serves_nothing(store, si
     logs = store / "logs"
 
     async def play(client) -> str:
-        episode = await make_service.play(client, "echo kolu")
+        episode = await make.service.play(client, "echo kolu")
         await client.close()
         return episode
 
@@ -274,7 +274,7 @@ def test_the_connections_to_a_deployed_service_end_with_the_block(store, simulat
 
 @pytest.mark.usefixtures("elsewhere")
 def test_a_deployed_service_with_another_simulator_is_refused(store):
-    other = make.pinned(store, context_tokens=512)
+    other = records.pinned(store, context_tokens=512)
     with pytest.raises(SimulatorError, match="a run never moves to another one") as refused:
         opened(store, other)
     assert refused.value.kind == "swapped"

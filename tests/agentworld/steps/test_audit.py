@@ -2,12 +2,12 @@
 
 import pytest
 
-import make
-import make_job
+import make.job
 from agentworld.errors import InputError
 from agentworld.lineage.base import VersionRef
 from agentworld.steps.audit import audit
 from agentworld.steps.folders import AGENT, TrainedAgent
+from make import records
 
 _STORES = ("LEDGER_URL", "OBJECTS_URL", "CHECKPOINTS_URL")
 
@@ -16,10 +16,10 @@ _STORES = ("LEDGER_URL", "OBJECTS_URL", "CHECKPOINTS_URL")
 def test_the_run_of_a_service_is_audited_where_its_record_is_and_nowhere_else(
     tmp_path, monkeypatch, named
 ):
-    registered = make.finished_step(tmp_path, "register_agent", make.digest("trained"))
+    registered = records.finished_step(tmp_path, "register_agent", records.digest("trained"))
     version = VersionRef(name="terminal-agent", version=1)
-    TrainedAgent(version=version, run=make_job.agent_run(), live_steps=0).write(registered / AGENT)
-    validation = make.finished_step(tmp_path, "validate", make.digest("report"))
+    TrainedAgent(version=version, run=make.job.agent_run(), live_steps=0).write(registered / AGENT)
+    validation = records.finished_step(tmp_path, "validate", records.digest("report"))
     monkeypatch.setenv("AGENTWORLD_SERVICE_URL", "http://me:secret@worlds:8000")
     for name in _STORES[:named]:
         monkeypatch.setenv(f"AGENTWORLD_{name}", str(tmp_path / name))

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-import make
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import Digest, Record, digest_bytes
 from agentworld.records.progress import Tick
 from agentworld.steps.base import output_of, run_step
 from agentworld.steps.lock import hold
 from agentworld.steps.progress import read_progress
+from make import records
 
 
 class Part(Record):
@@ -49,7 +49,7 @@ def test_another_recipe_is_another_step(tmp_path):
 
 
 def test_another_input_is_another_step(tmp_path):
-    assert run(tmp_path, Worker()) != run(tmp_path, Worker(), data=make.digest("data"))
+    assert run(tmp_path, Worker()) != run(tmp_path, Worker(), data=records.digest("data"))
 
 
 def test_a_step_that_failed_continues_in_its_folder(tmp_path):

@@ -7,7 +7,7 @@ from agentworld.steps import STEPS
 from agentworld.steps.code import code_digest, commit
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_every_step_has_code_of_its_own():
     assert len({code_digest(step) for step in STEPS}) == len(STEPS)
 

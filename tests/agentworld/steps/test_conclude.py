@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-import make_job
+import make.job
 from agentworld.errors import InputError
 from agentworld.records.conclusion import Conclusion
 from agentworld.steps.conclude import conclude, conclusions
@@ -50,7 +50,7 @@ def test_a_run_that_went_through_succeeded(tmp_path, capsys):
 
 
 def test_a_run_that_its_gate_ended_was_refused_and_says_why(tmp_path, capsys):
-    make_job.verdict("rl.rule is 0.3").write(tmp_path / "steps/gate/1" / VERDICT)
+    make.job.verdict("rl.rule is 0.3").write(tmp_path / "steps/gate/1" / VERDICT)
     finished(tmp_path, "collect")
     finished(tmp_path, "gate", tmp_path / "steps/gate/1")
     told = ended(tmp_path, SUCCEEDED)
@@ -101,7 +101,7 @@ def test_nor_is_that_of_a_run_that_came_to_no_end(tmp_path):
 
 def refused(store: Path) -> None:
     """Says what the steps of a world model say that its gate refused."""
-    make_job.verdict("rl.rule is 0.3").write(store / "steps/gate/1" / VERDICT)
+    make.job.verdict("rl.rule is 0.3").write(store / "steps/gate/1" / VERDICT)
     for step in ("collect", "prepare", "gate"):
         finished(store, step, store / "steps/gate/1")
 

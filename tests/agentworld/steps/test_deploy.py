@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-import make
 from agentworld.errors import Conflict, InputError
 from agentworld.records.gate import Gate, Judged
 from agentworld.records.report import Report
@@ -12,13 +11,14 @@ from agentworld.steps.deploy import Deployed, deploy
 from agentworld.steps.progress import read_progress
 from agentworld.steps.simulators import alias_history, attach, set_alias
 from agentworld.storage.simulators import PinnedSimulator
+from make import records
 
 
 def evaluated(store: Path, report: Report | None = None, **fields: object) -> PinnedSimulator:
     """A simulator of the weights that the stage rl made."""
-    simulator = make.pinned(store, **fields)
-    about = {"rl": simulator.manifest.artifact, "sft": make.digest("artifact of sft")}
-    attach(simulator, report or make.world_report(artifacts=about), store)
+    simulator = records.pinned(store, **fields)
+    about = {"rl": simulator.manifest.artifact, "sft": records.digest("artifact of sft")}
+    attach(simulator, report or records.world_report(artifacts=about), store)
     return simulator
 
 
@@ -62,12 +62,12 @@ def test_a_gate_that_is_not_passed_leaves_the_alias_where_it_was(tmp_path):
 
 def test_a_gate_without_an_evaluation_is_no_reason_to_move(tmp_path):
     with pytest.raises(InputError, match="no evaluation of sha256:"):
-        run(tmp_path, make.pinned(tmp_path), rl__exact_match=0.8)
+        run(tmp_path, records.pinned(tmp_path), rl__exact_match=0.8)
     assert alias_history(tmp_path) == []
 
 
 def test_without_a_gate_no_evaluation_is_asked_for(tmp_path):
-    simulator = make.pinned(tmp_path)
+    simulator = records.pinned(tmp_path)
     run(tmp_path, simulator)
     (change,) = alias_history(tmp_path)
     assert (change.simulator, change.report) == (simulator.digest, None)
@@ -75,25 +75,25 @@ def test_without_a_gate_no_evaluation_is_asked_for(tmp_path):
 
 def test_the_world_models_evaluation_that_was_attached_last_is_the_one(tmp_path):
     simulator = evaluated(tmp_path)
-    newer = make.world_report(
-        data=make.digest("newer"), artifacts={"rl": simulator.manifest.artifact}
+    newer = records.world_report(
+        data=records.digest("newer"), artifacts={"rl": simulator.manifest.artifact}
     )
     attach(simulator, newer, tmp_path)
-    attach(simulator, make.agent_report(simulator=simulator.digest), tmp_path)
+    attach(simulator, records.agent_report(simulator=simulator.digest), tmp_path)
     made = Deployed.read(Path(run(tmp_path, simulator)) / "deployed.json")
     assert made.report == newer.digest
 
 
 def test_an_evaluation_of_the_simulator_itself_counts(tmp_path):
-    simulator = make.pinned(tmp_path)
-    attach(simulator, make.world_report(artifacts={"rl": simulator.digest}), tmp_path)
+    simulator = records.pinned(tmp_path)
+    attach(simulator, records.world_report(artifacts={"rl": simulator.digest}), tmp_path)
     run(tmp_path, simulator, rl__exact_match=0.8)
     assert alias_history(tmp_path)[0].simulator == simulator.digest
 
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_repeated_step_does_not_move_an_alias_back(tmp_path, killed):
-    simulator, other = evaluated(tmp_path), make.pinned(tmp_path, context_tokens=512)
+    simulator, other = evaluated(tmp_path), records.pinned(tmp_path, context_tokens=512)
     folder = run(tmp_path, simulator, rl__exact_match=0.8)
     set_alias("terminal", other.digest, tmp_path, "ada")
     if killed:  # after it had moved the alias, before it could say so

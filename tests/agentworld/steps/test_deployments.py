@@ -2,23 +2,23 @@
 
 import pytest
 
-import make
-import make_agent
-import make_service
+import make.agent
+import make.service
 from agentworld.audit.deployments import deployment_problems
 from agentworld.errors import InputError, NotFound, StoreError
 from agentworld.lineage.base import VersionRef
 from agentworld.steps.addresses import open_registry
 from agentworld.steps.deployments import due_by, mirror, unuse, use
 from agentworld.steps.simulators import set_alias
+from make import records
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    return make_agent.registered(tmp_path, open_registry(tmp_path))
+    return make.agent.registered(tmp_path, open_registry(tmp_path))
 
 
 def problems(made):
@@ -62,10 +62,10 @@ def test_what_cannot_be_used_is_refused_before_anything_is_signed(made):
 
 
 def test_where_a_service_is_deployed_it_signs(made, tmp_path_factory, monkeypatch):
-    service = make_service.service(made.store, pinned=made.simulator.manifest)
+    service = make.service.service(made.store, pinned=made.simulator.manifest)
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{made.store}/mlflow.db")
-    with make_service.listening(service.app) as url:
+    with make.service.listening(service.app) as url:
         monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
         use(made.ref, "production", elsewhere, "ada")
         assert made.registry.aliases() == {("terminal-agent", "production"): 1}
@@ -75,11 +75,11 @@ def test_where_a_service_is_deployed_it_signs(made, tmp_path_factory, monkeypatc
 
 
 def test_a_name_that_moves_tells_which_agents_in_use_are_to_be_validated_and_the_registry(made):
-    idle = make_agent.registered(made.store, made.registry, "idle")
+    idle = make.agent.registered(made.store, made.registry, "idle")
     use(made.ref, "production", made.store, "ada")
     first = set_alias("stable", made.simulator.digest, made.store, "ada")
     assert due_by(first, made.store) == {}
-    following = make.pinned(made.store, context_tokens=512)
+    following = records.pinned(made.store, context_tokens=512)
     moved = set_alias("stable", following.digest, made.store, "ada")
     due = due_by(moved, made.store)
     assert {agent: each.simulator for agent, each in due.items()} == {
@@ -101,6 +101,6 @@ def test_a_registry_that_is_gone_holds_no_move_of_a_name_up(caplog):
 
 
 def test_a_store_in_which_nothing_was_signed_has_nothing_to_validate(tmp_path):
-    pinned = make.pinned(tmp_path)
+    pinned = records.pinned(tmp_path)
     assert due_by(set_alias("stable", pinned.digest, tmp_path, "ada"), tmp_path) == {}
     assert not (tmp_path / "mlflow.db").exists()

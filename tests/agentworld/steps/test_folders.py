@@ -3,8 +3,7 @@ import pytest
 from agentworld.steps import folders
 
 
-@pytest.mark.slow
-@pytest.mark.torch
+@pytest.mark.compute
 def test_training_writes_what_steps_read_under_these_names():
     from agentworld.train import save
 

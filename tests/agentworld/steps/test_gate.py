@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-import make
 from agentworld.errors import InputError
 from agentworld.records.gate import GateVerdict, Judged
 from agentworld.records.report import WorldModelReport
@@ -11,11 +10,12 @@ from agentworld.steps.base import output_of
 from agentworld.steps.folders import REPORT
 from agentworld.steps.gate import Verdict, gate
 from agentworld.steps.progress import read_progress
+from make import records
 
 
 def evaluated(store: Path, report: WorldModelReport) -> str:
     """The folder of a finished evaluation."""
-    folder = make.finished_step(store, "evaluate", report.digest)
+    folder = records.finished_step(store, "evaluate", report.digest)
     report.write(folder / REPORT)
     return str(folder)
 
@@ -25,7 +25,7 @@ def judge(store: Path, report: WorldModelReport | None = None, **least: float) -
     asked = [{"metric": f"rl.{measure}", "least": value} for measure, value in least.items()]
     recipe = store / "mine.yaml"
     recipe.write_text(json.dumps({"name": "mine", "gate": asked}))
-    return gate(str(recipe), str(store), evaluated(store, report or make.world_report()))
+    return gate(str(recipe), str(store), evaluated(store, report or records.world_report()))
 
 
 def state(store: Path) -> str | None:
@@ -38,12 +38,12 @@ def test_a_recipe_without_a_gate_lets_everything_pass(tmp_path):
 
 
 def test_a_figure_that_is_just_large_enough_passes(tmp_path):
-    report = make.world_report(stages={"rl": make.world_score(0.5)})
+    report = records.world_report(stages={"rl": records.world_score(0.5)})
     assert judge(tmp_path, report, exact_match=0.5).verdict == "passed"
 
 
 def test_the_mean_is_compared_and_no_end_of_its_interval(tmp_path):
-    score = make.world_report().stages["rl"].exact_match
+    score = records.world_report().stages["rl"].exact_match
     assert score.low < 0.8 < score.mean < 0.85 < score.high
     assert judge(tmp_path, exact_match=0.8).verdict == "passed"
     assert judge(tmp_path, exact_match=0.85).verdict == "refused"
@@ -63,7 +63,7 @@ def test_the_verdict_keeps_what_was_asked_and_found_and_is_what_the_step_made(tm
     told = judge(tmp_path, exact_match=0.9)
     kept = GateVerdict.read(Path(told.folder) / "verdict.json")
     assert kept.gate == (Judged(metric="rl.exact_match", least=0.9, found=0.82),)
-    assert kept.report == make.world_report().digest
+    assert kept.report == records.world_report().digest
     assert (kept.verdict, kept.reason) == told[1:]
     assert output_of(told.folder) == kept.digest
 
@@ -93,7 +93,7 @@ def test_a_refusal_is_told_again_without_judging_again(tmp_path):
 
 
 def test_another_gate_or_another_report_is_judged_anew(tmp_path):
-    other = make.world_report(data=make.digest("other"))
+    other = records.world_report(data=records.digest("other"))
     told = [judge(tmp_path, rule=0.99), judge(tmp_path, rule=0.5), judge(tmp_path, other, rule=0.5)]
     assert [each.verdict for each in told] == ["refused", "passed", "passed"]
     assert len({each.folder for each in told}) == 3

@@ -23,7 +23,7 @@ def test_an_import_that_fails_leaves_the_collector_on():
     assert gc.isenabled()
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_a_step_that_is_used_again_waits_for_no_torch():
     steps = "".join(f"import agentworld.steps.{step}\n" for step in STEPS)
     command = [sys.executable, "-c", f"{steps}import sys; print('torch' in sys.modules)"]

@@ -1,6 +1,6 @@
 import pytest
 
-import make_service
+import make.service
 from agentworld.errors import NotFound
 from agentworld.steps.ledger import (
     existing_ledger,
@@ -15,7 +15,7 @@ def test_a_ledger_is_found_where_a_simulator_wrote_one(tmp_path):
     with pytest.raises(NotFound, match="holds no ledger"):
         existing_ledger(tmp_path)
     assert list(tmp_path.iterdir()) == []
-    run = open_ledger(tmp_path).open_run(make_service.OPENING, make_service.SIMULATOR)
+    run = open_ledger(tmp_path).open_run(make.service.OPENING, make.service.SIMULATOR)
     assert existing_ledger(tmp_path).runs() == [run]
 
 
@@ -25,7 +25,7 @@ def test_a_ledger_that_the_environment_names_is_not_made_by_who_looks_for_it(tmp
     with pytest.raises(NotFound, match=r"holds no elsewhere\.db"):
         existing_ledger(tmp_path / "store")
     assert list(tmp_path.iterdir()) == []
-    run = open_ledger(tmp_path / "store").open_run(make_service.OPENING, make_service.SIMULATOR)
+    run = open_ledger(tmp_path / "store").open_run(make.service.OPENING, make.service.SIMULATOR)
     assert existing_ledger(tmp_path / "another").runs() == [run]
 
 
@@ -33,7 +33,7 @@ def test_what_proves_a_store_is_the_keys_that_signed_in_it(tmp_path):
     assert not has_keys(tmp_path)
     with pytest.raises(NotFound, match="holds no public key"):
         open_evidence(tmp_path)
-    make_service.sealer(tmp_path)
+    make.service.sealer(tmp_path)
     assert has_keys(tmp_path)
     evidence = open_evidence(tmp_path)
     assert len(evidence.trusted) == len(evidence.step_keys or {}) == 1

@@ -13,8 +13,9 @@ from agentworld.steps.folders import CHECKPOINT, checkpoint_of
 from agentworld.steps.member import main
 from agentworld.steps.progress import read_progress
 from agentworld.train.resume import newest_checkpoint
-from launched import launch, run_together
-from make_training import Training, training
+from machines.forked import run_with_ranks
+from machines.launched import launch, run_together
+from make.training import Training, training
 from waiting import wait_for
 
 MEMBER = ("-m", "agentworld.steps.member")
@@ -25,16 +26,11 @@ def folder_of(step: str, given: Training) -> Path:
     return folder
 
 
-def process_of(rank: int, launcher: int) -> psutil.Process:
-    members = psutil.Process(launcher).children(recursive=True)
-    return next(each for each in members if each.environ().get("RANK") == str(rank))
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Training:
     """A store whose step `cpt` two processes did."""
     given = training(tmp_path_factory.mktemp("together") / "store")
-    run_together(*MEMBER, "cpt", *given)
+    run_with_ranks(Path(given.store), main, ("cpt", *given))
     return given
 
 
@@ -49,8 +45,7 @@ def test_a_step_without_its_arguments_is_refused() -> None:
         main(("rl", "demo", "store", "data"))
 
 
-@pytest.mark.slow
-@pytest.mark.torch
+@pytest.mark.compute
 def test_two_processes_make_the_record_that_one_makes(trained: Training, tmp_path: Path) -> None:
     alone = checkpoint_of(Path(cpt(*training(tmp_path / "store"))))
     folder = folder_of("cpt", trained)
@@ -62,32 +57,27 @@ def test_two_processes_make_the_record_that_one_makes(trained: Training, tmp_pat
     assert sorted(path.name for path in folder.iterdir()) == sorted([CHECKPOINT, "model", RECEIPT])
 
 
-@pytest.mark.slow
-@pytest.mark.torch
+@pytest.mark.compute
 def test_a_step_that_several_processes_finished_is_used_again(trained: Training) -> None:
     folder = folder_of("cpt", trained)
     before = {path: path.stat().st_mtime_ns for path in [folder, *folder.rglob("*")]}
-    said = run_together(*MEMBER, "cpt", *trained)
+    run_with_ranks(Path(trained.store), main, ("cpt", *trained))
     assert {path: path.stat().st_mtime_ns for path in [folder, *folder.rglob("*")]} == before
-    assert "error" not in said
     progress = read_progress(Path(trained.store), "cpt")
     assert progress
     assert progress.state == "reused"
 
 
-@pytest.mark.slow
-@pytest.mark.torch
-@pytest.mark.parametrize("killed", [(1,), (0, 1)])
+@pytest.mark.compute
 def test_a_step_one_of_whose_processes_was_killed_ends_as_one_that_was_not(
-    trained: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: tuple[int, ...]
+    trained: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = training(tmp_path / "store")
     launched = launch(*MEMBER, "cpt", *given)
     checkpoints = Path(given.store) / "steps" / "cpt"
     wait_for(lambda: list(checkpoints.glob("*/checkpoints/*/trainer_state.json")), seconds=120)
     members = psutil.Process(launched.pid).children(recursive=True)
-    for member in [process_of(rank, launched.pid) for rank in killed]:
-        member.kill()
+    next(each for each in members if each.environ().get("RANK") == "1").kill()
     launched.communicate(timeout=60)
     assert launched.returncode != 0
     assert not any(each.is_running() for each in members)
@@ -100,8 +90,7 @@ def test_a_step_one_of_whose_processes_was_killed_ends_as_one_that_was_not(
     assert again == whole
 
 
-@pytest.mark.slow
-@pytest.mark.torch
+@pytest.mark.compute
 def test_a_launcher_that_is_told_to_end_leaves_a_checkpoint_of_all(tmp_path: Path) -> None:
     given = training(tmp_path / "store", cpt={"epochs": 1000, "checkpoint_every": 20})
     launched = launch(*MEMBER, "cpt", *given)
@@ -116,10 +105,10 @@ def test_a_launcher_that_is_told_to_end_leaves_a_checkpoint_of_all(tmp_path: Pat
     assert newest_checkpoint(folder) == f"checkpoint-{at[1]}"
 
 
-@pytest.mark.slow
-@pytest.mark.torch
+@pytest.mark.compute
 def test_a_world_is_rewarded_by_several_processes(trained: Training) -> None:
-    run_together(*MEMBER, "rl", *trained, folder_of("cpt", trained))
+    words = ("rl", *trained, str(folder_of("cpt", trained)))
+    run_with_ranks(Path(trained.store), main, words)
     made = checkpoint_of(folder_of("rl", trained))
     parent = checkpoint_of(folder_of("cpt", trained))
     assert made.parents == (parent.artifact,)
@@ -127,8 +116,7 @@ def test_a_world_is_rewarded_by_several_processes(trained: Training) -> None:
     assert 0 <= made.metrics["last_reward"] <= 25
 
 
-@pytest.mark.slow
-@pytest.mark.torch
+@pytest.mark.compute
 def test_attempts_that_cannot_be_shared_alike_are_refused(
     trained: Training, tmp_path: Path
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import make_job
+import make.job
 from agentworld.steps.page import write_page
 from agentworld.steps.summary import summarise
 
@@ -38,7 +38,7 @@ def written(place: Path, folders: Mapping[str, Path]) -> str:
 
 @pytest.fixture
 def page(tmp_path) -> str:
-    folders = make_job.finished_job(tmp_path)
+    folders = make.job.finished_job(tmp_path)
     return written(tmp_path, folders)
 
 
@@ -70,16 +70,25 @@ def test_every_figure_of_the_table_is_on_the_page(page):
         assert words in page
 
 
+def test_every_difference_on_the_page_has_its_interval_or_says_that_none_is_seen(page):
+    for row in ("base", "imitated", "trained", "live gain of RL"):
+        told = re.findall(rf'<th scope="row">{row}</th>(.*)', page)[-1]
+        assert re.search(r"[+-]\d\.\d{3} <span[^>]*>[+-]\d\.\d\d to [+-]\d\.\d\d", told), told
+    (gain,) = re.findall(r'<th scope="row">gain of RL over SFT</th>(.*?)</tr>', page, re.S)
+    assert "+0.020 -0.010 to +0.050" in gain
+    assert "no difference seen" in gain
+
+
 def test_text_that_a_model_made_stays_text(tmp_path):
-    chain = make_job.chain(breaks=["<script>alert(1)</script>"])
-    folders = make_job.finished_job(tmp_path, agent_chain=chain)
+    chain = make.job.chain(breaks=["<script>alert(1)</script>"])
+    folders = make.job.finished_job(tmp_path, agent_chain=chain)
     page = written(tmp_path, folders)
     assert "<script" not in page
     assert "&lt;script&gt;" in page
 
 
 def test_the_page_of_a_job_that_its_gate_ended_says_why_and_what_was_skipped(tmp_path):
-    page = written(tmp_path, make_job.refused_job(tmp_path))
+    page = written(tmp_path, make.job.refused_job(tmp_path))
     outline = Outline()
     outline.feed(page)
     assert outline.open == []

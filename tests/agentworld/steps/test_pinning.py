@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-import make
 from agentworld.engine import programs
 from agentworld.engine.programs import is_installed, program
 from agentworld.errors import InputError
@@ -15,8 +14,10 @@ from agentworld.records.simulator import EnginePin
 from agentworld.steps.installed import version_elsewhere
 from agentworld.steps.pinning import frozen, pin_model
 from agentworld.storage.simulators import PinnedSimulator
+from make import records
+from make.weights import weights
 
-IMAGE, VERSION = make.digest("image"), "vllm 0.32.0"
+IMAGE, VERSION = records.digest("image"), "vllm 0.32.0"
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_seeds_that_nobody_can_ask_for_here_are_not_promised(tmp_path):
         pin_model(ArtifactManifest(files={}), tmp_path, promising, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @pytest.mark.usefixtures("elsewhere")
 def test_the_step_simulate_pins_it_and_leaves_the_asking_to_the_step_deploy(tmp_path, monkeypatch):
     from agentworld.steps.addresses import open_registry
@@ -75,10 +76,10 @@ def test_the_step_simulate_pins_it_and_leaves_the_asking_to_the_step_deploy(tmp_
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     model = tmp_path / "model"
     model.mkdir()
-    (model / "model.safetensors").write_bytes(b"weights")
+    (model / "model.safetensors").write_bytes(weights())
     artifact = ArtifactManifest.of(model).digest
-    stages = (make.checkpoint("rl", artifact=artifact),)
-    what = WorldModel(stages=stages, report=make.digest("report"))
+    stages = (records.checkpoint("rl", artifact=artifact),)
+    what = WorldModel(stages=stages, report=records.digest("report"))
     ref = open_registry(tmp_path).register_world_model("shell", what, model)
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(json.dumps(chosen().model_dump(include={"name", "engine", "simulate"})))

@@ -3,19 +3,19 @@ import asyncio
 import httpx
 import pytest
 
-import make
-import make_service
+import make.service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import EngineError, SimulatorError
 from agentworld.steps import probing
 from agentworld.steps.probing import probe
+from make import records
 
-WEIGHTS = make.digest("weights")
+WEIGHTS = records.digest("weights")
 
 
-def asked(store, answer=make_service.shell):
+def asked(store, answer=make.service.shell):
     """The run of a probe, as the ledger has it then."""
-    service = make_service.service(store, answer)
+    service = make.service.service(store, answer)
     try:
         asyncio.run(probe(service.client(simulator=service.simulator, attempts=1), WEIGHTS))
     finally:
@@ -42,14 +42,14 @@ def test_that_nobody_answers_is_not(tmp_path):
 
 
 def test_an_answer_of_another_simulator_is_refused(tmp_path):
-    service = make_service.service(tmp_path)
+    service = make.service.service(tmp_path)
     with pytest.raises(SimulatorError, match="answers where"):
-        asyncio.run(probe(service.client(simulator=make.digest("another")), WEIGHTS))
+        asyncio.run(probe(service.client(simulator=records.digest("another")), WEIGHTS))
 
 
 def test_a_service_that_is_gone_is_not_told_of_the_end_for_ever(tmp_path, monkeypatch):
     monkeypatch.setattr(probing, "_CLOSING_SECONDS", 0.05)
-    service = make_service.service(tmp_path)
+    service = make.service.service(tmp_path)
     within = httpx.ASGITransport(service.app, raise_app_exceptions=False)
 
     async def goes(request):
@@ -65,7 +65,7 @@ def test_a_service_that_is_gone_is_not_told_of_the_end_for_ever(tmp_path, monkey
 
     async def has_ended():
         asked = asyncio.ensure_future(ask())
-        ended, _ = await asyncio.wait({asked}, timeout=5)
+        ended, _ = await asyncio.wait({asked}, timeout=60)
         asked.cancel()
         return ended
 

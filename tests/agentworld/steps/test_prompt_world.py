@@ -4,12 +4,12 @@ import itertools
 
 import pytest
 
-import endpoint
 from agentworld.errors import EngineError, InputError
 from agentworld.recipes import Recipe
 from agentworld.records.simulator import Endpoint
 from agentworld.steps.prompt_world import endpoint_at, prompt_world
 from agentworld.storage.simulators import SimulatorStore
+from fakes import endpoint
 
 KEY = "a key that nobody may find"
 SHELL = "You simulate a Linux shell."

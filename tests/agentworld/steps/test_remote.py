@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import pytest
 
-import make_training
+import make.training
 from agentworld.audit.receipts import read_receipt
+from agentworld.engine.process import free_port
 from agentworld.errors import InputError, StoreError
 from agentworld.evidence.keys import (
     KEY_VARIABLES,
@@ -36,10 +37,9 @@ from agentworld.steps.progress import read_progress
 from agentworld.steps.remote import anywhere, fetch, keep, located
 from agentworld.steps.run_name import forget_run_name, run_name
 from agentworld.storage.folder import open_folder
-from ports import free_ports
 from waiting import wait_for
 
-pytestmark = pytest.mark.slow  # a server of buckets
+pytestmark = pytest.mark.waits  # a server of buckets
 
 CPT = """
 import sys
@@ -274,9 +274,9 @@ def test_a_private_key_is_a_variable_s_and_only_its_public_one_goes_to_the_bucke
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> make_training.Training:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> make.training.Training:
     """A store on a disk, and in it what nobody disturbed."""
-    made = make_training.training(
+    made = make.training.training(
         tmp_path_factory.mktemp("here") / "store", cpt={"epochs": 60, "checkpoint_every": 10}
     )
     finished(training(made))
@@ -284,14 +284,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> make_training.Training:
 
 
 @pytest.fixture
-def in_bucket(pods: Pods, trained: make_training.Training) -> make_training.Training:
+def in_bucket(pods: Pods, trained: make.training.Training) -> make.training.Training:
     """The same with nothing trained, in a bucket."""
     home = located(pods.store)
     shutil.copytree(trained.store, home, dirs_exist_ok=True)
     shutil.rmtree(home / "steps/cpt")
     keep(home)
     data = f"{pods.store}/steps/prepare/{Path(trained.data).name}"
-    return make_training.Training(f"{pods.store}/tiny.yaml", pods.store, data)
+    return make.training.Training(f"{pods.store}/tiny.yaml", pods.store, data)
 
 
 def wait_for_checkpoint(store: str, process: subprocess.Popen[str]) -> None:
@@ -306,7 +306,6 @@ def receipt_of(pods: Pods, folder: str) -> StepReceipt:
     return read_receipt(located(pods.store) / folder.removeprefix(f"{pods.store}/"))
 
 
-@pytest.mark.torch
 def test_a_training_whose_pod_is_killed_goes_on_in_another(pods, trained, in_bucket):
     pods.begin("second")
     killed = training(in_bucket)
@@ -329,7 +328,6 @@ def test_a_training_whose_pod_is_killed_goes_on_in_another(pods, trained, in_buc
     assert (receipt.key, receipt.output) == (expected.key, expected.output)
 
 
-@pytest.mark.torch
 def test_machines_that_train_together_have_a_copy_each(pods, trained, in_bucket):
     killed = machines(pods, "before", in_bucket)
     wait_for_checkpoint(pods.store, killed[0])
@@ -348,9 +346,9 @@ def test_machines_that_train_together_have_a_copy_each(pods, trained, in_bucket)
     assert (folder / "model/model.safetensors").is_file()
 
 
-def machines(pods: Pods, name: str, told: make_training.Training) -> list[subprocess.Popen[str]]:
+def machines(pods: Pods, name: str, told: make.training.Training) -> list[subprocess.Popen[str]]:
     """Two, each with a disk of its own and one process."""
-    (port,) = free_ports(1)
+    port = free_port()
     words = ("--nnodes=2", "--nproc-per-node=1", "--master-addr=127.0.0.1", f"--master-port={port}")
     started = []
     for rank in range(2):
@@ -361,7 +359,7 @@ def machines(pods: Pods, name: str, told: make_training.Training) -> list[subpro
     return started
 
 
-def training(told: make_training.Training) -> subprocess.Popen[str]:
+def training(told: make.training.Training) -> subprocess.Popen[str]:
     """A pod that trains."""
     return process("-c", CPT, *told)
 

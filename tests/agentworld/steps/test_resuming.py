@@ -4,15 +4,19 @@ import itertools
 
 import pytest
 
-import make
 from agentworld.errors import EngineError
+from agentworld.evaluate.world import ScoredWorld
 from agentworld.steps.folders import once
+from make import records
 
-pytestmark = pytest.mark.slow  # torch and MLflow stand behind these steps
+pytestmark = pytest.mark.waits  # torch and MLflow stand behind these steps
+
+
+SCORED = ScoredWorld(score=records.world_score(), exact=((True, None), (False,)))
 
 
 def test_a_training_that_was_finished_is_not_repeated(tmp_path):
-    made = make.checkpoint("imitation")
+    made = records.checkpoint("imitation")
     made.write(tmp_path / "checkpoint.json")
     assert once(tmp_path, lambda: pytest.fail("trained again")) == made
 
@@ -28,7 +32,7 @@ def test_scores_that_were_finished_are_read(tmp_path, at_once):
             asked.append(name)
             if name == "sft" and asked.count("sft") == 1:
                 raise EngineError("gone")
-            return make.world_score()
+            return SCORED
 
         return score
 
@@ -48,7 +52,7 @@ def test_the_bar_of_several_scores_never_goes_back(tmp_path, at_once):
     def score(tick):
         tick(1, 2)
         tick(2, 2)
-        return make.world_score()
+        return SCORED
 
     _run_all({"copy": score, "cpt": score}, at_once, tmp_path, lambda n, _: told.append(n))
     assert told == [250, 500, 750, 1000]

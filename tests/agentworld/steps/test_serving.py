@@ -9,7 +9,7 @@ from agentworld.records.progress import no_tick
 from agentworld.steps.import_world import import_world
 from agentworld.steps.serving import reached
 
-pytestmark = [pytest.mark.slow, pytest.mark.torch]
+pytestmark = pytest.mark.compute
 
 
 def test_what_is_served_here_has_the_engine_that_it_was_pinned_with(tiny_model, tmp_path):

@@ -1,14 +1,15 @@
 import pytest
 
-import make_job
+import make.job
+from agentworld.records.report import Estimate
 from agentworld.steps import AFTER_GATE, STEPS
-from agentworld.steps.summary import ExactMatch, Summary, summarise
+from agentworld.steps.summary import Summary, summarise
 from agentworld.steps.targets import Figure, figures_of
 
 
 @pytest.fixture
 def summary(tmp_path) -> Summary:
-    return summarise("demo", make_job.finished_job(tmp_path), peak_memory_gib=2.5)
+    return summarise("demo", make.job.finished_job(tmp_path), peak_memory_gib=2.5)
 
 
 def test_a_summary_has_the_keys_that_benchmarks_look_for(summary):
@@ -18,13 +19,15 @@ def test_a_summary_has_the_keys_that_benchmarks_look_for(summary):
         *("recipe", "commit", "world_model", "gate", "agent", "simulator"),
         *("seconds", "peak_memory_gib"),
     }
-    assert set(tree["world_model"]) == {"cpt", "sft", "rl", "baseline"}
+    assert set(tree["world_model"]) == {"cpt", "sft", "rl", "baseline", "rl_gain", "lead"}
+    assert {"mean", "low", "high"} <= set(tree["world_model"]["rl_gain"])
     assert set(tree["world_model"]["baseline"]) == {"copy", "nearest"}
     for stage in ("cpt", "sft", "rl"):
         assert set(tree["world_model"][stage]) == exact
     assert set(tree["agent"]["trained"]) == {"simulated_success", "live_success"}
     assert set(tree["agent"]) == {
-        *("untrained", "trained", "live_gain_interval", "live_steps_in_training"),
+        *("base", "imitated", "trained", "live_gain", "live_gain_interval"),
+        "live_steps_in_training",
     }
     assert set(tree["simulator"]) == {"digest"}
     assert tree["gate"] == {"verdict": "passed", "reason": ""}
@@ -32,7 +35,7 @@ def test_a_summary_has_the_keys_that_benchmarks_look_for(summary):
 
 
 def test_a_job_that_its_gate_ended_says_why_and_has_neither_simulator_nor_agent(tmp_path):
-    summary = summarise("demo", make_job.refused_job(tmp_path), peak_memory_gib=2.5)
+    summary = summarise("demo", make.job.refused_job(tmp_path), peak_memory_gib=2.5)
     reason = "rl.rule is 0.3, which is under 0.5"
     assert summary.gate.model_dump() == {"verdict": "refused", "reason": reason}
     assert (summary.simulator, summary.agent) == (None, None)
@@ -46,7 +49,7 @@ def test_a_job_that_its_gate_ended_says_why_and_has_neither_simulator_nor_agent(
 def test_memory_is_the_most_that_was_seen_even_by_a_step_of_an_earlier_run(
     tmp_path, watched, known
 ):
-    folders = make_job.finished_job(tmp_path)
+    folders = make.job.finished_job(tmp_path)
     assert summarise("demo", folders, watched).peak_memory_gib == known
 
 
@@ -87,13 +90,51 @@ def test_one_live_step_in_training_is_one_too_many(summary):
     ]
 
 
-def test_a_lead_over_one_baseline_alone_is_none(summary):
-    strong = ExactMatch(exact_match=0.81, exact_match_state=0.1, exact_match_unseen=0.1)
-    world = summary.world_model.model_copy(update={"baseline": {"copy": strong}})
-    changed = summary.model_copy(update={"world_model": world})
-    assert "lead over both baselines" in [
-        figure.name for figure in figures_of(changed) if not figure.holds
-    ]
+def found(mean: float, low: float, high: float) -> Estimate:
+    return Estimate(mean=mean, low=low, high=high, num=100)
+
+
+def changed_world(summary: Summary, **fields: Estimate | None) -> dict[str, Figure]:
+    world = summary.world_model.model_copy(update=fields)
+    return {
+        each.name: each for each in figures_of(summary.model_copy(update={"world_model": world}))
+    }
+
+
+@pytest.mark.parametrize(
+    ("gain", "verdict"),
+    [
+        (found(0.0024, -0.003, 0.008), "no difference seen"),
+        (found(0.02, 0.001, 0.04), "yes"),
+        (found(-0.02, -0.04, -0.001), "no"),
+    ],
+)
+def test_a_gain_is_told_only_where_its_whole_interval_is_above_zero(summary, gain, verdict):
+    figure = changed_world(summary, rl_gain=gain)["gain of RL over SFT"]
+    assert figure.verdict(figure.goal) == verdict
+    assert figure.shown.startswith(f"{gain.mean:+.3f} {gain.low:+.3f} to")
+
+
+def test_a_lead_that_its_interval_leaves_open_does_not_hold(summary):
+    figure = changed_world(summary, lead=found(0.15, 0.09, 0.2))["lead over both baselines"]
+    assert (figure.holds, figure.verdict(0.1)) == (False, "no")
+    assert changed_world(summary, lead=found(0.15, 0.11, 0.2))["lead over both baselines"].holds
+
+
+def test_a_live_gain_whose_interval_holds_zero_does_not_hold(summary):
+    agent = summary.agent.model_copy(update={"live_gain_interval": (-0.01, 0.2)})
+    figures = {each.name: each for each in figures_of(summary.model_copy(update={"agent": agent}))}
+    assert not figures["live gain of RL"].holds
+    assert figures["live gain of RL"].verdict(1e-9) == "no difference seen"
+
+
+def test_every_figure_that_is_a_difference_has_its_interval(summary):
+    told = {each.name for each in figures_of(summary) if each.interval}
+    assert told == {"lead over both baselines", "gain of RL over SFT", "live gain of RL"}
+
+
+def test_an_evaluation_without_differences_claims_none(summary):
+    assert "gain of RL over SFT" not in changed_world(summary, rl_gain=None, lead=None)
 
 
 @pytest.mark.parametrize(

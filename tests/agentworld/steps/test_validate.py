@@ -5,8 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-import make
-import make_many
+import make.many
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.fake import FakeEngine
 from agentworld.evaluate.agent import Policy
@@ -15,26 +14,39 @@ from agentworld.ledger import Ledger
 from agentworld.recipes import Recipe
 from agentworld.records.progress import no_tick
 from agentworld.records.simulator import Sampling
+from make import records
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 
 def test_an_agent_is_tried_in_its_own_simulator_of_a_service_of_many(tmp_path):
     from agentworld.steps.validate import _Agent, _try, _Worlds
 
-    app = make_many.app(tmp_path, make_many.Catalogue())
+    app = make.many.app(tmp_path, make.many.Catalogue())
     asked = SimulatorClient(
         "http://simulator",
-        simulator=make_many.SECOND.digest,
+        simulator=make.many.SECOND.digest,
         transport=httpx.ASGITransport(app, raise_app_exceptions=False),
     )
-    weights = make.digest("weights")
-    agent = _Agent("untrained", weights, Policy(FakeEngine(lambda _: "ls"), Sampling(), weights))
+    weights = records.digest("weights")
+    agent = _Agent("imitated", weights, Policy(FakeEngine(lambda _: "ls"), Sampling(), weights))
     chosen = Recipe(name="r", validation={"num_tasks": 2, "num_resamples": 10})
     live = LiveWorld()
     found = _try(agent, _Worlds(asked, live), chosen, tmp_path, no_tick)
     asyncio.run(live.close())
     assert {each.turns[0].observation for each in found.simulated} == {"second: ls\n[0] ~"}
     (run,) = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}").runs()
-    assert run.simulator == run.opening.simulator == make_many.SECOND.digest
+    assert run.simulator == run.opening.simulator == make.many.SECOND.digest
     assert (run.opening.purpose, run.final_weights) == ("evaluation", weights)
+
+
+def test_the_base_is_the_weights_that_the_agent_began_with(tmp_path):
+    from agentworld.steps.folders import CHECKPOINT, CHOSEN, Chosen
+    from agentworld.steps.validate import _base
+
+    world = records.pinned(tmp_path)
+    Chosen(simulator=world.digest).write(tmp_path / "imitated" / CHOSEN)
+    parents = [world.manifest.artifact]
+    records.checkpoint("imitation", parents=parents).write(tmp_path / "imitated" / CHECKPOINT)
+    base = _base(tmp_path / "imitated", tmp_path)
+    assert (base.digest, base.model) == (world.manifest.artifact, world.model)

@@ -43,7 +43,7 @@ def test_a_watch_knows_the_most_memory_that_was_taken(tmp_path):
     assert 0 < watch.peak_memory_gib < 64
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_a_step_ends_with_all_that_it_started_when_its_driver_is_killed(tmp_path):
     command = [sys.executable, "-c", HOLD, str(tmp_path / "driver.lock"), WORK]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:

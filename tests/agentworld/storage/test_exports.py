@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from agentworld.records.episode import Episode, EpisodeOpening, Source, text_bytes
 from agentworld.storage.exports import (
     TRAJECTORIES,
@@ -17,23 +16,24 @@ from agentworld.storage.exports import (
     write_trajectories,
     write_transitions,
 )
+from make import records
 
 DOCS = Path(__file__).parents[3] / "docs/exports.md"
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 @given(st.lists(st.text(st.characters()), max_size=5))
 def test_any_texts_come_back_as_their_bytes(tmp_path_factory, observations):
     path = tmp_path_factory.getbasetemp() / "any.parquet"
-    assert write_transitions(path, [make.episode(*observations)]) == len(observations)
+    assert write_transitions(path, [records.episode(*observations)]) == len(observations)
     rows = pq.read_table(path).to_pylist()
     assert [row["observation"] for row in rows] == [text_bytes(each) for each in observations]
     assert [row["step"] for row in rows] == list(range(1, len(observations) + 1))
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_erased_texts_are_null_and_their_digests_stay(tmp_path):
-    episode = make.episode("a")
+    episode = records.episode("a")
     erased = episode._replace(steps=(episode.steps[0]._replace(action=None, observation=None),))
     write_transitions(tmp_path / "a.parquet", [erased])
     (row,) = pq.read_table(tmp_path / "a.parquet").to_pylist()
@@ -43,13 +43,13 @@ def test_erased_texts_are_null_and_their_digests_stay(tmp_path):
 
 def test_the_steps_that_came_with_a_fork_are_told_apart(tmp_path):
     fork = EpisodeOpening(run="r", fork=Source(episode="other", step=1))
-    episode = make.episode("a", "b", base=Episode.begun("e", make.digest("s"), fork))
+    episode = records.episode("a", "b", base=Episode.begun("e", records.digest("s"), fork))
     write_transitions(tmp_path / "a.parquet", [episode])
     assert pq.read_table(tmp_path / "a.parquet")["copied"].to_pylist() == [True, False]
 
 
 def test_what_the_simulator_was_not_sure_of_is_told_on_the_agents_side_too(tmp_path):
-    acted = make.acted(make.episode("a"), 1)
+    acted = records.acted(records.episode("a"), 1)
     write_trajectories(tmp_path / "a.parquet", [acted, acted._replace(low_confidence=True)])
     told = pq.read_table(tmp_path / "a.parquet")["low_confidence"].to_pylist()
     assert told == [False, True]
@@ -61,22 +61,22 @@ def test_a_file_of_no_steps_has_its_columns(tmp_path):
 
 
 def test_every_column_says_in_the_file_what_it_holds(tmp_path):
-    write_transitions(tmp_path / "a.parquet", [make.episode("a")])
+    write_transitions(tmp_path / "a.parquet", [records.episode("a")])
     for column in pq.read_schema(tmp_path / "a.parquet"):
         assert column.metadata[b"about"]
 
 
 def test_a_failed_export_leaves_no_file(tmp_path):
-    episodes = (make.episode(str(1 // place)) for place in (1, 0))
+    episodes = (records.episode(str(1 // place)) for place in (1, 0))
     with pytest.raises(ZeroDivisionError):
         write_transitions(tmp_path / "a.parquet", episodes)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_memory_does_not_grow_with_the_texts(tmp_path):
     tracemalloc.start()
-    write_transitions(tmp_path / "a.parquet", (make.episode("x" * (4 << 20)) for _ in range(32)))
+    write_transitions(tmp_path / "a.parquet", (records.episode("x" * (4 << 20)) for _ in range(32)))
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 64 << 20

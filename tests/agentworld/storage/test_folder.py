@@ -2,11 +2,11 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-import make
 from agentworld.errors import InputError, StoreError
 from agentworld.storage.bucket import Bucket
 from agentworld.storage.folder import open_folder
 from agentworld.storage.objects import ObjectStore
+from make import records
 
 
 class Unreachable(MemoryFileSystem):
@@ -34,7 +34,7 @@ def test_a_bucket_without_its_driver_names_the_package():
 
 def test_a_bucket_that_cannot_be_reached_is_a_failure_and_not_an_absence():
     fsspec.register_implementation("unreachable", Unreachable, clobber=True)
-    objects, digest = ObjectStore("unreachable://anna:hidden@bucket"), make.digest("a")
+    objects, digest = ObjectStore("unreachable://anna:hidden@bucket"), records.digest("a")
     for ask in (objects.has, objects.get, objects.erase, lambda _: objects.put(b"a")):
         with pytest.raises(StoreError, match="no answer") as told:
             ask(digest)

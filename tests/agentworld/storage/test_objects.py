@@ -7,13 +7,13 @@ import uuid
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import make
 from agentworld.errors import Conflict, InputError, NotFound, StoreError
 from agentworld.records.base import digest_bytes
 from agentworld.storage.objects import ObjectStore, WriteOnce
+from make import records
 
 KINDS = ["disk", "memory", "s3"]
 
@@ -70,6 +70,8 @@ def the_file(tmp_path, digest):
     return tmp_path / "store" / digest[7:9] / digest[7:]
 
 
+@settings(max_examples=20)
+@example(b"\x00\xff\r\n\x00")
 @given(st.binary())
 def test_any_bytes_come_back_by_their_digest(shared, data):
     digest = shared.put(data)
@@ -112,7 +114,7 @@ def test_a_path_and_its_file_url_are_one_store(tmp_path, start):
 
 
 def test_a_missing_object_is_said_to_be_missing(url):
-    objects, digest = ObjectStore(url), make.digest("nobody")
+    objects, digest = ObjectStore(url), records.digest("nobody")
     assert not objects.has(digest)
     with pytest.raises(NotFound, match=f"there is no object {digest}"):
         objects.get(digest)
@@ -164,7 +166,7 @@ def test_many_threads_put_the_same_bytes_and_their_own(url):
     assert (len(found), len(set(found))) == (80, 45)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_killed_process_leaves_whole_objects_and_all_that_it_told_of(tmp_path):
     told = []
     for number in range(6):
@@ -180,7 +182,7 @@ def test_a_killed_process_leaves_whole_objects_and_all_that_it_told_of(tmp_path)
     shutil.rmtree(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_full_disk_is_told_and_leaves_no_part_of_an_object(tmp_path):
     disk = f"--dev-bind / / --size {1 << 20} --tmpfs {tmp_path}".split()
     command = ["bwrap", *disk, sys.executable, "-c", FILLS_THE_DISK, str(tmp_path)]
@@ -195,7 +197,7 @@ def test_a_full_disk_is_told_and_leaves_no_part_of_an_object(tmp_path):
 def test_a_store_that_fails_is_named(tmp_path):
     (tmp_path / "file").touch()
     objects = ObjectStore(str(tmp_path / "file"))
-    for ask in (lambda: objects.put(b"a"), lambda: objects.get(make.digest("a"))):
+    for ask in (lambda: objects.put(b"a"), lambda: objects.get(records.digest("a"))):
         with pytest.raises(StoreError, match=r"the object store .*file failed: \w") as told:
             ask()
         assert told.value.retryable

@@ -6,22 +6,22 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-import make
 from agentworld.errors import InputError
 from agentworld.storage.pools import canonical, read_dataset, read_pool, write_pool
+from make import records
 
 
 def written(folder, samples, pool="cpt"):
-    return make.dataset(**{pool: write_pool(folder / f"{pool}.parquet", samples)})
+    return records.dataset(**{pool: write_pool(folder / f"{pool}.parquet", samples)})
 
 
 def test_samples_come_back_as_they_were_and_in_their_order(tmp_path):
-    samples = [make.sample(seed, num_turns=seed % 5 + 1) for seed in range(30)]
+    samples = [records.sample(seed, num_turns=seed % 5 + 1) for seed in range(30)]
     assert list(read_pool(tmp_path, written(tmp_path, samples), "cpt")) == samples
 
 
 def test_a_pool_is_counted_while_it_is_written(tmp_path):
-    file = write_pool(tmp_path / "sft.parquet", [make.sample(seed) for seed in range(4)])
+    file = write_pool(tmp_path / "sft.parquet", [records.sample(seed) for seed in range(4)])
     assert (file.file, file.num_samples, file.num_turns, file.num_targets) == (
         "sft.parquet",
         4,
@@ -33,7 +33,7 @@ def test_a_pool_is_counted_while_it_is_written(tmp_path):
 
 
 def test_the_digest_is_of_the_samples_and_not_of_the_file(tmp_path, monkeypatch):
-    samples = [make.sample(seed) for seed in range(5)]
+    samples = [records.sample(seed) for seed in range(5)]
     whole = write_pool(tmp_path / "a.parquet", samples)
     monkeypatch.setattr("agentworld.storage.pools._ROWS_PER_GROUP", 2)
     parted = write_pool(tmp_path / "b.parquet", samples)
@@ -42,7 +42,7 @@ def test_the_digest_is_of_the_samples_and_not_of_the_file(tmp_path, monkeypatch)
 
 
 def test_another_order_or_a_changed_letter_is_another_digest(tmp_path):
-    samples = [make.sample(0), make.sample(1)]
+    samples = [records.sample(0), records.sample(1)]
     changed = [samples[0], samples[1].model_copy(update={"domain": "terminaL"})]
     digests = {
         write_pool(tmp_path / "a.parquet", each).content
@@ -52,22 +52,22 @@ def test_another_order_or_a_changed_letter_is_another_digest(tmp_path):
 
 
 def test_the_columns_are_nested_and_not_text(tmp_path):
-    write_pool(tmp_path / "a.parquet", [make.sample()])
+    write_pool(tmp_path / "a.parquet", [records.sample()])
     paths = pq.ParquetFile(tmp_path / "a.parquet").schema.names
     assert "initial_state" in paths
     assert "depends_on_history" in paths
 
 
 def test_a_changed_sample_is_noticed_when_all_are_read(tmp_path):
-    dataset = written(tmp_path, [make.sample(0), make.sample(1)])
-    write_pool(tmp_path / "cpt.parquet", [make.sample(0), make.sample(2)])
+    dataset = written(tmp_path, [records.sample(0), records.sample(1)])
+    write_pool(tmp_path / "cpt.parquet", [records.sample(0), records.sample(2)])
     with pytest.raises(InputError, match="holds other samples"):
         list(read_pool(tmp_path, dataset, "cpt"))
 
 
 @pytest.mark.parametrize("harm", ["remove", "garble", "empty", "cut", "columns"])
 def test_a_broken_file_is_named_in_one_sentence(tmp_path, harm):
-    dataset = written(tmp_path, [make.sample(seed) for seed in range(50)])
+    dataset = written(tmp_path, [records.sample(seed) for seed in range(50)])
     path = tmp_path / "cpt.parquet"
     data = path.read_bytes()
     match harm:
@@ -87,7 +87,7 @@ def test_a_broken_file_is_named_in_one_sentence(tmp_path, harm):
 
 
 def test_garbled_pages_are_an_input_error(tmp_path):
-    dataset = written(tmp_path, [make.sample(seed) for seed in range(50)])
+    dataset = written(tmp_path, [records.sample(seed) for seed in range(50)])
     data = bytearray((tmp_path / "cpt.parquet").read_bytes())
     data[40:400] = b"\x00" * 360
     (tmp_path / "cpt.parquet").write_bytes(data)
@@ -97,11 +97,11 @@ def test_garbled_pages_are_an_input_error(tmp_path):
 
 def test_a_pool_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match="no pool 'rl'"):
-        list(read_pool(tmp_path, make.dataset(), "rl"))
+        list(read_pool(tmp_path, records.dataset(), "rl"))
 
 
 def test_a_failed_write_leaves_no_file(tmp_path):
-    samples = (make.sample(1 // seed) for seed in (1, 0))
+    samples = (records.sample(1 // seed) for seed in (1, 0))
     with pytest.raises(ZeroDivisionError):
         write_pool(tmp_path / "a.parquet", samples)
     assert list(tmp_path.iterdir()) == []
@@ -117,9 +117,9 @@ def test_the_fast_canonical_form_is_that_of_rfc_8785(row):
     assert canonical(row) == rfc8785.dumps(row) + b"\n"
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_twenty_thousand_samples_are_written_and_read_in_seconds(tmp_path):
-    samples = [make.sample(seed % 100, num_turns=13) for seed in range(20_000)]
+    samples = [records.sample(seed % 100, num_turns=13) for seed in range(20_000)]
     started = time.process_time()
     dataset = written(tmp_path, samples)
     assert sum(1 for _ in read_pool(tmp_path, dataset, "cpt")) == 20_000

@@ -6,10 +6,11 @@ import stat
 
 import pytest
 
-import make
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.records.report import read_report
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+from make import records
+from make.weights import weights
 
 
 @pytest.fixture
@@ -21,19 +22,19 @@ def store(tmp_path):
 def model(tmp_path):
     folder = tmp_path / "elsewhere"
     (folder / "more").mkdir(parents=True)
-    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "model.safetensors").write_bytes(weights())
     (folder / "more" / "config.json").write_text("{}")
     return folder
 
 
 def pinned(store, model, **fields):
     artifact = store.take_in(model)
-    return store.keep(make.manifest(artifact=artifact.digest, files=artifact.files, **fields))
+    return store.keep(records.manifest(artifact=artifact.digest, files=artifact.files, **fields))
 
 
 def prompted(store):
     endpoint = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
-    return store.keep(make.manifest(artifact=None, files={}, engine=endpoint))
+    return store.keep(records.manifest(artifact=None, files={}, engine=endpoint))
 
 
 def inodes(simulator):
@@ -70,7 +71,7 @@ def test_the_start_of_two_digests_is_refused(store, model):
 
 def test_nobody_writes_into_what_was_pinned_and_the_source_stays_its_owners(store, model):
     simulator = pinned(store, model)
-    simulator.attach(make.agent_report(simulator=simulator.digest))
+    simulator.attach(records.agent_report(simulator=simulator.digest))
     files = [path for path in simulator.folder.rglob("*") if path.is_file()]
     assert len(files) == 4
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o444}
@@ -82,7 +83,7 @@ def test_two_simulators_of_a_model_share_its_files(store, model):
     one, other = pinned(store, model), pinned(store, model, context_tokens=512)
     assert one.digest != other.digest
     assert inodes(one) == inodes(other)
-    assert one.size_bytes == len(b"weights") + len(b"{}")
+    assert one.size_bytes == len(weights()) + len(b"{}")
 
 
 def test_what_was_pinned_before_is_not_copied_again(store, model):
@@ -99,7 +100,7 @@ def test_how_far_the_reading_is_is_told_to_its_end(store, model):
 
 def _same_bytes(path):
     elsewhere = path.parents[3] / "weights"
-    elsewhere.write_bytes(b"weights")
+    elsewhere.write_bytes(weights())
     return elsewhere
 
 
@@ -167,6 +168,8 @@ def test_a_disk_without_hard_links_gets_copies(store, model, monkeypatch):
     monkeypatch.setattr(os, "link", refused)
     simulator = pinned(store, model)
     simulator.verify()
+    files = [path for path in simulator.model.rglob("*") if path.is_file()]
+    assert {path.stat().st_nlink for path in files} == {1}
 
 
 def test_a_world_from_an_endpoint_has_no_files_and_is_whole(store):
@@ -179,8 +182,8 @@ def test_a_world_from_an_endpoint_has_no_files_and_is_whole(store):
 def test_a_report_about_a_simulator_or_its_weights_validates_it(store, model):
     simulator = pinned(store, model)
     assert simulator.reports == []
-    of_it = make.agent_report(simulator=simulator.digest)
-    of_weights = make.world_report(artifacts={"rl": simulator.manifest.artifact})
+    of_it = records.agent_report(simulator=simulator.digest)
+    of_weights = records.world_report(artifacts={"rl": simulator.manifest.artifact})
     for report in (of_it, of_weights):
         simulator.attach(report)
         path = simulator.folder / "reports" / f"{report.digest.removeprefix('sha256:')}.json"
@@ -190,7 +193,10 @@ def test_a_report_about_a_simulator_or_its_weights_validates_it(store, model):
 
 @pytest.mark.parametrize(
     ("report", "about"),
-    [(make.agent_report(), "about sha256:"), (make.world_report(), "about nothing that it names")],
+    [
+        (records.agent_report(), "about sha256:"),
+        (records.world_report(), "about nothing that it names"),
+    ],
 )
 def test_a_report_about_something_else_is_refused(store, model, report, about):
     simulator = pinned(store, model)
@@ -201,12 +207,12 @@ def test_a_report_about_something_else_is_refused(store, model, report, about):
 
 def test_a_report_without_a_subject_says_nothing_about_an_endpoint(store):
     with pytest.raises(InputError, match="about nothing that it names"):
-        prompted(store).attach(make.world_report())
+        prompted(store).attach(records.world_report())
 
 
 def test_a_report_that_was_changed_is_named(store, model):
     simulator = pinned(store, model)
-    simulator.attach(make.agent_report(simulator=simulator.digest))
+    simulator.attach(records.agent_report(simulator=simulator.digest))
     (path,) = (simulator.folder / "reports").iterdir()
     path.write_text("{}")
     with pytest.raises(EvidenceError, match=rf"{path.name} is not the report"):

@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-import make
 from agentworld.errors import InputError
 from agentworld.records.base import digest_file
 from agentworld.records.collected import Collected
@@ -12,23 +11,24 @@ from agentworld.storage.trajectories import (
     read_trajectories,
     write_trajectories,
 )
+from make import records
 
 
 def test_trajectories_come_back_as_they_were(tmp_path):
-    written = [make.trajectory(seed=1), make.trajectory(("ls", "\u2028 [0] ~"), seed=2)]
+    written = [records.trajectory(seed=1), records.trajectory(("ls", "\u2028 [0] ~"), seed=2)]
     write_trajectories(tmp_path / "a.jsonl", written)
     assert list(read_trajectories(tmp_path / "a.jsonl")) == written
 
 
 def test_a_folder_is_read_file_by_file_in_the_order_of_its_names(tmp_path):
     for name, seed in (("b", 2), ("a", 1)):
-        write_trajectories(tmp_path / f"{name}.jsonl", [make.trajectory(seed=seed)])
+        write_trajectories(tmp_path / f"{name}.jsonl", [records.trajectory(seed=seed)])
     assert [trajectory.seed for trajectory in read_trajectories(tmp_path)] == [1, 2]
 
 
 def test_only_the_chunks_of_a_manifest_are_read(tmp_path):
     for name in ("a", "b"):
-        write_trajectories(tmp_path / f"{name}.jsonl", [make.trajectory()])
+        write_trajectories(tmp_path / f"{name}.jsonl", [records.trajectory()])
     digest = digest_file(tmp_path / "a.jsonl")
     Collected(chunks={"a.jsonl": digest}).write(tmp_path / MANIFEST)
     assert len(list(read_trajectories(tmp_path))) == 1
@@ -47,7 +47,7 @@ def test_only_the_chunks_of_a_manifest_are_read(tmp_path):
     ids=["no JSON", "no text", "empty", "no number", "no turns", "no observation"],
 )
 def test_a_malformed_line_is_named_with_its_file_and_field(tmp_path, line, named):
-    good = make.trajectory().model_dump_json().encode() + b"\n"
+    good = records.trajectory().model_dump_json().encode() + b"\n"
     (tmp_path / "a.jsonl").write_bytes(good + line)
     with pytest.raises(InputError, match=r"a\.jsonl line 2 is no trajectory") as told:
         list(read_trajectories(tmp_path / "a.jsonl"))
@@ -55,9 +55,9 @@ def test_a_malformed_line_is_named_with_its_file_and_field(tmp_path, line, named
 
 
 def test_the_trajectories_before_a_malformed_line_are_read(tmp_path):
-    (tmp_path / "a.jsonl").write_text(make.trajectory().model_dump_json() + "\n{\n")
+    (tmp_path / "a.jsonl").write_text(records.trajectory().model_dump_json() + "\n{\n")
     reading = read_trajectories(tmp_path / "a.jsonl")
-    assert next(reading) == make.trajectory()
+    assert next(reading) == records.trajectory()
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -73,7 +73,7 @@ def test_a_folder_without_trajectories_is_refused(tmp_path):
 @pytest.mark.parametrize("harm", ["change", "remove"])
 def test_a_chunk_that_is_not_the_manifests_is_refused(tmp_path, harm):
     chunk = tmp_path / "a.jsonl"
-    write_trajectories(chunk, [make.trajectory()])
+    write_trajectories(chunk, [records.trajectory()])
     Collected(chunks={"a.jsonl": digest_file(chunk)}).write(tmp_path / MANIFEST)
     read_collected(tmp_path)
     if harm == "change":

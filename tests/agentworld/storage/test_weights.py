@@ -1,21 +1,17 @@
 import json
+import pickle
 
 import pytest
 
 from agentworld.errors import InputError
-from agentworld.storage.weights import num_parameters
-
-
-def weights(path, **shapes):
-    """A file whose tensors are of these shapes, and whose values nobody reads."""
-    header = {name: {"dtype": "F32", "shape": shape} for name, shape in shapes.items()}
-    told = json.dumps({"__metadata__": {"format": "pt"}, **header}).encode()
-    path.write_bytes(len(told).to_bytes(8, "little") + told)
+from agentworld.storage.model_folder import check_safe
+from agentworld.storage.weights import num_parameters, read_tensors
+from make.weights import weights
 
 
 def test_parameters_are_counted_over_all_files(tmp_path):
-    weights(tmp_path / "a.safetensors", embedding=[10, 4], scale=[])
-    weights(tmp_path / "b.safetensors", layer=[4, 4])
+    (tmp_path / "a.safetensors").write_bytes(weights(embedding=[10, 4], scale=[]))
+    (tmp_path / "b.safetensors").write_bytes(weights(layer=[4, 4]))
     (tmp_path / "config.json").write_text("{}")
     assert num_parameters(tmp_path) == 40 + 1 + 16
 
@@ -25,27 +21,84 @@ def test_a_folder_without_weights_is_no_model(tmp_path):
         num_parameters(tmp_path)
 
 
+def of(header: bytes, num_bytes: int = 0) -> bytes:
+    return len(header).to_bytes(8, "little") + header + bytes(num_bytes)
+
+
+def told(num_bytes: int, **tensors: object) -> bytes:
+    return of(json.dumps(tensors).encode(), num_bytes)
+
+
+def tensor(begin: int, end: int, shape: list[int], dtype: str = "F32") -> dict[str, object]:
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
 GARBLED = {
     "empty": b"",
-    "too long": b"\xff" * 8 + b"{}",
-    "cut off": (100).to_bytes(8, "little") + b"{}"[:1],
-    "no object": (2).to_bytes(8, "little") + b"[]",
-    "no shapes": (9).to_bytes(8, "little") + b'{"a": {}}',
+    "a pickle": pickle.dumps({"w": [1.0]}),
+    "a header that is too long": b"\xff" * 8 + b"{}",
+    "a header that is cut off": (100).to_bytes(8, "little") + b"{",
+    "a header that is nested 200,000 deep": of(b'{"a":' * 200_000),
+    "a list": of(b"[]"),
+    "no JSON": of(b"{"),
+    "no UTF-8": of(b'{"\xff":{}}'),
+    "no shape": of(b'{"a": {}}'),
+    "a shape below zero": told(4, w=tensor(0, 4, [-1])),
+    "a shape of no integer": told(4, w=tensor(0, 4, [1.0])),
+    "more dimensions than any tensor has": told(4, w=tensor(0, 4, [1] * 65)),
+    "a number of ten thousand digits": of(b'{"w": %s}' % (b"9" * 10_000)),
+    "an unknown type": told(4, w=tensor(0, 4, [1], "F33")),
+    "more bytes than its shape": told(8, w=tensor(0, 8, [1])),
+    "fewer bytes than its shape": told(4, w=tensor(0, 4, [2])),
+    "an end before its begin": told(4, w=tensor(4, 0, [1])),
+    "tensors that overlap": told(6, a=tensor(0, 4, [1]), b=tensor(2, 6, [1])),
+    "a gap between tensors": told(12, a=tensor(0, 4, [1]), b=tensor(8, 12, [1])),
+    "a file that is cut off": weights(w=[4])[:-1],
+    "a file that goes on": weights(w=[4]) + b"x",
+    "one name twice": of(
+        b'{"w": %s, "w": %s}' % ((json.dumps(tensor(0, 4, [1])).encode(),) * 2), 4
+    ),
 }
 
 
 @pytest.mark.parametrize("data", GARBLED.values(), ids=GARBLED)
-def test_garbled_weights_are_told_by_their_file(tmp_path, data):
-    (tmp_path / "model.safetensors").write_bytes(data)
-    with pytest.raises(InputError, match=r"model\.safetensors is no safetensors file"):
-        num_parameters(tmp_path)
+def test_garbage_that_is_named_as_weights_is_refused_by_its_file(tmp_path, data):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(data)
+    for check in (lambda: read_tensors(path), lambda: check_safe(tmp_path)):
+        with pytest.raises(InputError, match=r"model\.safetensors is no safetensors file \(.+\)"):
+            check()
 
 
-@pytest.mark.slow
-def test_what_safetensors_writes_is_counted_as_it_counts(tmp_path):
+@pytest.mark.parametrize("name", ["model.SAFETENSORS", "adapter/adapter_model.safetensors"])
+def test_weights_are_looked_at_wherever_they_are_and_however_they_are_spelled(tmp_path, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(b"garbage")
+    with pytest.raises(InputError, match="is no safetensors file"):
+        check_safe(tmp_path)
+
+
+@pytest.mark.compute
+def test_what_safetensors_writes_is_read_as_it_reads_it(tmp_path):
     import numpy as np
     from safetensors.numpy import save_file
 
-    tensors = {"a": np.zeros((3, 5)), "b": np.zeros(7)}
+    kinds = [np.float64, np.float32, np.float16, np.int64, np.uint8, np.bool_, np.complex64]
+    tensors = {f"{kind.__name__}": np.zeros((3, 5), kind) for kind in kinds}
+    tensors |= {"empty": np.zeros((0, 7)), "scalar": np.zeros(())}
     save_file(tensors, tmp_path / "model.safetensors")
+    found = read_tensors(tmp_path / "model.safetensors")
+    assert {name: each.shape for name, each in found.items()} == {
+        name: each.shape for name, each in tensors.items()
+    }
     assert num_parameters(tmp_path) == sum(each.size for each in tensors.values())
+
+
+@pytest.mark.compute
+def test_what_torch_has_of_small_numbers_is_taken(tmp_path):
+    import torch
+    from safetensors.torch import save_file
+
+    kinds = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e8m0fnu)
+    save_file({str(kind): torch.zeros(6, dtype=kind) for kind in kinds}, tmp_path / "a.safetensors")
+    assert num_parameters(tmp_path) == 6 * len(kinds)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import make
 from agentworld.domains.terminal.pieces import pieces
 from agentworld.recipes.train import ModelRecipe
 from agentworld.records.sample import Sample
+from make import training
 
 if TYPE_CHECKING:
     from agentworld.train.model import LanguageModel
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def samples() -> list[Sample]:
-    return [make.sample(seed, num_turns=3 + seed % 3) for seed in range(12)]
+    return training.samples()
 
 
 @pytest.fixture

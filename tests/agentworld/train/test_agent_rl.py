@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import make_service
+import make.service
 from agentworld.audit.join import join_run
 from agentworld.client.simulator import SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog, read_trajectory
@@ -23,18 +23,17 @@ if TYPE_CHECKING:
 AGENT = AgentRecipe(rl=AgentRlRecipe(num_steps=2, prompts_per_step=2, group_size=2, max_tokens=4))
 
 
-@pytest.mark.torch
-@pytest.mark.slow
+@pytest.mark.compute
 def test_the_trainers_log_and_the_services_tell_the_same(
     language_model: LanguageModel, tmp_path: Path
 ) -> None:
     from agentworld.train import agent_rl
 
     language_model.save(tmp_path / "parent")
-    served, log = make_service.service(tmp_path), tmp_path / "log"
-    with make_service.listening(served.app) as url, TrajectoryLog(log) as trajectory:
+    served, log = make.service.service(tmp_path), tmp_path / "log"
+    with make.service.listening(served.app) as url, TrajectoryLog(log) as trajectory:
         client = SimulatorClient(url, trajectory=trajectory)
-        run = asyncio.run(client.open_run(make_service.OPENING))
+        run = asyncio.run(client.open_run(make.service.OPENING))
         out = tmp_path / "out"
         agent_rl.run(AGENT, tmp_path / "parent", client, run.simulator, out, no_tick)
     ledger = served.ledger

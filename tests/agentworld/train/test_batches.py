@@ -10,7 +10,7 @@ from hypothesis import given
 if TYPE_CHECKING:
     import torch
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.compute
 lengths = st.lists(st.integers(1, 300), min_size=1, max_size=100)
 
 

@@ -6,10 +6,11 @@ import shutil
 import pytest
 from jinja2.exceptions import SecurityError
 
+from accepting import accepts
 from agentworld.errors import InputError
 from agentworld.storage.model_folder import check_safe
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.compute
 
 HOSTILE = {
     "classes": "{{ ''.__class__.__mro__[1].__subclasses__() }}",
@@ -28,13 +29,13 @@ def model(tiny_model, tmp_path):
 
 @pytest.fixture
 def check_renders():
-    from agentworld.train.chat_template import check_renders
+    from agentworld.train import chat_template
 
-    return check_renders
+    return lambda model: chat_template.check_renders(model, chat_template.load_tokenizer(model))
 
 
 def test_a_template_that_makes_a_prompt_is_taken(model, check_renders):
-    check_renders(model)
+    assert accepts(check_renders, model)
 
 
 @pytest.mark.parametrize("template", HOSTILE.values(), ids=HOSTILE)

@@ -13,12 +13,11 @@ from agentworld.records.sample import Sample
 if TYPE_CHECKING:
     from agentworld.train.model import LanguageModel
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.compute
 
 RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=512, epochs=8)
 
 
-@pytest.mark.slow
 def test_compiled_layers_learn_what_plain_ones_do(
     language_model: LanguageModel, samples: list[Sample], tmp_path: Path
 ) -> None:
@@ -38,7 +37,6 @@ def test_compiled_layers_learn_what_plain_ones_do(
     assert compiled == pytest.approx(plain, rel=0.02)
 
 
-@pytest.mark.slow
 def test_every_layer_is_compiled_and_nothing_else(language_model: LanguageModel) -> None:
     from agentworld.train.compiling import compile_layers
 

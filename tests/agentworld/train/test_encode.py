@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agentworld.train.encode import Row
     from agentworld.train.model import LanguageModel
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.compute
 
 
 def encoded(language_model: LanguageModel, sample: Sample) -> Row:

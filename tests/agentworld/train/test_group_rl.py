@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import make
 from agentworld.recipes.train import AgentRecipe, AgentRlRecipe, WorldRlRecipe
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.records.progress import no_tick
 from agentworld.records.sample import Sample
 from agentworld.storage.pools import write_pool
-from worlds import ScriptedWorld
+from make import records
+from make.worlds import ScriptedWorld
 
 if TYPE_CHECKING:
+    import torch
+
     from agentworld.train.model import LanguageModel
 
-pytestmark = [pytest.mark.slow, pytest.mark.torch]
+pytestmark = pytest.mark.compute
 
 WORLD = WorldRlRecipe(num_steps=2, prompts_per_step=2, group_size=2, max_tokens=4)
 AGENT = AgentRecipe(rl=AgentRlRecipe(num_steps=2, prompts_per_step=2, group_size=2, max_tokens=4))
@@ -36,13 +38,52 @@ def one_target(sample: Sample) -> Sample:
     return sample.model_copy(update={"turns": tuple(turns)})
 
 
+PUBLISHED = {
+    "gspo": ("sequence", 3e-4, 4e-4),  # arXiv 2507.18071, section 5.1
+    "grpo": ("token", 0.2, 0.28),  # arXiv 2503.14476, section 3.1
+}
+
+
+@pytest.mark.parametrize("algorithm", PUBLISHED)
+def test_ratios_are_clipped_as_the_papers_have_it(algorithm: str, tmp_path: Path) -> None:
+    from agentworld.train.group_rl import group_config
+
+    recipe = WORLD.model_copy(update={"algorithm": algorithm})
+    config = group_config(recipe, tmp_path, max_completion_tokens=4)
+    told = (config.importance_sampling_level, config.epsilon, config.epsilon_high)
+    assert told == PUBLISHED[algorithm]
+    assert (config.loss_type, config.beta) == ("grpo", 0.0)
+
+
+def test_with_one_step_for_each_batch_both_algorithms_make_the_same_weights(
+    parent: Path, tmp_path: Path
+) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    from agentworld.train import agent_rl
+
+    def trained(algorithm: str) -> dict[str, torch.Tensor]:
+        world = ScriptedWorld(reward=lambda action: float(len(action) % 2))
+        recipe = AGENT.model_copy(
+            update={"rl": AGENT.rl.model_copy(update={"algorithm": algorithm})}
+        )
+        agent_rl.run(recipe, parent, world, records.digest("s"), tmp_path / algorithm, no_tick)
+        return load_file(tmp_path / algorithm / "model/model.safetensors")
+
+    started, by_token = load_file(parent / "model.safetensors"), trained("grpo")
+    assert any(not torch.equal(started[name], weight) for name, weight in by_token.items())
+    for name, weight in trained("gspo").items():
+        torch.testing.assert_close(weight, by_token[name], rtol=0, atol=1e-5, msg=name)
+
+
 def test_a_world_is_trained_on_one_turn_of_each_trajectory(
     parent: Path, samples: list[Sample], tmp_path: Path
 ) -> None:
     from agentworld.train import world_rl
 
     pool = write_pool(tmp_path / "rl.parquet", map(one_target, samples))
-    make.dataset(rl=pool).write(tmp_path / "dataset.json")
+    records.dataset(rl=pool).write(tmp_path / "dataset.json")
     made = world_rl.run(WORLD, tmp_path, parent, tmp_path / "out", no_tick)
     assert made == Checkpoint.read(tmp_path / "out" / "checkpoint.json")
     assert made.artifact == ArtifactManifest.of(tmp_path / "out" / "model").digest
@@ -54,7 +95,7 @@ def test_an_agent_is_trained_on_the_rewards_of_its_world(parent: Path, tmp_path:
     from agentworld.train import agent_rl
 
     world = ScriptedWorld(reward=lambda action: float(len(action) % 2))
-    simulator = make.digest("simulator")
+    simulator = records.digest("simulator")
     made = agent_rl.run(AGENT, parent, world, simulator, tmp_path / "out", no_tick)
     assert made.simulator == simulator
     assert world.num_episodes == 2 * 2 * 2
@@ -74,7 +115,7 @@ def test_an_agent_learns_nothing_from_the_steps_that_its_world_is_not_sure_of_an
         world = ScriptedWorld(
             reward=lambda action: float(len(action) % 2), unsure=lambda _task, step: step in unsure
         )
-        return agent_rl.run(AGENT, parent, world, make.digest("s"), tmp_path / name, no_tick)
+        return agent_rl.run(AGENT, parent, world, records.digest("s"), tmp_path / name, no_tick)
 
     sure, again, masked = trained("sure"), trained("again"), trained("masked", 1, 2)
     assert sure.artifact == again.artifact != masked.artifact

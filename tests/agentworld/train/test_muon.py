@@ -1,6 +1,6 @@
 import pytest
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.compute
 
 SHAPES = [(8, 8), (8, 8), (4, 8), (24, 8), (24, 8), (8, 24)]
 

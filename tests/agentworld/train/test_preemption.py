@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,21 +10,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import make
 from agentworld.errors import Preempted
-from agentworld.recipes.train import AgentRecipe, AgentRlRecipe, NextTokenRecipe, WorldRlRecipe
+from agentworld.recipes.train import AgentRecipe, AgentRlRecipe, WorldRlRecipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.progress import Tick, no_tick
 from agentworld.records.sample import Sample
 from agentworld.storage.pools import write_pool
 from agentworld.train.resume import newest_checkpoint
-from launched import run_together
-from worlds import ScriptedWorld
+from machines.forked import run_with_ranks, start
+from make import records
+from make.training import one_target
+from make.worlds import ScriptedWorld
+from waiting import wait_for
 
 if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerProcess
+
     from agentworld.train.model import LanguageModel
 
-pytestmark = [pytest.mark.slow, pytest.mark.torch]
+pytestmark = pytest.mark.compute
 
 Training = Callable[[Path, Tick], str]
 """Trains in a folder, and names the weights that it made."""
@@ -37,7 +37,6 @@ STEPS = 6
 RL = {"num_steps": STEPS, "prompts_per_step": 2, "group_size": 2, "max_tokens": 4}
 WORLD = WorldRlRecipe(**RL, checkpoint_every=4)
 AGENT = AgentRecipe(rl=AgentRlRecipe(**RL, checkpoint_every=4))
-TOKENS = NextTokenRecipe(stage="cpt", tokens_per_batch=256, epochs=2, checkpoint_every=4)
 
 
 @pytest.fixture
@@ -52,39 +51,22 @@ def train(
 ) -> Training:
     """A training of six steps or so, of each kind; the weights that it begins with are the same."""
     from agentworld.train import agent_rl, world_rl
+    from machines import paused_training
 
     pool = write_pool(tmp_path / "rl.parquet", map(one_target, samples))
-    make.dataset(rl=pool).write(tmp_path / "dataset.json")
+    records.dataset(rl=pool).write(tmp_path / "dataset.json")
     world = ScriptedWorld(reward=lambda action: float(len(action) % 2))
 
     def of_world(out: Path, tick: Tick) -> str:
         return world_rl.run(WORLD, tmp_path, parent, out, tick).artifact
 
     def of_agent(out: Path, tick: Tick) -> str:
-        return agent_rl.run(AGENT, parent, world, make.digest("s"), out, tick).artifact
+        return agent_rl.run(AGENT, parent, world, records.digest("s"), out, tick).artifact
 
     def of_tokens(out: Path, tick: Tick) -> str:
-        return next_tokens(parent, samples, out, tick)
+        return paused_training.train(parent, out, tick)
 
     return {"tokens": of_tokens, "world": of_world, "agent": of_agent}[request.param]
-
-
-def next_tokens(parent: Path, samples: list[Sample], out: Path, tick: Tick) -> str:
-    from agentworld.train.encode import encode, whole_episode
-    from agentworld.train.model import load_model
-    from agentworld.train.trainer import train_rows
-
-    trained = load_model(parent)
-    rows = list(encode(trained.tokenizer, map(whole_episode, samples)))
-    train_rows(trained, TOKENS, rows, out, tick)
-    trained.save(out / "model")
-    return ArtifactManifest.of(out / "model").digest
-
-
-def one_target(sample: Sample) -> Sample:
-    turns = [turn.model_copy(update={"target": False}) for turn in sample.turns]
-    turns[1] = sample.turns[1]
-    return sample.model_copy(update={"turns": tuple(turns)})
 
 
 def told_at(wanted: int, times: int = 1) -> Tick:
@@ -114,24 +96,25 @@ def test_a_training_that_was_preempted_ends_with_the_weights_of_one_that_was_not
     assert seen[:1] == ([] if step == 0 else [at + 1])
 
 
-def test_a_broken_checkpoint_takes_no_whole_ones_place(
-    parent: Path, samples: list[Sample], tmp_path: Path
-) -> None:
+def test_a_broken_checkpoint_takes_no_whole_ones_place(parent: Path, tmp_path: Path) -> None:
+    from machines import paused_training
+
     folder = tmp_path / "out/checkpoints"
     for told, left in ((2, {2}), (7, {4, 7}), (5, {4, 5})):
         with pytest.raises(Preempted):
-            next_tokens(parent, samples, tmp_path / "out", told_at(told))
+            paused_training.train(parent, tmp_path / "out", told_at(told))
         assert {path.name for path in folder.iterdir()} == {f"checkpoint-{n}" for n in left}
         if told == 7:
             (folder / "checkpoint-7/optimizer.pt").write_bytes(b"broken")
     assert newest_checkpoint(folder) == "checkpoint-5"
 
 
-def test_a_thread_that_hears_no_signals_trains_as_well(
-    parent: Path, samples: list[Sample], tmp_path: Path
-) -> None:
+def test_a_thread_that_hears_no_signals_trains_as_well(parent: Path, tmp_path: Path) -> None:
+    from machines import paused_training
+
     with ThreadPoolExecutor(1) as threads:
-        threads.submit(next_tokens, parent, samples, tmp_path / "out", no_tick).result()
+        trained = threads.submit(paused_training.train, parent, tmp_path / "out")
+        assert trained.result() != ArtifactManifest.of(parent).digest
 
 
 def test_a_notice_after_the_last_step_is_let_pass(
@@ -143,6 +126,7 @@ def test_a_notice_after_the_last_step_is_let_pass(
     from agentworld.train.model import load_model
     from agentworld.train.preemption import train_to_end
     from agentworld.train.trainer import NextTokenTrainer
+    from machines.paused_training import RECIPE
 
     class Late(TrainerCallback):
         def on_train_end(self, *_: object, **__: object) -> None:
@@ -150,100 +134,59 @@ def test_a_notice_after_the_last_step_is_let_pass(
 
     trained = load_model(parent)
     rows = list(encode(trained.tokenizer, map(whole_episode, samples)))
-    trainer = NextTokenTrainer(trained, TOKENS, rows, tmp_path / "out", no_tick)
+    trainer = NextTokenTrainer(trained, RECIPE, rows, tmp_path / "out", no_tick)
     trainer.add_callback(Late())
     train_to_end(trainer)
     assert trainer.state.global_step == trainer.state.max_steps
 
 
-WAITING = """
-import os, signal, sys, threading, time
-from pathlib import Path
-import make
-from agentworld.errors import Preempted
-from agentworld.train.together import joined, rank
-from test_preemption import next_tokens
-
-def tick(done, total):
-    if done == 1 and rank() == 0:
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
-    elif done == 1:
-        time.sleep(2)
-
-samples = [make.sample(seed, num_turns=3 + seed % 3) for seed in range(12)]
-out = Path(sys.argv[2])
-with joined():
-    try:
-        next_tokens(Path(sys.argv[1]), samples, out, tick)
-    except Preempted as preempted:
-        (out / f"said-{rank()}").write_text(str(preempted))
-"""
-
-
 def test_a_notice_while_the_others_are_asked_counts_after_the_next_step(
-    parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    parent: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
-    program, out = tmp_path / "waiting.py", tmp_path / "out"
-    program.write_text(WAITING)
-    run_together(program, parent, out)
+    from machines.paused_training import train_with_one_warned
+
+    out = tmp_path / "out"
+    run_with_ranks(tmp_path, train_with_one_warned, parent, out)
     said = [(out / f"said-{rank}").read_text() for rank in (0, 1)]
     assert said == ["preempted; run it again: it resumes from step 2"] * 2
 
 
-PROGRAM = """
-import sys, time
-from pathlib import Path
-import make
-from test_preemption import next_tokens
-
-def tick(done, total):
-    with open(sys.argv[2] + ".steps", "a") as steps:
-        print(done, file=steps, flush=True)
-    time.sleep(float(sys.argv[3]))
-
-samples = [make.sample(seed, num_turns=3 + seed % 3) for seed in range(12)]
-print(next_tokens(Path(sys.argv[1]), samples, Path(sys.argv[2]), tick))
-"""
-
-
 def test_a_training_that_is_told_to_end_and_killed_goes_on_from_where_it_was(
-    parent: Path, samples: list[Sample], tmp_path: Path
+    parent: Path, tmp_path: Path
 ) -> None:
-    undisturbed, out = next_tokens(parent, samples, tmp_path / "whole", no_tick), tmp_path / "out"
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
-    }
-    steps = tmp_path / "out.steps"
+    from machines.paused_training import train_to
 
-    def begin(seconds_a_step: float = 0.3) -> subprocess.Popen[str]:
-        steps.write_text("")
-        command = [sys.executable, "-c", PROGRAM, str(parent), str(out), str(seconds_a_step)]
-        pipe = subprocess.PIPE
-        return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
+    log, out, whole = (tmp_path / name for name in ("log", "out", "whole"))
 
-    def end(
-        process: subprocess.Popen[str], after: int, *signals: signal.Signals
-    ) -> tuple[int, str]:
-        """Its status and its last words, where it is told to end after so many steps."""
-        while len(steps.read_text().splitlines()) < after and process.poll() is None:
-            time.sleep(0.01)
-        for each in signals:
-            process.send_signal(each)
-            time.sleep(0.1)
-        said = process.communicate(timeout=180)[1]
-        return process.returncode, said.strip().splitlines()[-1]
+    def steps() -> list[str]:
+        return (out / "steps").read_text().split() if (out / "steps").exists() else []
 
-    def first_step() -> int:
-        return int(steps.read_text().split()[0])
+    def warned_at(step: int) -> ForkServerProcess:
+        """A training that waits at the end of this step, where it heard that it is to end."""
+        process = start(log, train_to, step, parent, out)
+        wait_for(lambda: str(step) in steps(), seconds=120)
+        process.terminate()
+        wait_for((out / "warned").exists, seconds=120)
+        (out / "warned").unlink()
+        return process
 
-    status, said = end(begin(), 2, signal.SIGTERM)
-    assert (status, said.rpartition(":")[2]) == (1, " it resumes from step 2")
-    status, _ = end(begin(), 3, signal.SIGTERM, signal.SIGKILL)
-    assert (status, first_step()) == (-signal.SIGKILL, 3)
-    status, _ = end(begin(), 2, signal.SIGTERM, signal.SIGTERM)
-    assert (status, first_step()) == (-signal.SIGTERM, 5)
-    last = begin(0)
-    assert last.communicate(timeout=180)[0].strip().endswith(undisturbed)
-    assert first_step() == 5
+    def end(process: ForkServerProcess) -> tuple[int | None, int]:
+        """Its status, and the first step that it did."""
+        process.join(120)
+        return process.exitcode, int(steps()[0])
+
+    told = warned_at(2)
+    (out / "go").touch()
+    assert end(told) == (1, 1)
+    assert "preempted; run it again: it resumes from step 2\n" in log.read_text()
+    (out / "go").unlink()
+    killed = warned_at(5)
+    killed.kill()
+    assert end(killed) == (-signal.SIGKILL, 3)
+    told_twice = warned_at(6)
+    told_twice.terminate()
+    assert end(told_twice) == (-signal.SIGTERM, 5)
+    assert end(start(log, train_to, 0, parent, out)) == (0, 5)
+    undisturbed = start(log, train_to, 0, parent, whole)
+    undisturbed.join(120)
+    assert (out / "weights").read_text() == (whole / "weights").read_text()

@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import make
 from agentworld.domains.terminal.tasks import make_errand
 from agentworld.errors import SimulatorError
-from worlds import ScriptedWorld
+from make import records
+from make.worlds import ScriptedWorld
 
 if TYPE_CHECKING:
+    import torch
+
     from agentworld.train.model import LanguageModel
     from agentworld.train.rollout import Attempt
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.compute
 SHOWN = "<|user|>kolmir\n[0] ~<|assistant|>"
 
 
@@ -41,12 +43,43 @@ def test_an_episode_is_one_row_whose_actions_alone_carry_loss(
     assert text_of(language_model, attempt, is_target=False) == SHOWN * 2
 
 
+class Elsewhere:
+    """Stands for a model on an accelerator: torch's `meta` device has no numbers, so that it ends
+    each answer at once, and keeps where all that it was given is.
+    """
+
+    def __init__(self, end: int) -> None:
+        import torch
+
+        self.device = torch.device("meta")
+        self.given: dict[str, str] = {}
+        self._end = end
+
+    def generate(self, **given: object) -> torch.Tensor:
+        import torch
+
+        tensors = {name: each for name, each in given.items() if isinstance(each, torch.Tensor)}
+        self.given = {name: each.device.type for name, each in tensors.items()}
+        rows, width = tensors["input_ids"].shape
+        return torch.full((rows, width + 1), self._end)
+
+
+def test_an_agent_acts_on_the_device_of_its_model(language_model: LanguageModel) -> None:
+    from agentworld.train.rollout import Policy, roll_out
+
+    model = Elsewhere(language_model.tokenizer.eos_token_id)
+    tasks = [make_errand(seed, held_out=False).task for seed in range(3)]
+    policy = Policy(model, language_model.tokenizer, temperature=1.0, max_tokens=8)
+    asyncio.run(roll_out(policy, ScriptedWorld(), tasks))
+    assert model.given == {"input_ids": "meta", "attention_mask": "meta"}
+
+
 def test_a_world_is_told_all_that_the_policy_wrote_and_which_policy_it_was(
     language_model: LanguageModel,
 ) -> None:
     from agentworld.train.rollout import Policy, roll_out
 
-    world, weights = ScriptedWorld(), make.digest("weights")
+    world, weights = ScriptedWorld(), records.digest("weights")
     task = make_errand(0, held_out=False).task
     policy = Policy(*language_model, temperature=1.0, max_tokens=8, weights=weights, step=7)
     (attempt,) = asyncio.run(roll_out(policy, world, [task]))

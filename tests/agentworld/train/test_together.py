@@ -5,23 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from launched import run_together
+from machines.forked import run_with_ranks
 
-pytestmark = [pytest.mark.slow, pytest.mark.torch]
-
-PROGRAM = Path(__file__).parents[2] / "train_in_float32.py"
+pytestmark = pytest.mark.compute
 
 
 def test_several_processes_train_as_one_does(tmp_path: Path) -> None:
     import torch
 
-    from train_in_float32 import train
+    from machines.train_in_float32 import train, train_in_each
 
     alone, together = tmp_path / "alone", tmp_path / "together"
     alone.mkdir()
     together.mkdir()
     train(alone)
-    run_together(PROGRAM, together)
+    run_with_ranks(tmp_path, train_in_each, [together])
     losses, same = (json.loads((out / "losses.json").read_text()) for out in (alone, together))
     assert len(losses) == 24
     assert same == pytest.approx(losses, rel=1e-4)

@@ -7,7 +7,7 @@ from agentworld.domains.terminal.words import held_out_words
 _ENOUGH_FOR_THE_HALVES = 580
 
 
-@pytest.mark.torch
+@pytest.mark.compute
 def test_a_word_that_was_never_seen_is_two_tokens_that_were_with_its_space_and_without() -> None:
     from agentworld.train.tokenizer import train_tokenizer
 

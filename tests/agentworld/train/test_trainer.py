@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentworld.recipes.train import NextTokenRecipe
+from agentworld.recipes.train import NextTokenRecipe, WorldRlRecipe
 from agentworld.records.progress import no_tick
 from agentworld.records.sample import Sample
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentworld.train.encode import Row
     from agentworld.train.model import LanguageModel
 
-pytestmark = pytest.mark.torch
+pytestmark = pytest.mark.compute
 
 RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=256, epochs=4, checkpoint_every=2)
 
@@ -46,7 +46,6 @@ def test_training_lowers_the_loss(
     assert train_rows(language_model, longer, rows, tmp_path / "b", no_tick)["loss"] < first
 
 
-@pytest.mark.slow
 def test_layers_compute_in_bfloat16_and_weights_stay_in_float32(
     language_model: LanguageModel, samples: list[Sample], tmp_path: Path
 ) -> None:
@@ -62,7 +61,6 @@ def test_layers_compute_in_bfloat16_and_weights_stay_in_float32(
     assert layer.weight.dtype == torch.float32
 
 
-@pytest.mark.slow
 def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(
     language_model: LanguageModel, samples: list[Sample], tmp_path: Path
 ) -> None:
@@ -84,3 +82,21 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_not(
     train_rows(resumed, RECIPE, rows, tmp_path / "b", no_tick)
     for name, weight in whole.model.state_dict().items():
         assert torch.equal(weight, resumed.model.state_dict()[name]), name
+
+
+def test_one_process_trains_on_one_device_however_many_it_sees(
+    language_model: LanguageModel,
+    samples: list[Sample],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from transformers import TrainingArguments
+
+    from agentworld.train.group_rl import group_config
+    from agentworld.train.trainer import train_rows
+
+    seen = property(lambda self: self.__dict__.get("_n_gpu") or 2)
+    monkeypatch.setattr(TrainingArguments, "n_gpu", seen)
+    rows = rows_of(language_model, samples)
+    assert train_rows(language_model, RECIPE, rows, tmp_path / "a", no_tick)["steps"] > 0
+    assert group_config(WorldRlRecipe(), tmp_path, max_completion_tokens=4).n_gpu == 1

@@ -17,13 +17,16 @@ from agentworld.recipes.train import NextTokenRecipe, WorldRlRecipe
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.steps.cpt import cpt
 from agentworld.steps.folders import checkpoint_of, model_of
+from agentworld.steps.member import main
 from agentworld.storage.working_copy import open_copy
 from agentworld.train.zero import check_zero
-from launched import launch, run_together
-from make_training import Training, training
+from machines.forked import run_with_ranks
+from machines.launched import launch, run_together
+from make.training import Training, training
 from waiting import wait_for
 
-PROGRAM = Path(__file__).parents[2] / "train_in_float32.py"
+pytestmark = pytest.mark.compute
+
 MEMBER = ("-m", "agentworld.steps.member")
 SHARED = {"zero_stage": 3, "muon_learning_rate": None, "epochs": 8}
 
@@ -44,7 +47,7 @@ def weights_of(folder: Path) -> dict[str, Any]:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Training:
     """A store whose step `cpt` two processes did with parts of its weights."""
     given = training(tmp_path_factory.mktemp("zero") / "store", cpt=SHARED, rl={"zero_stage": 2})
-    run_together(*MEMBER, "cpt", *given)
+    run_with_ranks(Path(given.store), main, ("cpt", *given))
     return given
 
 
@@ -77,8 +80,6 @@ def test_what_cannot_be_shared_is_refused_with_the_recipe(
         load_recipe(tmp_path / "mine.yaml")
 
 
-@pytest.mark.slow
-@pytest.mark.torch
 def test_without_deepspeed_nothing_is_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,8 +90,6 @@ def test_without_deepspeed_nothing_is_begun(
     assert list(folder_of("cpt", given).iterdir()) == []
 
 
-@pytest.mark.slow
-@pytest.mark.torch
 def test_parts_on_several_machines_need_one_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,18 +104,16 @@ def test_parts_on_several_machines_need_one_disk(
     check_zero(2, copy.root)
 
 
-@pytest.mark.slow
-@pytest.mark.torch
 def test_each_stage_trains_as_one_process_does_with_half_of_the_state(tmp_path: Path) -> None:
     import torch
 
-    from train_in_float32 import train
+    from machines.train_in_float32 import train, train_in_each
 
     alone, *shared = folders = [tmp_path / name for name in ("alone", "1", "2", "3")]
     for folder in folders:
         folder.mkdir()
     train(alone)
-    run_together(PROGRAM, *shared)
+    run_with_ranks(tmp_path, train_in_each, shared)
     losses, weights = (
         json.loads((alone / "losses.json").read_text()),
         torch.load(alone / "weights.pt"),
@@ -131,8 +128,6 @@ def test_each_stage_trains_as_one_process_does_with_half_of_the_state(tmp_path: 
             assert int((folder / f"state-{rank}").read_text()) == pytest.approx(whole / 2, rel=0.02)
 
 
-@pytest.mark.slow
-@pytest.mark.torch
 def test_what_processes_made_of_their_parts_is_whole(trained: Training, tmp_path: Path) -> None:
     alone = Path(cpt(*training(tmp_path / "store", cpt=SHARED)))
     together = folder_of("cpt", trained)
@@ -148,8 +143,6 @@ def test_what_processes_made_of_their_parts_is_whole(trained: Training, tmp_path
     assert same == shapes
 
 
-@pytest.mark.slow
-@pytest.mark.torch
 def test_a_training_in_parts_goes_on_from_what_all_wrote(
     trained: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,16 +179,14 @@ def resumed_from(said: str) -> int:
     return int(resumed[1])
 
 
-@pytest.mark.slow
-@pytest.mark.torch
 def test_a_world_that_is_rewarded_in_parts_is_the_one_that_it_is_without(
     trained: Training, tmp_path: Path
 ) -> None:
     import torch
 
     parent, plain = folder_of("cpt", trained), training(tmp_path / "store")
-    run_together(*MEMBER, "rl", *trained, parent)
-    run_together(*MEMBER, "rl", *plain, parent)
+    for given in (trained, plain):
+        run_with_ranks(Path(given.store), main, ("rl", *given, str(parent)))
     made: list[Checkpoint] = [checkpoint_of(folder_of("rl", each)) for each in (trained, plain)]
     assert made[0].parents == (checkpoint_of(parent).artifact,) != (made[0].artifact,)
     assert made[0].metrics == made[1].metrics

@@ -17,7 +17,7 @@ from agentworld_operator.policy.admission import (
     spec_of_alias,
     written,
 )
-from make_simulator import alias, simulator
+from make.simulator import alias, simulator
 
 
 def review(operation="CREATE", kind="Simulator", **request):
@@ -76,7 +76,7 @@ def test_what_is_no_review_is_an_input_error(body):
         read_review(body)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(st.binary(max_size=200) | st.recursive(st.none() | st.text(), st.lists).map(str))
 def test_whatever_is_sent_is_a_review_or_an_input_error(sent):
     with pytest.raises(InputError):

@@ -1,6 +1,5 @@
 import pytest
 
-import make
 from agentworld.records.alias import AliasChange, Canary, Meaning
 from agentworld_operator.policy.alias import (
     FOUND,
@@ -15,10 +14,11 @@ from agentworld_operator.policy.alias import (
 )
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.resources.alias import AliasSpec, AliasStatus
-from make_simulator import alias
+from make import records
+from make.simulator import alias
 
 THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
-ONE, TWO = make.digest("one"), make.digest("two")
+ONE, TWO = records.digest("one"), records.digest("two")
 TRIED = {"simulator": "two", "percent": 5}
 
 
@@ -105,7 +105,7 @@ def test_a_name_that_means_nothing_has_no_digest():
     assert status.condition("Resolved").reason == "NoSimulator"
 
 
-REPORT = make.digest("report")
+REPORT = records.digest("report")
 PASSED = {"gate": ({"metric": "m", "least": 0.5, "found": 0.7},), "report": REPORT}
 FAILED = {"gate": ({"metric": "m", "least": 0.5, "found": 0.1},), "report": REPORT}
 GATED = {"gate": [{"metric": "m", "least": 0.5}], "report": REPORT}

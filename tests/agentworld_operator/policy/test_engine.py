@@ -1,7 +1,7 @@
 import pytest
 
 from agentworld_operator.policy.engine import EngineSeen, Trouble, engine_seen
-from make_simulator import deployment, ended, pod, waiting
+from make.simulator import deployment, ended, pod, waiting
 
 
 def trouble(*pods):
@@ -69,3 +69,33 @@ def test_wrong_weights_are_told_before_all_else_in_whichever_order_pods_come():
     assert (
         trouble(wrong, full) == trouble(full, wrong) == Trouble("VerificationFailed", "other files")
     )
+
+
+def test_a_quota_that_lets_no_pod_be_made_is_told_by_the_deployment():
+    refused = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}
+    found = deployment(conditions=[refused])
+    assert engine_seen(found, []).trouble == Trouble("FailedCreate", "exceeded quota")
+    over = deployment(conditions=[refused | {"status": "False"}])
+    assert engine_seen(over, []).trouble is None
+
+
+def test_what_takes_too_long_says_so_unless_a_pod_knows_why():
+    late = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
+    found = deployment(conditions=[late | {"message": "timed out"}])
+    assert engine_seen(found, []).trouble == Trouble("ProgressDeadlineExceeded", "timed out")
+    pulling = pod(engine=waiting("ErrImagePull", "no such image"))
+    assert engine_seen(found, [pulling]).trouble == Trouble("ErrImagePull", "no such image")
+
+
+def test_a_pod_that_its_queue_has_not_admitted_says_so():
+    told = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    assert trouble(pod(conditions=[told | {"message": "held"}])) == Trouble(
+        "SchedulingGated", "held"
+    )
+
+
+def test_a_pod_that_its_node_gave_up_is_told_until_another_one_is_ready():
+    evicted = pod(phase="Failed", reason="Evicted", message="low on memory", engine=ended(137))
+    told = Trouble("PodFailed", "Evicted: low on memory")
+    assert engine_seen(deployment(replicas=1, ready=0), [evicted]).trouble == told
+    assert engine_seen(deployment(replicas=1, ready=1), [evicted]).trouble is None

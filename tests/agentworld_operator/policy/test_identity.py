@@ -2,12 +2,12 @@ import json
 
 import pytest
 
-import make
 from agentworld.records.base import digest_bytes
 from agentworld.records.simulator import Endpoint
 from agentworld_operator.policy.identity import Identified, Refused, referenced, servable
 from agentworld_operator.resources.simulator import Reference, Serving
-from make_simulator import pinned_manifest, serving
+from make import records
+from make.simulator import pinned_manifest, serving
 
 
 def reference(data: bytes) -> Reference:
@@ -47,7 +47,7 @@ def test_a_pinned_vllm_with_an_image_and_weights_can_be_served():
 
 def test_an_endpoint_needs_neither_image_nor_weights():
     endpoint = Endpoint(url="http://models.example/v1", model="world")
-    assert servable(make.manifest(engine=endpoint, artifact=None, files={}), Serving()) is None
+    assert servable(records.manifest(engine=endpoint, artifact=None, files={}), Serving()) is None
 
 
 @pytest.mark.parametrize("field", ["image", "weights"])
@@ -57,15 +57,25 @@ def test_what_is_missing_is_named(field):
     assert field in problem.message
 
 
+def test_an_engine_that_others_could_change_is_refused_by_name():
+    manifest = pinned_manifest()
+    arguments = (*manifest.engine.arguments, "--enable-sleep-mode")
+    engine = manifest.engine.model_copy(update={"arguments": arguments})
+    problem = servable(manifest.model_copy(update={"engine": engine}), serving())
+    assert problem is not None
+    assert problem.reason == "EngineUnsafe"
+    assert "--enable-sleep-mode would let others change its weights" in problem.message
+
+
 def test_an_engine_that_cannot_tell_what_it_serves_is_refused():
-    problem = servable(make.manifest(), serving())
+    problem = servable(records.manifest(), serving())
     assert problem is not None
     assert problem.reason == "EngineUnsupported"
 
 
 def test_an_engine_that_is_pinned_by_its_environment_is_refused():
     engine = pinned_manifest().engine.model_copy(
-        update={"image": None, "lock": make.digest("lock")}
+        update={"image": None, "lock": records.digest("lock")}
     )
     problem = servable(pinned_manifest(engine=engine), serving())
     assert problem is not None

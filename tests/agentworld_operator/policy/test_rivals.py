@@ -1,7 +1,7 @@
-import make
 from agentworld_operator.policy.rivals import rival
+from make import records
 
-DIGEST = make.digest("one")
+DIGEST = records.digest("one")
 
 
 def named(name, created, uid):

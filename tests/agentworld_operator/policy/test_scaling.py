@@ -44,7 +44,7 @@ def test_where_nobody_tells_how_many_are_open_none_goes():
     assert scaled(BOUNDED, waiting, None, now=1_000) == Scaled(2)
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 @given(
     least=st.integers(0, 5),
     more=st.integers(1, 5),

@@ -20,7 +20,7 @@ from agentworld_operator.policy.schedule import (
 )
 from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld_pipelines.records import PipelineRun, Schedule
-from make_simulator import schedule
+from make.simulator import schedule
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 NOTHING = ScheduleStatus()

@@ -1,12 +1,13 @@
 import pytest
 
-import make
+from agentworld.errors import ClusterError
 from agentworld.records.simulator import Endpoint
 from agentworld_operator.policy.engine import EngineSeen, Trouble
 from agentworld_operator.policy.identity import Identified, Refused
-from agentworld_operator.policy.simulator import Seen, refused, served
+from agentworld_operator.policy.simulator import Seen, refusal_of, refused, served
 from agentworld_operator.resources.simulator import Bounds, SimulatorStatus
-from make_simulator import pinned_manifest, serving
+from make import records
+from make.simulator import pinned_manifest, serving
 
 THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 MANIFEST = pinned_manifest()
@@ -29,6 +30,22 @@ def seen(**fields):
 
 def told(status):
     return {each.type: (each.status, each.reason) for each in status.conditions}
+
+
+def test_what_the_replicas_compute_on_is_told_or_what_the_next_one_will():
+    pool = {"selector": {"pool": "h100"}}
+    placed = serving(resources={"limits": {"nvidia.com/gpu": 1}}, nodePool=pool)
+    found = served(seen(serving=placed, engine=EngineSeen()), IDENTITY, NOW)
+    assert found.accelerators == ("1 x nvidia.com/gpu on pool=h100",)
+    running = READY._replace(accelerators=("cpu",))
+    assert served(seen(serving=placed, engine=running), IDENTITY, NOW).accelerators == ("cpu",)
+
+
+def test_of_an_endpoint_nobody_knows_what_it_computes_on():
+    there = Endpoint(url="http://models.example/v1", model="world")
+    manifest = records.manifest(engine=there, artifact=None, files={})
+    found = served(seen(), Identified(manifest.digest, manifest), NOW)
+    assert found.accelerators == ("unknown",)
 
 
 def test_a_verified_and_ready_engine_makes_it_ready():
@@ -92,14 +109,14 @@ def test_weights_that_were_verified_stay_so_when_their_engine_is_gone():
 
 def test_weights_of_another_digest_were_not():
     before = served(seen(), IDENTITY, THEN)
-    other = before.model_copy(update={"digest": make.digest("another")})
+    other = before.model_copy(update={"digest": records.digest("another")})
     found = served(seen(status=other, engine=EngineSeen(1, 0)), IDENTITY, NOW)
     assert told(found)["Verified"] == ("Unknown", "NotYet")
 
 
 def test_what_an_endpoint_serves_is_never_called_verified():
     endpoint = Endpoint(url="http://models.example/v1", model="world")
-    manifest = make.manifest(engine=endpoint, artifact=None, files={})
+    manifest = records.manifest(engine=endpoint, artifact=None, files={})
     found = told(served(seen(engine=EngineSeen()), Identified(manifest.digest, manifest), NOW))
     assert found["Verified"] == ("Unknown", "Endpoint")
     assert found["Ready"] == ("True", "Endpoint")
@@ -131,3 +148,28 @@ def test_one_that_is_refused_says_why_and_what_it_would_be():
     assert told(status)["Ready"] == ("False", "NoImage")
     assert status.digest == MANIFEST.digest
     assert {each.observed_generation for each in status.conditions} == {4}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [(403, "Forbidden"), (422, "Invalid"), (404, "Refused"), (500, "Refused")]
+)
+def test_what_an_api_server_refuses_is_told_in_its_words(status, reason):
+    refusal = refusal_of(ClusterError("PATCH /x: exceeded quota", status=status))
+    assert refusal == Trouble(reason, "PATCH /x: exceeded quota")
+    found = told(served(seen(engine=EngineSeen(), refusal=refusal), IDENTITY, NOW))
+    assert {found[name] for name in ("EngineReady", "Ready")} == {("False", reason)}
+    assert found["Degraded"] == ("True", reason)
+
+
+@pytest.mark.parametrize("status", [0, 409, 429, 503, 504])
+def test_an_api_server_that_is_gone_or_busy_is_asked_again_and_not_told(status):
+    assert refusal_of(ClusterError("later", status=status)) is None
+
+
+def test_an_engine_that_may_not_be_stopped_is_degraded_and_one_that_serves_is_ready():
+    refusal = Trouble("Forbidden", "cannot patch")
+    stopped = seen(wanted=0, serving=serving(suspend=True), refusal=refusal)
+    found = told(served(stopped, IDENTITY, NOW))
+    assert (found["Ready"], found["Degraded"]) == (("False", "Suspended"), ("True", "Forbidden"))
+    found = told(served(seen(refusal=refusal), IDENTITY, NOW))
+    assert (found["Ready"], found["Degraded"]) == (("True", "Serving"), ("True", "Forbidden"))

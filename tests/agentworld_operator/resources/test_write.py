@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kubernetes_validate import validate
 
 from agentworld_operator.resources.alias import AliasSpec
 from agentworld_operator.resources.crd import crd, schema
 from agentworld_operator.resources.schedule import ScheduleSpec
 from agentworld_operator.resources.write import KINDS, main, manifests
+from machines.kubernetes_types import check_schema
 
 CRDS = Path(__file__).parents[3] / "charts/agentworld/crds"
 
@@ -23,7 +23,7 @@ def test_what_is_written_is_read_as_what_was_made():
     assert [yaml.safe_load(text) for text in manifests().values()] == list(map(crd, KINDS))
 
 
-@pytest.mark.slow
+@pytest.mark.compute
 def test_a_file_says_that_it_is_generated_and_is_the_same_whatever_the_seed(tmp_path):
     for seed in ("1", "2"):
         command = [sys.executable, "-m", "agentworld_operator.resources.write", str(tmp_path)]
@@ -41,8 +41,7 @@ def test_a_file_that_no_record_stands_for_is_taken_away(tmp_path):
 
 def test_each_definition_is_valid():
     for kind in KINDS:
-        for version in ("1.30", "1.37"):
-            validate(crd(kind), version, strict=True)
+        check_schema(crd(kind))
 
 
 @pytest.mark.parametrize("spec", [AliasSpec, ScheduleSpec])

@@ -11,9 +11,10 @@ from agentworld.records.episode import EpisodeOpening
 from agentworld.records.task import Task
 
 Start = Task | Mapping[str, object]
-"""A task, or fields of an EpisodeOpening: all but `run` and `seed`."""
+"""A task, or fields of an EpisodeOpening: all but `run`, `seed` and what the service records."""
 
-FIELDS = tuple(name for name in EpisodeOpening.model_fields if name not in ("run", "seed"))
+_NO_OPTIONS = ("run", "seed", "accelerators")
+FIELDS = tuple(name for name in EpisodeOpening.model_fields if name not in _NO_OPTIONS)
 _SOURCES = {"fork", "replay"}
 # A task brings its own, and the service would pass over these.
 _OF_THE_TASK = {"initial_state", "turn_limit"}

@@ -6,73 +6,75 @@ line, `[exit status] folder`, ends every observation and so none is ever empty.
 
 import os
 import secrets
-import select
 import shlex
 import time
+from collections.abc import Callable
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Self
 
-from agentworld.domains.sandbox import HOME, SandboxLimits, open_sandbox, stdin_of, stdout_of
+from agentworld.domains.sandbox import HOME, Sandbox, SandboxLimits, open_sandbox
+from agentworld.domains.terminal.pipes import Pipes
 from agentworld.errors import SandboxBroken
 
-_MAX_OUTPUT_BYTES = 64 << 10
-
-_READY = b"\x1eready\n"
-
-# The outer shell hands its own input to one inner bash per episode and cleans up after it.
-# It says when it is ready, because an inner bash may read ahead of the line that ends it.
-# It leaves where it cannot clean up: no episode begins with what another one left behind. Whoever
-# was killed is there until the kernel is done with it.
-_OUTER = f"""
-shopt -s dotglob nullglob extglob
-while printf '\\036ready\\n' && IFS= read -r prompt; do
-  [[ -d {HOME} ]] || mkdir {HOME}
-  left=(/home/!(agent) {HOME}/*)
-  (( ! ${{#left[@]}} )) || rm -rf -- "${{left[@]}}"
-  left=(/home/!(agent) {HOME}/*)
-  (( ! ${{#left[@]}} )) && [[ -w {HOME} ]] && cd {HOME} || exit
-  PS1="$prompt" PS2= bash --norc --noprofile --noediting +H -i
-  while kill -9 -1 2>/dev/null; do :; done
-done
-"""
-
-# Builtins only, so that nothing forks. The last line gives the next command the `$?` and `$_`
-# that it would have seen, and takes the function away.
-_STATE = r"""{
-__status=$? __last=$_
-__seen() {
-  local path lines line text
+# The keeper is the first process of a sandbox. It starts the shell, then lists files on request,
+# over pipes that the shell does not have. Commands of the shell cannot kill it, because it is the
+# first process, and cannot read its memory. It ends when the shell does.
+_KEEPER = f"""
+requests=$1 answers=$2
+mkdir {HOME} && cd {HOME} || exit
+trap exit USR1
+set -m
+{{ bash --norc --noprofile --noediting +H -i; kill -USR1 1; }} \\
+  <&0 {{requests}}<&- {{answers}}>&- &
+exec </dev/null >/dev/null 2>&1
+list() {{
+  local path lines IFS=$'\\n'
   for path in "$1"*; do
     if [[ -f $path && -r $path ]]; then
-      text=
       mapfile -t lines < "$path"
-      for line in "${lines[@]}"; do text+=" / $line"; done
-      printf '%s: %s\n' "$path" "${text:3}"
+      printf '%s\\0%s\\0' "$path" "${{lines[*]}}"
     elif [[ -d $path && ! -L $path ]]; then
       lines=("$path"/*)
-      [[ -e ${lines[0]} ]] || printf '%s/: \n' "$path"
-      __seen "$path/"
+      [[ -e ${{lines[0]}} ]] || printf '%s/\\0\\0' "$path"
+      list "$path/"
     fi
   done
-}
-__seen ''
-__seen() { unset -f __seen; unset __status __last; return $1; }
-__seen "$__status" "$__last"
-}"""
+}}
+while IFS= read -r -u "$requests" folder; do
+  cd -- "$folder" && list ''
+  printf '\\0'
+done >&"$answers"
+"""
+
+# A prompt carries a mark that is new for each command. The shell asks for it when the command is
+# over, so no command finds it in a variable, the history or the shell's input; and no command can
+# change the prompt. A command can still pose as the shell and read the mark that it asked for: then
+# the real prompt finds none and the episode breaks, so no observation moves to another command.
+# The mark is not in PS1, whose text bash sometimes expands before it runs PROMPT_COMMAND.
+_ASKS, _ANSWERS = b"\x1d", b"\x1e"
+_ASK = r'\builtin printf "\035"; \builtin read -r __mark; \builtin printf "\036%s " "$__mark"'
+_PROMPT = rf"""
+PS1='[$?] \w\n'
+PROMPT_COMMAND='{{ {_ASK}; }} 2>/dev/null'
+readonly PS1 PROMPT_COMMAND
+""".strip().replace("\n", "; ")
 
 
 class LiveShell:
-    """One sandbox; `reset` begins an episode in an empty home, `step` runs one command in it.
+    """A shell; `reset` begins an episode in a new sandbox, `step` runs one command in it.
 
     `num_steps` counts the commands that ran: the evidence that training took none.
     """
 
     def __init__(self, limits: SandboxLimits = SandboxLimits(), *, seconds: float = 5.0) -> None:
+        self.num_steps = 0
         self._limits = limits
         self._seconds = seconds
-        self._mark = b""  # empty until the first episode
-        self.num_steps = 0
-        self._process = open_sandbox(["/bin/bash", "-c", _OUTER], limits)
+        self._sandbox: Sandbox | None = None
+        self._shell = self._keeper = Pipes(-1, -1)
+        self._folder = HOME
+        self._ahead = b""
+        """Output of background commands that came after the last prompt."""
 
     def __enter__(self) -> Self:
         return self
@@ -86,16 +88,14 @@ class LiveShell:
         self.close()
 
     def reset(self, files: dict[str, str] | None = None) -> None:
-        """Begins an episode: a new bash in an empty home that holds these files (path: text)."""
-        if self._mark:
-            self._send("exit")
-        # A fresh mark for each episode, so that what an earlier one learned of it is worthless.
-        self._mark = f"\x1e{secrets.token_hex(6)} ".encode()
-        self._read_to(_READY)
-        self._send(f"\\n{self._mark.decode()}[$?] \\w\\n")
-        self._read_to(self._mark)
-        started = self._run(_start_commands(files or {}))
-        if started != "[0] ~":
+        """Begins an episode: a new bash in an empty home that holds these files (path: text).
+
+        Nothing of an earlier episode is there: it had a sandbox of its own, which ends.
+        """
+        self.close()
+        self._open()
+        started = self._run(_start_commands(files or {}), first=_PROMPT + "; ")
+        if not started.endswith("[0] ~"):
             self.close()
             raise SandboxBroken(f"the episode's files could not be written: {started[:200]!r}")
 
@@ -112,53 +112,84 @@ class LiveShell:
 
         An empty folder is told as `name/: `. Files whose names begin with a dot are left out.
         """
-        self._send(_STATE)
-        files, _ = self._read_to(self._mark)
-        return "\n".join(sorted(files.splitlines(), key=_path_of)) or "empty"
+        files = sorted(self.files(self._folder).items())
+        lines = (f"{path}: " + " / ".join(text.split("\n")) for path, text in files)
+        return "\n".join(lines) or "empty"
+
+    def files(self, folder: str = HOME) -> dict[str, str]:
+        """The texts below a folder by their paths, which end in `/` for an empty folder.
+
+        The keeper reads them, so no command can misreport them. The last line break is left out.
+        """
+        deadline = time.monotonic() + self._seconds
+        request = f"{folder}\n".encode()
+        answer = self._exchange(self._keeper, request, _is_whole_list, deadline)
+        parts = answer.decode(errors="replace").split("\0")[:-2]
+        return dict(zip(parts[::2], parts[1::2], strict=True))
 
     def close(self) -> None:
         """Ends the sandbox and everything in it."""
-        self._process.kill()
-        self._process.wait()
-        stdin_of(self._process).close()
-        stdout_of(self._process).close()
+        if self._sandbox is not None:
+            self._sandbox.close()
+            os.close(self._keeper.to)
+            os.close(self._keeper.back)
+            self._sandbox = None
 
-    def _run(self, command: str) -> str:
+    def _open(self) -> None:
+        requests, to = os.pipe()
+        back, answers = os.pipe()
+        try:
+            command = ["/bin/bash", "-c", _KEEPER, "keeper", str(requests), str(answers)]
+            self._sandbox = open_sandbox(command, self._limits, (requests, answers))
+        except BaseException:
+            os.close(to)
+            os.close(back)
+            raise
+        finally:
+            os.close(requests)
+            os.close(answers)
+        self._keeper = Pipes(to, back)
+        self._shell = Pipes(self._sandbox.stdin.fileno(), self._sandbox.stdout.fileno())
+        self._folder, self._ahead = HOME, b""
+
+    def _run(self, command: str, first: str = "") -> str:
         if "\x00" in command:
             raise ValueError("a command cannot hold a NUL byte")
-        self._send(f"eval {shlex.quote(command)} </dev/null")
-        output, prompt = self._read_to(self._mark)
-        return f"{output}\n{prompt}" if output else prompt
-
-    def _send(self, line: str) -> None:
-        try:
-            stdin_of(self._process).write(line.encode() + b"\n")
-        except BrokenPipeError as error:
-            raise SandboxBroken("the sandboxed shell is gone; open a new one") from error
-
-    def _read_to(self, mark: bytes) -> tuple[str, str]:
-        """Reads up to a mark and the end of its line; returns what came before and after it."""
-        seen = b""
         deadline = time.monotonic() + self._seconds
-        pipe = stdout_of(self._process).fileno()
-        while True:
-            output, found, line = seen.partition(mark)
-            if found and (mark.endswith(b"\n") or line.endswith(b"\n")):
-                text = output.decode(errors="replace").removesuffix("\n").removesuffix("\n")
-                return text, line.decode(errors="replace").rstrip("\n")
-            if _READY in seen:  # the outer shell's word: the inner one is gone
-                self._break("left the shell")
-            ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
-            piece = os.read(pipe, 65536) if ready else b""
-            seen += piece
-            if not piece:
-                self._break("ended the sandbox" if ready else "took too long")
-            if len(seen) > _MAX_OUTPUT_BYTES:
-                self._break("printed too much")
+        line = f"{first}eval {shlex.quote(command)} </dev/null\n".encode()
+        seen = self._exchange(self._shell, line, lambda seen: _ASKS in seen, deadline, self._ahead)
+        mark = secrets.token_hex(6).encode()
+        end = _ANSWERS + mark + b" "
+        seen = self._exchange(
+            self._shell, mark + b"\n", lambda seen: b"\n" in seen.partition(end)[2], deadline, seen
+        )
+        shown, _, rest = seen.partition(end)
+        prompt, _, self._ahead = rest.partition(b"\n")
+        return self._observation(shown, prompt)
 
-    def _break(self, why: str) -> NoReturn:
-        self.close()
-        raise SandboxBroken(f"the sandboxed command {why}; the episode is over")
+    def _observation(self, shown: bytes, prompt: bytes) -> str:
+        before, _, after = shown.rpartition(_ASKS)
+        output = (before + after).decode(errors="replace").removesuffix("\n")
+        line = prompt.decode(errors="replace")
+        folder = line.partition(" ")[2]
+        self._folder = HOME + folder[1:] if folder.startswith("~") else folder
+        return f"{output}\n{line}" if output else line
+
+    def _exchange(
+        self,
+        pipes: Pipes,
+        data: bytes,
+        is_whole: Callable[[bytes], bool],
+        deadline: float,
+        seen: bytes = b"",
+    ) -> bytes:
+        if self._sandbox is None:
+            raise SandboxBroken("no episode is open in this shell; reset begins one")
+        try:
+            return pipes.exchange(data, is_whole, deadline, seen)
+        except SandboxBroken:
+            self.close()
+            raise
 
 
 def _start_commands(files: dict[str, str]) -> str:
@@ -173,5 +204,6 @@ def _start_commands(files: dict[str, str]) -> str:
     return " && ".join(commands)
 
 
-def _path_of(line: str) -> str:
-    return line.partition(": ")[0]
+def _is_whole_list(answer: bytes) -> bool:
+    """Whether an empty path ends it; each path before is followed by its text."""
+    return b"" in answer.split(b"\0")[:-1:2]

@@ -6,7 +6,7 @@ episode, and its output is right or wrong.
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from agentworld.domains.terminal.start import describe_files, make_files
@@ -49,6 +49,21 @@ def make_errand(seed: int, *, held_out: bool) -> Errand:
         seed=seed,
     )
     return Errand(task, words, files, order.steps)
+
+
+def files_agree(rule: SuccessRule, files: Mapping[str, str]) -> bool | None:
+    """Whether the files (path: text) hold what the closing action is to show.
+
+    Null where the closing action is no literal `cat FILE`: such a success is in no file. The file
+    may be in any folder.
+    """
+    action = re.sub(r"\\(.)", r"\1", rule.closing)
+    if re.escape(action) != rule.closing or not re.fullmatch(r"cat [^./-][^/]*", action):
+        return None
+    name = action.removeprefix("cat ")
+    return any(
+        path.rpartition("/")[2] == name and text == rule.output for path, text in files.items()
+    )
 
 
 def _create(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Order:

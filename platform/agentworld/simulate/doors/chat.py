@@ -5,15 +5,10 @@ of a step that is durable, so that one that breaks off is asked for again, and i
 went wrong while one still can.
 """
 
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
-from starlette.exceptions import HTTPException
 
-from agentworld.errors import AgentworldError
 from agentworld.simulate import session
 from agentworld.simulate.doors.chat_answer import ChatCompletion, completion, events, written
 from agentworld.simulate.doors.chat_model import (
@@ -24,37 +19,15 @@ from agentworld.simulate.doors.chat_model import (
     model_name,
 )
 from agentworld.simulate.doors.chat_session import named, take_alone, take_next
-from agentworld.simulate.doors.chat_wire import ChatFailure, ChatProblem, ChatRequest, WrongField
+from agentworld.simulate.doors.chat_wire import ChatRequest
 from agentworld.simulate.doors.native import JSON, NewName
 from agentworld.simulate.entrance import Entrance
-from agentworld.simulate.failures import (
-    BEFORE_ANY_WIRE,
-    answer_of,
-    count,
-    failures,
-    problem_of,
-)
+from agentworld.simulate.failures import failures
+from agentworld.simulate.openai_errors import ChatFailure
 
 _EVENTS = "text/event-stream"
-_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 EpisodeName = Annotated[str | None, Header(description="the episode that goes on")]
-
-
-class _Route(APIRoute):
-    """Says what went wrong as OpenAI does."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def told(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except (AgentworldError, RequestValidationError, HTTPException) as error:
-                count(request.scope, error)
-                return _failure(error)
-
-        return told
 
 
 # A coroutine, for FastAPI calls anything else in a thread.
@@ -69,17 +42,16 @@ Entered = Annotated[Entrance, Depends(_entrance)]
 router = APIRouter(
     prefix="/runs/{run}/v1",
     tags=["OpenAI"],
-    route_class=_Route,
     generate_unique_id_function=lambda route: f"openai_{route.name}",
 )
 
 
 def _failures(*statuses: int) -> dict[int | str, dict[str, object]]:
-    """As they are declared; some are turned away before any wire."""
+    """As they are declared."""
     declared = failures(400, *statuses)
     told = {status: {**said, "model": ChatFailure} for status, said in declared.items()}
     told[400]["description"] = "the request is wrong, or asks for what this simulator is not"
-    return {**told, **{status: declared[status] for status in BEFORE_ANY_WIRE}}
+    return told
 
 
 _EVENT = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
@@ -130,30 +102,3 @@ async def complete(
     with_usage = bool(asked.stream_options and asked.stream_options.include_usage)
     headers["cache-control"] = "no-cache"
     return Response(events(answer, with_usage), 200, headers, _EVENTS)
-
-
-def _failure(error: Exception) -> Response:
-    """In OpenAI's envelope; its clients try again where they are told that it can help."""
-    status, headers, _ = answer_of(error)
-    problem = problem_of(error)
-    if problem.kind == "input":
-        status = 400
-    kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    told = ChatProblem(message=problem.message, type=kind, param=_param(error), code=problem.kind)
-    headers["x-should-retry"] = "true" if problem.retryable else "false"
-    return Response(written(ChatFailure(error=told).model_dump()), status, headers)
-
-
-def _param(error: Exception) -> str | None:
-    """The field that is wrong, where it is one."""
-    match error:
-        case WrongField(param=param):
-            return param
-        case RequestValidationError():
-            first = error.errors()[0]
-            if first["type"] == "json_invalid":
-                return None
-            kind, *where = first["loc"]
-            # Behind a header's name stands which of its forms it was read as.
-            return ".".join(map(str, where if kind == "body" else where[:1])) or None
-    return None

@@ -9,7 +9,8 @@ from typing import Literal
 from agentworld.errors import NotFound
 from agentworld.records.base import Digest, Record
 from agentworld.records.simulator import Sampling
-from agentworld.simulate.doors.chat_wire import ChatRequest, Pinned, WrongField
+from agentworld.simulate.doors.chat_wire import ChatRequest, Pinned
+from agentworld.simulate.openai_errors import WrongField
 
 
 class Model(Record):

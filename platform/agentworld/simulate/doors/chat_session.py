@@ -17,9 +17,10 @@ from agentworld.records.episode import (
     Exchange,
     text_digest,
 )
-from agentworld.simulate.doors.chat_wire import ChatMessage, ChatRequest, WrongField
+from agentworld.simulate.doors.chat_wire import ChatMessage, ChatRequest
 from agentworld.simulate.entrance import Entrance
 from agentworld.simulate.open_episodes import OpenEpisode
+from agentworld.simulate.openai_errors import WrongField
 from agentworld.simulate.session import Request
 
 _NAME = re.compile("[0-9a-f]{32}")

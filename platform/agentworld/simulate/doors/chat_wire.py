@@ -1,4 +1,4 @@
-"""The records of OpenAI's chat wire: what its clients send, and what they are told went wrong.
+"""The records of OpenAI's chat wire: what its clients send.
 
 What an agent says may be no Unicode (a lone surrogate), so that texts are checked by hand.
 """
@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, PlainValidator, WithJsonSchema
 
-from agentworld.errors import InputError
 from agentworld.records.base import Record
 
 
@@ -37,14 +36,6 @@ _PART = {
 }
 _PARTS = {"type": "array", "items": _PART, "minItems": 1}
 _Content = Annotated[str, PlainValidator(_content), WithJsonSchema({"anyOf": [_TEXT, _PARTS]})]
-
-
-class WrongField(InputError):
-    """A field of the request that cannot be as it is."""
-
-    def __init__(self, param: str, message: str) -> None:
-        super().__init__(message)
-        self.param = param
 
 
 class ChatMessage(Record):
@@ -104,20 +95,3 @@ class ChatRequest(Pinned):
     prompt_cache_key: str | None = None
     store: bool | None = None
     service_tier: Literal["auto"] | None = None
-
-
-class ChatProblem(Record):
-    """What went wrong."""
-
-    message: str
-    type: str
-    param: str | None = None
-    """The field that is wrong, where it is one."""
-    code: str
-    """The kind of failure, as every wire names it."""
-
-
-class ChatFailure(Record):
-    """The body of every answer that is none."""
-
-    error: ChatProblem

@@ -1,9 +1,11 @@
-"""The OpenEnv wire over plain HTTP: what its socket does, with the episode named in each request.
+"""The OpenEnv wire over plain HTTP: what its socket does, with the episode named in each request,
+and the tools of a session, by JSON-RPC.
 
 OpenEnv's own server makes a new environment for every request, so that a step there begins from
 nothing; here a request says which episode it goes on with.
 """
 
+import asyncio
 import json
 from typing import Annotated
 
@@ -11,11 +13,13 @@ from fastapi import APIRouter, Depends, Query, Response
 from fastapi import Request as HttpRequest
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from agentworld.errors import EngineError
 from agentworld.records.base import Record
 from agentworld.simulate.doors.native import JSON, health_of
+from agentworld.simulate.doors.openenv_mcp import RpcRequest, RpcResponse, respond
 from agentworld.simulate.doors.openenv_session import Fields, OpenEnvSession, shown
 from agentworld.simulate.entrance import Entrance
-from agentworld.simulate.failures import failures
+from agentworld.simulate.failures import count, failures
 from agentworld.simulate.schemas import Health
 from agentworld.simulate.session import Request
 
@@ -26,8 +30,11 @@ router = APIRouter(
 )
 
 
-class Action(Record):
-    """What an agent does."""
+class TextAction(Record):
+    """What an agent does.
+
+    Not called `Action`: clients take a schema of that name for one of tools and nothing else.
+    """
 
     action: str
     metadata: dict[str, JsonValue] = {}
@@ -36,10 +43,12 @@ class Action(Record):
 class Step(Record):
     """A step of an episode."""
 
-    action: Action
+    action: TextAction
     episode_id: str
     step: int | None = Field(None, ge=1)
     """The number that it will have, so that it is taken once; null is the next one."""
+    timeout_s: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """How long the answer is waited for."""
     request_id: str | None = None
     """For the caller's own logs."""
 
@@ -125,7 +134,14 @@ async def reset(run: str, entered: Entered, body: Reset | None = None) -> Respon
 async def step(run: str, entered: Entered, body: Step) -> Response:
     """Takes the next step of an episode, or repeats an earlier one by its number."""
     await entered.check_in(run, body.episode_id)
-    result = await entered.step(body.episode_id, Request(body.step, body.action.action))
+    try:
+        async with asyncio.timeout(body.timeout_s):
+            result = await entered.step(body.episode_id, Request(body.step, body.action.action))
+    except TimeoutError as error:
+        raise EngineError(
+            f"there is no answer after {body.timeout_s:g} s; /state says if the step was taken",
+            kind="slow",
+        ) from error
     return _answer(shown(result))
 
 
@@ -133,7 +149,7 @@ async def step(run: str, entered: Entered, body: Step) -> Response:
 async def state(run: str, entered: Entered, episode_id: Annotated[str, Query()]) -> State:
     """How far an episode is."""
     await entered.check_in(run, episode_id)
-    found = await entered.episode(episode_id)
+    found = await entered.settled(episode_id)
     told = {"episode_id": found.id, "run": found.run, "simulator": found.simulator}
     return State(**told, step_count=len(found.steps))
 
@@ -143,7 +159,7 @@ async def schema(run: str, entered: Entered) -> Schemas:
     """The JSON schemas of an action, an observation and a state, which are those of every run."""
     await entered.simulator_of(run)
     return Schemas(
-        action=Action.model_json_schema(),
+        action=TextAction.model_json_schema(),
         observation=Observation.model_json_schema(),
         state=State.model_json_schema(),
     )
@@ -166,6 +182,30 @@ async def health(run: str, entered: Entered) -> Health:
     """As `/health` says of the run's simulator."""
     service = await entered.service_of(run)
     return health_of(service.digest, service)
+
+
+@router.post(
+    "/mcp",
+    response_model=RpcResponse,
+    responses=failures(404, 409, 422, 503),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {JSON: {"schema": RpcRequest.model_json_schema()}},
+        }
+    },
+)
+async def call_tools(run: str, entered: Entered, request: HttpRequest) -> Response:
+    """Lists and calls the tools of an episode, creates and closes a session, by JSON-RPC.
+
+    A request that fails is answered with an error of JSON-RPC and status 200, as OpenEnv does.
+    """
+    await entered.simulator_of(run)
+    body = (await request.body()).decode(errors="replace")
+    response, error = await respond(entered, run, body)
+    if error:
+        count(request.scope, error)
+    return _answer(response)
 
 
 def _answer(told: Fields) -> Response:

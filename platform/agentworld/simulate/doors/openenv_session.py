@@ -1,35 +1,51 @@
 """What the two forms of the OpenEnv wire, socket and HTTP, mean by reset, step and state."""
 
+import asyncio
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 
 from pydantic import ValidationError
 
+from agentworld.domains.tools import action_of, tools_of
 from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.records.base import first_problem
 from agentworld.records.episode import Episode, EpisodeOpening, ResetResult, StepResult
+from agentworld.records.tool import Tool
 from agentworld.simulate import session
+from agentworld.simulate.doors.openenv_chain import Chain
 from agentworld.simulate.entrance import Entrance
 from agentworld.simulate.session import Request
 
 Fields = dict[str, object]
 
+_OF_A_CALL = {"type", "tool_name", "arguments", "metadata"}
 _OWN_NAME = re.compile("[0-9a-f]{32}")
 _LONGEST_NAME = 255
 _written = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class OpenEnvSession:
-    """The episode of a connection, and how many of its steps were answered."""
+    """The episode of a connection, and how many of its steps were answered.
 
-    __slots__ = ("_entrance", "_episode", "_run", "_taken")
+    With a `chain`, a session that was created before: its episodes go on wherever it is named, so
+    that its steps may come from several connections, and the next one is whichever it is by then.
+    """
 
-    def __init__(self, entrance: Entrance, run: str) -> None:
+    __slots__ = ("_chain", "_entrance", "_episode", "_run", "_taken")
+
+    def __init__(self, entrance: Entrance, run: str, chain: Chain | None = None) -> None:
         self._entrance = entrance
         self._run = run
+        self._chain = chain
         self._episode: str | None = None
         self._taken = 0
+
+    @property
+    def name(self) -> str | None:
+        """The session's; null where the connection is all that there is of it."""
+        return self._chain.name if self._chain else None
 
     async def reset(self, data: Fields) -> Fields:
         """Begins an episode; with an `episode_id`, that one once, or goes on with it."""
@@ -38,34 +54,91 @@ class OpenEnvSession:
         opening = _opening({**given, "run": run})
         known = await self._known(name) if name else None
         if known is None:
-            return self._begin(await self._entrance.reset(opening, name))
+            new = await self._chain.following() if self._chain else name
+            return self._begin(await self._entrance.reset(opening, new))
         if known.run != run:
             raise Conflict(f"episode {known.id} is another run's; begin one under another word")
+        if self._chain and known.id != await self._chain.current():
+            raise Conflict(
+                f"episode {known.id} is not the one that goes on in this session; connect without a"
+                " session_id to go on with it"
+            )
         if given:
             await self._check_same(opening, known.id)
         self._episode, self._taken = known.id, len(known.steps)
         return _resumed(known)
 
     async def step(self, data: Fields) -> Fields:
-        """Takes the next step of this connection's episode."""
-        action = data.get("action")
-        if self._episode is None:
+        """Takes the next step of the episode: a text as its action, or a call of a tool.
+
+        `{"type": "list_tools"}` is no step: it tells what may be called.
+        """
+        kind = data.get("type")
+        if kind == "list_tools" and not data.keys() - {"type", "metadata"}:
+            return _listed(await self.tools())
+        episode = await self._current()
+        if episode is None:
             raise InputError("no episode is open on this connection; reset first")
+        if kind == "call_tool" and not data.keys() - _OF_A_CALL:
+            tool = data.get("tool_name")
+            return _called(tool, await self.call(tool, data.get("arguments", {}), {}))
+        action = data.get("action")
         if type(action) is not str or data.keys() - {"action", "metadata"}:
             raise InputError(f"a step has a text as its action, and nothing else, not {data!r:.80}")
-        result = await self._entrance.step(self._episode, Request(self._taken + 1, action))
-        self._taken = result.step
-        return shown(result)
+        return shown(await self._take(episode, action))
 
     async def state(self) -> Fields:
         """Which episode, and how far it is."""
-        told: Fields = {"episode_id": self._episode, "step_count": self._taken}
+        episode, taken = await self._current(), self._taken
+        if self._chain and episode:
+            taken = len((await self._entrance.settled(episode)).steps)
+        told: Fields = {"episode_id": episode, "step_count": taken}
         simulator = await self._entrance.simulator_of(self._run)
         return {**told, "run": self._run, "simulator": simulator}
 
+    async def tools(self) -> tuple[Tool, ...]:
+        """What may be called: in the episode, or in one that begins with nothing of its own."""
+        return await self._tools_in(await self._current())
+
+    async def call(self, tool: object, arguments: object, opening: Fields) -> StepResult:
+        """Takes the step that calling a tool is, in a new episode where none is open."""
+        if type(tool) is not str or type(arguments) is not dict:
+            raise InputError(
+                f"a call has a tool's name and an object of arguments, not {tool!r:.80}"
+            )
+        episode = await self._current()
+        tools = await self._tools_in(episode)
+        self._entrance.check_allowed()  # a comparison costs, and is no step yet
+        action = await asyncio.to_thread(action_of, tools, tool, arguments)
+        if episode is None:
+            await self.reset(opening)
+            episode = self._episode
+        assert episode
+        return await self._take(episode, action)
+
+    async def close(self) -> None:
+        """Ends the episode."""
+        if episode := await self._current():
+            await self._entrance.close_episode(episode)
+
+    async def _take(self, episode: str, action: str) -> StepResult:
+        number = None if self._chain else self._taken + 1
+        result = await self._entrance.step(episode, Request(number, action))
+        self._taken = result.step
+        return result
+
+    async def _tools_in(self, episode: str | None) -> tuple[Tool, ...]:
+        if episode:
+            return await self._entrance.tools(episode)
+        manifest = (await self._entrance.service_of(self._run)).manifest
+        return tools_of(manifest.domains, EpisodeOpening(run=self._run))
+
+    async def _current(self) -> str | None:
+        return await self._chain.current() if self._chain else self._episode
+
     async def _known(self, name: str) -> Episode | None:
         try:
-            return await self._entrance.episode(name)
+            return await self._entrance.settled(name)
         except NotFound:
             return None
 
@@ -90,7 +163,7 @@ def begun(result: ResetResult) -> Fields:
     return {"observation": observation, "reward": None, "done": False}
 
 
-def shown(result: StepResult) -> Fields:
+def shown(result: StepResult, /, **more: object) -> Fields:
     """A step's answer."""
     observation = {
         "text": result.observation,
@@ -102,13 +175,30 @@ def shown(result: StepResult) -> Fields:
         "mean_logprob": result.mean_logprob,
         "agreement": result.agreement,
         "low_confidence": result.low_confidence,
+        **more,
     }
     return {"observation": observation, "reward": result.reward, "done": result.done}
+
+
+def named(result: StepResult) -> Fields:
+    """What a step's answer is called and means, beside what was shown."""
+    return {name: value for name, value in result._asdict().items() if name != "observation"}
 
 
 def written(kind: str, data: Fields) -> str:
     """A frame, in ASCII: an observation may be no Unicode."""
     return _written({"type": kind, "data": data})
+
+
+def _listed(tools: Iterable[Tool]) -> Fields:
+    told = [tool.model_dump(mode="json") for tool in tools]
+    return {"observation": {"tools": told}, "reward": None, "done": False}
+
+
+def _called(tool: object, result: StepResult) -> Fields:
+    """As a step's answer, and as OpenEnv's clients for tools read it, which drop what is beside."""
+    told = {"tool_name": tool, "result": result.observation, "error": None}
+    return shown(result, **told, metadata=named(result))
 
 
 def _resumed(episode: Episode) -> Fields:

@@ -18,12 +18,8 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
-    ErrorData,
-    JSONRPCError,
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
@@ -39,8 +35,9 @@ from agentworld.domains.tools import action_of
 from agentworld.errors import AgentworldError, InputError
 from agentworld.records.base import Digest
 from agentworld.records.episode import StepResult
+from agentworld.simulate.doors.rpc import error_of, refusal
 from agentworld.simulate.entrance import Entrance
-from agentworld.simulate.failures import answer_of, count, problem_of
+from agentworld.simulate.failures import answer_of, count
 from agentworld.simulate.session import Request
 
 _MOST_BYTES = 4 * 2**20
@@ -144,7 +141,7 @@ async def _told(ctx: _Asked, call_next: CallNext) -> HandlerResult:
         if not isinstance(error, AgentworldError):
             _log.exception("a request of MCP failed by our mistake")
         count(_scope(ctx), error)
-        raise MCPError.from_error_data(_error(error)) from error
+        raise MCPError(*error_of(error)) from error
 
 
 def _shown(result: StepResult) -> CallToolResult:
@@ -160,14 +157,7 @@ def _shown(result: StepResult) -> CallToolResult:
 def _refused(error: AgentworldError) -> Response:
     """Before a request was read: by its status too."""
     status, headers, _ = answer_of(error)
-    body = JSONRPCError(jsonrpc="2.0", id=None, error=_error(error)).model_dump()
-    return Response(json.dumps(body), status, headers)
-
-
-def _error(error: Exception) -> ErrorData:
-    problem = problem_of(error)
-    code = INVALID_PARAMS if isinstance(error, InputError) else INTERNAL_ERROR
-    return ErrorData(code=code, message=problem.message, data=problem.model_dump())
+    return Response(json.dumps(refusal(error_of(error))), status, headers)
 
 
 def _scope(ctx: _Asked) -> Scope:

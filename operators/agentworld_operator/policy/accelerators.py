@@ -1,0 +1,31 @@
+"""What an engine's replicas compute on, as their pods ask for it: devices, and which nodes."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_NO_DEVICES = ("cpu", "memory", "ephemeral-storage", "hugepages-")
+
+Object = Mapping[str, Any]
+
+
+def in_words(limits: Mapping[str, object], selector: Mapping[str, str]) -> str:
+    """As `1 x nvidia.com/gpu on pool=h100`."""
+    counts = sorted(limits.items())
+    devices = [f"{count} x {name}" for name, count in counts if not name.startswith(_NO_DEVICES)]
+    nodes = ", ".join(f"{name}={value}" for name, value in sorted(selector.items()))
+    return (", ".join(devices) or "cpu") + (f" on {nodes}" if nodes else "")
+
+
+def of_replicas(pods: Iterable[Object]) -> tuple[str, ...]:
+    """Once where all have the same; else of each, after its pod's name."""
+    told = {pod["metadata"]["name"]: _of_pod(pod.get("spec") or {}) for pod in pods}
+    if len(set(told.values())) <= 1:
+        return tuple(set(told.values()))
+    return tuple(f"{name}: {words}" for name, words in sorted(told.items()))
+
+
+def _of_pod(spec: Object) -> str:
+    limits: dict[str, object] = {}
+    for container in spec.get("containers") or ():
+        limits |= (container.get("resources") or {}).get("limits") or {}
+    return in_words(limits, spec.get("nodeSelector") or {})

@@ -1,0 +1,36 @@
+"""Records a change of a resource of ours: its events first, then its status."""
+
+import logging
+from typing import Protocol
+
+from agentworld.errors import ClusterError
+from agentworld_operator.children.event import Status, transitions
+from agentworld_operator.cluster import Cluster
+from agentworld_pipelines.api_server import EXISTS, Object
+
+_log = logging.getLogger(__name__)
+
+
+class WritableStatus(Status, Protocol):
+    """The status of any resource of ours, as a record."""
+
+    def model_dump(self, *, mode: str) -> Object: ...
+
+
+def write_status(
+    cluster: Cluster, kind: str, found: Object, before: Status, after: WritableStatus, now: str
+) -> Object:
+    """Whoever reads the status finds its events; returns the object as it is afterwards."""
+    for event in transitions(kind, found, before, after, now):
+        _create(cluster, event)
+    name = found["metadata"]["name"]
+    return cluster.write_status(kind, name, after.model_dump(mode="json"))
+
+
+def _create(cluster: Cluster, event: Object) -> None:
+    """An event is for people to read: without it the status is written all the same."""
+    try:
+        cluster.create(event)
+    except ClusterError as error:
+        if error.status != EXISTS:  # the status could not be written the time before
+            _log.warning("%s: %s", event["metadata"]["name"], error)

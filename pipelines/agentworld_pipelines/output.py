@@ -1,0 +1,9 @@
+"""The output of a step, which Kubeflow shows as the log of its pod."""
+
+import sys
+
+
+def say(line: str) -> None:
+    """Writes a line at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,89 @@
+"""Retries of a step: by the step's own process, and by Argo where it takes part.
+
+Kubeflow Pipelines hands a step's retries to Argo. As installed (2.17), Argo starts no pod again
+whose process failed, so that the process itself tries again what may pass.
+"""
+
+import gc
+import time
+from collections.abc import Callable
+from typing import ParamSpec, Self, TypeVar
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from agentworld.errors import AgentworldError, Preempted
+from agentworld.recipes.environment import from_environment
+from agentworld.records.base import Record
+from agentworld_pipelines.output import say
+
+RETRIES = "AGENTWORLD_RETRIES"
+"""The variable that tells a step's process its retries, as JSON."""
+
+WEEK_SECONDS = 7 * 24 * 3600
+
+_Arguments = ParamSpec("_Arguments")
+_Answer = TypeVar("_Answer")
+
+
+class Retries(Record):
+    """How often a step is tried again, and when; each attempt resumes."""
+
+    times: int = Field(gt=0, le=100)
+    wait_seconds: int = Field(60, ge=0)
+    """Before the first retry."""
+    factor: int = Field(2, ge=1, le=10)
+    """Each wait is so many times the last one. Argo reads whole numbers alone."""
+    most_seconds: int = Field(WEEK_SECONDS, gt=0)
+    """From the first attempt's start on; what then still runs is ended. Kubeflow's own hour would
+    leave a long training without any retry."""
+
+    def wait_before(self, retry: int) -> int:
+        """The seconds before a retry; the first one is 1."""
+        return int(self.wait_seconds * self.factor ** (retry - 1))
+
+    @model_validator(mode="after")
+    def _have_time(self) -> Self:
+        waits = sum(self.wait_before(retry + 1) for retry in range(self.times))
+        if waits > self.most_seconds:
+            raise ValueError(
+                f"the waits before {self.times} retries are {waits} seconds, more than most_seconds"
+                f" ({self.most_seconds}); lower times, wait_seconds or factor"
+            )
+        return self
+
+
+class _Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
+
+    retries: Retries | None = None
+
+
+def retried(
+    step: Callable[_Arguments, _Answer], *arguments: _Arguments.args, **named: _Arguments.kwargs
+) -> _Answer:
+    """What a step answers; calls it again while its error may pass, as AGENTWORLD_RETRIES says.
+
+    Raises the last error, and InputError for a variable that is wrong.
+    """
+    retries = from_environment(_Settings).retries
+    until = time.monotonic() + (retries.most_seconds if retries else 0)
+    retry = 1
+    while True:
+        try:
+            return step(*arguments, **named)
+        except AgentworldError as error:
+            if retries is None or retry > retries.times or not _may_pass(error):
+                raise
+            wait = retries.wait_before(retry)
+            if time.monotonic() + wait > until:
+                raise
+            say(f"{error}; retry {retry} of {retries.times} in {wait} s")
+        gc.collect()  # else a device holds what the failed attempt had on it
+        time.sleep(wait)
+        retry += 1
+
+
+def _may_pass(error: AgentworldError) -> bool:
+    """A process that was told to end has no time for another attempt."""
+    return error.retryable and not isinstance(error, Preempted)

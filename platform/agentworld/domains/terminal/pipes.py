@@ -1,0 +1,54 @@
+"""Talking with a process over two pipes, with a deadline and a bound for both ways."""
+
+import os
+import select
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from agentworld.errors import SandboxBroken
+
+_MAX_BYTES = 64 << 10
+
+
+class Pipes(NamedTuple):
+    """Descriptors: one is written to, the other one is read from."""
+
+    to: int
+    back: int
+
+    def exchange(
+        self, data: bytes, is_whole: Callable[[bytes], bool], deadline: float, seen: bytes = b""
+    ) -> bytes:
+        """Writes all of `data`, then reads on from `seen` until it is whole, and returns it.
+
+        Both pipes are used at once: whoever is not read from may not read either. Raises
+        SandboxBroken at the deadline (of time.monotonic), past 64 KiB and where the pipes end.
+        """
+        os.set_blocking(self.to, False)
+        while data or not is_whole(seen):
+            wanted = [self.to] if data else []
+            seconds = max(0.0, deadline - time.monotonic())
+            readable, writable, _ = select.select([self.back], wanted, [], seconds)
+            if not readable and not writable:
+                raise SandboxBroken(_over("took too long"))
+            if writable:
+                data = data[self._write(data) :]
+            if readable:
+                piece = os.read(self.back, 65536)
+                if not piece:
+                    raise SandboxBroken(_over("left the shell"))
+                seen += piece
+            if len(seen) > _MAX_BYTES:
+                raise SandboxBroken(_over("printed too much"))
+        return seen
+
+    def _write(self, data: bytes) -> int:
+        try:
+            return os.write(self.to, data)
+        except BrokenPipeError as error:
+            raise SandboxBroken(_over("left the shell")) from error
+
+
+def _over(what: str) -> str:
+    return f"the sandboxed command {what}; the episode is over"

@@ -1,0 +1,43 @@
+"""What an engine computes on, in words: the last bits of a sum depend on it."""
+
+import os
+import platform
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+UNKNOWN = ("unknown",)
+"""Of an engine of which nobody says it: somebody's endpoint, for one."""
+
+_CPUS = Path("/proc/cpuinfo")
+_ASKED = ("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
+_SECONDS = 10.0
+
+
+def of_this_machine() -> str:
+    """The GPUs that an engine sees here, by name, or the processor."""
+    return _gpus() or f"cpu {_processor()}, {len(os.sched_getaffinity(0))} cores"
+
+
+def _gpus() -> str:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible in ("", "-1"):
+        return ""
+    chosen = ("-i", visible) if visible else ()
+    try:
+        told = subprocess.run(
+            [*_ASKED, *chosen], capture_output=True, text=True, timeout=_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    counts = Counter(line.strip() for line in told.stdout.splitlines())
+    return ", ".join(f"{count} x {name}" for name, count in sorted(counts.items()) if name)
+
+
+def _processor() -> str:
+    try:
+        lines = _CPUS.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.machine())

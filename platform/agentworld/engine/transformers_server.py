@@ -1,0 +1,119 @@
+"""The engine of transformers as a server: `python -m agentworld.engine.transformers_server MODEL`.
+
+It answers as `transformers serve` does, of whose parts it is made, but for three things. A prompt
+that does not fit is refused before it is batched with those of others, which would fail with it.
+Where the batching ends all the same, the process ends, so that whoever started it sees that. And it
+has no route by which somebody could load the model anew, or another one.
+"""
+
+import argparse
+import asyncio
+import sys
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, HTTPException
+from transformers import ContinuousBatchingConfig
+from transformers.cli.serving.chat_completion import ChatCompletionHandler
+from transformers.cli.serving.model_manager import ModelManager
+from transformers.cli.serving.server import build_server
+from transformers.cli.serving.utils import GenerationState
+
+_ROUTES = ("/v1/chat/completions", "/health")
+_SECONDS_BETWEEN_LOOKS = 0.2
+_GRACE_SECONDS = 5
+
+
+class _Handler(ChatCompletionHandler):
+    """Refuses what does not fit; everything before and after is transformers' own."""
+
+    def __init__(self, models: ModelManager, state: GenerationState, most_tokens: int) -> None:
+        super().__init__(model_manager=models, generation_state=state)
+        self._most_tokens = most_tokens
+
+    async def _non_streaming(
+        self,
+        request_id: str,
+        model: Any,
+        processor: Any,
+        model_id: str,
+        inputs: Any,
+        gen_config: Any,
+        gen_manager: Any,
+    ) -> Any:
+        read = inputs["input_ids"]  # a list where it is batched, else a tensor of one row
+        num_prompt_tokens = len(read) if isinstance(read, list) else read.shape[-1]
+        self._check_fits(num_prompt_tokens, gen_config.max_new_tokens)
+        return await super()._non_streaming(
+            request_id, model, processor, model_id, inputs, gen_config, gen_manager
+        )
+
+    def _streaming(self, *_arguments: Any, **_named: Any) -> Any:
+        raise HTTPException(400, "an answer is given whole; leave `stream` out")
+
+    def _check_fits(self, num_prompt_tokens: int, num_answer_tokens: int) -> None:
+        if num_prompt_tokens + num_answer_tokens > self._most_tokens:
+            raise HTTPException(
+                400,
+                f"{num_prompt_tokens} tokens and an answer of {num_answer_tokens} do not fit in the"
+                f" context length of {self._most_tokens}",
+            )
+
+
+def _app(options: argparse.Namespace, state: GenerationState) -> FastAPI:
+    models = ModelManager(device=options.device, dtype=options.dtype, force_model=options.model)
+    held = options.cb_num_blocks * options.cb_block_size  # by the cache, of one request
+    handler = _Handler(models, state, min(options.context_tokens, held))
+    app: FastAPI = build_server(models, handler, None, None, None, state)
+    app.router.routes = [
+        route for route in app.router.routes if getattr(route, "path", "") in _ROUTES
+    ]
+    return app
+
+
+async def _serve(server: uvicorn.Server, state: GenerationState) -> bool:
+    """Until it is told to end, or its batching does; returns whether the batching still works."""
+    serving = asyncio.create_task(server.serve())
+    while not serving.done() and state.is_cb_alive():
+        await asyncio.wait({serving}, timeout=_SECONDS_BETWEEN_LOOKS)
+    is_alive: bool = state.is_cb_alive()
+    server.should_exit = True
+    await serving
+    return is_alive
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    """Those of `transformers serve` that a manifest pins, and what fits at most."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", help="the folder")
+    parser.add_argument("--continuous-batching", action="store_true", required=True)
+    for name in ("cb-num-blocks", "cb-max-batch-tokens", "cb-block-size", "context-tokens", "port"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    for name in ("device", "dtype", "host"):
+        parser.add_argument(f"--{name}", required=True)
+    return parser.parse_args(arguments)
+
+
+def main() -> int:
+    """Serves until it is told to stop; exit status 1 where it cannot go on."""
+    options = _options(sys.argv[1:])
+    batching = ContinuousBatchingConfig(
+        page_size=options.cb_block_size,
+        num_blocks=options.cb_num_blocks,
+        max_batch_tokens=options.cb_max_batch_tokens,
+    )
+    state = GenerationState(continuous_batching=True, cb_config=batching)
+    config = uvicorn.Config(
+        _app(options, state),
+        host=options.host,
+        port=options.port,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    if asyncio.run(_serve(uvicorn.Server(config), state)):
+        return 0
+    sys.stderr.write("the engine's batching ended, for the reason above; start it again\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""How much better one predictor is than another, on the same turns: a difference has an interval.
+
+Turns are compared in pairs, so that what makes a turn hard for both is no noise of the difference.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from agentworld.errors import EngineError
+from agentworld.evaluate.bootstrap import estimate_difference
+from agentworld.evaluate.judging import is_any, is_of_state, is_of_unseen
+from agentworld.evaluate.world import ScoredWorld, choose
+from agentworld.recipes.serve import EvaluateRecipe
+from agentworld.records.report import Estimate
+from agentworld.records.sample import Sample, SampleTurn
+
+_Wanted = Callable[[SampleTurn], bool]
+
+
+class Comparison:
+    """Of predictors that were scored on these samples by this recipe."""
+
+    def __init__(self, samples: Sequence[Sample], recipe: EvaluateRecipe) -> None:
+        self._asked = choose(samples, recipe.num_episodes, recipe.seed)
+        self._recipe = recipe
+
+    def gain(self, after: ScoredWorld, before: ScoredWorld, wanted: _Wanted = is_any) -> Estimate:
+        """Exact match of one less that of the other; raises EngineError where no turn has both."""
+        try:
+            return estimate_difference(
+                self._of(after, wanted),
+                self._of(before, wanted),
+                self._recipe.num_resamples,
+                self._recipe.seed,
+            )
+        except ValueError as error:
+            raise EngineError(
+                "no held-out turn was answered by both engines that are compared; look at their"
+                " logs"
+            ) from error
+
+    def smallest_lead(self, of: ScoredWorld, others: Iterable[ScoredWorld]) -> Estimate:
+        """Over any of the others, on all turns or on a harder part: that which begins lowest."""
+        kinds = (is_any, is_of_state, is_of_unseen)
+        leads = [self.gain(of, other, wanted) for other in others for wanted in kinds]
+        return min(leads, key=lambda lead: lead.low)
+
+    def _of(self, scored: ScoredWorld, wanted: _Wanted) -> list[list[bool | None]]:
+        """By episode, the verdicts of the turns that are wanted."""
+        return [
+            [
+                verdict
+                for place, verdict in zip(sample.targets, verdicts, strict=True)
+                if wanted(sample.turns[place])
+            ]
+            for sample, verdicts in zip(self._asked, scored.exact, strict=True)
+        ]

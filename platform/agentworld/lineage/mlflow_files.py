@@ -1,0 +1,40 @@
+"""The files that an MLflow keeps. MLflow opens whatever lies on this machine's disk; here only
+regular files are.
+"""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import mlflow
+from mlflow.utils.file_utils import local_file_uri_to_path
+
+from agentworld.errors import StoreError
+from agentworld.records.checkpoint import model_files
+from agentworld.records.file import read_regular
+
+
+def read_text(uri: str) -> str:
+    """A file; raises StoreError for one of this machine that cannot be read as text."""
+    if not _is_here(uri):
+        return str(mlflow.artifacts.load_text(uri))
+    try:
+        return read_regular(Path(local_file_uri_to_path(uri))).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise StoreError(
+            f"the registry's file {uri} cannot be read: {why}; restore it", retryable=False
+        ) from error
+
+
+def download(uri: str, place: str | None, out: Path) -> None:
+    """Copies the files of a model, which are at `place` where that is known, into a folder.
+
+    Raises InputError for what is neither a file nor a folder.
+    """
+    if place and _is_here(place) and (folder := Path(local_file_uri_to_path(place))).exists():
+        model_files(folder)
+    mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=str(out))
+
+
+def _is_here(uri: str) -> bool:
+    return urlsplit(uri).scheme in ("", "file")

@@ -1,0 +1,80 @@
+"""The variables that a simulator's engine is started with: pinned, for they choose its kernels.
+
+An engine gets no others of its user's shell. What would let somebody change the engine while it
+runs, or bring code that no digest covers, is refused by name.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
+
+from agentworld.records.base import Name
+
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_SECRET = re.compile("(^|_)(KEY|TOKEN|SECRET|PASSWORD)$")
+
+_OVER_HTTP = "would let others change its weights while it runs"
+_CODE = "brings code or files that no digest covers"
+_OURS = "is for the platform to set"
+
+_REFUSED = {
+    "VLLM_SERVER_DEV_MODE": _OVER_HTTP,
+    "VLLM_ALLOW_RUNTIME_LORA_UPDATING": _OVER_HTTP,
+    "VLLM_ALLOW_INSECURE_SERIALIZATION": _OVER_HTTP,
+    "VLLM_ELASTIC_EP_SCALE_UP_LAUNCH": _OVER_HTTP,
+    "VLLM_LORA_RESOLVER_CACHE_DIR": _OVER_HTTP,
+    "VLLM_LORA_RESOLVER_HF_REPO_LIST": _OVER_HTTP,
+    "VLLM_PLUGINS": _CODE,
+    "VLLM_MODEL_REDIRECT_PATH": _CODE,
+    "VLLM_TEST_FORCE_LOAD_FORMAT": _CODE,
+    "LD_AUDIT": _CODE,
+    "LD_PRELOAD": _CODE,
+    "PYTHONHOME": _CODE,
+    "PYTHONPATH": _CODE,
+    "PYTHONSTARTUP": _CODE,
+    "PYTHONUSERBASE": _CODE,
+    "HOME": _OURS,
+    "PATH": _OURS,
+    "HF_HUB_OFFLINE": _OURS,
+    "TRANSFORMERS_OFFLINE": _OURS,
+}
+
+_REFUSED_ARGUMENTS = {
+    "--enable-elastic-ep": _OVER_HTTP,
+    "--enable-fault-tolerance": _OVER_HTTP,
+    "--enable-sleep-mode": _OVER_HTTP,
+    "--weight-transfer-config": _OVER_HTTP,
+    "--middleware": _CODE,
+}
+
+
+def _checked(environment: dict[str, str]) -> dict[str, str]:
+    for name in environment:
+        if problem := _problem(name):
+            raise PydanticCustomError("environment", "{problem}", {"problem": problem})
+    return environment
+
+
+def _problem(name: str) -> str | None:
+    if not _NAME.fullmatch(name):
+        return f"{name[:80]!r} is no name of a variable; correct it"
+    if _SECRET.search(name):
+        return f"{name} names a secret, and what is pinned is read by many; leave it out"
+    return f"{name} {_REFUSED[name]}; leave it out" if name in _REFUSED else None
+
+
+EngineEnvironment = Annotated[dict[str, Name], AfterValidator(_checked)]
+"""Values by names."""
+
+
+def refused_argument(arguments: Sequence[str]) -> str | None:
+    """Why an engine is not started with these, in words; null where it may be."""
+    for argument in arguments:
+        # `--name value`, `--name=value`, `--name.part value`, with dashes or not.
+        name = re.split(r"[=.]", argument, maxsplit=1)[0].replace("_", "-")
+        if name in _REFUSED_ARGUMENTS:
+            return f"{name} {_REFUSED_ARGUMENTS[name]}"
+    return None

@@ -1,0 +1,96 @@
+"""Opening files that others may have exchanged: only regular ones, and no more than fits in memory.
+
+A pipe blocks its reader and a device has no end. What is no regular file raises NotRegular, an
+OSError, so that whoever handles a file that cannot be read handles it too.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from agentworld.errors import InputError
+
+MOST_BYTES = 1 << 26
+"""Of a file that is read whole, and of a line. The longest that we write are objects, which hold
+what one request may: 4 MiB."""
+
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFDIR: "a folder",
+}
+# A pipe that takes a file's place between the look and the opening blocks nobody.
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class NotRegular(OSError):
+    """There is something else than a regular file, or one that is too large; a retry is no help."""
+
+
+def open_regular(path: Path, most_bytes: int | None = None) -> BinaryIO:
+    """Opens a file to be read from its start; raises OSError, also for one of more bytes."""
+    _check(path, os.stat(path))
+    handle = os.open(path, _FLAGS)
+    file = os.fdopen(handle, "rb")
+    try:
+        found = os.fstat(handle)
+        _check(path, found)
+        if most_bytes is not None and found.st_size > most_bytes:
+            raise _too_large(path, most_bytes)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def read_regular(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
+    """All of a file; raises OSError, also for one of more than `most_bytes`."""
+    with open_regular(path, most_bytes) as file:
+        return _bounded(path, file.read(most_bytes + 1), most_bytes)
+
+
+def read_lines(path: Path, most_bytes: int = MOST_BYTES) -> Iterator[bytes]:
+    """A file's lines with their ends; raises OSError, also for one of more than `most_bytes`."""
+    with open_regular(path) as file:
+        while line := file.readline(most_bytes + 1):
+            yield _bounded(path, line, most_bytes)
+
+
+def check_regular(*paths: Path) -> None:
+    """Raises NotRegular where one of these is there and is no regular file: another library opens
+    it.
+    """
+    for path in paths:
+        if path.exists():
+            _check(path, os.stat(path))
+
+
+@contextmanager
+def input_errors(path: Path) -> Iterator[None]:
+    """Raises InputError for a file that cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; check the path") from error
+
+
+def _check(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+        raise NotRegular(errno.EINVAL, f"it is {kind} and no regular file", str(path))
+
+
+def _bounded(path: Path, data: bytes, most_bytes: int) -> bytes:
+    if len(data) > most_bytes:
+        raise _too_large(path, most_bytes)
+    return data
+
+
+def _too_large(path: Path, most_bytes: int) -> NotRegular:
+    return NotRegular(errno.EFBIG, f"it has more than {most_bytes} bytes", str(path))

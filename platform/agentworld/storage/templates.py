@@ -1,0 +1,53 @@
+"""Compiling a chat template from elsewhere, in the sandbox of Jinja that transformers uses.
+
+Jinja computes what is constant while it compiles: `{{ 7 ** 99999999 }}` keeps a processor busy, so
+that a process of its own does it.
+"""
+
+import sys
+from functools import lru_cache
+
+from jinja2 import TemplateError, nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from agentworld.errors import InputError
+from agentworld.storage.limited import answer, ask, bound
+
+_SECONDS, _GIB = 3, 1
+
+
+@lru_cache(64)
+def template_problem(template: str) -> str | None:
+    """Why a template is none, or takes too much to be compiled; null where it compiles."""
+    return ask(__name__, template, "it takes too much time or memory to be compiled")
+
+
+def compile_template(template: str) -> None:
+    """Raises InputError for what is no template."""
+    sandbox = ImmutableSandboxedEnvironment(extensions=[_Generation, loopcontrols])
+    try:
+        sandbox.compile(template)
+    # Python's own limits show as such: of nested blocks, of digits, of depth.
+    except (TemplateError, SyntaxError, ValueError, RecursionError) as error:
+        raise InputError(" ".join(str(error).split())[:200]) from error
+
+
+class _Generation(Extension):
+    """A tag around what a model says, that transformers knows; here only its form."""
+
+    tags = {"generation"}
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def _check(template: str) -> None:
+    bound(_SECONDS, _GIB)
+    compile_template(template)
+
+
+if __name__ == "__main__":
+    sys.exit(answer(_check))

@@ -1,0 +1,101 @@
+"""Whether a model's weights are those of its class, by names and shapes; no value is read.
+
+transformers loads tensors without memory by the rules by which it loads a model: it renames, joins
+and ties weights, each class in its own way.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+import transformers
+from transformers import CONFIG_MAPPING, AutoConfig, PreTrainedConfig, PreTrainedModel
+
+from agentworld.errors import InputError
+from agentworld.storage.weights import WEIGHTS, read_tensors
+
+_NAMED = 3
+"""So many of those that are wrong are named."""
+
+
+def check_shapes(folder: Path) -> None:
+    """Raises InputError where weights are missing, or have another shape than their class has.
+
+    A class that transformers does not have, or cannot make here, is not looked at, and neither are
+    quantised weights.
+    """
+    config = _config(folder)
+    kind = _class_of(config) if config else None
+    if config is None or kind is None or hasattr(config, "quantization_config"):
+        return
+    try:
+        missing, mismatched = _loaded(kind, config, folder)
+    except ImportError:  # it needs a package that is not here
+        return
+    for wrong, what in ((missing, "lacks"), (mismatched, "has in another shape")):
+        if wrong:
+            named = ", ".join(wrong[:_NAMED]) + ("..." if wrong[_NAMED:] else "")
+            raise InputError(
+                f"{folder} {what} {len(wrong)} of the weights of {kind.__name__} ({named}); restore"
+                " its safetensors files or its config.json"
+            )
+
+
+def _config(folder: Path) -> PreTrainedConfig | None:
+    """Null for one of an unknown class."""
+    try:
+        told, _ = PreTrainedConfig.get_config_dict(folder, local_files_only=True)
+        if told.get("model_type") not in CONFIG_MAPPING:
+            return None
+        config: PreTrainedConfig = AutoConfig.from_pretrained(folder, local_files_only=True)
+    except MemoryError:
+        raise
+    except Exception as error:  # each class checks its own values, in its own way
+        raise _no_model(folder, error) from error
+    return config
+
+
+def _class_of(config: PreTrainedConfig) -> type[PreTrainedModel] | None:
+    kinds = (getattr(transformers, name, None) for name in config.architectures or ())
+    models = (
+        each for each in kinds if isinstance(each, type) and issubclass(each, PreTrainedModel)
+    )
+    return next(models, None)
+
+
+def _loaded(
+    kind: type[PreTrainedModel], config: PreTrainedConfig, folder: Path
+) -> tuple[list[str], list[str]]:
+    """The names of weights that are missing, and of those that have another shape."""
+    tensors = {
+        name: torch.empty(tensor.shape, device="meta")
+        for path in _files(folder)
+        for name, tensor in read_tensors(path).items()
+    }
+    try:
+        _, loaded = kind.from_pretrained(
+            None,
+            config=config,
+            state_dict=tensors,
+            device_map={"": "meta"},
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+        )
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:
+        raise _no_model(folder, error) from error
+    return sorted(loaded["missing_keys"]), sorted(name for name, *_ in loaded["mismatched_keys"])
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    """Those that transformers reads; of several parts all that are there."""
+    whole = folder / f"model{WEIGHTS}"
+    return [whole] if whole.is_file() else sorted(folder.glob(f"*{WEIGHTS}"))
+
+
+def _no_model(folder: Path, error: Exception) -> InputError:
+    said = " ".join(str(error).split())[:200]
+    return InputError(
+        f"{folder} holds no model that transformers can make ({said}); correct its config.json"
+    )

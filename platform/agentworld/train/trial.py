@@ -1,0 +1,30 @@
+"""A model from elsewhere is tried: `storage.limited` asks this module about a folder, in a process
+of its own.
+"""
+
+import sys
+from pathlib import Path
+
+from agentworld.storage.limited import answer, bound
+from agentworld.train.chat_template import check_renders, load_tokenizer
+from agentworld.train.shapes import check_shapes
+
+_LOADING_SECONDS = 120  # a vocabulary of a million words takes some
+_RENDERING_SECONDS = 5
+_SHAPING_SECONDS = 300  # a model of a thousand experts in each layer takes some
+_GIB = 4
+
+
+def check(folder: str) -> None:
+    """Raises InputError for a model whose prompt or whose weights cannot be what they should."""
+    model = Path(folder)
+    bound(_LOADING_SECONDS, _GIB)
+    tokenizer = load_tokenizer(model)
+    bound(_RENDERING_SECONDS, _GIB)
+    check_renders(model, tokenizer)
+    bound(_SHAPING_SECONDS, _GIB)
+    check_shapes(model)
+
+
+if __name__ == "__main__":
+    sys.exit(answer(check))

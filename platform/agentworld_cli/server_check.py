@@ -1,0 +1,38 @@
+"""What a Kubeflow Pipelines server lacks: `agentworld pipeline check`."""
+
+from typing import Annotated
+
+import typer
+
+from agentworld_cli.plain import plain
+from agentworld_cli.show import Json, show_json
+
+
+def check(
+    server: Annotated[
+        str,
+        typer.Option(metavar="URL", help="Kubeflow Pipelines; AGENTWORLD_KFP_URL if not given."),
+    ] = "",
+    kubeflow_namespace: Annotated[
+        str, typer.Option(metavar="NAMESPACE", help="The one that Kubeflow is in.")
+    ] = "kubeflow",
+    as_json: Json = False,
+) -> None:
+    """Check the settings that the retries of steps need, and name each that is missing.
+
+    Asks the server, and the cluster of AGENTWORLD_KUBECONFIG or of this pod.
+    """
+    from agentworld.errors import PipelineError
+    from agentworld_pipelines.checking import missing_settings
+    from agentworld_pipelines.connection import Connection
+    from agentworld_pipelines.settings import ClusterSettings, ServerSettings
+
+    settings = ServerSettings()
+    at = Connection(settings.model_copy(update={"url": server or settings.url}))
+    missing = missing_settings(at, ClusterSettings(), kubeflow_namespace)
+    if as_json:
+        show_json({"missing": missing})
+    else:
+        print("\n".join(map(plain, missing)) or "a step's pod is started again after any failure")
+    if missing:
+        raise PipelineError(f"settings of {at.url} are missing: {len(missing)}; set them")

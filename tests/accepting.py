@@ -1,0 +1,14 @@
+"""Whether a check of ours lets something pass."""
+
+from collections.abc import Callable
+
+from agentworld.errors import InputError
+
+
+def accepts(check: Callable[..., object], *arguments: object) -> bool:
+    """Whether it raises no InputError."""
+    try:
+        check(*arguments)
+    except InputError:
+        return False
+    return True

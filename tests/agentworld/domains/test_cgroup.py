@@ -1,0 +1,82 @@
+"""The bound on a sandbox's memory, over folders like those of a kernel."""
+
+import os
+
+import pytest
+
+from agentworld.domains.cgroup import confine, remove
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """A process in `/user/app`, whose cgroup and those around it are files below `top`."""
+
+    def make(controllers, own="/user/app", root="/"):
+        proc, top = tmp_path / "proc", tmp_path / "top"
+        folder = top / own.removeprefix(root).lstrip("/")
+        proc.mkdir()
+        folder.mkdir(parents=True)
+        (proc / "cgroup").write_text(f"4:memory:/other\n0::{own}\n")
+        mounts = (
+            f"30 24 0:26 / /sys rw - sysfs sysfs rw\n31 30 0:27 {root} {top} rw - cgroup2 c rw\n"
+        )
+        (proc / "mountinfo").write_text(mounts)
+        for name, written in controllers.items():
+            (top / name / "cgroup.subtree_control").write_text(written)
+        return proc, top
+
+    return make
+
+
+def test_a_sandbox_is_bounded_in_a_group_beside_the_one_of_its_starter(machine):
+    proc, top = machine({"user/app": "", "user": "cpu memory pids"})
+    group = confine(4711, 1 << 20, proc)
+    assert group.parent == top / "user"
+    written = {path.name: path.read_text() for path in group.iterdir()}
+    assert written == {
+        "memory.max": "1048576",
+        "memory.swap.max": "0",
+        "memory.oom.group": "1",
+        "cgroup.procs": "4711",
+    }
+
+
+def test_the_root_of_a_machine_has_its_sandboxes_in_its_own_group(machine):
+    proc, top = machine({".": "memory"}, own="/")
+    assert confine(1, 1, proc).parent == top
+
+
+def test_a_part_of_the_tree_that_is_mounted_is_the_part_that_is_looked_at(machine):
+    proc, top = machine({"app": "", ".": "memory"}, own="/pods/app", root="/pods")
+    assert confine(1, 1, proc).parent == top
+
+
+@pytest.mark.parametrize("controllers", [{}, {"user": "cpu pids"}, {"user": "memory_x"}])
+def test_where_no_memory_is_counted_there_is_no_group_and_nothing_is_left(machine, controllers):
+    proc, top = machine(controllers)
+    before = sorted(top.rglob("*"))
+    assert confine(1, 1, proc) is None
+    assert sorted(top.rglob("*")) == before
+
+
+@pytest.mark.parametrize("content", ["", "4:memory:/only\n"], ids=["none", "version 1"])
+def test_without_a_tree_of_the_second_version_there_is_no_group(tmp_path, content):
+    (tmp_path / "cgroup").write_text(content)
+    (tmp_path / "mountinfo").write_text("")
+    assert confine(1, 1, tmp_path) is None
+
+
+def test_a_group_of_somebody_who_was_killed_is_taken_away_and_no_other(machine):
+    proc, top = machine({"user": "memory"})
+    for name in ("agentworld-4194305-dead", f"agentworld-{os.getpid()}-mine"):
+        (top / "user" / name).mkdir()
+    confine(1, 1, proc)
+    kept = {path.name for path in (top / "user").glob("agentworld-*")}
+    assert "agentworld-4194305-dead" not in kept
+    assert f"agentworld-{os.getpid()}-mine" in kept
+
+
+def test_a_group_that_is_in_use_still_is_left_to_the_next(tmp_path):
+    (tmp_path / "busy").write_text("")
+    remove(tmp_path)
+    assert tmp_path.exists()

@@ -1,0 +1,46 @@
+"""What an engine computes on, in words."""
+
+import os
+import subprocess
+
+import pytest
+
+from agentworld.engine.accelerators import of_this_machine
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """What `nvidia-smi` says, and what it was asked for."""
+    said, asked = [], []
+
+    def run(words, **_):
+        asked.append(words)
+        if not said:
+            raise FileNotFoundError(words[0])
+        return subprocess.CompletedProcess(words, 0, said[0], "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return said, asked
+
+
+def test_gpus_are_told_by_name_and_number(gpus):
+    gpus[0].append("NVIDIA H200\nNVIDIA H200\nNVIDIA A100\n")
+    assert of_this_machine() == "1 x NVIDIA A100, 2 x NVIDIA H200"
+
+
+def test_only_gpus_that_an_engine_sees_are_told(gpus, monkeypatch):
+    gpus[0].append("NVIDIA H200\n")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert of_this_machine() == "1 x NVIDIA H200"
+    assert gpus[1][0][-2:] == ["-i", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert of_this_machine().startswith("cpu ")
+
+
+@pytest.mark.usefixtures("gpus")
+def test_without_a_gpu_the_processor_is_told_with_its_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    words = of_this_machine()
+    assert words.startswith("cpu ")
+    assert words.endswith(", 2 cores")

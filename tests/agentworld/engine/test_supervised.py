@@ -1,0 +1,89 @@
+"""An engine that ends by itself is started again, as often as it starts."""
+
+import os
+import signal
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from agentworld.engine.process import free_port, running
+from agentworld.engine.server import ServedEngine
+from agentworld.engine.supervised import supervised
+from agentworld.errors import EngineError, InputError
+from agentworld.records.simulator import Sampling
+from waiting import wait_for
+
+HOLD = [sys.executable, "-c", "import time; time.sleep(60)"]
+GONE = [sys.executable, "-c", "print('no memory')"]
+
+
+class Engines:
+    """Starts one after the other, with the commands of the test; the last one again and again."""
+
+    def __init__(self, folder, *commands):
+        self.folder = folder
+        self.commands = list(commands)
+        self.started = []
+
+    @contextmanager
+    def start(self, over):
+        port = free_port()
+        command = self.commands.pop(0) if len(self.commands) > 1 else self.commands[0]
+        with running("the engine", command, {}, port, self.folder / "engine.log") as server:
+            if command is not HOLD:
+                server.wait_until_ready("/", 600, over)
+            self.started.append(server.process)
+            fields = "m", "vllm", "vllm 1", Sampling(), 1
+            yield ServedEngine(server.url, *fields, server)
+
+    def kill(self):
+        os.kill(self.started[-1].pid, signal.SIGKILL)
+
+
+@pytest.mark.waits
+def test_an_engine_that_ends_is_started_again_and_both_are_told(tmp_path, caplog):
+    engines = Engines(tmp_path, HOLD)
+    with supervised(engines.start) as engine:
+        for number in (1, 2):
+            engines.kill()
+            wait_for(lambda number=number: len(engines.started) == number + 1)
+        engine.check()
+    assert all(process.poll() is not None for process in engines.started)
+    told = [record.getMessage().partition(";")[0] for record in caplog.records]
+    assert told == ["the engine ended with status -9", "the engine answers again"] * 2
+
+
+@pytest.mark.waits
+def test_an_engine_that_does_not_start_again_ends_the_block_with_the_reason(tmp_path):
+    engines = Engines(tmp_path, HOLD, GONE)
+
+    def work():
+        with supervised(engines.start) as engine:
+            engines.kill()
+            wait_for(engine.check)
+
+    with pytest.raises(EngineError, match=r"the engine ended with status 0; (.|\n)*no memory"):
+        work()
+
+
+@pytest.mark.waits
+def test_what_keeps_an_engine_from_its_first_start_is_raised():
+    @contextmanager
+    def wrong(_over):
+        raise InputError("another file")
+        yield
+
+    with pytest.raises(InputError, match="another file"), supervised(wrong):
+        pass
+
+
+@pytest.mark.waits
+def test_a_block_that_ends_does_not_wait_for_an_engine_that_starts(tmp_path):
+    starts = [sys.executable, "-c", "print('starting', flush=True); import time; time.sleep(60)"]
+    engines = Engines(tmp_path, HOLD, starts)
+    with supervised(engines.start) as engine:
+        engines.kill()
+        wait_for(lambda: "starting" in (tmp_path / "engine.log").read_text())
+        engine.check()
+    assert len(engines.started) == 1

@@ -1,0 +1,44 @@
+"""The launcher of transformers' own engine; what it answers is in `test_server`."""
+
+import asyncio
+
+import pytest
+
+pytestmark = pytest.mark.compute
+
+
+class Server:
+    """Serves until it is told to stop."""
+
+    should_exit = False
+
+    async def serve(self):
+        while not self.should_exit:
+            await asyncio.sleep(0)
+
+
+class Batching:
+    """Works for so many looks."""
+
+    def __init__(self, looks):
+        self.looks = looks
+
+    def is_cb_alive(self):
+        self.looks -= 1
+        return self.looks >= 0
+
+
+def test_a_process_whose_batching_ended_ends():
+    from agentworld.engine.transformers_server import _serve
+
+    server = Server()
+    assert asyncio.run(_serve(server, Batching(3))) is False
+    assert server.should_exit
+
+
+def test_a_process_that_is_told_to_stop_ends_well():
+    from agentworld.engine.transformers_server import _serve
+
+    server = Server()
+    server.should_exit = True
+    assert asyncio.run(_serve(server, Batching(100))) is True

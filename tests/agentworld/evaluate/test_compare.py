@@ -1,0 +1,95 @@
+"""Predictors on the same turns: worked by hand, and by chance."""
+
+import random
+
+import pytest
+
+from agentworld.errors import EngineError
+from agentworld.evaluate.compare import Comparison
+from agentworld.evaluate.judging import is_of_state
+from agentworld.evaluate.world import ScoredWorld
+from agentworld.recipes.serve import EvaluateRecipe
+from make import records
+
+RECIPE = EvaluateRecipe(num_episodes=100, num_resamples=400)
+SAMPLES = [records.sample(seed, num_turns=4) for seed in range(60)]
+"""Of each two turns the second needs memory."""
+
+
+def scored(right) -> ScoredWorld:
+    """By episode and turn, whether it was right."""
+    verdicts = tuple(tuple(right(e, t) for t in range(4)) for e in range(len(SAMPLES)))
+    return ScoredWorld(score=records.world_score(), exact=verdicts)
+
+
+def by_chance(rng, share):
+    return scored(lambda _episode, _turn: rng.random() < share)
+
+
+BY = Comparison(SAMPLES, RECIPE)
+
+
+def test_one_that_is_right_where_the_other_is_gains_nothing_beyond_doubt():
+    rng = random.Random(0)
+    same = by_chance(rng, 0.5)
+    found = BY.gain(same, same)
+    assert (found.mean, found.low, found.high, found.num) == (0, 0, 0, 240)
+    assert not found.excludes_zero
+
+
+def test_one_more_right_turn_in_each_episode_is_seen_however_hard_the_episodes_are():
+    rng = random.Random(0)
+    hard = [rng.random() < 0.5 for _ in SAMPLES]
+    before = scored(lambda episode, turn: turn != 0 and hard[episode])
+    after = scored(lambda episode, turn: turn == 0 or hard[episode])
+    found = BY.gain(after, before)
+    assert (found.mean, found.low, found.high) == (0.25, 0.25, 0.25)
+
+
+def test_a_hundredth_more_by_chance_is_no_difference_that_is_seen():
+    rng = random.Random(1)
+    found = BY.gain(by_chance(rng, 0.81), by_chance(rng, 0.8))
+    assert not found.excludes_zero
+
+
+def test_only_the_turns_that_are_wanted_are_compared():
+    before, after = scored(lambda *_: False), scored(lambda _, turn: turn % 2 == 1)
+    assert BY.gain(after, before).mean == 0.5
+    assert (BY.gain(after, before, is_of_state).mean, BY.gain(after, before).num) == (1, 240)
+
+
+def test_a_turn_that_one_of_them_was_not_asked_is_a_hole():
+    asked_less = scored(lambda _, turn: None if turn == 0 else True)
+    found = BY.gain(scored(lambda *_: True), asked_less)
+    assert (found.num, found.holes) == (180, 60)
+
+
+def test_without_a_turn_that_both_answered_nothing_is_compared():
+    first, second = (scored(lambda _, t, even=even: t % 2 == even or None) for even in (0, 1))
+    with pytest.raises(EngineError, match="no held-out turn was answered by both"):
+        BY.gain(first, second)
+
+
+def test_the_smallest_lead_is_over_any_baseline_on_any_part_of_the_turns():
+    samples = [
+        sample.model_copy(
+            update={
+                "turns": tuple(
+                    turn.model_copy(update={"has_unseen_word": turn.has_output})
+                    for turn in sample.turns
+                )
+            }
+        )
+        for sample in SAMPLES
+    ]
+    by = Comparison(samples, RECIPE)
+    best = scored(lambda *_: True)
+    blind, forgetful = scored(lambda *_: False), scored(lambda _, turn: turn % 2 == 1)
+    assert by.smallest_lead(best, [blind]).mean == 1
+    assert by.smallest_lead(best, [blind, forgetful]).mean == 0
+
+
+def test_episodes_are_those_that_the_recipe_chose():
+    few = Comparison(SAMPLES, EvaluateRecipe(num_episodes=3, num_resamples=50))
+    three = ScoredWorld(score=records.world_score(), exact=((True,) * 4,) * 3)
+    assert few.gain(three, three).num == 12

@@ -1,0 +1,136 @@
+"""A database may drop a row and say nothing; the ledger then acknowledges nothing."""
+
+from contextlib import closing
+from functools import partial
+
+import pytest
+
+from agentworld.errors import StoreError
+from agentworld.ledger.database import connect
+from agentworld.ledger.tables import METADATA
+from agentworld.ledger.writes import Closed, Opened
+from agentworld.records.attestation import Attestation
+from agentworld.records.episode import Episode, EpisodeOpening
+from make import ledger as make
+from make.ledger import OPENING, SIMULATOR, open_episode, taken
+
+_SQLITE = (
+    "CREATE TRIGGER drops BEFORE {how} ON {table} WHEN {when} BEGIN SELECT RAISE(IGNORE); END",
+)
+_POSTGRESQL = (
+    "CREATE FUNCTION drops() RETURNS trigger AS 'BEGIN RETURN NULL; END' LANGUAGE plpgsql",
+    "CREATE TRIGGER drops BEFORE {how} ON {table} FOR EACH ROW WHEN ({when})"
+    " EXECUTE FUNCTION drops()",
+)
+
+
+def drop_rows(url, how, table, when="1 = 1"):
+    """What whoever may change the schema does: rows of a table are dropped from now on."""
+    engine = connect(url)
+    with engine.begin() as connection:
+        for statement in _SQLITE if url.startswith("sqlite") else _POSTGRESQL:
+            connection.exec_driver_sql(statement.format(how=how, table=table, when=when))
+    engine.dispose()
+
+
+def declared(told):
+    return Attestation(told.name, told.kind, *told.filed, told.canonical)
+
+
+def end(ledger, episode, head):
+    ledger.write([Closed(episode.run, episode.id, 1, head, "closed")])
+
+
+def set_alias(ledger, *_, **told):
+    ledger.aliases.set("stable", SIMULATOR, "ada", **told)
+
+
+def erase(ledger, episode):
+    ledger.erase_texts(episode.id, "ada", declared)
+
+
+def begin(ledger, episode):
+    begun = Episode.begun("another", SIMULATOR, EpisodeOpening(run=episode.run))
+    ledger.write([Opened(begun)])
+
+
+def step(ledger, episode):
+    ledger.write(taken(ledger.episode(episode.id)._replace(steps=()), "a")[:1])
+
+
+WRITES = {
+    "a run": ("INSERT", "runs", lambda ledger, _: ledger.open_run(OPENING, SIMULATOR)),
+    "a run's log": ("INSERT", "log", lambda ledger, _: ledger.open_run(OPENING, SIMULATOR)),
+    "an episode": ("INSERT", "episodes", begin),
+    "what a run counts": ("UPDATE", "runs", begin),
+    "a step": ("INSERT", "steps", step),
+    "the end of a run": (
+        "UPDATE",
+        "runs",
+        lambda ledger, episode: ledger.close_run(episode.run, make.closing()),
+    ),
+    "the end of an episode": (
+        "UPDATE",
+        "episodes",
+        lambda ledger, episode: ledger.close_run(episode.run, make.closing()),
+    ),
+    "a checkpoint": (
+        "INSERT",
+        "checkpoints",
+        lambda ledger, episode: ledger.add_checkpoint(episode.run, 1, b"envelope"),
+    ),
+    "an alias": ("INSERT", "aliases", set_alias),
+    "its statement": ("INSERT", "attestations", partial(set_alias, declare=declared)),
+    "a statement": (
+        "INSERT",
+        "attestations",
+        lambda ledger, _: ledger.attestations.add(
+            Attestation("a", "edge", "", "", "", "", b"envelope")
+        ),
+    ),
+    "a key": ("INSERT", "signing_keys", lambda ledger, _: ledger.signing_keys.use("key", "pem")),
+}
+
+
+@pytest.mark.parametrize(("how", "table", "write"), WRITES.values(), ids=WRITES)
+def test_a_write_that_the_database_drops_is_no_write_and_nothing_beside_it_is_kept(
+    ledger, url, how, table, write
+):
+    episode = open_episode(ledger)
+    before = everything(url)
+    drop_rows(url, how, table)
+    with pytest.raises(StoreError, match=f"table {table} took 0 of 1 rows") as told:
+        write(ledger, episode)
+    assert not told.value.retryable
+    assert everything(url) == before
+
+
+@pytest.mark.parametrize("table", ["episodes", "steps"])
+def test_an_erasure_that_the_database_drops_is_none(ledger, url, table):
+    episode = open_episode(ledger)
+    ledger.write(taken(episode, "a", "b"))
+    ledger.close_run(episode.run, make.closing())
+    before = everything(url)
+    drop_rows(url, "UPDATE", table)
+    with pytest.raises(StoreError, match=f"table {table} took 0 of [12] rows"):
+        erase(ledger, episode)
+    assert everything(url) == before
+
+
+def test_one_row_of_many_that_the_database_drops_is_missed(ledger, url):
+    episode = open_episode(ledger)
+    drop_rows(url, "INSERT", "steps", "NEW.number = 2")
+    with pytest.raises(StoreError, match="table steps took 1 of 2 rows"):
+        ledger.write(taken(episode, "a", "b"))
+    assert ledger.episode(episode.id).steps == ()
+
+
+def everything(url):
+    """All that a ledger's tables hold."""
+    engine = connect(url)
+    with closing(engine.connect()) as connection:
+        found = {
+            str(table): connection.execute(table.select()).all() for table in METADATA.sorted_tables
+        }
+    engine.dispose()
+    return found

@@ -1,0 +1,153 @@
+"""What others write into an MLflow, with our tags: named, and in nobody's way."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import make.console
+from agentworld.audit.agents import audit_agents
+from agentworld.audit.everything import verify_everything
+from agentworld.ledger import Ledger
+from agentworld.lineage.mlflow import MlflowRegistry
+from agentworld_console.library import Library
+from make.story import Story, story
+
+pytestmark = pytest.mark.waits
+
+
+class Place:
+    """A story in an MLflow whose database is in somebody's hands."""
+
+    def __init__(self, folder: Path) -> None:
+        import mlflow
+
+        url = f"sqlite:///{folder}/mlflow.db"
+        self.folder = folder
+        self.client = mlflow.MlflowClient(url, url)
+        self.registry = MlflowRegistry(url, folder / "artifacts")
+        (folder / "store").mkdir()
+        self.told: Story = story(folder / "store", self.registry)
+        self.version = self.client.get_model_version("hero", "1")
+
+    def plant(self, name: str) -> None:
+        """A version that says of itself that it is an agent of ours."""
+        self.client.create_registered_model("planted")
+        tags = {"agentworld.kind": "agent", "agentworld.artifact": "x", "agentworld.run": "it's"}
+        tags |= {"agentworld.simulator": "x"}
+        self.client.create_model_version("planted", self.version.source, tags=tags)
+        for table in ("registered_models", "model_versions", "model_version_tags"):
+            self.change(f"UPDATE {table} SET name = ? WHERE name = 'planted'", name)
+
+    def change(self, statement: str, *values: object) -> None:
+        with closing(sqlite3.connect(self.folder / "mlflow.db")) as database, database:
+            assert database.execute(statement, values).rowcount != 0
+
+    def problems(self) -> list[str]:
+        """Of what was made beside a world model whose files are others."""
+        (self.told.store / "steps").mkdir(exist_ok=True)
+        with closing(sqlite3.connect(self.told.store / "ledger.db")) as database, database:
+            database.execute("UPDATE steps SET reward = 1.0")
+        found = verify_everything(self.told.sources).problems
+        assert any(each.startswith(f"run {self.told.run.id}: ") for each in found), found
+        audit_agents(self.told.sources)
+        return [each for each in found if not each.startswith(f"run {self.told.run.id}: ")]
+
+    def pages(self) -> dict[str, int]:
+        """What the console's lists are answered with."""
+        ledger: Any = self.told.sources.ledger
+        assert isinstance(ledger, Ledger)
+        access = self.folder / "access"
+        access.mkdir(exist_ok=True)
+        app = make.console.app(Library(self.registry, ledger, self.told.store), access)
+        auditor = make.console.client(app, "office-auditor")
+        return {page: auditor.get(page).status_code for page in ("/", "/agents", "/in-use")}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["агент", "a\u200bgent", "\x1b[2Jagent", "an agent", "", "a" * 300 + "/b", "hero@1"]
+)
+def test_a_version_by_another_name_than_ours_is_named_and_stops_nothing(
+    place: Place, name: str
+) -> None:
+    place.plant(name)
+    (problem,) = place.problems()
+    assert problem.startswith(f"the registry's version 1 of {name!r} is garbled: name: ")
+    assert place.pages() == dict.fromkeys(("/", "/agents", "/in-use"), 200)
+
+
+OF_HERO = "UPDATE model_versions SET {} WHERE name = 'hero'"
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("run_id = NULL", "hero@1: the run that registered it is missing"),
+        ("run_id = ''", "hero@1: the run that registered it is missing"),
+        ("run_id = 'no; run'", "hero@1: the run that registered it is missing"),
+        ("status = 'FAILED_REGISTRATION'", "hero@1: its status is FAILED_REGISTRATION, and not"),
+        ("status = 'PENDING_REGISTRATION'", "hero@1: its status is PENDING_REGISTRATION, and not"),
+        ("creation_time = 9223372036854775807", "the registry's version 1 of 'hero' is garbled: "),
+        ("creation_time = 'now'", "the registry's version 1 of 'hero' is garbled: "),
+        ("creation_time = NULL", "the registry's version 1 of 'hero' is garbled: "),
+        ("source = 'models:/../..'", "hero@1: its logged model is missing, and not READY"),
+        ("source = x'ff'", "hero@1: its logged model is missing, and not READY"),
+        ("status = CAST(x'ff' AS TEXT)", "hero@1: its status is \\udcff, and not READY"),
+    ],
+)
+def test_a_garbled_version_is_named_and_stops_nothing(
+    place: Place, statement: str, words: str
+) -> None:
+    place.change(OF_HERO.format(statement))
+    found = place.problems()
+    assert [each for each in found if each.startswith(words)], found
+    assert not [each for each in found if "invalid literal" in each or "Error)" in each]
+
+
+def test_a_version_whose_number_is_none_is_named_and_stops_nothing(place: Place) -> None:
+    for table in ("model_versions", "model_version_tags"):
+        place.change(f"UPDATE {table} SET version = 'one' WHERE name = 'hero'")
+    found = place.problems()
+    assert any(
+        each.startswith("the registry's version 'one' of 'hero' is garbled: ") for each in found
+    )
+    assert any(each.startswith("hero@1: the registry does not have it") for each in found)
+    assert set(place.pages().values()) == {200}
+
+
+def test_an_alias_of_no_number_is_named_and_stops_nothing(place: Place) -> None:
+    place.registry.set_alias(place.told.agent, "shop")
+    place.change("UPDATE registered_model_aliases SET version = 'x'")
+    assert any(
+        "the registry's alias 'shop' of 'hero' is garbled" in each for each in place.problems()
+    )
+    assert set(place.pages().values()) == {200}
+
+
+def test_a_record_that_is_nested_too_deeply_is_named_and_stops_nothing(place: Place) -> None:
+    run = place.folder / "artifacts" / place.version.run_id / "artifacts"
+    (run / "lineage.json").write_text("[" * 200_000)
+    found = place.problems()
+    assert any(each.startswith("hero@1: its record cannot be read") for each in found), found
+
+
+def test_a_tag_that_is_no_text_is_named_and_stops_nothing(place: Place) -> None:
+    own = "name = 'hero' AND key = 'agentworld.run'"
+    place.change(f"UPDATE model_version_tags SET value = CAST(x'ff' AS TEXT) WHERE {own}")
+    assert any(each.startswith("hero@1: its tag run says '\\udcff'") for each in place.problems())
+    assert set(place.pages().values()) == {200}
+
+
+def test_what_mlflow_cannot_list_is_one_problem_and_no_trace(place: Place, capfd, caplog) -> None:
+    place.change("DROP TABLE registered_model_aliases")
+    found = place.problems()
+    assert any(each.startswith("the registry is garbled: the registry sqlite") for each in found)
+    out, err = capfd.readouterr()
+    assert "Traceback" not in out + err + caplog.text

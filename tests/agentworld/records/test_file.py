@@ -1,0 +1,74 @@
+"""What lies in the place of a file is opened where it is a file, and keeps nobody waiting."""
+
+import os
+
+import pytest
+
+from agentworld.errors import InputError
+from agentworld.records.base import digest_file
+from agentworld.records.file import (
+    NotRegular,
+    check_regular,
+    open_regular,
+    read_lines,
+    read_regular,
+)
+from make.special import SPECIAL, exchange
+from waiting import outcome
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+@pytest.mark.parametrize(
+    "read", [open_regular, read_regular, lambda path: next(read_lines(path)), check_regular]
+)
+def test_what_is_no_regular_file_is_told_and_not_opened(tmp_path, kind, read):
+    exchange(path := tmp_path / "file", kind)
+    error = outcome(lambda: read(path))
+    assert isinstance(error, NotRegular)
+    assert error.strerror == f"it is {kind} and no regular file"
+
+
+def test_a_digest_names_the_file_that_is_none(tmp_path):
+    exchange(tmp_path / "file")
+    error = outcome(lambda: digest_file(tmp_path / "file"))
+    assert isinstance(error, InputError)
+    assert str(error) == (
+        f"cannot read {tmp_path / 'file'}: it is a pipe and no regular file; check the path"
+    )
+
+
+def test_a_file_is_read_to_its_bound_and_no_further(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    assert read_regular(path, 5) == b"12345"
+    with pytest.raises(NotRegular, match="has more than 4 bytes"):
+        read_regular(path, 4)
+
+
+def test_a_file_without_an_end_in_sight_fills_no_memory(tmp_path):
+    path = tmp_path / "file"
+    path.touch()
+    os.truncate(path, 1 << 40)
+    for read in (read_regular, lambda *of: list(read_lines(*of))):
+        with pytest.raises(NotRegular, match="has more than 1000 bytes"):
+            read(path, 1000)
+
+
+def test_lines_keep_their_ends_and_a_line_has_a_bound(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"one\ntwo\nend")
+    assert list(read_lines(path, 4)) == [b"one\n", b"two\n", b"end"]
+    with pytest.raises(NotRegular, match="has more than 3 bytes"):
+        list(read_lines(path, 3))
+
+
+def test_a_link_to_a_file_is_followed(tmp_path):
+    (tmp_path / "file").write_bytes(b"words")
+    (tmp_path / "link").symlink_to("file")
+    assert read_regular(tmp_path / "link") == b"words"
+
+
+def test_what_is_not_there_is_absent_and_no_special_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_regular(tmp_path / "file")
+    assert outcome(lambda: check_regular(tmp_path / "file")) is None

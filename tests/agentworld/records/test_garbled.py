@@ -1,0 +1,100 @@
+"""Each bad thing becomes one sentence, and what a retry may help with flies on."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from agentworld.errors import EvidenceError, InputError, NotFound, StoreError
+from agentworld.records.base import Digest, Record, Sentence, digest_json
+from agentworld.records.garbled import read_each, read_list, readable, reading
+
+
+class Named(Record):
+    """A record."""
+
+    digest_of: Digest
+
+
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        (partial(json.loads, "[" * 200_000), "it is nested too deeply"),
+        (partial(json.loads, "{"), "it is no JSON"),
+        (b"\xff".decode, "it has bytes that are no text"),
+        (partial(int, "one"), "a value in it is missing or of another type"),
+        (lambda: None + 1, "a value in it is missing or of another type"),
+        (lambda: {}["at"], "a value in it is missing or of another type"),
+        (lambda: (1 << 70).to_bytes(8), "a number in it is too large"),
+        (lambda: Path("/nowhere").read_bytes(), "No such file"),
+        (lambda: digest_json(2**63), "exceeds safe integer domain"),
+        (lambda: Named(digest_of="x"), "digest_of: String should match pattern"),
+        (lambda: Named(digest_of=[10**5_000]), "(got 'a list')"),
+    ],
+)
+def test_whatever_garbage_raises_becomes_one_sentence_that_names_it(work, words):
+    with (
+        pytest.raises(EvidenceError, match=r"^the row of ada is garbled: ") as told,
+        reading("the row of ada"),
+    ):
+        work()
+    assert words in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "error", [NotFound("there is none"), EvidenceError("told"), StoreError("busy")]
+)
+def test_what_is_told_already_or_may_pass_is_raised_as_it_is(error):
+    with pytest.raises(type(error)) as told, reading("a row"):
+        raise error
+    assert told.value is error
+
+
+def test_problems_before_garbage_are_told_with_it():
+    def problems():
+        yield "the first"
+        raise InputError("it is none")
+
+    assert [*readable("a row", problems())] == ["the first", "a row is garbled: it is none"]
+
+
+def test_a_store_that_is_away_ends_the_reading():
+    def problems():
+        yield "the first"
+        raise StoreError("the disk is busy")
+
+    with pytest.raises(StoreError):
+        list(readable("a row", problems()))
+
+
+def test_one_that_is_garbled_hides_none_beside_it():
+    def read(number: int) -> int:
+        if number < 0:
+            raise NotFound("there is no such number")
+        with reading(f"number {number}"):
+            return 6 // number
+
+    found, problems = read_each([3, 0, -1, 2], read)
+    assert found == [2, 3]
+    assert problems[0].startswith("number 0 is garbled: ")
+    assert problems[1:] == ["there is no such number"]
+
+
+def test_a_list_that_cannot_be_had_is_empty_and_a_problem():
+    assert read_list("a list", lambda: [1]) == ([1], [])
+    found, (problem,) = read_list("a list", lambda: [int("x")])
+    assert (found, problem.partition(":")[0]) == ([], "a list is garbled")
+
+
+class Told(Record):
+    """A record with a sentence."""
+
+    problem: Sentence
+
+
+def test_a_sentence_can_be_written_and_read_to_its_end_whatever_it_quotes():
+    told = Told(problem=f"the name '\udcff' and {'x' * 10_000}")
+    assert told.model_dump_json().startswith('{"problem":"the name \'\\\\udcff\' and xxx')
+    assert told.problem.endswith("... (10,017 characters)")
+    assert Told(problem="\u0430 is fine").problem == "\u0430 is fine"

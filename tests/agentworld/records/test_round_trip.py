@@ -1,0 +1,151 @@
+"""A number that a record holds is the same after it was written, signed and read, or is refused
+when it is set.
+"""
+
+import importlib
+import json
+import pkgutil
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+import agentworld.evidence
+import agentworld.records
+from agentworld.errors import InputError
+from agentworld.evidence.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
+from agentworld.evidence.declared import attested, check_attested
+from agentworld.evidence.deployment import read_deployment, sign_deployment
+from agentworld.evidence.edge import sign_edge, verify_edge
+from agentworld.evidence.keys import ensure_signer, load_trusted
+from agentworld.records.base import Record, canonical_json
+from agentworld.records.declaration import DECLARATIONS
+from agentworld.records.deployment import Deployment
+from agentworld.records.edge import Edge
+from agentworld.records.episode import EpisodeOpening
+from agentworld.records.step_statement import STEP_STATEMENTS
+from agentworld.records.tool import Tool
+from make.any_record import fields_of
+
+
+def every_record() -> list[type[Record]]:
+    """All types of records, in the rooms that define what is stored and signed."""
+    for room in (agentworld.records, agentworld.evidence):
+        for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
+            importlib.import_module(module.name)
+    found, waiting = set(), [Record]
+    while waiting:
+        kinds = waiting.pop().__subclasses__()
+        waiting += kinds
+        found |= {kind for kind in kinds if kind.__module__.startswith("agentworld.")}
+    rooms = ("agentworld.records.", "agentworld.evidence.")
+    ours = [kind for kind in found if kind.__module__.startswith(rooms)]
+    return sorted(ours, key=lambda kind: (kind.__module__, kind.__name__))
+
+
+RECORDS = [kind for kind in every_record() if not getattr(kind, "__abstractmethods__", None)]
+
+SIGNED = {
+    **{
+        kind: (attested, lambda kept, trusted, kind=kind: check_attested(kept, kind, trusted))
+        for kind in (*DECLARATIONS.values(), *STEP_STATEMENTS.values())
+    },
+    RunCheckpoint: (sign_checkpoint, verify_checkpoint),
+    Deployment: (sign_deployment, read_deployment),
+    Edge: (sign_edge, verify_edge),
+}
+"""How a record is signed, and how it is read again."""
+
+FEW = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def made(kind: type[Record], data: st.DataObject) -> Record | None:
+    """A record of whatever may be one; null for what is refused when it is set."""
+    fields = data.draw(fields_of(kind))
+    if kind is Tool:
+        fields["input_schema"]["type"] = "object"
+    try:
+        return kind.model_validate(fields)
+    except ValidationError:
+        return None
+
+
+@pytest.mark.compute
+@pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
+@FEW
+@given(data=st.data())
+def test_a_record_is_the_same_after_it_was_written_and_read(kind, data):
+    record = made(kind, data)
+    if record is None:
+        return
+    assert kind.model_validate_json(record.model_dump_json()) == record
+    try:
+        canonical = record.canonical
+    except InputError:  # refused before anything of it is stored
+        return
+    read = kind.model_validate_json(canonical)
+    assert (read, read.canonical) == (record, canonical)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("keys")
+    return ensure_signer(folder), load_trusted(folder)
+
+
+@pytest.mark.compute
+@pytest.mark.parametrize("kind", SIGNED, ids=lambda kind: kind.__name__)
+@FEW
+@given(data=st.data())
+def test_what_was_signed_is_what_is_read_of_it(kind, keys, data):
+    sign, read = SIGNED[kind]
+    signer, trusted = keys
+    record = made(kind, data)
+    if record is None:
+        return
+    try:
+        signed = sign(record, signer)
+    except InputError:
+        return
+    assert read(signed, trusted) == record
+
+
+@pytest.mark.parametrize("number", [-6.501161575064481e16, 1e17, 2.0**53, 2**53, 10**17, -0.0])
+def test_a_tool_with_a_large_number_in_its_schema_opens_an_episode_that_can_be_read(number):
+    tool = Tool(name="a", input_schema={"type": "object", "maximum": number})
+    opening = EpisodeOpening(run="r", tools=(tool,))
+    read = EpisodeOpening.model_validate_json(opening.text)
+    assert (read, read.text) == (opening, opening.text)
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, -(10**17) - 1, 10**21, 10**400])
+def test_an_integer_that_no_double_is_has_no_digest(number):
+    with pytest.raises(InputError, match="cannot be named by a digest"):
+        canonical_json({"number": number})
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53) + 1, 2**53 - 1))
+def test_canonical_json_that_is_read_and_written_again_stays_the_same(number):
+    canonical = canonical_json([number])
+    assert canonical_json(json.loads(canonical)) == canonical
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
+def test_no_record_takes_what_json_cannot_write(kind, number):
+    floats = [
+        name
+        for name, field in kind.model_fields.items()
+        if field.annotation in (float, float | None)
+    ]
+    for name in floats:
+        with pytest.raises(ValidationError) as told:
+            kind.model_validate({name: number})
+        assert (name, "finite_number") in {
+            (each["loc"][0], each["type"]) for each in told.value.errors()
+        }

@@ -1,0 +1,46 @@
+"""Recorded trajectories count by what they hold, and not by where they lie."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agentworld.steps.base import output_of
+from agentworld.steps.collect import collect
+from agentworld.storage.trajectories import write_trajectories
+from make import records
+
+
+@pytest.fixture
+def taken(tmp_path):
+    """The folder of the step that takes in a file."""
+
+    def taken(file: Path) -> Path:
+        recipe = tmp_path / "own.yaml"
+        recipe.write_text(json.dumps({"name": "own", "collect": {"trajectories": str(file)}}))
+        return Path(collect(str(recipe), str(tmp_path / "store")))
+
+    return taken
+
+
+def recorded(file: Path, *seeds: int) -> Path:
+    write_trajectories(file, [records.trajectory(seed=seed) for seed in seeds])
+    return file
+
+
+def test_trajectories_that_were_moved_are_not_taken_in_again(tmp_path, taken):
+    first = taken(recorded(tmp_path / "here/log.jsonl", 1, 2))
+    finished = (first / "receipt.json").stat().st_mtime_ns
+    (tmp_path / "there").mkdir()
+    moved = shutil.move(tmp_path / "here/log.jsonl", tmp_path / "there/log.jsonl")
+    assert taken(Path(moved)) == first
+    assert (first / "receipt.json").stat().st_mtime_ns == finished
+
+
+def test_trajectories_that_were_changed_are_taken_in_anew(tmp_path, taken):
+    file = recorded(tmp_path / "log.jsonl", 1, 2)
+    first = taken(file)
+    second = taken(recorded(file, 1, 2, 3))
+    assert second != first
+    assert output_of(str(second)) != output_of(str(first))

@@ -1,0 +1,54 @@
+"""Templates are compiled where they can keep no processor busy and fill no memory."""
+
+from importlib import resources
+
+import pytest
+
+from accepting import accepts
+from agentworld.errors import InputError
+from agentworld.storage.templates import compile_template, template_problem
+
+OURS = resources.files("agentworld.train").joinpath("chat_template.jinja").read_text()
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for m in messages %}",
+        "{{ m | no_such_filter }}",
+        "{% for a in b %}" * 30 + "{% endfor %}" * 30,
+        "{{ " + "(" * 3_000 + ")" * 3_000 + " }}",
+        "{{ 10 ** 5000 }}",
+    ],
+    ids=["open", "unknown filter", "nested loops", "nested brackets", "a long number"],
+)
+def test_a_template_that_jinja_or_python_cannot_take_is_refused(template):
+    with pytest.raises(InputError, match="."):
+        compile_template(template)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        OURS,
+        "{% for m in messages %}{% generation %}{{ m }}{% endgeneration %}{% break %}{% endfor %}",
+    ],
+    ids=["ours", "tags of transformers"],
+)
+def test_a_template_that_transformers_takes_is_taken(template):
+    assert accepts(compile_template, template)
+
+
+@pytest.mark.waits
+def test_a_template_is_compiled_in_a_process_of_its_own():
+    assert template_problem(OURS) is None
+    assert "no_such_filter" in (template_problem("{{ 'a' | no_such_filter }}") or "")
+    assert template_problem("{{ '\ud800' }}") is None
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize(
+    "template", ["{{ 7 ** 99999999 }}", "{{ 'a' * 900000000 }}"], ids=["time", "memory"]
+)
+def test_a_template_that_takes_too_much_time_or_memory_is_no_template(template):
+    assert "takes too much time or memory" in (template_problem(template) or "")

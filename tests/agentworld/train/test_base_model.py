@@ -1,0 +1,43 @@
+"""A stage that starts from a folder of weights: what it read stands in its key and its lineage."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentworld.audit.receipts import read_receipt
+from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
+from agentworld.steps.cpt import cpt
+from make import training
+
+if TYPE_CHECKING:
+    from agentworld.train.model import LanguageModel
+
+pytestmark = pytest.mark.compute
+
+
+def test_a_base_is_in_the_lineage_by_its_digest_and_where_it_lies_is_nothing_to_a_training(
+    language_model: LanguageModel, tmp_path: Path
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    language_model.save(here)
+    digest = ArtifactManifest.of(here).digest
+    own = training.training(tmp_path / "store", model={"base": str(here)}, cpt={"epochs": 1})
+    made = Path(cpt(*own))
+    assert Checkpoint.read(made / "checkpoint.json").parents == (digest,)
+    assert read_receipt(made).inputs["base"] == digest
+    finished = (made / "receipt.json").stat().st_mtime_ns
+
+    shutil.move(here, there)
+    recipe = Path(own.recipe)
+    recipe.write_text(recipe.read_text().replace(str(here), str(there)))
+    assert Path(cpt(*own)) == made
+    assert (made / "receipt.json").stat().st_mtime_ns == finished
+
+    (there / "generation_config.json").write_text("{}")
+    anew = Path(cpt(*own))
+    assert anew != made
+    assert Checkpoint.read(anew / "checkpoint.json").parents != (digest,)

@@ -1,0 +1,137 @@
+"""Thoughts before observations: from the recorded state, or from an endpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentworld.errors import EngineError, InputError
+from agentworld.recipes.train import EndpointRecipe, NextTokenRecipe
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.sample import Sample
+from agentworld.rendering.parse import parse_observation
+from agentworld.train.reasoner import REASONERS
+from fakes import endpoint
+from make import records, training
+
+START = "rimo.txt: kolu"
+
+
+def with_states(sample: Sample) -> Sample:
+    """As it was collected with `record_state: true`: each turn with the files after it."""
+    files, turns = {"rimo.txt": "kolu"}, []
+    for turn in sample.turns:
+        words = turn.action.split()
+        if words[0] == "echo":
+            files[words[3]] = words[1]
+        state = "\n".join(f"{path}: {text}" for path, text in sorted(files.items()))
+        turns.append(turn.model_copy(update={"state": state}))
+    prompt = sample.prompt.model_copy(update={"initial_state": START})
+    return sample.model_copy(update={"prompt": prompt, "turns": tuple(turns)})
+
+
+def recipe(reasoning: str, url: str = "") -> NextTokenRecipe:
+    asked = EndpointRecipe(url=url, model="teacher", timeout_seconds=60)
+    return NextTokenRecipe(stage="sft", reasoning=reasoning, endpoint=asked)
+
+
+def thoughts(sample: Sample, reasoning: str = "recorded-state", url: str = "") -> list[str]:
+    return list(REASONERS[reasoning](recipe(reasoning, url), sample))
+
+
+def test_a_thought_is_the_files_that_the_action_names_as_they_were_before_it():
+    sample = with_states(records.sample(num_turns=4))
+    write, read, *_ = (turn.action.split() for turn in sample.turns)
+    name, word = write[3], write[1]
+    reading = sample.turns[1].model_copy(update={"action": f"cat {name}"})
+    turns = (sample.turns[0], reading, *sample.turns[2:])
+    found = thoughts(sample.model_copy(update={"turns": turns}))
+    assert found == ["none", f"{name}: {word}", "none", "none"]
+    assert read[0] == "cat"
+
+
+def test_the_first_action_reads_the_state_that_the_episode_began_with():
+    sample = with_states(records.sample(num_turns=1))
+    first = sample.turns[0].model_copy(update={"action": "cat rimo.txt"})
+    assert thoughts(sample.model_copy(update={"turns": (first,)})) == [START]
+
+
+def test_a_turn_that_is_no_target_gets_no_thought_and_needs_no_state():
+    first, *rest = with_states(records.sample(num_turns=3)).turns
+    turns = (first, *(turn.model_copy(update={"target": False, "state": ""}) for turn in rest))
+    sample = with_states(records.sample(num_turns=3)).model_copy(update={"turns": turns})
+    assert thoughts(sample) == ["none", "", ""]
+
+
+@pytest.mark.parametrize("lost", ["turn", "start"])
+def test_without_a_recorded_state_nothing_is_taught_in_its_place(lost):
+    sample = with_states(records.sample(num_turns=3))
+    if lost == "start":
+        prompt = sample.prompt.model_copy(update={"initial_state": ""})
+        sample = sample.model_copy(update={"prompt": prompt})
+    else:
+        turns = [turn.model_copy(update={"state": ""}) for turn in sample.turns]
+        sample = sample.model_copy(update={"turns": tuple(turns)})
+    number = 1 if lost == "start" else 2
+    with pytest.raises(InputError, match=f"no recorded state before its turn {number}; collect"):
+        thoughts(sample)
+
+
+def test_an_endpoint_is_told_the_truth_and_its_thought_ends_no_thought():
+    sample = records.sample(num_turns=2)
+    with endpoint.running(lambda _: " <think>it says so</think>\n") as teacher:
+        found = thoughts(sample, "endpoint", teacher.url)
+    assert found == ["it says so", "it says so"]
+    for turn, asked in zip(sample.turns, teacher.asked, strict=True):
+        assert asked.body["model"] == "teacher"
+        action, question = asked.body["messages"][-2:]
+        assert action == {"role": "user", "content": turn.action}
+        assert question["content"].endswith(turn.observation)
+
+
+@pytest.mark.parametrize("said", [503, ""], ids=["an error", "an answer without words"])
+def test_an_endpoint_that_gives_no_thought_ends_the_training_with_its_address(said):
+    with (
+        endpoint.running(lambda _: said) as teacher,
+        pytest.raises(EngineError, match=f"the reasoner at {teacher.url} gave no thought"),
+    ):
+        thoughts(records.sample(), "endpoint", teacher.url)
+
+
+def test_an_endpoint_here_is_reached_past_a_proxy_of_the_machine(monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with endpoint.running(lambda _: "so") as teacher:
+        assert thoughts(records.sample(num_turns=1), "endpoint", teacher.url) == ["so"]
+
+
+@pytest.mark.compute
+@pytest.mark.parametrize("reasoning", ["recorded-state", "endpoint"])
+def test_a_world_is_trained_to_think_before_it_shows(tmp_path: Path, reasoning: str) -> None:
+    from agentworld.steps.cpt import cpt
+    from agentworld.storage.pools import write_pool
+    from agentworld.train.model import load_model
+
+    with endpoint.running(lambda _: "so it is") as teacher:
+        asked = {"url": teacher.url, "model": "teacher"}
+        own = training.training(
+            tmp_path / "store", cpt={"reasoning": reasoning, "endpoint": asked, "epochs": 30}
+        )
+        pool = write_pool(Path(own.data) / "cpt.parquet", map(with_states, training.samples()[:2]))
+        records.dataset(cpt=pool).write(Path(own.data) / "dataset.json")
+        made = Path(cpt(*own))
+    assert Checkpoint.read(made / "checkpoint.json").recipe["reasoning"] == reasoning
+    model, tokenizer = load_model(made / "model")
+    sample = with_states(training.samples()[0])
+    from agentworld.rendering.messages import world_messages
+
+    messages = world_messages(sample.prompt, (), sample.turns[0].action)
+    prompt = tokenizer.apply_chat_template(
+        messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    written = model.generate(**prompt, max_new_tokens=40)[0, prompt["input_ids"].shape[1] :]
+    text = tokenizer.decode(written, skip_special_tokens=True)
+    thought = "none" if reasoning == "recorded-state" else "so it is"
+    assert text.startswith(f"<think>{thought}</think>")
+    assert parse_observation(text) == sample.turns[0].observation

@@ -1,0 +1,94 @@
+"""`agentworld pipeline check`, before the tests' Kubeflow Pipelines server and an API server."""
+
+import json
+import secrets
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from agentworld_pipelines.checking import PATTERN
+from fakes import kfp_server
+from make.operator import Namespace
+
+pytestmark = pytest.mark.waits
+
+
+@pytest.fixture
+def server(monkeypatch) -> Iterator[kfp_server.KfpServer]:
+    with kfp_server.running() as server:
+        monkeypatch.setenv("AGENTWORLD_KFP_URL", server.url)
+        yield server
+
+
+@pytest.fixture
+def kubeflow(control_plane, monkeypatch) -> Namespace:
+    """A namespace with Argo's controller as Kubeflow Pipelines 2.17.2 sets it up."""
+    name = f"kubeflow-{secrets.token_hex(4)}"
+    namespace = Namespace(control_plane.client, name)
+    namespace.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    namespace.call("POST", f"/api/v1/namespaces/{name}/configmaps", config_map("2", "OnError"))
+    namespace.call("POST", f"/apis/apps/v1/namespaces/{name}/deployments", controller())
+    monkeypatch.setenv("AGENTWORLD_KUBECONFIG", str(control_plane.kubeconfig))
+    return namespace
+
+
+def config_map(limit, policy):
+    strategy = {"limit": limit, "retryPolicy": policy}
+    defaults = {"spec": {"templateDefaults": {"retryStrategy": strategy}}}
+    return {
+        "metadata": {"name": "workflow-controller-configmap"},
+        "data": {"workflowDefaults": yaml.safe_dump(defaults)},
+    }
+
+
+def controller():
+    labels = {"app": "workflow-controller"}
+    env = [{"name": PATTERN, "value": "(?i)(preempt|evict|pod deleted)"}]
+    container = {"name": "workflow-controller", "image": "argo:v4.0.5", "env": env}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    return {"metadata": {"name": "workflow-controller"}, "spec": spec}
+
+
+def set_up(kubeflow, limit, policy):
+    path = f"/api/v1/namespaces/{kubeflow.namespace}/configmaps/workflow-controller-configmap"
+    kubeflow.call("PATCH", path, config_map(limit, policy))
+
+
+def test_each_setting_that_a_server_lacks_is_named_and_none_once_all_are_set(
+    call, server, kubeflow
+):
+    words = f"pipeline check --server {server.url} --kubeflow-namespace {kubeflow.namespace}"
+    found = call(words)
+    assert found.code == 11
+    assert [line.split()[0] for line in found.out.splitlines()] == ["retryPolicy", "limit"]
+    assert found.error == f"error: settings of {server.url} are missing: 2; set them\n"
+    set_up(kubeflow, "0", "Always")
+    found = call(words)
+    assert (found.code, found.error) == (0, "")
+    assert found.out == "a step's pod is started again after any failure\n"
+
+
+def test_a_server_of_many_users_wants_a_namespace_named(call, server, kubeflow, monkeypatch):
+    set_up(kubeflow, "0", "Always")
+    server.is_multi_user = True
+    words = f"pipeline check --kubeflow-namespace {kubeflow.namespace} --json"
+    (told,) = json.loads(call(words).out)["missing"]
+    assert told.startswith("AGENTWORLD_KFP_NAMESPACE is not set")
+    monkeypatch.setenv("AGENTWORLD_KFP_NAMESPACE", "team-a")
+    assert json.loads(call(words).out) == {"missing": []}
+
+
+def test_what_cannot_be_read_is_told_and_not_taken_for_set(call, server, kubeflow):
+    found = call(f"pipeline check --server {server.url} --kubeflow-namespace elsewhere")
+    assert found.code == 11
+    assert "name Kubeflow's namespace with --kubeflow-namespace" in found.out
+    assert kubeflow.namespace not in found.out
+
+
+def test_without_a_cluster_argos_settings_are_not_taken_for_set(call, server, monkeypatch):
+    monkeypatch.delenv("AGENTWORLD_KUBECONFIG", raising=False)
+    found = call(f"pipeline check --server {server.url}")
+    assert found.code == 11
+    assert found.out.startswith("Argo's settings cannot be read (there is no cluster to ask")

@@ -1,0 +1,79 @@
+"""A garbled row is shown as one, and hides nothing else of a list."""
+
+import pytest
+
+import make.console
+
+LISTS = ("/", "/agents", "/in-use", "/simulators", "/datasets", "/runs", "/runs.csv", "/agents.csv")
+DEEP = "[" * 200_000
+
+
+@pytest.fixture
+def auditor_of(own, tmp_path):
+    """A client, and what it looks at."""
+    return make.console.client(make.console.app(own.library, tmp_path), "office-auditor"), own
+
+
+def change(own, statement: str, *values: object) -> None:
+    with own.library.ledger._engine.begin() as database:
+        assert database.exec_driver_sql(statement, values).rowcount > 0
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE runs SET opening = ? WHERE id = ?",
+        "UPDATE runs SET final_weights = ? WHERE id = ?",
+        "UPDATE runs SET length = ? WHERE id = ?",
+        "UPDATE runs SET signature = CAST(? || x'ff' AS TEXT) WHERE id = ?",
+    ],
+)
+def test_a_garbled_run_is_listed_among_the_others(auditor_of, statement):
+    auditor, own = auditor_of
+    change(own, statement, DEEP, own.rival_run)
+    assert {page: auditor.get(page).status_code for page in LISTS} == dict.fromkeys(LISTS, 200)
+    lines = auditor.get("/runs.csv").text.splitlines()
+    (garbled,) = [line for line in lines if own.rival_run in line]
+    (intact,) = [line for line in lines if own.run in line]
+    assert "signature" in statement or "garbled,garbled" in garbled
+    assert "training,terminal-agent" in intact
+
+
+def test_the_page_of_a_garbled_run_says_so(auditor_of):
+    auditor, own = auditor_of
+    change(own, "UPDATE runs SET opening = ? WHERE id = ?", DEEP, own.run)
+    page = auditor.get(f"/runs/{own.run}")
+    assert page.status_code == 200
+    assert f"the ledger&#39;s record of run {own.run} is garbled" in page.text
+    agent = auditor.get(f"/agents/{own.agent}")
+    assert agent.status_code == 200
+    assert f"its run {own.run} is garbled in the ledger" in agent.text
+
+
+@pytest.mark.parametrize("column", ["gate", "canary", "override"])
+def test_a_garbled_change_of_a_name_hides_no_list(auditor_of, column):
+    auditor, own = auditor_of
+    change(own, f"UPDATE aliases SET {column} = CAST(? || x'ff' AS BLOB)", DEEP)
+    assert {page: auditor.get(page).status_code for page in LISTS} == dict.fromkeys(LISTS, 200)
+    listed = auditor.get("/in-use").text
+    assert "the history of alias &#39;terminal-stable&#39; is garbled" in listed
+
+
+def test_a_garbled_receipt_hides_no_data_set(auditor_of):
+    auditor, own = auditor_of
+    for name in ("garbled", "another"):
+        folder = own.library.store / "steps/prepare" / name
+        folder.mkdir(parents=True)
+        (folder / "receipt.json").write_text(DEEP)
+    assert own.library.store.joinpath("steps/prepare/garbled/receipt.json").is_file()
+    assert make.console.records.digest("data")[7:19] in auditor.get("/datasets").text
+
+
+def test_a_garbled_report_is_named_on_its_simulators_page(auditor_of):
+    auditor, own = auditor_of
+    (report,) = (own.library.store / "simulators").glob("*/reports/*.json")
+    report.chmod(0o644)
+    report.write_text(DEEP)
+    page = auditor.get(f"/simulators/{own.simulator}")
+    assert page.status_code == 200
+    assert "garbled report" in page.text

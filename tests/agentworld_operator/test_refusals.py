@@ -1,0 +1,123 @@
+"""What a cluster refuses, as a Simulator tells it: a condition, and an event, before a real API
+server.
+"""
+
+import pytest
+
+from agentworld.engine.names import engine_name
+from agentworld_operator.cluster import Cluster
+from agentworld_operator.policy.conditions import Said, conditions
+from agentworld_operator.resources.places import typed
+from agentworld_operator.resources.simulator import SimulatorStatus
+from agentworld_operator.status import write_status
+from make.bounds import set_quota
+from make.operator import RIGHTS
+from make.simulator import pinned_manifest, simulator
+from waiting import wait_for
+
+pytestmark = pytest.mark.waits
+
+ENGINE = engine_name(pinned_manifest("one").digest)
+ROLE = "agentworld-operator"
+CAUSES = ("EngineReady", "Ready", "Degraded")
+
+
+def reasons(namespace):
+    """Why it is not ready, by all conditions that say so."""
+    found = namespace.conditions("one")
+    return {found[name][1] for name in CAUSES if name in found}
+
+
+def message(namespace):
+    status = namespace.get("Simulator", "one")["status"]
+    return next(each["message"] for each in status["conditions"] if each["type"] == "Degraded")
+
+
+def events(namespace, reason):
+    found = namespace.all("Event").objects
+    own = [each for each in found if each["involvedObject"]["kind"] == "Simulator"]
+    return [each["message"] for each in own if each["reason"] == reason]
+
+
+def rules(namespace):
+    return namespace.call("GET", RIGHTS["Role"].path(namespace.namespace, ROLE))["rules"]
+
+
+def allow(namespace, told):
+    path = RIGHTS["Role"].path(namespace.namespace, ROLE)
+    namespace.call("PATCH", path, {"rules": told})
+
+
+def test_a_quota_that_lets_no_pod_be_made_is_a_condition_and_an_event(namespace, start):
+    set_quota(namespace, {"pods": "0"})
+    start()
+    namespace.create(simulator())
+    wait_for(lambda: reasons(namespace) == {"FailedCreate"})
+    assert "exceeded quota: team" in message(namespace)
+    told = events(namespace, "FailedCreate")
+    assert any("Degraded is True" in each and "exceeded quota" in each for each in told)
+
+
+def test_a_right_that_is_missing_is_a_condition_until_it_is_given(namespace, start):
+    whole = rules(namespace)
+    fewer = [
+        each | {"verbs": ["list", "watch"]} if "deployments" in each["resources"] else each
+        for each in whole
+    ]
+    allow(namespace, fewer)
+    start()
+    namespace.create(simulator())
+    wait_for(lambda: reasons(namespace) == {"Forbidden"})
+    assert "deployments" in message(namespace)
+    assert namespace.get("Service", ENGINE)
+    assert any("Ready is False" in each for each in events(namespace, "Forbidden"))
+    allow(namespace, whole)
+    wait_for(lambda: namespace.conditions("one")["Ready"] == ("False", "Starting"))
+    assert namespace.conditions("one")["Degraded"] == ("False", "AsWanted")
+
+
+def test_a_field_that_never_changes_is_a_condition_and_an_event(namespace, start):
+    taken = {**typed("ConfigMap"), "metadata": {"name": ENGINE}, "immutable": True}
+    namespace.create(taken | {"data": {"manifest.json": "somebody else's"}})
+    start()
+    namespace.create(simulator())
+    wait_for(lambda: reasons(namespace) == {"Invalid"})
+    assert "immutable" in message(namespace)
+    assert any("immutable" in each for each in events(namespace, "Invalid"))
+
+
+def test_a_suspended_simulator_whose_engine_may_not_be_stopped_is_degraded(namespace, start):
+    start()
+    namespace.create(simulator())
+    wait_for(lambda: namespace.conditions("one").get("Ready") == ("False", "Starting"))
+    whole = rules(namespace)
+    allow(namespace, [each for each in whole if "deployments" not in each["resources"]])
+    namespace.change("one", suspend=True)
+    wait_for(lambda: namespace.conditions("one")["Degraded"] == ("True", "Forbidden"))
+    assert namespace.get("Deployment", ENGINE)["spec"]["replicas"] == 1
+
+
+class Killed(Exception):
+    """The operator is gone."""
+
+
+class KilledBeforeStatus(Cluster):
+    """Of an operator whose last deed is an event."""
+
+    def write_status(self, *_told):
+        raise Killed
+
+
+def test_a_crash_between_an_event_and_its_status_loses_neither_and_repeats_none(namespace):
+    found = namespace.create(simulator())
+    now = "2026-01-01T00:00:00Z"
+    said = [Said("Ready", "False", "FailedCreate", "exceeded quota")]
+    before = SimulatorStatus()
+    after = before.model_copy(update={"conditions": conditions((), said, 1, now)})
+    killed = KilledBeforeStatus(namespace._server, namespace.namespace)
+    with pytest.raises(Killed):
+        write_status(killed, "Simulator", found, before, after, now)
+    assert not namespace.conditions("one")
+    write_status(namespace, "Simulator", found, before, after, "2026-01-01T00:00:09Z")
+    assert events(namespace, "FailedCreate") == ["Ready is False: exceeded quota"]
+    assert namespace.conditions("one") == {"Ready": ("False", "FailedCreate")}

@@ -1,0 +1,75 @@
+"""Events and a status, as a cluster in memory is told to write them."""
+
+import pytest
+
+from agentworld.errors import ClusterError
+from agentworld_operator.policy.conditions import Said, conditions
+from agentworld_operator.resources.schedule import ScheduleStatus
+from agentworld_operator.status import write_status
+
+FOUND = {"metadata": {"name": "nightly", "namespace": "n", "uid": "u", "resourceVersion": "7"}}
+BEFORE = ScheduleStatus()
+
+
+class Writes:
+    """What was written, in order; names the kinds of which the next one fails, and how."""
+
+    def __init__(self):
+        self.kinds = []
+        self.events = {}
+        self.failing = {}
+
+    def create(self, event):
+        self._write("Event")
+        if event["metadata"]["name"] in self.events:
+            raise ClusterError("it is there", status=409)
+        self.events[event["metadata"]["name"]] = event["message"]
+
+    def write_status(self, kind, name, status):
+        self._write(kind)
+        return {"metadata": {"name": name}, "status": status}
+
+    def _write(self, kind):
+        if kind in self.failing:
+            raise ClusterError("no", status=self.failing.pop(kind))
+        self.kinds.append(kind)
+
+
+@pytest.fixture
+def cluster():
+    return Writes()
+
+
+def write(cluster, at="2026-01-01T00:00:00Z", found=FOUND):
+    said = conditions((), [Said("Scheduled", "False", "Suspended")], 1, at)
+    after = BEFORE.model_copy(update={"conditions": said})
+    return write_status(cluster, "TrainingSchedule", found, BEFORE, after, at)
+
+
+def test_an_event_is_there_before_the_status_that_it_is_of(cluster):
+    written = write(cluster)
+    assert cluster.kinds == ["Event", "TrainingSchedule"]
+    assert list(cluster.events.values()) == ["Scheduled is False"]
+    assert written["status"]["conditions"][0]["reason"] == "Suspended"
+
+
+def test_a_status_that_is_written_the_second_time_has_one_event(cluster, caplog):
+    cluster.failing["TrainingSchedule"] = 503
+    with pytest.raises(ClusterError):
+        write(cluster)
+    write(cluster, at="2026-01-01T00:01:00Z")
+    assert len(cluster.events) == 1
+    assert caplog.messages == []
+
+
+def test_the_same_change_of_a_later_version_has_an_event_of_its_own(cluster):
+    write(cluster)
+    write(cluster, found={"metadata": FOUND["metadata"] | {"resourceVersion": "8"}})
+    assert len(cluster.events) == 2
+
+
+def test_an_event_that_is_refused_is_logged_and_keeps_no_status_waiting(cluster, caplog):
+    cluster.failing["Event"] = 403
+    write(cluster)
+    assert cluster.kinds == ["TrainingSchedule"]
+    assert "no" in caplog.text

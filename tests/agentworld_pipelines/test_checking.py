@@ -1,0 +1,79 @@
+"""What Argo's settings leave without a retry, as releases of Kubeflow Pipelines have them."""
+
+import re
+
+import pytest
+import yaml
+
+from agentworld.errors import InputError
+from agentworld_pipelines.checking import PATTERN, retry_problems
+from make.pipelines import ROOT
+
+ADVISED = {"limit": "0", "retryPolicy": "Always"}
+AS_INSTALLED = {"limit": "2", "retryPolicy": "OnError"}
+"""By the manifests of Kubeflow Pipelines 2.17.2, which set the pattern too."""
+
+
+def config_map(strategy):
+    defaults = {"spec": {"templateDefaults": {"retryStrategy": strategy}}}
+    return {"data": {"workflowDefaults": yaml.safe_dump(defaults)}}
+
+
+def controller(**variables):
+    told = [{"name": name, "value": value} for name, value in variables.items()]
+    container = {"name": "workflow-controller", "env": told}
+    return {"spec": {"template": {"spec": {"containers": [container]}}}}
+
+
+def problems(strategy, **variables):
+    return retry_problems(config_map(strategy), controller(**variables))
+
+
+def test_kubeflow_2_17_as_installed_lacks_a_policy_and_a_limit():
+    policy, limit = problems(AS_INSTALLED, **{PATTERN: "(?i)evict"})
+    assert policy.startswith("retryPolicy in workflowDefaults.spec.templateDefaults.retryStrategy")
+    assert "is OnError: Argo starts no pod anew whose process failed, that ran out" in policy
+    assert policy.endswith("set it to Always")
+    assert "is 2: it holds for the graphs around a step too" in limit
+
+
+def test_what_is_advised_lacks_nothing():
+    assert problems(ADVISED) == []
+
+
+def test_the_guide_shows_what_is_said_and_advises_what_lacks_nothing():
+    guide = (ROOT / "docs/guides/pipelines.md").read_text()
+    assert "\n".join(problems(AS_INSTALLED)) in guide
+    (told,) = re.findall(r"^```text\n(workflowDefaults.*?)^```", guide, re.M | re.S)
+    assert retry_problems({"data": yaml.safe_load(told)}, controller()) == []
+
+
+def test_both_forms_of_argos_settings_are_read():
+    whole = {"workflowDefaults": {"spec": {"templateDefaults": {"retryStrategy": ADVISED}}}}
+    assert retry_problems({"data": {"config": yaml.safe_dump(whole)}}, controller()) == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "variables", "named"),
+    [
+        ({}, {}, ["retryPolicy", "limit"]),
+        ({"limit": 0, "retryPolicy": "OnFailure"}, {}, ["retryPolicy"]),
+        ({"limit": 0, "retryPolicy": "OnTransientError"}, {}, ["retryPolicy", PATTERN]),
+        ({"limit": 0, "retryPolicy": "OnTransientError"}, {PATTERN: "evict"}, ["retryPolicy"]),
+        ({"limit": 0, "expression": "true"}, {}, []),
+        ({"retryPolicy": "Always"}, {}, ["limit"]),
+    ],
+)
+def test_each_setting_that_is_missing_is_named(strategy, variables, named):
+    assert [each.split()[0] for each in problems(strategy, **variables)] == named
+
+
+@pytest.mark.parametrize("data", [None, {}, {"workflowDefaults": "spec: 3"}, {"config": "[]"}])
+def test_settings_that_say_nothing_lack_both(data):
+    assert len(retry_problems({"data": data}, controller())) == 2
+
+
+@pytest.mark.parametrize("data", [{"workflowDefaults": "{"}, {"config": "words"}])
+def test_settings_that_are_no_yaml_are_told(data):
+    with pytest.raises(InputError, match="is no YAML"):
+        retry_problems({"data": data}, controller())

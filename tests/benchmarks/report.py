@@ -1,0 +1,69 @@
+"""What every benchmark writes and prints: `.bench/NAME.json`, its figures, and those missed."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.steps.targets import Figure
+from benchmarks.machine import BUSY, machine
+
+BENCH = Path(__file__).parents[2] / ".bench"
+
+
+class Part(NamedTuple):
+    """What one part of a benchmark measured."""
+
+    json: Mapping[str, object]
+    """Keys of the JSON."""
+    figures: Sequence[Figure] = ()
+    """Those that have a bound."""
+
+
+def publish(
+    name: str, measured: Mapping[str, object], figures: Sequence[Figure], missed: Sequence[str] = ()
+) -> int:
+    """Writes the JSON; returns exit status 1 where something that must hold does not."""
+    missed = [*(figure.name for figure in figures if not figure.holds), *missed]
+    written = json.dumps({**measured, "missed": missed}, indent=2) + "\n"
+    (BENCH / f"{name}.json").write_text(written)
+    for figure in figures:
+        bound = "" if figure.must is None else figure.wants(figure.must)
+        value = figure.shown if figure.interval else f"{figure.value:.3f}"
+        print(f"{figure.name:<28} {value:>23}  {bound}")
+    print(f"missed: {'; '.join(missed) or 'nothing'}")
+    return 1 if missed else 0
+
+
+def measure_parts(
+    name: str,
+    parts: Mapping[str, Callable[[Path], Part]],
+    chosen: Sequence[str],
+    known: Mapping[str, object],
+) -> int:
+    """Measures the chosen parts, or all, each in an empty folder, and publishes them."""
+    measured = {**measured_on(), **known}
+    figures: list[Figure] = []
+    for each in chosen or parts:
+        part = parts[each](empty_folder(name, each))
+        measured |= part.json
+        figures += part.figures
+    return publish(name, measured, figures)
+
+
+def measured_on() -> dict[str, object]:
+    """The machine, as every JSON names it; warns of a busy one."""
+    known = machine()
+    if known["load_average"] > BUSY:
+        print("the machine is busy already; these figures are rough", file=sys.stderr)
+    return {"machine": known}
+
+
+def empty_folder(*names: str) -> Path:
+    """A folder in `.bench`, where nothing of an earlier run is."""
+    folder = BENCH.joinpath(*names)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder

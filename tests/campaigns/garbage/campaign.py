@@ -1,0 +1,189 @@
+"""Garbage by the thousand, in a store that was tampered with elsewhere, and what an audit says.
+
+None of it may end an audit or a list of the console, hold them up, or hide what was wrong before.
+"""
+
+import os
+import random
+import re
+import signal
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial, reduce
+from itertools import cycle, islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.errors import AgentworldError
+from agentworld.ledger.tables import METADATA
+from campaigns.garbage.files import KINDS, SPECIAL, Files
+from campaigns.garbage.rows import Rows
+from campaigns.garbage.scene import Scene, Seen, of_ledger, of_registry
+from campaigns.harness.report import MOST_SENTENCES, Report, count
+
+_SECONDS = 10
+_LEAST_SECONDS = 0.05
+"""Of a processor that whoever does something gets in that time."""
+_PARTS = 4
+_SHARE_OF_REGISTRY = 0.15
+"""Of all cases: MLflow takes its time."""
+_OF_LEDGER = ("checkpoints", "objects", "simulators", "steps")
+_OF_REGISTRY = ("mlflow-artifacts",)
+_MLFLOW = (
+    *("model_versions", "model_version_tags", "registered_models", "registered_model_aliases"),
+    *("runs", "tags", "inputs", "input_tags", "datasets", "experiments"),
+    *("logged_models", "logged_model_tags"),
+)
+_NO_WORDS = re.compile(
+    r"invalid literal|object is not|object has no|unsupported operand|not supported between"
+    r"|Traceback|\((\w+Error)\)|NoneType"
+)
+"""What Python says, and no person understands."""
+
+
+class GarbageReport(Report):
+    """What became of some garbage."""
+
+    cases: int = 0
+    tracebacks: int = 0
+    """Cases that ended an audit or a page with an error of Python's."""
+    hangs: int = 0
+    """Cases that an audit waited for 10 s, or computed for 10 s."""
+    hidden: int = 0
+    """Problems that were there before and were not told any more, and lists that were not shown."""
+    unclear: int = 0
+    """Problems that are told in Python's words."""
+
+    @property
+    def clean(self) -> bool:
+        return not (self.tracebacks or self.hangs or self.hidden or self.unclear)
+
+
+class Place(NamedTuple):
+    """Where garbage goes: each `kind` in turn."""
+
+    kinds: list[str]
+    garble: Callable[[str, random.Random], str]
+    undo: Callable[[], None]
+
+
+class Hung(BaseException):
+    """Nothing that reads may catch it."""
+
+
+def run(folder: Path, num_cases: int, seed: str) -> GarbageReport:
+    """So many cases, in as many processes as the machine has cores; each part has its own store."""
+    start, num_registry = time.monotonic(), int(num_cases * _SHARE_OF_REGISTRY)
+    num_ledger = num_cases - num_registry
+    works = [partial(in_registry, folder / "mlflow", num_registry, seed)]
+    for part in range(_PARTS):
+        own = (num_ledger * (part + 1)) // _PARTS - (num_ledger * part) // _PARTS
+        works.append(partial(in_ledger, folder / f"ledger-{part}", own, f"{seed} {part}"))
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
+        reports = [each.result() for each in [pool.submit(work) for work in works]]
+    whole = reduce(GarbageReport.plus, reports)
+    seconds = round(time.monotonic() - start, 1)
+    return whole.model_copy(update={"seed": seed, "seconds": seconds})
+
+
+def in_ledger(folder: Path, num_cases: int, seed: str) -> GarbageReport:
+    """In rows of a ledger, and in the files of a store, which is in a new folder."""
+    world, scene = of_ledger(folder)
+    with world.named():
+        rows = Rows(folder / "ledger.db", METADATA.tables, scene.spared)
+        files = Files(folder, _OF_LEDGER, scene.spared)
+        return _judged(scene, [_rows(rows), _files(files)], num_cases, seed)
+
+
+def in_registry(folder: Path, num_cases: int, seed: str) -> GarbageReport:
+    """In rows of an MLflow, and in its files."""
+    scene = of_registry(folder)
+    rows = Rows(folder / "mlflow.db", _MLFLOW, scene.spared)
+    files = Files(folder, _OF_REGISTRY, scene.spared)
+    return _judged(scene, [_rows(rows), _files(files)], num_cases, seed)
+
+
+def _rows(rows: Rows) -> Place:
+    columns = {".".join(column): column for column in rows.columns}
+    return Place([*columns], lambda kind, chance: rows.garble(columns[kind], chance), rows.undo)
+
+
+def _files(files: Files) -> Place:
+    return Place([*KINDS, *SPECIAL], files.garble, files.undo)
+
+
+def _judged(scene: Scene, places: list[Place], num_cases: int, seed: str) -> GarbageReport:
+    chance, counts = random.Random(seed), Counter[str]()
+    kinds, sentences = Counter[str](), list[str]()
+    before = scene.look()
+    assert before.problems
+    assert not before.failed_pages
+    for place, kind in islice(_turns(places, chance), num_cases):
+        detail = place.garble(kind, chance)
+        kinds[kind] += 1
+        for wrong, words in _wrong(scene, before):
+            counts[wrong] += 1
+            sentences.append(f"{wrong} after {detail}: {words}")
+        place.undo()
+    assert scene.look() == before
+    return GarbageReport(
+        cases=kinds.total(),
+        by_kind=count(kinds.elements()),
+        sentences=sentences[:MOST_SENTENCES],
+        **counts,
+    )
+
+
+def _turns(places: list[Place], chance: random.Random) -> Iterator[tuple[Place, str]]:
+    """Each place in turn, and of each every kind as often; without an end."""
+    shuffled = [chance.sample(place.kinds, len(place.kinds)) for place in places]
+    kinds = [cycle(each) for each in shuffled]
+    for number in cycle(range(len(places))):
+        yield places[number], next(kinds[number])
+
+
+def _wrong(scene: Scene, before: Seen) -> Iterator[tuple[str, str]]:
+    """Each thing that is wrong, by its name in the report, and in words."""
+    try:
+        with _no_longer_than(_SECONDS):
+            seen = scene.look()
+    except Hung:
+        yield "hangs", f"no end after {_SECONDS} s"
+    except AgentworldError as error:
+        yield "hidden", f"the audit ended: {type(error).__name__}: {error}"
+    except Exception as error:  # noqa: BLE001 - that is what is looked for
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        yield "tracebacks", f"{error!r:.200} at {where.filename}:{where.lineno}"
+    else:
+        yield from (("hidden", each) for each in sorted(before.problems - seen.problems))
+        yield from (("hidden", f"the page {page}") for page in seen.failed_pages)
+        unclear = (each for each in sorted(seen.problems) if _NO_WORDS.search(each))
+        yield from (("unclear", each[:300]) for each in unclear)
+
+
+@contextmanager
+def _no_longer_than(seconds: int) -> Iterator[None]:
+    """Raises Hung in a block that waits so long, as for a pipe, or computes so long.
+
+    A busy machine may let it wait longer: it is not hung while it gets a little of a processor.
+    """
+    first = last = time.process_time()
+
+    def look(*_: object) -> None:
+        nonlocal last
+        before, last = last, time.process_time()
+        if last - before < _LEAST_SECONDS or last - first > seconds:
+            raise Hung
+
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

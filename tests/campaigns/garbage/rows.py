@@ -1,0 +1,97 @@
+"""Garbage in the rows of a database file: any value in any column, one or several.
+
+SQLite keeps whatever it is told, also what a column is not made for.
+"""
+
+import random
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from campaigns.garbage import values
+
+_MOST_TRIES = 50
+"""Of what the schema refuses, or where only what is spared is left."""
+
+
+class Garbage(NamedTuple):
+    """A value, and how SQL writes it."""
+
+    mark: str
+    value: object
+
+    @classmethod
+    def drawn(cls, chance: random.Random) -> "Garbage":
+        kinds = values.text, values.text, values.number, values.no_text, lambda _: None
+        value = chance.choice(kinds)(chance)
+        is_text = isinstance(value, bytes) and chance.random() < 0.5
+        return cls("CAST(? AS TEXT)" if is_text else "?", value)
+
+
+class Rows:
+    """A database file, in which one row after the other is garbled."""
+
+    def __init__(self, file: Path, tables: Iterable[str], spared: Iterable[str]) -> None:
+        self._file = file
+        self._kept = file.with_name(f"untouched-{file.name}")
+        self._spared = tuple(spared)
+        with closing(sqlite3.connect(file)) as database:
+            database.execute("VACUUM INTO ?", (str(self._kept),))
+            self.columns = [
+                (table, str(name))
+                for table in tables
+                for _, name, *_ in database.execute(f"PRAGMA table_info({table})")
+                if database.execute(f"SELECT count(*) FROM {table}").fetchone() != (0,)
+            ]
+
+    def garble(self, column: tuple[str, str], chance: random.Random) -> str:
+        """Changes a row, or adds one like it; says which."""
+        for _ in range(_MOST_TRIES):
+            with (
+                suppress(sqlite3.IntegrityError, sqlite3.DataError, OverflowError),
+                closing(sqlite3.connect(self._file)) as database,
+                database,
+            ):
+                if done := self._garble(database, *column, chance):
+                    return done
+        return f"{'.'.join(column)}: the schema takes nothing else"
+
+    def undo(self) -> None:
+        """In the same file: who has it open goes on with that."""
+        with (
+            closing(sqlite3.connect(self._kept)) as before,
+            closing(sqlite3.connect(self._file)) as database,
+        ):
+            database.execute("PRAGMA synchronous=OFF")
+            before.backup(database)
+
+    def _garble(
+        self, database: sqlite3.Connection, table: str, column: str, chance: random.Random
+    ) -> str:
+        database.execute("PRAGMA synchronous=OFF")
+        rows = database.execute(f"SELECT rowid, * FROM {table} ORDER BY rowid").fetchall()
+        number, *row = chance.choice(rows)
+        told = " ".join(map(str, row))
+        if any(each in told for each in self._spared):
+            return ""
+        names = [name for of, name in self.columns if of == table]
+        others = chance.sample(names, min(len(names), chance.choice((0, 0, 0, 1, 2))))
+        garbage = {each: Garbage.drawn(chance) for each in (column, *others)}
+        if chance.random() < 0.15:
+            _add(database, table, dict(zip(names, row, strict=True)), garbage)
+        else:
+            marks = ", ".join(f"{name} = {each.mark}" for name, each in garbage.items())
+            own = (*(each.value for each in garbage.values()), number)
+            database.execute(f"UPDATE {table} SET {marks} WHERE rowid = ?", own)
+        return ", ".join(f"{table}.{name} = {each.value!r:.60}" for name, each in garbage.items())
+
+
+def _add(
+    database: sqlite3.Connection, table: str, row: dict[str, object], garbage: dict[str, Garbage]
+) -> None:
+    told = {name: Garbage("?", value) for name, value in row.items()} | garbage
+    marks = ", ".join(each.mark for each in told.values())
+    own = tuple(each.value for each in told.values())
+    database.execute(f"INSERT INTO {table} ({', '.join(told)}) VALUES ({marks})", own)

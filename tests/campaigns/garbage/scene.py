@@ -1,0 +1,145 @@
+"""What somebody puts garbage into: a store whose other parts were tampered with before.
+
+Each of those is a problem that has to be told whatever else is garbled: none is near the garbage.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from starlette.testclient import TestClient
+
+import make.console
+from agentworld.audit import receipts
+from agentworld.audit.agents import audit_agents
+from agentworld.audit.everything import verify_everything
+from agentworld.audit.sources import Sources
+from agentworld.evidence.keys import public_pem
+from agentworld.ledger import Ledger
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld_console.library import Library
+from campaigns.tamper import registered, story
+from campaigns.tamper.mutation import stranger
+from campaigns.tamper.world import World
+from make import records
+
+PAGES = ("/", "/agents", "/in-use", "/simulators", "/datasets", "/runs", "/agents.csv", "/runs.csv")
+ALIAS = "canary"
+MODEL = b"weights that somebody changed"
+
+
+class Seen(NamedTuple):
+    """What an audit told."""
+
+    problems: frozenset[str]
+    failed_pages: tuple[str, ...]
+    """Lists that could not be shown at all."""
+
+
+class Scene(NamedTuple):
+    """A store, and what an auditor looks at it with."""
+
+    folder: Path
+    sources: Sources
+    browser: TestClient
+    spared: frozenset[str]
+    """Runs, aliases, versions, keys and files that no garbage comes near."""
+
+    @classmethod
+    def of(cls, sources: Sources, ledger: Ledger, spared: set[str]) -> "Scene":
+        access = sources.store / "access"
+        access.mkdir()
+        library = Library(sources.registry, ledger, sources.store)
+        app = make.console.app(library, access)
+        browser = TestClient(app, headers={"authorization": make.access.bearer("office-auditor")})
+        return cls(sources.store, sources, browser, frozenset(spared))
+
+    def look(self) -> Seen:
+        """Raises whatever ends an audit or a page."""
+        receipts._kept.cache_clear()  # no receipt ever changes, but here
+        found = verify_everything(self.sources)
+        agents = audit_agents(self.sources)
+        failed = [page for page in PAGES if self.browser.get(page).status_code >= 500]
+        found.model_dump_json()
+        agents.model_dump_json()
+        return Seen(frozenset(found.problems), tuple(failed))
+
+
+def of_ledger(folder: Path) -> tuple[World, Scene]:
+    """A ledger of many runs, with a second store, objects, finished steps and a simulator."""
+    world = story.build(folder)
+    with world.named():
+        ledger = world.ledger()
+        edges = {each.run for each in ledger.attestations.find("edge")}
+        run = next(each for each in ledger.runs() if each.id in edges)
+        assert run.final_weights
+        pinned = records.pinned(folder)
+        pinned.attach(records.served_report())
+        kept = [_trained(folder, name) for name in ("kept", "changed")]
+        records.finished_step(folder, "prepare", records.digest("data"))
+        sources = world.sources(ledger)
+        assert verify_everything(sources).problems == ()
+        key = stranger().public_key
+        with world.database.hand() as hand:
+            steps = "episode IN (SELECT key FROM episodes WHERE run = ?)"
+            hand.run(f"UPDATE steps SET reward = 0.125 WHERE number = 1 AND {steps}", (run.id,))
+            hand.run("DELETE FROM attestations WHERE kind = 'edge' AND run = ?", (run.id,))
+            moved = (ALIAS, run.simulator, "eve", "2026-01-01T00:00:00+00:00", False)
+            hand.run(
+                "INSERT INTO aliases (alias, simulator, set_by, at, ended) VALUES (?, ?, ?, ?, ?)",
+                moved,
+            )
+            hand.run(
+                "INSERT INTO signing_keys (key, public, since) VALUES (?, ?, '')",
+                (key.keyid, public_pem(key).decode()),
+            )
+        stray = folder / "checkpoints/canary-folder/of nobody.txt"
+        stray.parent.mkdir()
+        stray.write_text("nobody's")
+        changed = [folder / "models" / run.id / "model.safetensors", kept[1] / "model/weights"]
+        for file in changed:
+            file.write_bytes(MODEL)
+        spared = {run.id, run.final_weights, ALIAS, key.keyid, str(stray), str(kept[1])}
+        spared |= {*map(str, changed), *_texts(ledger, run.id)}
+        return world, Scene.of(sources, ledger, spared)
+
+
+def of_registry(folder: Path) -> Scene:
+    """An MLflow in a database file, of which the last version and the ledger were changed."""
+    sources = registered.built(folder)
+    name = registered.AGENTS[-1]
+    (version,) = [each.ref for each in sources.versions() if each.ref.name == name]
+    links = sources.registry.stored(version).links
+    with closing(sqlite3.connect(folder / "mlflow.db")) as database, database:
+        database.execute(
+            "UPDATE model_version_tags SET value = 'x' WHERE name = ? AND key = ?",
+            (name, "agentworld.parents"),
+        )
+    with closing(sqlite3.connect(folder / "ledger.db")) as database, database:
+        database.execute("UPDATE steps SET reward = 0.125")
+    ledger = sources.ledger
+    assert isinstance(ledger, Ledger)
+    return Scene.of(sources, ledger, {name, links.run, links.model})
+
+
+def _texts(ledger: Ledger, run: str) -> Iterator[str]:
+    """The names of the objects that a run's texts may be in."""
+    for episode in ledger.episodes(run):
+        yield episode.opening_digest.removeprefix("sha256:")
+        for step in episode.steps:
+            yield step.action_digest.removeprefix("sha256:")
+            yield step.observation_digest.removeprefix("sha256:")
+
+
+def _trained(folder: Path, name: str) -> Path:
+    """A finished training."""
+    draft = folder / f"draft-{name}"
+    (draft / "model").mkdir(parents=True)
+    (draft / "model/weights").write_text(name)
+    artifact = ArtifactManifest.of(draft / "model").digest
+    made = records.finished_step(folder, "sft", artifact, data=records.digest(name))
+    (draft / "model").rename(made / "model")
+    draft.rmdir()
+    return made

@@ -1,0 +1,19 @@
+"""A short campaign: what `make tamper MODE=garbage` does two thousand times."""
+
+import pytest
+
+from campaigns.garbage.campaign import in_ledger, in_registry
+
+pytestmark = pytest.mark.compute
+
+
+def test_garbage_in_rows_and_files_stops_no_audit_and_hides_nothing(tmp_path):
+    report = in_ledger(tmp_path / "store", 45, "short")
+    assert report.sentences == []
+    assert (report.cases, report.clean) == (45, True)
+
+
+def test_garbage_in_mlflow_stops_no_audit_and_hides_nothing(tmp_path):
+    report = in_registry(tmp_path / "mlflow", 15, "short")
+    assert report.sentences == []
+    assert (report.cases, report.clean) == (15, True)

@@ -1,0 +1,31 @@
+"""What a judge finds: a promise that was broken."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Finding(NamedTuple):
+    """One broken promise."""
+
+    kind: str
+    """Each judge lists its own in `PROMISES`."""
+    problem: str
+    """In words, with the values."""
+    subject: str = ""
+    """The object that it is about; several findings may be about one."""
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.kind}: {self.problem}"
+
+
+def mistakes(logs: Iterable[Path], code: Iterable[str] = ("",)) -> Iterator[Finding]:
+    """Each traceback in a log that came through this code: a failure that nobody expected."""
+    for log in logs:
+        for block in log.read_text(errors="replace").split("Traceback")[1:]:
+            trace, *_ = block.split("\n20")  # a line of the log begins with its year
+            if any(each in trace for each in code):
+                _, *lines = [line for line in trace.splitlines() if line.strip(" |+-")]
+                error = next((line for line in lines if line[0].strip()), lines[-1])
+                yield Finding("mistaken", f"{log.name} has {error[:300]}", log.name)

@@ -1,0 +1,55 @@
+"""Processes that are started again whenever they do not run, and waiting for what they do."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from inspect import isawaitable
+
+from machines.program import Program
+
+Command = tuple[list[str], dict[str, str]]
+"""Words and environment."""
+_READY_SECONDS = 90.0
+
+
+@dataclass
+class Kept:
+    """A program that is started again after a rest."""
+
+    program: Program
+    port: int
+    version: str
+    command: Callable[["Kept"], Command]
+    """Of its next life."""
+    rests_until: float = 0.0
+
+    def rest(self, seconds: float) -> None:
+        """It is not started for so long."""
+        self.rests_until = time.monotonic() + seconds
+
+    def start_if_due(self) -> None:
+        if self.program.pid is None and time.monotonic() >= self.rests_until:
+            self.program.start(*self.command(self))
+
+
+async def keep_running(programs: Iterable[Kept]) -> None:
+    """Starts what ended, until it is cancelled."""
+    programs = [*programs]
+    while True:
+        for each in programs:
+            each.start_if_due()
+        await asyncio.sleep(0.05)
+
+
+async def until(
+    holds: Callable[[], bool | Awaitable[bool]], problem: str, seconds: float = _READY_SECONDS
+) -> None:
+    """Returns as soon as this holds; fails where it does not in so many seconds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        held = holds()
+        if await held if isawaitable(held) else held:
+            return
+        assert time.monotonic() < deadline, problem
+        await asyncio.sleep(0.1)

@@ -1,0 +1,84 @@
+"""What a campaign did and what its judge found: as JSON for programs, as text for people."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel
+
+from campaigns.harness.finding import Finding
+from campaigns.harness.journal import read
+
+MOST_SENTENCES = 20
+
+
+class Report(BaseModel):
+    """One campaign, or several together."""
+
+    seed: str = ""
+    sentences: list[str] = []
+    """The first problems."""
+    by_kind: dict[str, int] = {}
+    """How often each kind of fault or mutation was done."""
+    seconds: float = 0.0
+
+    @property
+    def clean(self) -> bool:
+        """Whether the judge found nothing."""
+        return not self.sentences
+
+    def plus(self, other: Self) -> Self:
+        """Both campaigns as one: numbers are added."""
+        mine, others = self.model_dump(), other.model_dump()
+        summed = type(self).model_validate({name: _sum(mine[name], others[name]) for name in mine})
+        return summed.model_copy(update={"sentences": summed.sentences[:MOST_SENTENCES]})
+
+    def as_json(self) -> str:
+        return self.model_dump_json(indent=2) + "\n"
+
+    def as_text(self) -> str:
+        """The numbers, then the problems."""
+        fields = self.model_dump(exclude={"sentences"})
+        lines = [f"{name:20} {value}" for name, value in fields.items()]
+        return "\n".join([*lines, *(self.sentences or ["nothing found"])])
+
+
+class FaultReport(Report):
+    """What became of a program under faults."""
+
+    faults: int
+    """Those that hit somebody."""
+    found: dict[str, int]
+    """Broken promises by kind; see `PROMISES` of the judge."""
+
+    @classmethod
+    def of(
+        cls, folder: Path, findings: Sequence[Finding], promises: Iterable[str], **fields: Any
+    ) -> Self:
+        """From the journal of faults, and from what the judge found."""
+        kinds = count(line["kind"] for line in read(folder / "faults.jsonl"))
+        found = count(finding.kind for finding in findings)
+        return cls(
+            faults=sum(kinds.values()),
+            by_kind=kinds,
+            found={kind: found.get(kind, 0) for kind in promises},
+            sentences=[finding.sentence for finding in findings[:MOST_SENTENCES]],
+            **fields,
+        )
+
+
+def count(kinds: Iterable[str]) -> dict[str, int]:
+    """How often each comes, by name."""
+    return dict(sorted(Counter(kinds).items()))
+
+
+def _sum(one: object, other: object) -> object:
+    match one, other:
+        case dict(), dict():
+            return {name: one.get(name, 0) + other.get(name, 0) for name in sorted(one | other)}
+        case (list(), list()) | (int() | float(), int() | float()):
+            return one + other
+        case _ if one == other:
+            return one
+    raise ValueError(f"{one!r} and {other!r} have no sum")

@@ -1,0 +1,15 @@
+from itertools import islice
+
+from campaigns.harness.schedule import shuffled
+
+
+def drawn(seed, num=8):
+    return [*islice(shuffled({"a": 1, "b": 3}, seed), num)]
+
+
+def test_a_hand_has_each_fault_as_often_as_its_share_says():
+    assert sorted(drawn("1", 4)) == sorted(drawn("1")[4:]) == ["a", "b", "b", "b"]
+
+
+def test_the_order_follows_from_the_seed():
+    assert drawn("1", 40) == drawn("1", 40) != drawn("2", 40)

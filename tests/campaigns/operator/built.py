@@ -1,0 +1,35 @@
+"""The operator's own word on its children: each is as the builder builds it from the spec."""
+
+from collections.abc import Iterator
+
+from agentworld.records.simulator import EnginePin
+from agentworld_operator.children.engine import children
+from agentworld_operator.children.pod import Pinned
+from agentworld_operator.policy.drift import is_as_built
+from agentworld_operator.resources.simulator import SimulatorSpec
+from campaigns.harness.finding import Finding
+from campaigns.operator.judge import digest_of, is_served, unlike, wanted_replicas
+from campaigns.operator.place import VERIFIER_IMAGE
+from campaigns.operator.seen import Object, Seen
+
+
+def otherwise(seen: Seen) -> Iterator[Finding]:
+    """Children that differ in whatever field from what is built."""
+    for simulator in seen.simulators.values():
+        if is_served(simulator, seen):
+            for built in _built(simulator, seen):
+                kind, name = built["kind"], built["metadata"]["name"]
+                found = seen.children[kind].get(name)
+                if found and not is_as_built(built, found):
+                    yield unlike("otherwise", f"{kind} {name}", "as it is built", "not so")
+
+
+def _built(simulator: Object, seen: Seen) -> list[Object]:
+    spec, digest = SimulatorSpec.model_validate(simulator["spec"]), digest_of(simulator)
+    manifest, serving = spec.identity.manifest, spec.serving
+    assert manifest
+    assert isinstance(manifest.engine, EnginePin)
+    assert serving.weights
+    own = manifest.engine, serving, serving.weights, VERIFIER_IMAGE
+    replicas = wanted_replicas(simulator, seen.episodes.get(digest, 0))
+    return children(Pinned(digest, manifest, *own), simulator, replicas)

@@ -1,0 +1,200 @@
+"""One campaign: batches of faults over operators at work, after each of them quiet, and a judge."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+import make.operator
+from agentworld.errors import ClusterError
+from agentworld_operator.resources.places import PLACES
+from agentworld_operator.watched import WATCHED
+from campaigns.harness.finding import Finding, mistakes
+from campaigns.harness.journal import read
+from campaigns.harness.processes import until
+from campaigns.harness.report import FaultReport, count
+from campaigns.harness.schedule import shuffled
+from campaigns.operator.built import otherwise
+from campaigns.operator.chaos import SHARES, rage
+from campaigns.operator.crew import Crew
+from campaigns.operator.judge import PROMISES, judge, unlike
+from campaigns.operator.people import People
+from campaigns.operator.place import RENEWAL_SECONDS, Place
+from campaigns.operator.seen import look
+from campaigns.operator.stalls import read_stalls
+from campaigns.operator.usurping import usurped
+from machines import control_plane
+from make.operator import OLDER_BUDGETS
+
+_BATCH = 50
+_MOVE_SECONDS = 180.0
+_CONVERGE_SECONDS = 60.0
+_CONTROL_SECONDS = 25.0
+_QUIET_SECONDS = 3.0
+_OUR_CODE = ("operators/agentworld_operator/", "platform/agentworld/")
+"""Kopf logs tracebacks of its own, and tries again."""
+
+
+class OperatorReport(FaultReport):
+    """One campaign over operators."""
+
+    diverged: int
+    """Objects that a finding is about: not as their spec wants them a while after the last fault,
+    or with another broken promise.
+    """
+    converge_seconds: list[float]
+    """After the last fault of each batch."""
+    controllers: int
+    """Times that Kubernetes' own controllers had forgotten what they owed, and were begun anew."""
+    objects: int
+    """Judged, over all batches."""
+    moves: dict[str, int]
+    """Of names, by what people were answered."""
+    deeds: int
+    """Of people that were taken."""
+    refused: int
+    """Of people that were not, mostly for there was nothing to do it to."""
+    writes: int
+    """Of the operators, leases apart."""
+    lives: dict[str, int]
+    """Of each process."""
+
+
+def run(
+    folder: Path, num_faults: int, seed: str, shares: Mapping[str, int] = SHARES
+) -> OperatorReport:
+    """With a cluster of its own."""
+    folder.mkdir(parents=True)
+    PLACES["PodDisruptionBudget"] = OLDER_BUDGETS
+    with control_plane.running(folder) as cluster:
+        make.operator.define(cluster)
+        namespace = make.operator.new_namespace(cluster)
+        place = Place(folder, cluster, namespace, make.operator.token(namespace))
+        faults = [*islice(shuffled(shares, seed), num_faults)]
+        return asyncio.run(Campaign(place, seed).wage(faults))
+
+
+class Campaign:
+    """What is known so far."""
+
+    def __init__(self, place: Place, seed: str) -> None:
+        self._place = place
+        self._seed = seed
+        self._crew = Crew(place, seed)
+        self._people = People(self._crew, seed)
+        self._findings: list[Finding] = []
+        self._seconds: list[float] = []
+        self._num_judged = 0
+        self._num_seen = 0
+        self._controllers = 0
+
+    async def wage(self, faults: Sequence[str]) -> OperatorReport:
+        """Returns when nothing runs any more."""
+        start = time.monotonic()
+        async with self._crew.working():
+            await asyncio.to_thread(self._people.begin)
+            for first in range(0, len(faults), _BATCH):
+                async with asyncio.TaskGroup() as group:
+                    working = group.create_task(self._people.work())
+                    await rage(self._crew, faults[first : first + _BATCH], f"{self._seed} {first}")
+                    await self._names_move()
+                    working.cancel()
+                await self._judge()
+                if self._findings:
+                    break  # what comes after would only be about the same
+        logs = [each.program.log for each in self._crew.kept]
+        self._findings += mistakes(logs, _OUR_CODE)
+        return self._report(time.monotonic() - start)
+
+    async def _names_move(self) -> None:
+        """After the last fault people can do their work again."""
+        before = self._people.num_moved
+        await until(lambda: self._people.num_moved > before, "no name moves", _MOVE_SECONDS)
+
+    async def _judge(self) -> None:
+        """Everything is as it should be, and stays so without a write."""
+        start = time.monotonic()
+        for api in self._crew.api.values():
+            api.calm()
+        findings, anew = await self._unsettled(), False
+        while findings and (passed := time.monotonic() - start) < _CONVERGE_SECONDS:
+            if passed > _CONTROL_SECONDS and not anew and _of_others(findings):
+                self._control_anew()
+                anew = True
+            await asyncio.sleep(0.5)
+            findings = await self._unsettled()
+        self._seconds.append(round(time.monotonic() - start, 1))
+        self._num_judged += self._num_seen
+        self._findings += findings
+        written = [each for api in self._crew.api.values() for each in api.written]
+        stalls = read_stalls(self._place.stalls)
+        for each in usurped(written, stalls, RENEWAL_SECONDS):
+            about = f"{each.what} at {each.sent:.1f}"
+            self._findings.append(unlike("usurped", about, "a write of who leads", each.replica))
+
+    def _control_anew(self) -> None:
+        """Where their API server died, Kubernetes' own controllers may forget what they owe, or
+        wait minutes for an answer that never came; as they begin anew they know.
+        """
+        controllers = self._place.cluster.controllers
+        assert controllers
+        controllers.kill()
+        controllers.start()
+        self._controllers += 1
+
+    async def _unsettled(self) -> list[Finding]:
+        """What is wrong now, or else what is written though nothing changes any more."""
+        if findings := await self._found():
+            return findings
+        before = len(self._writes())
+        await asyncio.sleep(_QUIET_SECONDS)
+        written = self._writes()[before:]
+        return [unlike("restless", what, "still", "written") for what in written]
+
+    async def _found(self) -> list[Finding]:
+        """What is wrong now."""
+        place = self._place
+        try:
+            seen = await asyncio.to_thread(look, place.namespace, place.ledger, place.folder)
+        except ClusterError as error:
+            return [unlike("mistaken", "API server", "answers", str(error))]
+        self._num_seen = len(seen.simulators) + len(seen.aliases)
+        watched = self._crew.api[self._crew.leader].watched
+        blind = {PLACES[kind].plural for kind in WATCHED} - watched
+        unseen = [unlike("blind", kind, "watched", "not watched") for kind in sorted(blind)]
+        return [*judge(seen), *otherwise(seen), *unseen]
+
+    def _writes(self) -> list[str]:
+        """Of all replicas, the oldest first."""
+        written = [each for api in self._crew.api.values() for each in api.written]
+        ordered = sorted(written, key=lambda each: each.sent)
+        return [each.what for each in ordered if each.matter == "write"]
+
+    def _report(self, seconds: float) -> OperatorReport:
+        return OperatorReport.of(
+            self._place.folder,
+            self._findings,
+            PROMISES,
+            seed=self._seed,
+            seconds=round(seconds, 1),
+            diverged=diverged(self._findings),
+            controllers=self._controllers,
+            converge_seconds=self._seconds,
+            objects=self._num_judged,
+            moves=count(line["outcome"] for line in read(self._place.folder / "moves.jsonl")),
+            deeds=self._people.done,
+            refused=self._people.refused,
+            writes=len(self._writes()),
+            lives={each.program.name: each.program.lives for each in self._crew.kept},
+        )
+
+
+def diverged(findings: list[Finding]) -> int:
+    """How many objects they are about."""
+    return len({finding.subject for finding in findings})
+
+
+def _of_others(findings: list[Finding]) -> bool:
+    """Whether something is as the operator wants it, and Kubernetes' own controllers are late."""
+    return any(each.kind in ("left over", "unrun") for each in findings)

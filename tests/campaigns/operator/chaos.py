@@ -1,0 +1,249 @@
+"""What is done to the API server, the operators, their clocks and their networks.
+
+One seed decides what and in which order; when each of them comes to it does not repeat.
+"""
+
+import asyncio
+import random
+import signal
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Literal, NamedTuple
+
+from agentworld.errors import ClusterError
+from agentworld_operator.resources.names import DIGEST_LABEL
+from agentworld_operator.resources.places import typed
+from campaigns.harness.processes import until
+from campaigns.operator.api_proxy import FATES
+from campaigns.operator.crew import Crew
+from campaigns.operator.place import LEASE_SECONDS
+from make.operator import Namespace
+
+_BETWEEN_SECONDS = 0.6
+_PATIENCE_SECONDS = 6.0
+_DAY = 86_400.0
+_JUMPS = (5.0, 3_600.0, 70 * _DAY, 4_000 * _DAY)
+"""Of the time of day: the longest are longer than a certificate's life, and an authority's."""
+
+
+async def rage(crew: Crew, faults: Sequence[str], seed: str) -> None:
+    """All of these, one begun after the other; one that hits nobody is tried again."""
+    chance = random.Random(f"rage {seed}")
+    locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+    async with asyncio.TaskGroup() as group:
+        for name in faults:
+            await until(crew.led, "nobody leads")
+            own = random.Random(chance.random())
+            group.create_task(_insist(crew, name, own, locks))
+            await asyncio.sleep(_BETWEEN_SECONDS * chance.uniform(0.2, 1.8))
+
+
+async def _insist(
+    crew: Crew, name: str, chance: random.Random, locks: defaultdict[str, asyncio.Lock]
+) -> None:
+    fault = FAULTS[name]
+    if fault.victim:
+        victim = crew.follower if fault.victim == "follower" else crew.leader
+        async with locks[victim]:
+            await fault.do(crew, victim, chance)
+    elif fault.alone:
+        async with locks[name]:
+            await fault.do(crew, chance)
+    else:
+        await until(lambda: fault.do(crew, chance), f"{name} hits nobody")
+
+
+async def _kill_api_server(crew: Crew, chance: random.Random) -> None:
+    await crew.api_answers()
+    server = crew.place.cluster.api_server
+    crew.count("API server killed", "kube-apiserver")
+    server.kill()
+    await asyncio.sleep(chance.uniform(0.0, 1.0))
+    server.start()
+    await crew.api_answers()
+
+
+async def _kill(crew: Crew, name: str, chance: random.Random) -> None:
+    kept = crew.operators[name]
+    await _lives(crew, name)
+    kept.rest(chance.uniform(0.0, 1.0))
+    crew.count(f"{_role(crew, name)} killed", name)
+    kept.program.kill()
+    await _lives(crew, name)
+
+
+async def _stop(crew: Crew, name: str, seconds: float) -> None:
+    await _lives(crew, name)
+    crew.count(f"{_role(crew, name)} stopped", name)
+    crew.operators[name].program.send(signal.SIGSTOP)
+    await asyncio.sleep(seconds)
+    crew.operators[name].program.send(signal.SIGCONT)
+
+
+async def _stop_long(crew: Crew, name: str, chance: random.Random) -> None:
+    """Longer than a lease."""
+    await _stop(crew, name, LEASE_SECONDS * chance.uniform(1.1, 1.5))
+
+
+async def _stop_shortly(crew: Crew, name: str, chance: random.Random) -> None:
+    await _stop(crew, name, chance.uniform(0.2, 2.5))
+
+
+async def _jump_monotonic(crew: Crew, name: str, chance: random.Random) -> None:
+    crew.count(f"{_role(crew, name)}'s clock jumped", name)
+    crew.clocks[name].jump(monotonic=chance.choice((1.0, 4.0, 30.0, 7 * _DAY)))
+
+
+async def _jump_forward(crew: Crew, name: str, chance: random.Random) -> None:
+    await _set_time(crew, name, "forward", chance.choice(_JUMPS), chance)
+
+
+async def _jump_back(crew: Crew, name: str, chance: random.Random) -> None:
+    await _set_time(crew, name, "back", -chance.choice(_JUMPS), chance)
+
+
+async def _set_time(crew: Crew, name: str, way: str, seconds: float, chance: random.Random) -> None:
+    """Until somebody sees it, and sets it right."""
+    crew.count(f"{_role(crew, name)}'s time set {way}", name)
+    crew.clocks[name].jump(wall=seconds)
+    await asyncio.sleep(chance.uniform(0.5, 2.5))
+    crew.clocks[name].jump(wall=-seconds)
+
+
+def _role(crew: Crew, name: str) -> str:
+    return "leader" if name == crew.leader else "follower"
+
+
+async def _lives(crew: Crew, name: str) -> None:
+    program = crew.operators[name].program
+    await until(lambda: program.pid is not None, f"{name} does not come up")
+
+
+async def _kill_service(crew: Crew, chance: random.Random) -> None:
+    await crew.service_answers()
+    crew.service.rest(chance.uniform(0.0, 0.5))
+    crew.count("service killed", "service")
+    crew.service.program.kill()
+    await crew.service_answers()
+
+
+async def _kill_pods(crew: Crew, chance: random.Random) -> bool:
+    """One, or all of an engine."""
+    namespace = crew.place.namespace
+    with suppress(ClusterError):
+        pods = (await asyncio.to_thread(namespace.all, "Pod", DIGEST_LABEL)).objects
+        if pods:
+            digest = chance.choice(pods)["metadata"]["labels"][DIGEST_LABEL]
+            same = [each for each in pods if each["metadata"]["labels"][DIGEST_LABEL] == digest]
+            for pod in same[: chance.choice((1, 9))]:
+                await asyncio.to_thread(namespace.delete, "Pod", pod["metadata"]["name"])
+            crew.count("pods killed", digest)
+            return True
+    return False
+
+
+async def _cut_watches(crew: Crew, _chance: random.Random) -> bool:
+    """Of whoever watches: the leader."""
+    cut = [name for name, api in crew.api.items() if api.cut_watches()]
+    for name in cut[:1]:
+        crew.count("watches dropped", name)
+    return bool(cut)
+
+
+async def _expire_watch(crew: Crew, chance: random.Random) -> bool:
+    """It is cut, and where it was to go on is forgotten; what went meanwhile nobody tells."""
+    api = crew.api[crew.leader]
+    expiring = asyncio.create_task(api.let("expired", "watch", _PATIENCE_SECONDS))
+    await asyncio.sleep(chance.uniform(0, 0.5))
+    api.cut_watches()
+    return await expiring
+
+
+async def _delete_secret(crew: Crew, _chance: random.Random) -> bool:
+    with suppress(ClusterError):
+        await asyncio.to_thread(crew.place.namespace.delete, "Secret", "agentworld-webhook")
+        crew.count("certificates deleted", "agentworld-webhook")
+        await _upgrade(crew)
+        return True
+    return False
+
+
+async def _upgrade(crew: Crew) -> None:
+    """As the chart's Job does: what is not there is made, and what is there stays."""
+    while not await asyncio.to_thread(_is_made, crew.place.namespace):
+        await asyncio.sleep(_BETWEEN_SECONDS)
+
+
+def _is_made(namespace: Namespace) -> bool:
+    with suppress(ClusterError):
+        if namespace.get("Secret", "agentworld-webhook") is None:
+            made = {**typed("Secret"), "metadata": {"name": "agentworld-webhook"}}
+            namespace.create(made)
+        return True
+    return False
+
+
+async def _spoil_secret(crew: Crew, chance: random.Random) -> bool:
+    which = chance.choice(("tls.crt", "tls.key", "ca.crt", "ca.key"))
+    spoiled = {"data": {which: chance.choice(("", "bm9uc2Vuc2U="))}}
+    with suppress(ClusterError):
+        namespace = crew.place.namespace
+        await asyncio.to_thread(namespace.patch, "Secret", "agentworld-webhook", spoiled)
+        crew.count("certificates spoiled", which)
+        return True
+    return False
+
+
+async def _shut_webhook(crew: Crew, chance: random.Random) -> None:
+    crew.count("webhook unreachable", "webhook")
+    await crew.webhook.shut()
+    await asyncio.sleep(chance.uniform(0.2, 2.0))
+    await crew.webhook.open()
+
+
+async def _request(crew: Crew, chance: random.Random) -> bool:
+    """One request of an operator fails, and its answer is not the server's, or does not come."""
+    matter = chance.choices(("write", "lease", "read", "watch"), (6, 2, 1, 1))[0]
+    api = crew.api[crew.leader]
+    if matter == "watch":
+        return await _expire_watch(crew, chance)
+    return await api.let(chance.choice(FATES[matter]), matter, _PATIENCE_SECONDS)
+
+
+class Fault(NamedTuple):
+    """One kind of fault."""
+
+    share: int
+    """Of fifty."""
+    do: Callable[..., Awaitable[object]]
+    """Takes the crew, the operator that it is done to if it is done to one, and chance.
+
+    It tells whether it came to anything, where somebody has to be there to be hit.
+    """
+    victim: Literal["leader", "follower", ""] = ""
+    alone: bool = False
+    """Not twice at a time; a fault of an operator never is."""
+
+
+FAULTS = {
+    "API server killed": Fault(3, _kill_api_server, alone=True),
+    "leader killed": Fault(2, _kill, "leader"),
+    "follower killed": Fault(1, _kill, "follower"),
+    "leader stopped for long": Fault(1, _stop_long, "leader"),
+    "leader stopped": Fault(1, _stop_shortly, "leader"),
+    "follower stopped": Fault(1, _stop_shortly, "follower"),
+    "leader's clock jumped": Fault(2, _jump_monotonic, "leader"),
+    "follower's clock jumped": Fault(1, _jump_monotonic, "follower"),
+    "leader's time set forward": Fault(2, _jump_forward, "leader"),
+    "leader's time set back": Fault(2, _jump_back, "leader"),
+    "service killed": Fault(1, _kill_service, alone=True),
+    "pods killed": Fault(3, _kill_pods),
+    "watches dropped": Fault(4, _cut_watches),
+    "watch expired": Fault(4, _expire_watch),
+    "certificates deleted": Fault(1, _delete_secret),
+    "certificates spoiled": Fault(2, _spoil_secret),
+    "webhook unreachable": Fault(2, _shut_webhook, alone=True),
+    "request": Fault(17, _request),
+}
+SHARES = {name: fault.share for name, fault in FAULTS.items()}

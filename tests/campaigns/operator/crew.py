@@ -1,0 +1,149 @@
+"""All that takes part in a campaign: a control plane, operators, their service, and networks."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+
+import httpx
+
+import make.access
+from agentworld.engine.process import LOOPBACK, free_port
+from agentworld.errors import ClusterError
+from agentworld_operator.resources.places import PLACES
+from campaigns.harness.journal import Journal
+from campaigns.harness.processes import Command, Kept, keep_running, until
+from campaigns.harness.proxy import Proxy
+from campaigns.operator.api_proxy import ApiProxy
+from campaigns.operator.place import RENEWAL_SECONDS, Place
+from campaigns.operator.stalls import watch_stalls
+from campaigns.operator.usurping import OURS
+from machines import control_plane
+from machines.kubelet import Kubelet
+from machines.program import Program
+from make.operator import MERGE
+
+OPERATORS = ("first", "second")
+
+
+class Crew:
+    """Two replicas of the operator, each behind a network of its own."""
+
+    def __init__(self, place: Place, seed: str) -> None:
+        self.place = place
+        self.faults = Journal(place.folder / "faults.jsonl")
+        own, api = [free_port(), free_port()], [free_port(), free_port()]
+        door, service = free_port(), free_port()
+        self.api = {
+            name: ApiProxy(
+                name, port, place.cluster.url, str(place.cluster.certificate), self.count
+            )
+            for name, port in zip(OPERATORS, api, strict=True)
+        }
+        self.webhook = Proxy("webhook", door, own, 0.0, seed, self.faults)
+        self.service = self._kept("service", service, place.service(service))
+        self.service_url = f"http://{LOOPBACK}:{service}"
+        self.clocks = {name: place.clocks(name) for name in OPERATORS}
+        self.operators = {
+            name: self._operator(name, port) for name, port in zip(OPERATORS, own, strict=True)
+        }
+        self._kubelet = Kubelet(place.namespace, [place.mounted(name) for name in OPERATORS])
+
+    def count(self, kind: str, target: str) -> None:
+        """Notes a fault that happens now."""
+        self.faults.write(kind=kind, target=target)
+
+    @property
+    def kept(self) -> list[Kept]:
+        """Our own processes."""
+        return [*self.operators.values(), self.service]
+
+    @property
+    def leader(self) -> str:
+        """Who took or kept the lease last; the first one where nobody did."""
+        held = {
+            name: max((each.sent for each in api.written if each.holds), default=0.0)
+            for name, api in self.api.items()
+        }
+        return max(held, key=lambda name: held[name])
+
+    async def led(self) -> bool:
+        """Whether somebody leads, as far as one can tell from outside."""
+        now = time.monotonic()
+        return any(
+            each.holds and now - each.sent < RENEWAL_SECONDS / 2
+            for api in self.api.values()
+            for each in api.written[-50:]
+        )
+
+    @property
+    def follower(self) -> str:
+        """The other one."""
+        (other,) = set(OPERATORS) - {self.leader}
+        return other
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """Everything runs and comes back, while the block does."""
+        ended = threading.Event()
+        async with AsyncExitStack() as ending:
+            ending.callback(ended.set)
+            watch_stalls(OURS, self.place.stalls, ended)
+            for api in self.api.values():
+                await ending.enter_async_context(asynccontextmanager(api.run)())
+            await self.webhook.open()
+            ending.push_async_callback(self.webhook.shut)
+            for kept in self.kept:
+                ending.push_async_callback(kept.program.end)
+            for work in (keep_running(self.kept), self._kubelet.run()):
+                ending.callback(asyncio.create_task(work).cancel)
+            await self._guard()
+            yield
+
+    async def api_answers(self) -> None:
+        """Returns once the API server does."""
+        ready = partial(asyncio.to_thread, control_plane.is_ready, self.place.cluster)
+        await until(ready, "the API server does not come up")
+
+    async def service_answers(self) -> None:
+        """Returns once the service does."""
+        await until(self._served, "the service does not come up")
+
+    async def _guard(self) -> None:
+        """The API server asks the webhook, and is answered."""
+        namespace, place = self.place.namespace, self.place
+        for name in OPERATORS:
+            place.mounted(name).mkdir()
+        label = {"metadata": {"labels": {"guarded": namespace.namespace}}}
+        await self.service_answers()
+        namespace.patch("Namespace", namespace.namespace, label)
+        namespace.create(place.configuration(self.webhook.port))
+        guarded = partial(asyncio.to_thread, self._guarded)
+        await until(guarded, "the webhook does not come up")
+
+    def _guarded(self) -> bool:
+        spec = {"simulator": "nobody"}
+        asked = {"apiVersion": "agentworld.dev/v1alpha1", "kind": "SimulatorAlias", "spec": spec}
+        path = PLACES["SimulatorAlias"].path(self.place.namespace.namespace) + "?dryRun=All"
+        try:
+            self.place.namespace.call("POST", path, asked | {"metadata": {"name": "dry"}}, MERGE)
+        except ClusterError as error:
+            return "there is no Simulator nobody" in str(error)
+        return False
+
+    async def _served(self) -> bool:
+        with suppress(httpx.TransportError):
+            async with httpx.AsyncClient(trust_env=False) as client:
+                headers = {"Authorization": make.access.bearer("acme-operator")}
+                answer = await client.get(f"{self.service_url}/metrics", headers=headers)
+                return answer.is_success
+        return False
+
+    def _operator(self, name: str, port: int) -> Kept:
+        command = self.place.operator(name, self.api[name].url, self.service_url, port)
+        return self._kept(name, port, command)
+
+    def _kept(self, name: str, port: int, command: Command) -> Kept:
+        return Kept(Program(name, self.place.folder / f"{name}.log"), port, name, lambda _: command)

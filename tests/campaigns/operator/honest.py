@@ -1,0 +1,114 @@
+"""A world in which all is as it should be: what a judge must find nothing in, until it is spoiled.
+
+Its children are what the operator builds, so that the judge and the builder are held together.
+"""
+
+import copy
+from typing import Any
+
+from agentworld.engine.names import short
+from agentworld.records.simulator import EnginePin
+from agentworld_operator.children.engine import children
+from agentworld_operator.children.pod import Pinned
+from agentworld_operator.resources.simulator import SimulatorSpec
+from campaigns.operator.place import VERIFIER_IMAGE
+from campaigns.operator.seen import CHILDREN, Seen
+from make.simulator import alias, pinned_manifest, simulator
+
+Object = dict[str, Any]
+
+FIRST, OTHER = pinned_manifest("one").digest, pinned_manifest("two").digest
+
+
+def world() -> Seen:
+    """One that is served by two replicas, one that is idle, a rival of the first, and two names."""
+    one = _simulator("one", "one", 1, replicas=2)
+    idle = _simulator("idle", "two", 2, bounds={"min": 0, "max": 3, "episodesPerReplica": 2})
+    rival = _simulator("rival", "one", 3)
+    _tell(one, FIRST, 2, ("True", "Serving"), ("True", "Serving"), ("True", "FilesMatch"))
+    _tell(idle, OTHER, 0, ("False", "ScaledToZero"), ("True", "Idle"), ("Unknown", "NotYet"))
+    refused = {"Ready": ("False", "SameAsAnother")}
+    rival["status"] = _status(4, FIRST, refused, "one is the same simulator, and so on")
+    built = [*_children(one, 2), *_children(idle, 0)]
+    named = {each["metadata"]["name"]: each for each in (_alias("stable"), _alias("trial"))}
+    return Seen(
+        simulators={"one": one, "idle": idle, "rival": rival},
+        aliases=named,
+        children={
+            kind: {each["metadata"]["name"]: each for each in built if each["kind"] == kind}
+            for kind in CHILDREN
+        },
+        episodes={FIRST: 5},
+        rows=[_row("stable", "move 1"), _row("trial", "move 2")],
+        moves=[
+            _move("stable", "move 1", "done"),
+            _move("trial", "move 2", "unknown"),
+            _move("trial", "move 3", "refused"),
+        ],
+    )
+
+
+def _simulator(name: str, seed: str, age: int, **serving: object) -> Object:
+    made = simulator(name, seed, **serving)
+    made["metadata"] |= {
+        "uid": f"uid-{name}",
+        "namespace": "here",
+        "generation": 4,
+        "creationTimestamp": f"2026-01-0{age}T00:00:00Z",
+    }
+    return made
+
+
+def _tell(
+    made: Object,
+    digest: str,
+    replicas: int,
+    engine: tuple[str, str],
+    ready: tuple[str, str],
+    verified: tuple[str, str],
+) -> None:
+    status = {"replicas": replicas, "readyReplicas": replicas}
+    status["openEpisodes"] = 5 if digest == FIRST else 0
+    degraded = ("False", "AsWanted")
+    said = {"Verified": verified, "EngineReady": engine, "Ready": ready, "Degraded": degraded}
+    made["status"] = {**_status(4, digest, said), **status}
+
+
+def _status(
+    generation: int, digest: str, said: dict[str, tuple[str, str]], message: str = ""
+) -> Object:
+    conditions = [
+        {"type": type_, "status": status, "reason": reason, "message": message}
+        for type_, (status, reason) in said.items()
+    ]
+    return {"observedGeneration": generation, "digest": digest, "conditions": conditions}
+
+
+def _children(made: Object, replicas: int) -> list[Object]:
+    spec = SimulatorSpec.model_validate(made["spec"])
+    manifest, serving = spec.identity.manifest, spec.serving
+    assert manifest
+    assert serving.weights
+    assert isinstance(manifest.engine, EnginePin)
+    own = manifest.engine, serving, serving.weights, VERIFIER_IMAGE
+    built = children(Pinned(manifest.digest, manifest, *own), made, replicas)
+    built[2]["status"] = {"readyReplicas": replicas}
+    assert short(manifest.digest) in built[0]["metadata"]["name"]
+    return copy.deepcopy(built)
+
+
+def _alias(name: str) -> Object:
+    made = alias("one", name)
+    made["metadata"] |= {"generation": 2}
+    said = {"Resolved": ("True", "Found"), "Recorded": ("True", "AsAsked")}
+    made["status"] = _status(2, FIRST, said)
+    return made
+
+
+def _row(name: str, reason: str) -> Object:
+    told = {"alias": name, "simulator": FIRST, "canary": None, "percent": None}
+    return told | {"ended": 0, "override": reason, "set_by": "admin"}
+
+
+def _move(name: str, reason: str, outcome: str) -> Object:
+    return {"alias": name, "reason": reason, "outcome": outcome}

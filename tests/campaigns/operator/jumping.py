@@ -1,0 +1,46 @@
+"""The operator on clocks that jump: `python -m campaigns.operator.jumping`.
+
+CLOCKS names the file that says what they are ahead. Everything in the process lives by them, as
+where a machine was halted, or where its time was set. STALLS names the journal of its stalls.
+"""
+
+import os
+import sys
+import threading
+import time
+from datetime import datetime, timedelta, tzinfo
+from pathlib import Path
+
+from agentworld_operator.main import main
+from agentworld_operator.resources.places import PLACES
+from campaigns.operator.clocks import Clocks
+from campaigns.operator.stalls import watch_stalls
+from make.operator import OLDER_BUDGETS
+
+PLACES["PodDisruptionBudget"] = OLDER_BUDGETS
+
+_clocks = Clocks(Path(os.environ["CLOCKS"]))
+_monotonic, _time = time.monotonic, time.time
+
+
+class _Datetime(datetime):
+    """Tells another time, and makes the plain ones."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        return datetime.now(tz) + timedelta(seconds=_clocks.ahead.wall)
+
+
+def _live_by_them() -> None:
+    time.monotonic = lambda: _monotonic() + _clocks.ahead.monotonic
+    time.time = lambda: _time() + _clocks.ahead.wall
+    for name, module in list(sys.modules.items()):
+        if name.startswith("agentworld_operator.") and vars(module).get("datetime") is datetime:
+            vars(module)["datetime"] = _Datetime
+
+
+if __name__ == "__main__":
+    journal = Path(os.environ["STALLS"])
+    watch_stalls(os.environ["AGENTWORLD_IDENTITY"], journal, threading.Event(), _monotonic)
+    _live_by_them()
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""Where everything of one campaign is, and how its processes are started."""
+
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import make.access
+from agentworld.access.secret import RUN_TOKENS, ensure_secret
+from agentworld.engine.process import LOOPBACK
+from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
+from agentworld_operator.resources.places import typed
+from campaigns.harness.processes import Command
+from campaigns.operator.clocks import Clocks
+from machines.control_plane import ControlPlane
+from make.operator import Namespace, Object, kubeconfig
+
+LEASE_SECONDS = 5.0
+RENEWAL_SECONDS = LEASE_SECONDS * 2 / 3
+ASK_SECONDS = 0.5
+LOOK_SECONDS = 10.0
+SETTLE_SECONDS = 8.0
+"""Longer than a request of the webhook may take."""
+_WEBHOOK_SECONDS = 5
+VERIFIER_IMAGE = "registry.example/control@sha256:1"
+
+
+class Place(NamedTuple):
+    """A folder, and a namespace of a cluster."""
+
+    folder: Path
+    cluster: ControlPlane
+    namespace: Namespace
+    token: str
+    """Of the operator's account."""
+
+    @property
+    def ledger(self) -> Path:
+        """SQLite's file."""
+        return self.folder / "ledger.db"
+
+    @property
+    def stalls(self) -> Path:
+        """The journal of when each process did nothing."""
+        return self.folder / "stalls.jsonl"
+
+    def mounted(self, operator: str) -> Path:
+        """Where a kubelet puts the webhook's certificate."""
+        return self.folder / f"mounted-{operator}"
+
+    def clocks(self, operator: str) -> Clocks:
+        """An operator's."""
+        return Clocks(self.folder / f"clocks-{operator}")
+
+    def operator(self, name: str, api_url: str, service_url: str, webhook_port: int) -> Command:
+        """One replica."""
+        token = self.folder / "operator.key"
+        token.write_text(make.access.key("acme-operator"))
+        told = {
+            "namespace": self.namespace.namespace,
+            "identity": name,
+            "kubeconfig": self.cluster.kubeconfig_of(self.token, api_url),
+            "service_url": service_url,
+            "service_token": token,
+            "verifier_image": VERIFIER_IMAGE,
+            "lease_seconds": LEASE_SECONDS,
+            "look_seconds": LOOK_SECONDS,
+            "ask_seconds": ASK_SECONDS,
+            "webhook_port": webhook_port,
+            "webhook_host": LOOPBACK,
+            "webhook_folder": self.mounted(name),
+            "webhook_configuration": self.configuration_name,
+            "webhook_names": f'["{LOOPBACK}"]',
+            "webhook_certify_seconds": 0.5,
+            "webhook_settle_seconds": SETTLE_SECONDS,
+        }
+        own = {"CLOCKS": str(self.folder / f"clocks-{name}"), "STALLS": str(self.stalls)}
+        environment = _environment(told) | own
+        return [sys.executable, "-m", "campaigns.operator.jumping"], environment
+
+    def service(self, port: int) -> Command:
+        """The simulator service, over a ledger in a file."""
+        keys = self.folder / "keys"
+        ensure_signer(keys / SIMULATOR_KEYS)
+        ensure_secret(keys / RUN_TOKENS)
+        told = {
+            "namespace": self.namespace.namespace,
+            "kubeconfig": kubeconfig(self.cluster, self.namespace, "agentworld-service"),
+            "ledger_url": f"sqlite:///{self.ledger}",
+            "objects_url": self.folder / "objects",
+            "checkpoints_url": self.folder / "checkpoints",
+            "keys": keys,
+            "access": make.access.access_file(self.folder),
+            "host": LOOPBACK,
+            "port": port,
+        }
+        return [sys.executable, "-m", "agentworld.simulate.cluster_main"], _environment(told)
+
+    def configuration(self, port: int) -> Object:
+        """Has the API server ask the webhook: nothing moves past an operator that is gone."""
+        own = self.namespace.namespace
+        webhooks = [
+            _webhook("move.agentworld.dev", ["CREATE", "UPDATE"], "Fail", own, port),
+            _webhook("delete.agentworld.dev", ["DELETE"], "Ignore", own, port),
+        ]
+        kind = typed("ValidatingWebhookConfiguration")
+        return {**kind, "metadata": {"name": self.configuration_name}, "webhooks": webhooks}
+
+    @property
+    def configuration_name(self) -> str:
+        """The chart's."""
+        return f"agentworld-{self.namespace.namespace}"
+
+
+def _environment(told: dict[str, object]) -> dict[str, str]:
+    own = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in told.items()}
+    return own | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def _webhook(name: str, operations: list[str], policy: str, namespace: str, port: int) -> Object:
+    rule = {
+        "apiGroups": ["agentworld.dev"],
+        "apiVersions": ["v1alpha1"],
+        "operations": operations,
+        "resources": ["simulators", "simulatoraliases"],
+    }
+    return {
+        "name": name,
+        "clientConfig": {"url": f"https://{LOOPBACK}:{port}/admit"},
+        "rules": [rule],
+        "namespaceSelector": {"matchLabels": {"guarded": namespace}},
+        "failurePolicy": policy,
+        "sideEffects": "NoneOnDryRun",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": _WEBHOOK_SECONDS,
+    }

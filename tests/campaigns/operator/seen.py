@@ -1,0 +1,61 @@
+"""What is there after a batch of faults: objects as the cluster tells them, and the ledger's rows.
+
+Read past the operator, and past its service: with the administrator's client and SQLite's driver.
+"""
+
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from campaigns.harness.journal import read
+from make.operator import Namespace
+
+Object = dict[str, Any]
+
+CHILDREN = ("ConfigMap", "Service", "Deployment", "PodDisruptionBudget")
+_OPEN = """SELECT runs.simulator, COUNT(*) FROM episodes JOIN runs ON runs.id = episodes.run
+    WHERE episodes.closed IS NULL AND runs.final_weights IS NULL GROUP BY runs.simulator"""
+
+
+class Seen(NamedTuple):
+    """All at one moment, nearly."""
+
+    simulators: dict[str, Object]
+    aliases: dict[str, Object]
+    children: dict[str, dict[str, Object]]
+    """By kind and name, those that others made in the namespace apart."""
+    episodes: dict[str, int]
+    """Open ones, by digest."""
+    rows: list[Object]
+    """Of the ledger about names, the oldest first."""
+    moves: list[Object]
+    """That people asked for, with what they were answered."""
+
+
+def look(namespace: Namespace, ledger: Path, folder: Path) -> Seen:
+    """Reads all of it; raises ClusterError where the API server does not answer."""
+    return Seen(
+        simulators=_named(namespace, "Simulator"),
+        aliases=_named(namespace, "SimulatorAlias"),
+        children={kind: _engines(_named(namespace, kind)) for kind in CHILDREN},
+        episodes=Counter(dict(_rows(ledger, _OPEN))),
+        rows=[dict(row) for row in _rows(ledger, "SELECT * FROM aliases ORDER BY sequence")],
+        moves=list(read(folder / "moves.jsonl")),
+    )
+
+
+def _named(namespace: Namespace, kind: str) -> dict[str, Object]:
+    return {each["metadata"]["name"]: each for each in namespace.all(kind).objects}
+
+
+def _engines(found: dict[str, Object]) -> dict[str, Object]:
+    """Also what has lost its label."""
+    return {name: each for name, each in found.items() if name.startswith("engine-")}
+
+
+def _rows(ledger: Path, query: str) -> list[Any]:
+    with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as database:
+        database.row_factory = sqlite3.Row
+        return list(database.execute(query))

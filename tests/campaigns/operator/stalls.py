@@ -1,0 +1,45 @@
+"""When a process did nothing: it was stopped, or the machine was busy with others."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from campaigns.harness.journal import Journal, read
+
+_EVERY_SECONDS = 0.1
+_LATE_SECONDS = 0.3
+
+
+class Stall(NamedTuple):
+    """On the machine's monotonic clock."""
+
+    process: str
+    since: float
+    until: float
+
+
+def watch_stalls(
+    process: str,
+    journal: Path,
+    ended: threading.Event,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """A thread notes whenever it wakes late, until the event is set."""
+
+    def watch() -> None:
+        lines, before = Journal(journal), clock()
+        while not ended.wait(_EVERY_SECONDS):
+            now = clock()
+            if now - before > _EVERY_SECONDS + _LATE_SECONDS:
+                lines.write(process=process, since=before, until=now)
+            before = now
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def read_stalls(journal: Path) -> list[Stall]:
+    """In their order."""
+    stalls = [Stall(*(line[name] for name in Stall._fields)) for line in read(journal)]
+    return sorted(stalls, key=lambda stall: stall.since)

@@ -1,0 +1,29 @@
+"""A short campaign: what `make faults-operator` does at length."""
+
+import pytest
+
+from campaigns.operator.campaign import run
+from campaigns.operator.chaos import SHARES
+
+EACH_KIND = {**dict.fromkeys(SHARES, 1), "request": 6}
+WANTED = {
+    "API server killed",
+    "leader killed",
+    "follower killed",
+    "service killed",
+    "pods killed",
+    "watches dropped",
+    "certificates deleted",
+    "certificates spoiled",
+    "webhook unreachable",
+}
+
+
+@pytest.mark.waits
+def test_everything_becomes_as_its_spec_wants_it_after_faults(tmp_path):
+    report = run(tmp_path / "campaign", sum(EACH_KIND.values()), "short", EACH_KIND)
+    assert report.sentences == []
+    assert (report.faults, report.diverged) == (sum(EACH_KIND.values()), 0)
+    assert report.by_kind.keys() >= WANTED
+    assert report.writes > 20
+    assert report.moves["done"]

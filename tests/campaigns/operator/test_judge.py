@@ -1,0 +1,219 @@
+"""A judge that finds nothing may be blind: each of these is a failure that it has to see."""
+
+import ast
+import re
+import threading
+from pathlib import Path
+
+import pytest
+
+from agentworld.engine.names import engine_name
+from campaigns.harness.finding import mistakes
+from campaigns.operator.api_proxy import Written
+from campaigns.operator.built import otherwise
+from campaigns.operator.campaign import diverged
+from campaigns.operator.honest import FIRST, OTHER, world
+from campaigns.operator.judge import judge
+from campaigns.operator.seen import CHILDREN
+from campaigns.operator.stalls import Stall, read_stalls, watch_stalls
+from campaigns.operator.usurping import OURS, usurped
+
+ENGINE = engine_name(FIRST)
+NOTHING = object()
+CONDITIONS = ("Verified", "EngineReady", "Ready", "Degraded")
+FIELDS = ("observedGeneration", "digest", "replicas", "readyReplicas", "openEpisodes")
+IMAGE = "spec/template/spec/containers/0/image"
+SERVED = {"type": "Ready", "status": "True", "reason": "Serving", "message": ""}
+
+# What the judge says, where the world is spoiled, and what is there instead.
+SPOILED = [
+    *(("missing", f"children/{kind}/{ENGINE}", NOTHING) for kind in CHILDREN),
+    *(
+        ("otherwise", f"children/{kind}/{ENGINE}/metadata/{field}", value)
+        for kind in CHILDREN
+        for field, value in [
+            ("ownerReferences", []),
+            ("ownerReferences", [{"uid": "another"}]),
+            ("labels", {}),
+        ]
+    ),
+    ("otherwise", f"children/Deployment/{ENGINE}/spec/replicas", 3),
+    ("otherwise", f"children/Deployment/{ENGINE}/spec/progressDeadlineSeconds", 1),
+    (
+        "otherwise",
+        f"children/Deployment/{ENGINE}/spec/template/spec/automountServiceAccountToken",
+        True,
+    ),
+    ("otherwise", f"children/Deployment/{ENGINE}/{IMAGE}", "registry.example/vllm:latest"),
+    ("otherwise", f"children/Service/{ENGINE}/spec/selector", {}),
+    ("otherwise", f"children/PodDisruptionBudget/{ENGINE}/spec/maxUnavailable", 2),
+    ("otherwise", f"children/ConfigMap/{ENGINE}/data", {}),
+    ("unrun", f"children/Deployment/{ENGINE}/status", {}),
+    ("unrun", f"children/Deployment/{ENGINE}/status", {"readyReplicas": 3}),
+    *(("untrue", f"simulators/one/status/{field}", "another") for field in FIELDS),
+    *(
+        ("untrue", f"simulators/{name}/status/conditions/{type_}/status", "Nobody knows")
+        for name in ("one", "idle")
+        for type_ in CONDITIONS
+    ),
+    ("untrue", "simulators/one/status", NOTHING),
+    ("untrue", "simulators/rival/status/digest", "another"),
+    ("untrue", "simulators/rival/status/observedGeneration", "another"),
+    ("untrue", "simulators/rival/status/conditions/Ready/status", "True"),
+    ("untrue", "simulators/rival/status/conditions/Ready", SERVED),
+    ("untrue", "simulators/rival/status/conditions/Ready/message", "idle is the same simulator"),
+    ("untrue", "aliases/stable/status/observedGeneration", "another"),
+    ("untrue", "aliases/stable/status/digest", "another"),
+    ("untrue", "aliases/stable/status/canaryDigest", "another"),
+    ("untrue", "aliases/stable/status/conditions/Resolved/status", "Nobody knows"),
+    ("untrue", "aliases/stable/status/conditions/Recorded/status", "Nobody knows"),
+    ("untrue", "aliases/stable/spec/simulator", "nobody"),
+    ("unrecorded", "rows/0/simulator", OTHER),
+    ("unrecorded", "rows/0/ended", 1),
+    ("unrecorded", "rows/0/canary", OTHER),
+    ("unrecorded", "rows/0/percent", 5),
+    ("unrecorded", "rows/0/override", None),
+]
+
+
+def spoil(seen, path, value):
+    *parents, last = path.split("/")
+    part = seen._asdict()
+    for name in parents:
+        part = part[place(part, name)]
+    if value is NOTHING:
+        del part[last]
+    else:
+        part[place(part, last)] = value
+
+
+def place(part, name):
+    """A number of a list, or the type of a condition in it."""
+    if isinstance(part, dict):
+        return name
+    return int(name) if name.isdigit() else [each["type"] for each in part].index(name)
+
+
+def kinds(seen):
+    return {finding.kind for finding in judge(seen)}
+
+
+def test_nothing_is_found_where_all_is_as_it_should_be():
+    assert judge(world()) == []
+    assert list(otherwise(world())) == []
+
+
+@pytest.mark.parametrize("module", ["operator/judge", "operator/seen", "operator/usurping"])
+def test_the_judge_imports_nothing_of_the_operator(module):
+    path = Path(__file__).parents[1] / f"{module}.py"
+    imported = [node for node in ast.walk(ast.parse(path.read_text())) if "module" in dir(node)]
+    assert imported
+    assert not [node.module for node in imported if str(node.module).startswith("agentworld")]
+
+
+@pytest.mark.parametrize(("kind", "path", "value"), SPOILED)
+def test_what_is_not_as_it_should_be_is_found(kind, path, value):
+    seen = world()
+    spoil(seen, path, value)
+    assert kinds(seen) == {kind}
+
+
+@pytest.mark.parametrize(
+    "path", [path for _, path, _ in SPOILED if re.match(r"children/\w+/[^/]+/(spec|data)", path)]
+)
+def test_a_child_that_is_not_as_it_is_built_is_found_by_the_builder(path):
+    seen = world()
+    spoil(seen, path, {})
+    _, kind, name, *_ = path.split("/")
+    assert {finding.subject for finding in otherwise(seen)} == {f"{kind} {name}"}
+
+
+def test_a_field_that_only_the_builder_knows_is_found_by_its_word():
+    seen = world()
+    field = "template/spec/securityContext/runAsNonRoot"
+    spoil(seen, f"children/Deployment/{ENGINE}/spec/{field}", False)
+    assert [finding.kind for finding in otherwise(seen)] == ["otherwise"]
+
+
+def test_what_a_deleted_simulator_left_over_is_found():
+    seen = world()
+    del seen.simulators["idle"]
+    left = {finding.subject for finding in judge(seen) if finding.kind == "left over"}
+    assert left == {f"{kind} {engine_name(OTHER)}" for kind in CHILDREN}
+
+
+def test_what_somebody_took_from_its_owner_before_that_went_is_not_left_over():
+    seen = world()
+    del seen.simulators["idle"]
+    for kind in CHILDREN:
+        seen.children[kind][engine_name(OTHER)]["metadata"]["ownerReferences"] = []
+    assert judge(seen) == []
+
+
+def test_one_that_waits_for_a_rival_that_is_gone_is_found():
+    seen = world()
+    del seen.simulators["one"]
+    assert {"otherwise", "untrue"} <= kinds(seen)
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["done", "not known"])
+def test_a_move_that_is_recorded_twice_is_found(number):
+    seen = world()
+    seen.rows.insert(0, dict(seen.rows[number]))
+    assert kinds(seen) == {"recorded twice"}
+
+
+def test_several_findings_about_one_object_are_one_object():
+    seen = world()
+    del seen.simulators["one"]["status"]
+    assert len(judge(seen)) > 1
+    assert diverged(judge(seen)) == 1
+
+
+def lease(replica, sent):
+    return Written(replica, sent, "PUT lease", "lease", holds=True)
+
+
+def write(replica, sent):
+    return Written(replica, sent, "PATCH it", "write")
+
+
+def test_who_renews_may_write_and_so_may_the_next_one():
+    written = [lease("a", 0), write("a", 3), lease("a", 4), write("a", 8), lease("b", 20)]
+    assert usurped([*written, write("b", 21)], [], 5.0) == []
+
+
+def test_who_did_not_renew_and_who_never_led_may_not_write():
+    late, never = write("a", 10), write("b", 1)
+    assert usurped([lease("a", 0), late, never], [], 5.0) == [never, late]
+
+
+@pytest.mark.parametrize("process", ["a", OURS])
+def test_who_was_stopped_may_end_a_call_and_no_more(process):
+    call, later, other = write("a", 30.5), write("a", 40.0), Stall("b", 30.0, 50.0)
+    stalls = [Stall(process, 2.0, 30.0), other]
+    assert usurped([lease("a", 0), call, later], stalls, 5.0) == [later]
+
+
+def test_a_process_that_does_nothing_is_noted(tmp_path):
+    journal, ended, times = tmp_path / "stalls", threading.Event(), iter([0.0, 0.1, 5.1, 5.2])
+
+    def clock():
+        now = next(times, None)
+        if now is None:
+            ended.set()
+        return now or 5.2
+
+    watch_stalls("a", journal, ended, clock)
+    assert ended.wait(20.0)
+    assert read_stalls(journal) == [Stall("a", 0.1, 5.1)]
+
+
+def test_a_traceback_through_our_code_is_found_and_no_other(tmp_path):
+    def traceback(file, error):
+        return f'Traceback (most recent call last):\n  File "/x/{file}"\n{error}\n2026 INFO\n'
+
+    log = tmp_path / "first.log"
+    log.write_text(traceback("kopf/a.py", "KeyError: a") + traceback("ours/a.py", "KeyError: 1"))
+    assert [each.problem for each in mistakes([log], ["ours/"])] == ["first.log has KeyError: 1"]
+    assert len([*mistakes([log])]) == 2

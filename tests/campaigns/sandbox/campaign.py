@@ -1,0 +1,168 @@
+"""Attempts by the hundred to get out of the sandbox, or to leave something in it or behind it.
+
+All are done in the episodes of one live shell. After each of them the machine has to be as it was,
+and a new episode has to show, to the byte, what the first one did.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Container, Iterator, Sequence
+from pathlib import Path
+
+import psutil
+
+from agentworld.domains.terminal.shell import LiveShell
+from agentworld.errors import SandboxBroken
+from campaigns.harness.finding import Finding
+from campaigns.harness.report import MOST_SENTENCES, Report, count
+from campaigns.harness.schedule import shuffled
+from campaigns.sandbox import calls, commands, traces
+from campaigns.sandbox.attempt import SEEN, TOKEN, Attempt
+from campaigns.sandbox.host import Host, alive, census, family, zombies
+
+START = {"rimo.txt": "besa\n"}
+_SECONDS = 5.0
+_LOOK = """{
+ls -A /; ls -AR /home /dev; find /home /dev -printf '%p %m %s %U %n\\n'
+df --output=used,iused /home
+cat /home/agent/* /home/agent/.*; env; compgen -v; declare -F; alias; trap; set +o; shopt; ulimit -a
+umask; jobs; nice; id; pwd; history; hostname; complete; type cat echo ls printf cd; ipcs; ps
+for i in {3..63}; do { true <&$i; } && echo $i; done; echo $SHLVL $$ $PPID $! $-
+} 2>&1"""
+"""All that an episode can see, in words."""
+
+
+class SandboxReport(Report):
+    """What became of some attempts."""
+
+    attempts: int = 0
+    escapes: int = 0
+    """Attempts that reached, saw or did what is the machine's."""
+    leaks: int = 0
+    """Attempts that left something to the machine, to a later episode or to a later command."""
+
+
+def run(folder: Path, num_attempts: int, seed: str) -> SandboxReport:
+    """So many attempts, each kind of them as often as any other one."""
+    with Host(folder) as host:
+        hands = shuffled(dict.fromkeys(all_attempts(host), 1), seed)
+        return try_all([*itertools.islice(hands, num_attempts)], host, seed)
+
+
+def all_attempts(host: Host) -> list[Attempt]:
+    """Each that there is."""
+    return [
+        *commands.files(str(host.file)),
+        *calls.attempts(),
+        *commands.network(host.port, host.path),
+        *commands.memory(),
+        *commands.processes(),
+        *traces.state(),
+        *traces.prompts(),
+        *traces.claims(),
+    ]
+
+
+def try_all(
+    attempts: Sequence[Attempt],
+    host: Host,
+    seed: str,
+    open_shell: Callable[[], LiveShell] = lambda: LiveShell(seconds=_SECONDS),
+) -> SandboxReport:
+    """These, one after the other."""
+    start, findings, others = time.monotonic(), list[Finding](), family()
+    with open_shell() as shell:
+        shell.reset(START)
+        first = shell.step(_LOOK)
+        for attempt in attempts:
+            findings += _judged(attempt, shell, host, first, others)
+    subjects = {kind: {each.subject for each in findings if each.kind == kind} for kind in _KINDS}
+    return SandboxReport(
+        seed=seed,
+        attempts=len(attempts),
+        escapes=len(subjects["escape"]),
+        leaks=len(subjects["leak"]),
+        by_kind=count(attempt.kind for attempt in attempts),
+        sentences=[each.sentence for each in findings[:MOST_SENTENCES]],
+        seconds=round(time.monotonic() - start, 1),
+    )
+
+
+_KINDS = ("escape", "leak")
+
+
+def _judged(
+    attempt: Attempt, shell: LiveShell, host: Host, first: str, others: Container[psutil.Process]
+) -> Iterator[Finding]:
+    """What is wrong with what became of an attempt; `others` are of no sandbox."""
+    before = census()
+    shell.reset(START)
+    seen = _play(shell, attempt.actions)
+    reached = SEEN in seen or host.secret in seen or host.was_reached()
+    if reached:
+        yield _finding("escape", attempt, seen[-300:])
+    after = _AFTER.get(attempt.kind, _nothing)(shell)
+    if after:
+        yield _finding("leak", attempt, after)
+    started = [each for each in family() if each not in others]
+    shell.close()
+    for name, left in (("processes", alive(started)), ("zombies", zombies(others))):
+        if left:
+            yield _finding("leak", attempt, f"{name} that are left: {left}")
+    now = census()
+    if now != before:
+        changes = [pair for pair in zip(before, now, strict=True) if pair[0] != pair[1]]
+        yield _finding("leak", attempt, f"the machine is another one: {changes}")
+    shell.reset(START)
+    look = shell.step(_LOOK)
+    if look != first:
+        yield _finding("leak", attempt, f"a new episode shows {_other_lines(first, look)}")
+
+
+def _play(shell: LiveShell, actions: Sequence[str]) -> str:
+    """What was shown until the end, or until the sandbox broke."""
+    seen = []
+    try:
+        for action in actions:
+            seen.append(shell.step(action))
+    except SandboxBroken as error:
+        seen.append(str(error))
+    return "\n".join(seen)
+
+
+def _moved(shell: LiveShell) -> str:
+    """What the observations of later commands show that is not theirs."""
+    try:
+        for n in range(3):
+            seen = shell.step(f"\\builtin echo kolu {n}")
+            if seen.rpartition("\n")[0] != f"kolu {n}":
+                return f"a later command shows {seen!r}"
+    except SandboxBroken:
+        pass
+    return ""
+
+
+def _misreported(shell: LiveShell) -> str:
+    try:
+        files = shell.files()
+    except SandboxBroken:  # whoever ends its sandbox has no success
+        return ""
+    honest = files.get("rimo.txt") == "besa" and "tane.txt" not in files
+    return "" if honest else f"the files are told as {files!r}"
+
+
+def _nothing(_: LiveShell) -> str:
+    return ""
+
+
+_AFTER: dict[str, Callable[[LiveShell], str]] = {"prompt": _moved, "claim": _misreported}
+
+
+def _finding(kind: str, attempt: Attempt, problem: str) -> Finding:
+    return Finding(kind, f"{attempt.kind} {attempt.name!r}: {problem}", attempt.name)
+
+
+def _other_lines(first: str, look: str) -> list[str]:
+    known = {*first.splitlines()}
+    other = [line for line in look.splitlines() if line not in known]
+    return [line for line in other if TOKEN in line] or other[:5] or ["fewer lines"]

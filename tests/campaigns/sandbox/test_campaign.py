@@ -1,0 +1,83 @@
+"""A short campaign: what `make sandbox-attempts` does by the hundred, and that its judge sees."""
+
+from collections import Counter
+
+import pytest
+
+from agentworld.domains.terminal.shell import LiveShell
+from campaigns.harness.schedule import shuffled
+from campaigns.sandbox.attempt import TOKEN, attempts_of
+from campaigns.sandbox.campaign import all_attempts, try_all
+from campaigns.sandbox.host import Host
+
+pytestmark = pytest.mark.waits
+
+_OF_EACH_KIND = 4
+ALLOW_ALL = bytes.fromhex("06000000 0000ff7f")
+
+
+@pytest.fixture
+def host(tmp_path):
+    with Host(tmp_path) as host:
+        yield host
+
+
+def some(host):
+    """A few of each kind."""
+    taken, known = Counter(), all_attempts(host)
+    for attempt, _ in zip(shuffled(dict.fromkeys(known, 1), "short"), known, strict=False):
+        taken[attempt.kind] += 1
+        if taken[attempt.kind] <= _OF_EACH_KIND:
+            yield attempt
+
+
+def test_nothing_gets_out_of_a_sandbox_and_nothing_stays(host):
+    report = try_all([*some(host)], host, "short")
+    assert report.sentences == []
+    assert {*report.by_kind.values()} == {_OF_EACH_KIND}
+    assert (report.escapes, report.leaks) == (0, 0)
+
+
+def test_there_are_more_than_a_hundred_attempts_and_each_is_another_one(host):
+    known = all_attempts(host)
+    assert len({*known}) == len(known) > 200
+
+
+def test_what_a_sandbox_without_its_filter_lets_through_is_found(host, monkeypatch):
+    monkeypatch.setattr("agentworld.domains.sandbox.filter_of", lambda: ALLOW_ALL)
+    open_calls = [
+        each for each in all_attempts(host) if each.name in {"shmget", "keyctl", "socket"}
+    ]
+    report = try_all(open_calls, host, "open")
+    assert (report.escapes, report.attempts) == (3, 3)
+
+
+class Lasting(LiveShell):
+    """All episodes in one sandbox, as if a shell had nothing to clean up."""
+
+    def reset(self, files=None):
+        if self._sandbox is None:
+            super().reset(files)
+
+    def close(self):
+        pass
+
+    def end(self):
+        super().close()
+
+
+def test_what_an_episode_leaves_to_the_next_is_found(host):
+    shells = []
+
+    def open_shell():
+        shells.append(Lasting(seconds=10))
+        return shells[-1]
+
+    harms = attempts_of("state", f"echo {TOKEN} >/home/{TOKEN}", "umask 777")
+    try:
+        report = try_all(harms, host, "left", open_shell)
+    finally:
+        shells[0].end()
+    assert report.leaks == 2
+    for sign in ("processes that are left", f"/home/{TOKEN}", "umask"):
+        assert any(sign in sentence for sentence in report.sentences), sign

@@ -1,0 +1,168 @@
+"""One campaign: faults over a service at work until there were enough, then quiet, then the judge.
+
+What is left is a folder with the journals of all parties and a ledger, which the checker reads.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+
+from sqlalchemy import make_url
+
+from agentworld.audit.verify import verify_run
+from agentworld.engine.process import free_port
+from agentworld.errors import StoreError
+from campaigns.harness.finding import Finding, mistakes
+from campaigns.harness.processes import keep_running, until
+from campaigns.harness.proxy import Proxy
+from campaigns.harness.report import FaultReport
+from campaigns.service.chaos import rage
+from campaigns.service.checker import PROMISES, check
+from campaigns.service.crew import Crew
+from campaigns.service.databases import Postgres, Sqlite
+from campaigns.service.place import VERSIONS, Place
+from machines import postgres
+
+_SHARE_OF_POSTGRES = 0.4
+_DATABASE_RATE = 0.002
+_START_SECONDS = 300.0
+_FAULT_SECONDS = 10.0
+"""The longest that one may take, on a busy machine too."""
+_QUIET_SECONDS = 60.0
+_HOUSEKEEPING_SECONDS = 1.0
+_IDLE_SECONDS = 2.0
+_OTHER_PROMISES = {
+    "accused": "a problem that our own audit reports of an honest ledger",
+    "mistaken": "a traceback in the log of a service",
+}
+
+
+class ServiceReport(FaultReport):
+    """One campaign over a service."""
+
+    answered_steps: int
+    """With those that were asked again."""
+    steps: int
+    """In the ledger."""
+    episodes: int
+    runs: int
+    said: int
+    """Texts of engines."""
+    unanswered: int
+    """Requests of clients that a connection lost."""
+    refusals: dict[str, int]
+    """Answers that are typed failures."""
+
+
+def run(folder: Path, num_faults: int, seed: str) -> ServiceReport:
+    """Over both kinds of ledger."""
+    num_postgres = int(num_faults * _SHARE_OF_POSTGRES)
+    first = over_sqlite(folder / "sqlite", num_faults - num_postgres, seed)
+    return first.plus(over_postgres(folder / "postgres", num_postgres, seed))
+
+
+def over_sqlite(folder: Path, num_faults: int, seed: str) -> ServiceReport:
+    """A campaign over a ledger in a file."""
+    url = f"sqlite:///{folder / 'ledger.db'}"
+    crew = Crew(Place.create(folder, url, url), seed)
+    return _judged(crew, Sqlite(folder / "ledger.db"), num_faults, seed)
+
+
+def over_postgres(folder: Path, num_faults: int, seed: str) -> ServiceReport:
+    """A campaign over a ledger in a server, which is behind a network of its own."""
+    port = free_port()
+    with postgres.running() as server, server.database() as url:
+        through = make_url(url).set(port=port).render_as_string(hide_password=False)
+        crew = Crew(Place.create(folder, url, through), seed)
+        crew.networks.append(
+            Proxy("database", port, [server.port], _DATABASE_RATE, seed, crew.faults)
+        )
+        return _judged(crew, Postgres(url.replace("+psycopg", "")), num_faults, seed)
+
+
+def _judged(crew: Crew, database: Sqlite | Postgres, num_faults: int, seed: str) -> ServiceReport:
+    start, place, folder = time.monotonic(), crew.place, crew.place.folder
+    asyncio.run(_wage(crew, database, num_faults, seed))
+    asyncio.run(_close_books(place))
+    verdict = check(folder, place.ledger_url)
+    logs = sorted(folder.glob("service-*.log"))
+    books, heard = verdict.books, verdict.heard
+    return ServiceReport.of(
+        folder,
+        [*verdict.findings, *_accused(place), *mistakes(logs)],
+        PROMISES | _OTHER_PROMISES,
+        seed=seed,
+        seconds=round(time.monotonic() - start, 1),
+        answered_steps=len(heard.answers),
+        steps=sum(len(episode.steps) for episode in books.episodes.values()),
+        episodes=len(books.episodes),
+        runs=len(books.runs),
+        said=verdict.num_said,
+        unanswered=heard.lost,
+        refusals=heard.refusals,
+    )
+
+
+async def _wage(crew: Crew, database: Sqlite | Postgres, num_faults: int, seed: str) -> None:
+    """Returns when nothing runs any more."""
+    for network in crew.networks:
+        await network.open()
+    keeping = asyncio.create_task(keep_running((*crew.engines, *crew.services)))
+    try:
+        await crew.ready()
+        async with asyncio.TaskGroup() as group:
+            playing = [group.create_task(client.play()) for client in crew.clients]
+            raging = group.create_task(rage(crew, database.faults, seed))
+            housekeeping = group.create_task(_keep_house(crew.place))
+            longest = _START_SECONDS + num_faults * _FAULT_SECONDS
+            await until(partial(crew.were_hit, num_faults), "too few faults", longest)
+            crew.over = True
+            await raging
+            housekeeping.cancel()
+            await crew.calm()
+            await crew.ready()
+            await _finish(crew, playing)
+    finally:
+        keeping.cancel()
+        await crew.end()
+        for network in crew.networks:
+            await network.shut()
+
+
+async def _finish(crew: Crew, playing: list[asyncio.Task[None]]) -> None:
+    """Everybody comes to an end once nothing fails any more.
+
+    Every trainer dies once more: who comes after it asks again for all that it was answered.
+    """
+    for client in crew.clients:
+        client.end()
+    _, late = await asyncio.wait(playing, timeout=_QUIET_SECONDS)
+    assert not late, f"{len(late)} clients do not come to an end"
+
+
+async def _close_books(place: Place) -> None:
+    """Ends what was left open, as time would, and signs all logs."""
+    for version in VERSIONS:
+        with place.housekeeper(version) as housekeeper:
+            await housekeeper.work(0.0)
+            await housekeeper.keeper.close()
+
+
+async def _keep_house(place: Place) -> None:
+    """A further replica that answers nobody: it ends idle episodes and signs, and does so often."""
+    with place.housekeeper(VERSIONS[0]) as housekeeper:
+        while True:
+            await asyncio.sleep(_HOUSEKEEPING_SECONDS)
+            with suppress(StoreError):
+                await housekeeper.work(_IDLE_SECONDS)
+
+
+def _accused(place: Place) -> Iterator[Finding]:
+    """What our own audit finds wrong: nothing, or it accuses an honest service."""
+    with closing(place.ledger()) as ledger:
+        verified = [verify_run(run.id, ledger, place.evidence()) for run in ledger.runs()]
+    for each in verified:
+        yield from (Finding("accused", f"run {each.run}: {problem}") for problem in each.problems)

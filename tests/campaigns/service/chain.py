@@ -1,0 +1,157 @@
+"""Heads, logs and signatures, computed once more from what their documentation says."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import rfc8785
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+from campaigns.harness.finding import Finding
+from campaigns.service.books import Books, Episode, Row, Step
+
+
+def digest(data: bytes) -> str:
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def chain_findings(books: Books) -> Iterator[Finding]:
+    """Every head follows from the one before it, and every text is the one of its digest."""
+    for name, episode in books.episodes.items():
+        simulator = books.runs[episode.row["run"]]["simulator"]
+        row, opening = episode.row, episode.opening
+        if digest(episode.opening_text.encode()) != row["opening_digest"]:
+            yield Finding("unchained", f"what {name} was opened with is another")
+        copied = (opening.get("fork") or {"step": 0})["step"]
+        if (row["run"], row["copied"]) != (opening.get("run"), copied):
+            yield Finding("unchained", f"the row of {name} is not of its opening")
+        begun = [name, simulator, row["run"], row["copied"], row["opening_digest"]]
+        head = digest(rfc8785.dumps(begun))
+        if sorted(episode.steps) != list(range(1, len(episode.steps) + 1)):
+            yield Finding("unchained", f"the steps of {name} are {sorted(episode.steps)}")
+            continue
+        for number, step in sorted(episode.steps.items()):
+            head = _head(head, number, step)
+            for text, named in _texts(step):
+                if text is not None and digest(text.encode("utf-8", "surrogatepass")) != named:
+                    yield Finding("unchained", f"a text of step {number} of {name} is another")
+            if head != step.row["head"]:
+                yield Finding("unchained", f"the head of step {number} of {name} is another")
+                break
+
+
+def log_findings(books: Books) -> Iterator[Finding]:
+    """Every entry is in its place, and every episode and step is under an entry."""
+    for run, entries in books.log.items():
+        told = [json.loads(body) for _, body in entries]
+        places = [
+            (place, each["sequence"], each["run"])
+            for (place, _), each in zip(entries, told, strict=True)
+        ]
+        if places != [(n, n, run) for n in range(1, books.runs[run]["length"] + 1)]:
+            yield Finding("unaccounted", f"the log of run {run} is not whole")
+        yield from _run_findings(books.runs[run], [each["kind"] for each in told])
+        own = {n: e for n, e in books.episodes.items() if e.row["run"] == run}
+        yield from _steps_findings(run, told, own)
+        yield from _episodes_findings(run, told, own)
+
+
+def signature_findings(books: Books, trusted: Path) -> Iterator[Finding]:
+    """Each checkpoint is signed, true, and has a copy; the last one covers the whole log.
+
+    A copy may be alone: it is written first, and who writes may be killed.
+    """
+    keys = {path.stem: load_pem_public_key(path.read_bytes()) for path in trusted.glob("*.pem")}
+    for run, length in sorted(books.checkpoints.keys() - books.copies.keys()):
+        yield Finding("unsigned", f"run {run}: checkpoint {length} has no copy")
+    for (run, length), envelope in [*books.checkpoints.items(), *books.copies.items()]:
+        bodies = [body for _, body in books.log[run][:length]]
+        if not _is_true(envelope, keys, run, length, _root(bodies)):
+            yield Finding("unsigned", f"run {run}: checkpoint {length} is not true")
+    for run, row in books.runs.items():
+        if (run, row["length"]) not in books.checkpoints:
+            yield Finding("unsigned", f"run {run}: the end of its log is not signed")
+
+
+def _head(before: str, number: int, step: Step) -> str:
+    texts = step.row["action_digest"], step.row["observation_digest"]
+    outcome = rfc8785.dumps([*step.outcome, *step.confidence]).decode()
+    return digest("\n".join([before, str(number), *texts, outcome]).encode())
+
+
+def _texts(step: Step) -> list[tuple[str | None, str]]:
+    named = step.row["action_digest"], step.row["observation_digest"]
+    return list(zip((step.action, step.observation), named, strict=True))
+
+
+def _run_findings(run: Row, kinds: list[str]) -> Iterator[Finding]:
+    closed = run["final_weights"] is not None
+    if kinds[:1] != ["run-opened"] or kinds.count("run-opened") != 1:
+        yield Finding("unaccounted", f"the log of run {run['id']} does not begin once")
+    if kinds.count("run-closed") != closed or (closed and kinds[-1] != "run-closed"):
+        yield Finding("unaccounted", f"the log of run {run['id']} does not end as the run")
+
+
+def _steps_findings(run: str, told: list[Row], own: dict[str, Episode]) -> Iterator[Finding]:
+    rows = [step.row for episode in own.values() for step in episode.steps.values()]
+    by_entry: dict[int, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: (row["entry"], row["place"])):
+        by_entry.setdefault(row["entry"], []).append(row)
+    named = {each["sequence"]: each for each in told if each["kind"] == "steps"}
+    for entry in named.keys() | by_entry.keys():
+        heads = [row["head"] for row in by_entry.get(entry, [])]
+        known = named.get(entry, {})
+        if (known.get("num_steps"), known.get("heads")) != (
+            len(heads),
+            digest("\n".join(heads).encode()),
+        ):
+            yield Finding("unaccounted", f"entry {entry} of run {run} names other steps")
+
+
+def _episodes_findings(run: str, told: list[Row], own: dict[str, Episode]) -> Iterator[Finding]:
+    opened = [each["episode"] for each in told if each["kind"] == "episode-opened"]
+    closed = {each["episode"]: each for each in told if each["kind"] == "episode-closed"}
+    if sorted(opened) != sorted(own):
+        yield Finding("unaccounted", f"the log of run {run} names other episodes")
+    for name, episode in own.items():
+        reason, closing = episode.row["closed"], closed.get(name)
+        if reason is None:
+            yield Finding("unaccounted", f"episode {name} was never closed")
+        if (closing and closing["reason"]) != reason:
+            yield Finding("unaccounted", f"the log closes episode {name} otherwise")
+        if closing and closing["num_steps"] != len(episode.steps):
+            yield Finding("unaccounted", f"episode {name} went on after its end")
+
+
+def _is_true(envelope: bytes, keys: dict[str, Any], run: str, length: int, root: str) -> bool:
+    """DSSE: the signature is over the type and the payload, each after its length."""
+    read = json.loads(envelope)
+    payload, kind = base64.b64decode(read["payload"]), read["payloadType"]
+    signed = b"DSSEv1 %d %b %d %b" % (len(kind), kind.encode(), len(payload), payload)
+    (signature,) = read["signatures"]
+    key = keys.get(signature["keyid"])
+    if not isinstance(key, Ed25519PublicKey):
+        return False
+    try:
+        key.verify(base64.b64decode(signature["sig"]), signed)
+    except InvalidSignature:
+        return False
+    told = json.loads(payload)["predicate"]
+    return (told["run"], told["length"], told["root"]) == (run, length, root)
+
+
+def _root(leaves: list[bytes]) -> str:
+    """RFC 6962 section 2.1, as it is written there."""
+    return "sha256:" + _tree(leaves).hex()
+
+
+def _tree(leaves: list[bytes]) -> bytes:
+    if len(leaves) <= 1:
+        return hashlib.sha256(b"\x00" + leaves[0] if leaves else b"").digest()
+    split = 1 << (len(leaves) - 1).bit_length() - 1
+    return hashlib.sha256(b"\x01" + _tree(leaves[:split]) + _tree(leaves[split:])).digest()

@@ -1,0 +1,164 @@
+"""What is done to processes, networks and trainers, in an order that one seed decides.
+
+Faults of single requests are drawn where the requests are: in the engines and in the networks.
+"""
+
+import asyncio
+import random
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from campaigns.harness.processes import Kept, until
+from campaigns.harness.proxy import LOOPBACK
+from campaigns.harness.schedule import shuffled
+from campaigns.service.crew import Crew
+from campaigns.service.place import VERSIONS
+
+Fault = Callable[[Crew, random.Random], Awaitable[None]]
+_STEPS_BETWEEN = 10
+"""On a slow machine too, a fault hits a service that does its work."""
+
+
+async def rage(crew: Crew, database: Sequence[Fault], seed: str) -> None:
+    """Several strands of faults at once, until the crew says that it is over."""
+    async with asyncio.TaskGroup() as group:
+        for name, (pause, faults) in _STRANDS.items():
+            mixed = (*faults, *database) if name == "databases" else faults
+            group.create_task(_strand(crew, pause, mixed, f"{name} {seed}"))
+
+
+async def _strand(crew: Crew, pause: float, faults: Sequence[Fault], seed: str) -> None:
+    chance, order = random.Random(seed), shuffled(dict.fromkeys(faults, 1), seed)
+    while not crew.over:
+        enough = crew.num_steps + _STEPS_BETWEEN
+        await asyncio.sleep(pause * chance.uniform(0.5, 1.5))
+        await until(partial(crew.took, enough), "no step succeeds any more")
+        await next(order)(crew, chance)
+
+
+async def _kill_one(crew: Crew, chance: random.Random) -> None:
+    await _kill(crew, [chance.choice(crew.services)], chance.uniform(0, 0.5))
+
+
+async def _kill_both(crew: Crew, chance: random.Random) -> None:
+    await _kill(crew, crew.services, chance.uniform(0, 0.5))
+
+
+async def _swap_service(crew: Crew, chance: random.Random) -> None:
+    """Another version is deployed at the same address, until it is taken back."""
+    service = chance.choice(crew.services)
+    service.version = _other(service.version)
+    await _kill(crew, [service], 0.0, "service swapped")
+
+
+async def _kill(
+    crew: Crew, services: Sequence[Kept], rest: float, kind: str = "service killed"
+) -> None:
+    for service in services:
+        service.rest(rest)
+        if service.program.kill():
+            crew.count(f"process: {kind}", service.program.name)
+    for service in services:
+        await _back(service)
+
+
+async def _end_service(crew: Crew, chance: random.Random) -> None:
+    """It is asked to end, and does so within its time."""
+    service = chance.choice(crew.services)
+    if service.program.pid is not None:
+        crew.count("process: service ended", service.program.name)
+        assert await service.program.end(), f"{service.program.name} does not end"
+    await _back(service)
+
+
+async def _stop_service(crew: Crew, chance: random.Random) -> None:
+    await _stop(crew, chance.choice(crew.services), "service stopped", chance)
+
+
+async def _stop_engine(crew: Crew, chance: random.Random) -> None:
+    await _stop(crew, chance.choice(crew.engines), "engine stopped", chance)
+
+
+async def _stop(crew: Crew, kept: Kept, kind: str, chance: random.Random) -> None:
+    hits = crew.is_used(kept)
+    if kept.program.send(signal.SIGSTOP):
+        crew.count(f"process: {kind}", kept.program.name, hits=hits)
+    await asyncio.sleep(chance.uniform(0.2, 1.5))
+    kept.program.send(signal.SIGCONT)
+
+
+async def _kill_engine(crew: Crew, chance: random.Random) -> None:
+    engine = chance.choice(crew.engines)
+    engine.rest(chance.uniform(0.1, 1.0))
+    await _end_engine(crew, engine, "engine killed")
+
+
+async def _swap_engine(crew: Crew, chance: random.Random) -> None:
+    """An engine of another version answers at the same address for a while."""
+    engine = chance.choice(crew.engines)
+    for _ in range(2):
+        engine.version = _other(engine.version)
+        await _end_engine(crew, engine, "engine swapped")
+        await asyncio.sleep(chance.uniform(0.3, 1.0))
+
+
+async def _end_engine(crew: Crew, engine: Kept, kind: str) -> None:
+    hits = crew.is_used(engine)
+    if engine.program.kill():
+        crew.count(f"process: {kind}", engine.program.name, hits=hits)
+    await _back(engine)
+
+
+def _other(version: str) -> str:
+    (other,) = set(VERSIONS) - {version}
+    return other
+
+
+async def _shut_network(crew: Crew, chance: random.Random) -> None:
+    network = chance.choice(crew.networks)
+    crew.count("network: shut", network.name, hits=network.in_use)
+    await network.shut()
+    await asyncio.sleep(chance.uniform(0.1, 0.8))
+    await network.open()
+
+
+async def _take_store(crew: Crew, chance: random.Random) -> None:
+    """The store of long texts, or that of signed logs, is not there for a while."""
+    store = crew.place.folder / chance.choice(("objects", "checkpoints"))
+    away = store.with_suffix(".away")
+    if not store.exists():
+        return  # nobody needed it so far
+    store.rename(away)
+    store.touch()
+    crew.count("database: store away", store.name)
+    await asyncio.sleep(chance.uniform(0.1, 1.0))
+    store.unlink()
+    away.rename(store)
+
+
+async def _kill_trainer(crew: Crew, chance: random.Random) -> None:
+    trainer = chance.choice(crew.trainers)
+    if trainer.die():
+        crew.count("process: trainer killed", trainer.name)
+
+
+async def _back(kept: Kept) -> None:
+    """Returns when it listens again."""
+
+    def listens() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex((LOOPBACK, kept.port)) == 0
+
+    await until(listens, f"{kept.program.name} does not come back")
+
+
+_STRANDS: dict[str, tuple[float, Sequence[Fault]]] = {
+    "services": (0.6, (_kill_one, _kill_both, _end_service, _stop_service, _swap_service)),
+    "engines": (0.5, (_kill_engine, _stop_engine, _swap_engine)),
+    "networks": (0.8, (_shut_network,)),
+    "databases": (0.8, (_take_store,)),
+    "trainers": (2.0, (_kill_trainer,)),
+}
+"""Seconds between two faults of a strand; the kind of database adds its own."""

@@ -1,0 +1,185 @@
+"""The judge: compares what clients were answered with what engines said and the ledger holds.
+
+It knows the wire, the tables and the documents, and no line of the service's code.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import rfc8785
+
+from campaigns.harness.finding import Finding
+from campaigns.harness.journal import read
+from campaigns.service import law
+from campaigns.service.books import Books, read_books
+from campaigns.service.chain import chain_findings, digest, log_findings, signature_findings
+from campaigns.service.heard import Answer, Heard, read_heard
+from campaigns.service.shown import Saying, Shown, Turn
+
+PROMISES = {
+    "fabricated": "an observation that no engine said whole, to just these messages",
+    "lost": "an answer that the ledger does not hold, or holds otherwise",
+    "doubled": "a step that was answered in two ways, or taken twice",
+    "crossed_versions": "an answer of another simulator than the run's",
+    "rewarded": "a reward or an end that the rules do not give",
+    "denied": "the answer to a step that was taken, refused to who asks again",
+    "untyped": "a failure that is none of ours, or an answer that is none",
+    "unaccounted": "an episode or an entry that the run's log does not account for",
+    "unchained": "a digest that does not follow from what it is said to cover",
+    "unsigned": "a log without a good signature over all of it, here and in the second store",
+}
+"""By kind of finding, what broke one."""
+
+
+class Verdict(NamedTuple):
+    """What was found wrong, and what was looked at."""
+
+    findings: list[Finding]
+    heard: Heard
+    books: Books
+    num_said: int
+
+
+def check(folder: Path, ledger_url: str) -> Verdict:
+    """Judges a campaign by what it left in a folder, and in its ledger."""
+    heard, books = read_heard(folder), read_books(ledger_url, folder)
+    manifests = [json.loads(path.read_bytes()) for path in folder.glob("*.json")]
+    saying = Saying(
+        said={line["observation"]: line for line in read(folder / "said.jsonl")},
+        secrets={path.name: path.read_text() for path in (folder / "secrets").iterdir()},
+        manifests={digest(rfc8785.dumps(each)): each for each in manifests},
+    )
+    findings = [
+        *heard.broken,
+        *_crossed(heard, books),
+        *_answered_otherwise(heard),
+        *_doubled(heard),
+        *_lost(heard, books),
+        *_denied(heard, books),
+        *(finding for shown in _heard_steps(heard, books) for finding in saying.findings(shown)),
+        *(finding for shown in _ledger_steps(books) for finding in saying.findings(shown)),
+        *chain_findings(books),
+        *log_findings(books),
+        *signature_findings(books, folder / "keys/simulator/trusted"),
+    ]
+    return Verdict(findings, heard, books, len(saying.said))
+
+
+def _crossed(heard: Heard, books: Books) -> Iterator[Finding]:
+    """A run has one simulator, for everybody and for ever."""
+    for run, named in heard.runs.items():
+        here = {books.runs[run]["simulator"]} if run in books.runs else set()
+        if len(named | here) != 1:
+            yield Finding("crossed_versions", f"run {run} is of {_told(named | here)}")
+    for episode, opening in heard.openings.items():
+        if opening["simulators"] != heard.runs.get(opening["run"], opening["simulators"]):
+            yield Finding("crossed_versions", f"episode {episode} is of another simulator")
+    for answer in heard.answers:
+        if answer.simulators != heard.openings[answer.episode]["simulators"]:
+            yield Finding("crossed_versions", f"{_where(answer)} is of {_told(answer.simulators)}")
+
+
+def _answered_otherwise(heard: Heard) -> Iterator[Finding]:
+    """An answer is to the step that was asked."""
+    for answer in heard.answers:
+        asked = heard.openings[answer.episode]["run"], answer.episode, answer.number
+        if asked != tuple(answer.told[name] for name in ("run", "episode", "step")):
+            yield Finding("fabricated", f"{_where(answer)} is the answer to another step")
+
+
+def _doubled(heard: Heard) -> Iterator[Finding]:
+    """A step has one answer, whoever asks and however often."""
+    first: dict[tuple[str, int], tuple[object, ...]] = {}
+    for answer in heard.answers:
+        content = first.setdefault((answer.episode, answer.number), answer.content)
+        if content != answer.content:
+            yield Finding("doubled", f"{_where(answer)} was answered otherwise before")
+
+
+def _lost(heard: Heard, books: Books) -> Iterator[Finding]:
+    """What was answered is in the ledger, as it was answered."""
+    known = heard.openings.keys() | heard.runs.keys()
+    for name in heard.missed & known:
+        yield Finding("lost", f"{name} was answered and later said not to be there")
+    for run in heard.runs.keys() - books.runs.keys():
+        yield Finding("lost", f"run {run} is not there")
+    for run in heard.closed_runs & books.runs.keys():
+        if books.runs[run]["final_weights"] is None:
+            yield Finding("lost", f"run {run} was closed and is open")
+    for name, opening in heard.openings.items():
+        episode = books.episodes.get(name)
+        if episode is None or episode.row["run"] != opening["run"]:
+            yield Finding("lost", f"episode {name} is not there")
+        elif name in heard.closed_episodes and not episode.row["closed"]:
+            yield Finding("lost", f"episode {name} was closed and is open")
+    for answer in heard.answers:
+        episode = books.episodes.get(answer.episode)
+        if episode is None or episode.content(answer.number) != answer.content:
+            yield Finding("lost", f"{_where(answer)} is not there as it was answered")
+
+
+def _denied(heard: Heard, books: Books) -> Iterator[Finding]:
+    """Who asks for a step that was taken before gets its answer, from any replica."""
+    for refused in heard.refused:
+        opening, episode = heard.openings.get(refused.episode), books.episodes.get(refused.episode)
+        step = episode and episode.steps.get(refused.number)
+        ours = opening and refused.simulator in opening["simulators"]
+        taken = step and step.row["at"] < refused.sent
+        if ours and step and taken and step.action == refused.action:
+            yield Finding("denied", f"step {refused.number} of {refused.episode} is out of turn")
+
+
+def _heard_steps(heard: Heard, books: Books) -> Iterator[Shown]:
+    """Steps as clients have them, after what they were answered before.
+
+    An answer before may have been lost on its way; then the step is as the ledger has it.
+    """
+    answered = {(each.episode, each.number): each for each in heard.answers}
+
+    def turn(episode: str, number: int) -> Turn | None:
+        fork = heard.openings[episode].get("fork")
+        if fork and number <= fork["step"]:
+            return turn(fork["episode"], number)
+        answer = answered.get((episode, number))
+        if answer is not None:
+            return answer.action, answer.told["observation"]
+        return books.turn(episode, number)
+
+    for answer in heard.answers:
+        told = answer.told
+        yield Shown(
+            where=_where(answer),
+            simulator=next(iter(heard.openings[answer.episode]["simulators"])),
+            opening=heard.start(answer.episode),
+            before=[turn(answer.episode, number) for number in range(1, answer.number)],
+            action=answer.action,
+            observation=told["observation"],
+            outcome=law.Outcome(told["reward"], told["done"], told["truncated"]),
+        )
+
+
+def _ledger_steps(books: Books) -> Iterator[Shown]:
+    """Steps as the ledger has them, whether or not anybody got to hear of them."""
+    for name, episode in books.episodes.items():
+        turns: list[Turn | None] = []
+        for number, step in sorted(episode.steps.items()):
+            yield Shown(
+                where=f"step {number} of {name} in the ledger",
+                simulator=books.runs[episode.row["run"]]["simulator"],
+                opening=episode.opening,
+                before=list(turns),
+                action=step.action or "",
+                observation=step.observation,
+                outcome=law.Outcome(*step.outcome),
+            )
+            turns.append((step.action or "", step.observation or ""))
+
+
+def _where(answer: Answer) -> str:
+    return f"step {answer.number} of {answer.episode} to {answer.client}"
+
+
+def _told(simulators: set[str]) -> str:
+    return " and ".join(sorted(map(str, simulators)))

@@ -1,0 +1,122 @@
+"""An honest campaign without a fault: what a checker must find nothing in."""
+
+import asyncio
+import json
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+import make.service
+from agentworld.client.simulator import SimulatorClient
+from agentworld.engine.fake import FakeEngine
+from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
+from agentworld.ledger import Ledger
+from agentworld.records.episode import EpisodeOpening, Source
+from agentworld.records.run import RunOpening
+from agentworld.simulate.app import create_app
+from agentworld.simulate.sealing import Sealer
+from agentworld.storage.objects import ObjectStore, WriteOnce
+from campaigns.harness.journal import Journal
+from campaigns.service import law
+from campaigns.service.checker import check
+from campaigns.service.place import Place
+from campaigns.service.wire import JournalledTransport
+from make import records
+from make.service import ACCESS
+
+ACTIONS = ("cat rimo.txt", "cat long.txt", "echo besa")
+TASK = records.task(success={"closing": law.CLOSING, "output": "besa"}, turn_limit=5)
+
+
+class Campaign(NamedTuple):
+    """What is left of one, to be tampered with."""
+
+    folder: Path
+
+    def kinds(self) -> set[str]:
+        """What the checker finds."""
+        found = check(self.folder, f"sqlite:///{self.folder / 'ledger.db'}").findings
+        return {finding.kind for finding in found}
+
+    def edit(self, journal: str, change: Callable[[list[dict[str, Any]]], object]) -> None:
+        """Changes the lines of a journal."""
+        path = self.folder / journal
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        change(lines)
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def run(self, statement: str, *values: object) -> None:
+        """Changes the ledger."""
+        with closing(sqlite3.connect(self.folder / "ledger.db")) as ledger, ledger:
+            assert ledger.execute(statement, values).rowcount > 0
+
+
+@pytest.fixture(scope="session")
+def honest_folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("faults") / "honest"
+    asyncio.run(_play(folder))
+    return folder
+
+
+@pytest.fixture
+def honest(honest_folder, tmp_path) -> Campaign:
+    """Two episodes and a fork, played, closed and signed."""
+    return Campaign(Path(shutil.copytree(honest_folder, tmp_path / "honest")))
+
+
+async def _play(folder: Path) -> None:
+    place = Place.create(folder, f"sqlite:///{folder / 'ledger.db'}", "")
+    told, wire = Journal(folder / "told.jsonl"), Journal(folder / "wire.jsonl")
+    manifest, ledger = place.manifest("first"), Ledger(place.ledger_url, _objects(folder))
+    signer = partial(ensure_signer, folder / "keys" / SIMULATOR_KEYS)
+    sealer = Sealer(ledger, manifest.digest, signer, WriteOnce(str(folder / "checkpoints")))
+    alone = make.service.of_one(manifest, _engine(place), ledger)
+    app = create_app(*alone, sealer, ACCESS)
+    transport = JournalledTransport("trainer", wire, httpx.ASGITransport(app))
+    client = SimulatorClient("http://simulator", transport=transport)
+    run = (await client.open_run(RunOpening(agent="a", starting_weights=records.digest("s")))).id
+    first = await _episode(client, told, EpisodeOpening(run=run, task=TASK))
+    await _episode(client, told, EpisodeOpening(run=run, fork=Source(episode=first, step=2)), 2)
+    await app.state.house.runs.seal()
+    other = EpisodeOpening(run=run, initial_state="tane.txt: kolu", turn_limit=2)
+    await _episode(client, told, other)
+    await client.close_run(records.digest("final"))
+    await alone.keeper.close()
+    await app.state.house.runs.seal()
+    ledger.close()
+
+
+async def _episode(
+    client: SimulatorClient, told: Journal, opening: EpisodeOpening, taken: int = 0
+) -> str:
+    episode = (await client.begin(opening)).episode
+    for number, action in enumerate(ACTIONS[taken : opening.limit], taken + 1):
+        result = (await client.step(episode, action))._asdict()
+        told.write(client="trainer", episode=episode, step=number, action=action, result=result)
+    return episode
+
+
+def _engine(place: Place) -> FakeEngine:
+    """Says what engines of this world say, and writes it down."""
+    said, secret = Journal(place.folder / "said.jsonl"), place.secret("first-0")
+
+    def answer(messages: list[dict[str, str]]) -> str:
+        nonce = secrets.token_hex(8)
+        shown = law.observation(secret, "first", messages, nonce)
+        told = {"engine": "first-0", "version": "first", "nonce": nonce}
+        said.write(**told, observation=shown, fault=None)
+        return shown
+
+    return FakeEngine(answer)
+
+
+def _objects(folder: Path) -> ObjectStore:
+    return ObjectStore(str(folder / "objects"))

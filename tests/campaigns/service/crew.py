@@ -1,0 +1,149 @@
+"""All that takes part in a campaign: processes that come back, networks, clients."""
+
+from functools import partial
+
+import httpx
+
+from agentworld.engine.process import free_port
+from campaigns.harness.journal import Journal, read
+from campaigns.harness.processes import Command, Kept, until
+from campaigns.harness.proxy import LOOPBACK, Proxy
+from campaigns.service.client import Client
+from campaigns.service.place import VERSIONS, Place
+from campaigns.service.rough import RoughClient
+from campaigns.service.socket_client import SocketClient
+from campaigns.service.trainer import Trainer
+from machines.program import Program
+
+LAYERS = {"engine", "network", "process", "database"}
+"""Each kind of fault begins with one."""
+_NETWORK_RATE = 0.02
+_ENGINE_RATE = 0.08
+_READY_SECONDS = 120.0
+_ENGINES = ("first-0", "first-1", "second-0")
+_TRAINERS = {"first-0": 8, "first-1": 8, "second-0": 4}
+"""With so many episodes at once; like engines they are named by their versions."""
+_NUM_OTHERS = 4
+
+
+class Crew:
+    """Two replicas of the service, engines of two versions, networks between all, and clients."""
+
+    def __init__(self, place: Place, seed: str) -> None:
+        self.place = place
+        self.over = False
+        """No further fault."""
+        self.faults = Journal(place.folder / "faults.jsonl")
+        self._seed = seed
+        self._engine_rate = _ENGINE_RATE
+        self.engines = [self._engine(name, free_port()) for name in _ENGINES]
+        self.to_engine = {
+            engine.program.name: self._proxy(engine.program.name, free_port(), [engine.port])
+            for engine in self.engines
+        }
+        self.services = [self._service(f"service-{number}", free_port()) for number in range(2)]
+        doors = [service.port for service in self.services]
+        self._fronts = [
+            self._proxy(name, free_port(), behind)
+            for name, behind in [("front", doors), ("front-0", doors[:1]), ("front-1", doors[1:])]
+        ]
+        self.networks = [*self._fronts, *self.to_engine.values()]
+        self.trainers = [
+            Trainer(place, name, self._fronts[0].url, seats, seed)
+            for name, seats in _TRAINERS.items()
+        ]
+        self.clients: list[Client] = [*self.trainers, *self._others()]
+
+    @property
+    def busy(self) -> bool:
+        """Whether clients ask, who can be hit."""
+        return any(front.in_use for front in self._fronts)
+
+    def were_hit(self, num_faults: int) -> bool:
+        """Whether there were so many faults, and some in each layer."""
+        kinds = [line["kind"] for line in read(self.place.folder / "faults.jsonl")]
+        return len(kinds) >= num_faults and {kind.partition(":")[0] for kind in kinds} == LAYERS
+
+    @property
+    def num_steps(self) -> int:
+        """Those that clients took."""
+        return sum(client.num_steps for client in self.clients)
+
+    def took(self, num_steps: int) -> bool:
+        """Whether clients took so many steps."""
+        return self.num_steps >= num_steps
+
+    def is_used(self, kept: Kept) -> bool:
+        """Whether a request to it is under way, who would be hit."""
+        network = self.to_engine.get(kept.program.name)
+        return network.in_use if network else self.busy
+
+    def count(self, kind: str, target: str, *, hits: bool | None = None) -> None:
+        """Notes a fault that happens now, if it hits somebody: by default, whoever asks."""
+        if self.busy if hits is None else hits:
+            self.faults.write(kind=kind, target=target)
+
+    async def ready(self) -> None:
+        """Returns when every service answers."""
+        async with httpx.AsyncClient(trust_env=False, timeout=5.0) as http:
+            for service in self.services:
+                problem = f"{service.program.name} does not come up"
+                await until(partial(_answers, http, service.port), problem, _READY_SECONDS)
+
+    async def calm(self) -> None:
+        """From now on nothing fails, and each version is served by one replica."""
+        for network in self.networks:
+            network.rate = 0.0
+        self._engine_rate = 0.0
+        for engine in self.engines:
+            engine.version = engine.program.name.partition("-")[0]
+            engine.program.kill()
+        for service, version in zip(self.services, VERSIONS, strict=True):
+            if service.version != version:
+                service.version = version
+                assert await service.program.end(), f"{service.program.name} does not end"
+
+    async def end(self) -> None:
+        """Nothing of it runs any more."""
+        for kept in (*self.services, *self.engines):
+            await kept.program.end()
+
+    def _engine(self, name: str, port: int) -> Kept:
+        def command(kept: Kept) -> Command:
+            seed = f"{self._seed} {kept.program.lives}"
+            return self.place.engine(name, kept.version, kept.port, self._engine_rate, seed)
+
+        return Kept(self._program(name), port, name.partition("-")[0], command)
+
+    def _service(self, name: str, port: int) -> Kept:
+        def command(kept: Kept) -> Command:
+            engines = [
+                proxy.port
+                for engine, proxy in self.to_engine.items()
+                if engine.startswith(kept.version)
+            ]
+            return self.place.service(kept.version, kept.port, engines)
+
+        return Kept(self._program(name), port, VERSIONS[0], command)
+
+    def _program(self, name: str) -> Program:
+        return Program(name, self.place.folder / f"{name}.log")
+
+    def _proxy(self, name: str, port: int, servers: list[int]) -> Proxy:
+        return Proxy(name, port, servers, _NETWORK_RATE, self._seed, self.faults)
+
+    def _others(self) -> list[Client]:
+        """Those who keep to no rule, and those of another wire."""
+        front, *each = (front.url for front in self._fronts)
+        wire, numbers = Journal(self.place.folder / "wire.jsonl"), range(_NUM_OTHERS)
+        return [
+            *(RoughClient(f"rough-{number}", each, self._seed, wire) for number in numbers),
+            *(SocketClient(f"socket-{number}", front, self._seed, wire) for number in numbers),
+        ]
+
+
+async def _answers(http: httpx.AsyncClient, port: int) -> bool:
+    try:
+        return (await http.get(f"http://{LOOPBACK}:{port}/health")).is_success
+    except httpx.HTTPError:
+        return False

@@ -1,0 +1,144 @@
+"""An engine that can fail in every way we know: a process of its own with a chat API.
+
+It writes down what it says before it says it, and which of its answers it spoiled. What it is, it
+always tells.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import secrets
+from pathlib import Path
+
+from campaigns.harness.journal import Journal
+from campaigns.service import law
+from campaigns.service.spoiled import SPOILED, Answer, response
+from fakes import endpoint
+
+_LONGEST_THOUGHT_SECONDS = 0.05
+_CUT = ("reset", "half", "half without length")
+_HARMLESS = ("slow", "another's")
+"""After these what was said is whole: late, or to somebody else."""
+_FAULTS = (*SPOILED, *_CUT, *_HARMLESS, "hang")
+
+
+class Engine:
+    """Plays one version; a request's fault follows from the seed and the request's number."""
+
+    def __init__(self, words: argparse.Namespace) -> None:
+        self._words = words
+        self._number = 0
+        self._last: Answer | None = None
+        self._told = endpoint.vllm(law.ENGINE_VERSION, words.version, law.CONTEXT_TOKENS)
+        self._said = Journal(words.folder / "said.jsonl")
+        self._faults = Journal(words.folder / "faults.jsonl")
+
+    async def serve(self) -> None:
+        """Listens until it is killed."""
+        server = await asyncio.start_server(self._converse, "127.0.0.1", self._words.port)
+        await server.serve_forever()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await self._answer(reader, writer):
+                await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # whoever asked went away
+        finally:
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request; whether the connection goes on."""
+        path, request, body = await _read_request(reader)
+        if path in self._told:
+            writer.write(response(self._told[path]))
+            return True
+        if not body:  # a route of a vLLM that others may change
+            writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+            return True
+        asked: Answer = json.loads(body)
+        self._number += 1
+        chance = random.Random(f"{self._words.name} {self._words.seed} {self._number}")
+        # Time enough for another replica to come to the same step.
+        await asyncio.sleep(chance.uniform(0, _LONGEST_THOUGHT_SECONDS))
+        fault = self._draw(chance)
+        answer = self._say(request, asked, fault, chance)
+        if fault == "hang":
+            await reader.read()  # until the other side has had enough
+            return False
+        if fault == "slow":
+            await asyncio.sleep(self._words.timeout * chance.uniform(0.1, 0.7))
+        if fault in _CUT:
+            return await _cut(writer, fault, answer)
+        spoil = SPOILED.get(fault or "", response)
+        writer.write(spoil(self._last if fault == "another's" and self._last else answer))
+        self._last = answer
+        return True
+
+    def _draw(self, chance: random.Random) -> str | None:
+        if chance.random() >= self._words.rate:
+            return None
+        fault = chance.choice(_FAULTS)
+        if fault == "another's" and self._last is None:
+            return None
+        self._faults.write(kind=f"engine: {fault}", target=self._words.name)
+        return fault
+
+    def _say(self, request: str, asked: Answer, fault: str | None, chance: random.Random) -> Answer:
+        words, nonce = self._words, secrets.token_hex(8)
+        shown = law.observation(words.secret, words.version, asked["messages"], nonce)
+        told = {"engine": words.name, "version": words.version, "nonce": nonce}
+        spoiled = None if fault in _HARMLESS else fault
+        self._said.write(**told, observation=shown, fault=spoiled)
+        thought = "<think>so be it</think>" if chance.random() < 0.2 else ""
+        return {
+            "id": f"chatcmpl-{request}",
+            "object": "chat.completion",
+            "model": words.version,
+            "choices": [_choice(thought + shown, -chance.random())],
+            "usage": {"prompt_tokens": 8, "completion_tokens": 8, "total_tokens": 16},
+        }
+
+
+def _choice(text: str, logprob: float) -> Answer:
+    return {
+        "index": 0,
+        "message": {"role": "assistant", "content": text},
+        "finish_reason": "stop",
+        "logprobs": {"content": [{"token": "t", "logprob": logprob}]},
+    }
+
+
+async def _read_request(reader: asyncio.StreamReader) -> tuple[str, str, bytes]:
+    """The path and the name of a request, and what it asks."""
+    first, *head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (h.partition(":") for h in head)}
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    return first.split()[1], headers.get("x-request-id", ""), body
+
+
+async def _cut(writer: asyncio.StreamWriter, fault: str, answer: Answer) -> bool:
+    if fault == "reset":
+        writer.transport.abort()
+        return False
+    whole = response(answer, length=fault == "half")
+    writer.write(whole[: len(whole) - len(json.dumps(answer)) // 2])
+    await writer.drain()
+    return False
+
+
+def main() -> None:
+    """Everything by options, and a new seed for each life."""
+    parser = argparse.ArgumentParser()
+    for name in ("name", "version", "secret", "seed"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--rate", type=float, required=True)
+    parser.add_argument("--timeout", type=float, required=True)
+    asyncio.run(Engine(parser.parse_args()).serve())
+
+
+if __name__ == "__main__":
+    main()

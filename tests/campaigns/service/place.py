@@ -1,0 +1,143 @@
+"""Where everything of one campaign is: files, ports, manifests, and how a process is started."""
+
+import asyncio
+import json
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import agentworld
+from agentworld.audit.evidence import Evidence
+from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer, load_trusted
+from agentworld.ledger import Ledger
+from agentworld.records.base import digest_bytes
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.simulate.keeper import Keeper
+from agentworld.simulate.manifest import check_code
+from agentworld.simulate.sealing import Sealer
+from agentworld.storage.objects import ObjectStore, WriteOnce
+from campaigns.harness.processes import Command
+from campaigns.harness.proxy import LOOPBACK
+from campaigns.service import law
+from make import records
+from make.weights import weights
+
+ENGINE_TIMEOUT_SECONDS = 1.0
+VERSIONS = ("first", "second")
+"""The second one takes the place of the first at times."""
+_ROOT = Path(__file__).parents[2]
+
+
+class Place(NamedTuple):
+    """A folder, and the address of its ledger."""
+
+    folder: Path
+    ledger_url: str
+    service_ledger_url: str
+    """The same as the services reach it, over a network that fails."""
+
+    @classmethod
+    def create(cls, folder: Path, ledger_url: str, service_ledger_url: str) -> "Place":
+        """With a manifest for each version."""
+        (folder / "model").mkdir(parents=True)
+        (folder / "model/model.safetensors").write_bytes(weights())
+        for version in VERSIONS:
+            _manifest(version).write(folder / f"{version}.json")
+        return cls(folder, ledger_url, service_ledger_url)
+
+    def manifest(self, version: str) -> SimulatorManifest:
+        """What a version is pinned to."""
+        return SimulatorManifest.read(self.folder / f"{version}.json")
+
+    def service(self, version: str, port: int, engines: list[int]) -> Command:
+        """The command and the environment of a service."""
+        environment = {
+            "AGENTWORLD_MANIFEST": str(self.folder / f"{version}.json"),
+            "AGENTWORLD_MODEL_FOLDER": str(self.folder / "model"),
+            "AGENTWORLD_ENGINE_URLS": json.dumps([f"http://{LOOPBACK}:{p}" for p in engines]),
+            "AGENTWORLD_ENGINE_MODEL": version,
+            "AGENTWORLD_ENGINE_TIMEOUT_SECONDS": str(ENGINE_TIMEOUT_SECONDS),
+            "AGENTWORLD_LEDGER_URL": self.service_ledger_url,
+            "AGENTWORLD_OBJECTS_URL": str(self.folder / "objects"),
+            "AGENTWORLD_CHECKPOINTS_URL": str(self.folder / "checkpoints"),
+            "AGENTWORLD_ACCESS": "local",
+            "AGENTWORLD_KEYS": str(self.folder / "keys"),
+            "AGENTWORLD_PORT": str(port),
+            "PYTHONPATH": str(Path(agentworld.__file__).parents[1]),
+        }
+        return [sys.executable, "-m", "agentworld.simulate.main"], environment
+
+    def engine(self, name: str, version: str, port: int, rate: float, seed: str) -> Command:
+        """The command and the environment of an engine, which has the same secret in every life."""
+        options = {
+            "name": name,
+            "version": version,
+            "secret": self.secret(name),
+            "port": port,
+            "folder": self.folder,
+            "rate": rate,
+            "timeout": ENGINE_TIMEOUT_SECONDS,
+            "seed": seed,
+        }
+        words = [word for key, value in options.items() for word in (f"--{key}", str(value))]
+        return [sys.executable, "-m", "campaigns.service.engine", *words], {
+            "PYTHONPATH": str(_ROOT)
+        }
+
+    def ledger(self) -> Ledger:
+        """The ledger past the services."""
+        return Ledger(self.ledger_url, ObjectStore(str(self.folder / "objects")))
+
+    def evidence(self) -> Evidence:
+        """What an auditor trusts."""
+        trusted = load_trusted(self.folder / "keys" / SIMULATOR_KEYS)
+        return Evidence(trusted, WriteOnce(str(self.folder / "checkpoints")))
+
+    @contextmanager
+    def housekeeper(self, version: str) -> Iterator["Housekeeper"]:
+        """Who answers nobody: it can end episodes and sign logs."""
+        simulator, copies = self.manifest(version).digest, WriteOnce(f"{self.folder}/checkpoints")
+        signer = partial(ensure_signer, self.folder / "keys" / SIMULATOR_KEYS)
+        with closing(self.ledger()) as ledger:
+            sealer = Sealer(ledger, simulator, signer, copies)
+            yield Housekeeper(Keeper(ledger, only=simulator), sealer)
+
+    def secret(self, engine: str) -> str:
+        """What an engine, and the checker, knows."""
+        path = self.folder / "secrets" / engine
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(secrets.token_hex(16))
+        return path.read_text()
+
+
+class Housekeeper(NamedTuple):
+    """What a replica does at intervals."""
+
+    keeper: Keeper
+    sealer: Sealer
+
+    async def work(self, idle_seconds: float) -> None:
+        """Ends what stood still for so long, and signs what grew."""
+        await self.keeper.expire(idle_seconds)
+        await asyncio.to_thread(self.sealer.seal_all)
+
+
+def _manifest(version: str) -> SimulatorManifest:
+    files = {"model.safetensors": digest_bytes(weights())}
+    manifest = records.manifest(
+        files=files,
+        artifact=ArtifactManifest(files=files).digest,
+        control_text=f"You are the {version}.",
+        sampling={"temperature": 1.0},
+        context_tokens=law.CONTEXT_TOKENS,
+        engine={"kind": "vllm", "version": law.ENGINE_VERSION, "lock": records.digest("lock")},
+        retry={"attempts": 2, "retry_on": ["engine", "slow", "capacity", "cut-off", "unparsable"]},
+    )
+    check_code(manifest)
+    return manifest

@@ -1,0 +1,85 @@
+"""One observation before its judge: was it said whole, here, and by whom it should be?"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from campaigns.harness.finding import Finding
+from campaigns.service import law
+
+Row = dict[str, Any]
+_DEFAULTS: Row = {"initial_state": "empty", "turn_limit": 32, "simulation_instruction": ""}
+"""Of an opening that does not say."""
+Turn = tuple[str, str]
+"""An action and what it showed."""
+
+
+class Shown(NamedTuple):
+    """A step as somebody has it: a client, or the ledger."""
+
+    where: str
+    simulator: str
+    """The run's."""
+    opening: Row
+    before: Sequence[Turn | None]
+    """The turns before it; null for one that nobody saw."""
+    action: str
+    observation: str | None
+    outcome: law.Outcome
+
+
+class Saying(NamedTuple):
+    """What engines said, and what is known of them."""
+
+    said: dict[str, Row]
+    """By observation, which are all different."""
+    secrets: dict[str, str]
+    """By engine."""
+    manifests: dict[str, Row]
+    """By digest."""
+
+    def findings(self, shown: Shown) -> Iterator[Finding]:
+        """What is wrong with a step."""
+        yield from self._origin(shown)
+        outcome = _outcome(shown)
+        if outcome != shown.outcome:
+            yield Finding("rewarded", f"{shown.where} gave {shown.outcome} and not {outcome}")
+
+    def _origin(self, shown: Shown) -> Iterator[Finding]:
+        said = self.said.get(shown.observation or "")
+        if said is None:
+            yield Finding("fabricated", f"{shown.where} shows {_short(shown)}, which nobody said")
+        elif said["version"] != _version(self.manifests[shown.simulator]):
+            yield Finding("crossed_versions", f"{shown.where} was said by {said['version']}")
+        elif said["fault"] is not None:
+            yield Finding("fabricated", f"{shown.where} was said in an answer of no use")
+        elif shown.observation != self._said_to(shown, said):
+            yield Finding("fabricated", f"{shown.where} was said after something else")
+
+    def _said_to(self, shown: Shown, said: Row) -> str | None:
+        """What the engine would have said to the messages of this step."""
+        turns = [turn for turn in shown.before if turn is not None]
+        if len(turns) != len(shown.before):
+            return None
+        manifest, opening = self.manifests[shown.simulator], _DEFAULTS | shown.opening
+        start = (opening.get("task") or opening)["initial_state"]
+        control = opening["simulation_instruction"] or manifest["control_text"]
+        asked = law.messages(manifest["system_prompt"], start, control, turns, shown.action)
+        return law.observation(self.secrets[said["engine"]], said["version"], asked, said["nonce"])
+
+
+def _outcome(shown: Shown) -> law.Outcome:
+    opening = _DEFAULTS | shown.opening
+    task = opening.get("task")
+    output = task["success"]["output"] if task else None
+    limit = (task or opening)["turn_limit"]
+    number = len(shown.before) + 1
+    return law.outcome(output, limit, number, shown.action, shown.observation or "")
+
+
+def _version(manifest: Row) -> str:
+    """Its control text tells it: `You are the first.`"""
+    return str(manifest["control_text"]).removeprefix("You are the ").removesuffix(".")
+
+
+def _short(shown: Shown) -> str:
+    return repr((shown.observation or "")[:60])

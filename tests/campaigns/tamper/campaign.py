@@ -1,0 +1,189 @@
+"""Mutations by the hundred, each of one world as it was, and what the audit says of them.
+
+Over both databases and MLflow, in as many processes as the machine has cores.
+"""
+
+import itertools
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, suppress
+from functools import partial, reduce
+from multiprocessing import get_context
+from pathlib import Path
+
+from sqlalchemy.exc import DataError, IntegrityError
+
+from agentworld.audit.deployments import deployment_problems
+from agentworld.audit.evidence import Evidence
+from agentworld.audit.intact import readable, verify_ledger
+from agentworld.ledger import Ledger
+from campaigns.harness.report import MOST_SENTENCES, Report, count
+from campaigns.tamper import columns, objects, planted, registry, removed, statements
+from campaigns.tamper.honest import false_alarms
+from campaigns.tamper.mutation import Draw, Drawn, Mutation
+from campaigns.tamper.story import build
+from campaigns.tamper.world import World
+from machines import postgres
+
+_PARTS = 4
+"""Of each ledger's mutations, so that no core waits long for another one."""
+_SHARE_OF_REGISTRY = 0.1
+_UNTOUCHED = "untouched"
+Tampered = tuple[str, Mutation, list[str]]
+"""Its kind, and what the audit says of it."""
+
+LEDGER_MUTATIONS: dict[str, Drawn] = {
+    **columns.MUTATIONS,
+    **removed.MUTATIONS,
+    **planted.MUTATIONS,
+    **objects.MUTATIONS,
+    **statements.MUTATIONS,
+}
+
+
+class TamperReport(Report):
+    """What became of some mutations, and of what nobody touched."""
+
+    mutations: int = 0
+    found: int = 0
+    """Those with a problem that names the right place."""
+    misnamed: int = 0
+    """Those with problems that all name other places."""
+    unfound: int = 0
+    false_alarms: int = 0
+    """Problems that the audit tells of what nobody touched."""
+    records: int = 0
+    """Of the world that nobody touched."""
+    by_database: dict[str, "TamperReport"] = {}
+    """The same of each; MLflow's is SQLite, and the ledger beside it is nobody's aim."""
+
+    @property
+    def clean(self) -> bool:
+        """Everything is found and named, and nobody is accused."""
+        return self.found == self.mutations and not self.false_alarms
+
+
+def run(folder: Path, num_mutations: int, seed: str) -> TamperReport:
+    """So many mutations over SQLite, as many over PostgreSQL, and a tenth of that of MLflow.
+
+    Each part has a world of its own.
+    """
+    start, num_registry = time.monotonic(), int(num_mutations * _SHARE_OF_REGISTRY)
+    works: list[Callable[[World], TamperReport]] = [of_honest]
+    for part in range(_PARTS):
+        own = (num_mutations * (part + 1)) // _PARTS - (num_mutations * part) // _PARTS
+        works.append(partial(of_ledger, num_mutations=own, seed=f"{seed} {part}"))
+    with (
+        postgres.running() as server,
+        ExitStack() as databases,
+        ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool,
+    ):
+        parts = {"mlflow": [pool.submit(of_registry, folder / "mlflow", num_registry, seed)]}
+        for name in ("sqlite", "postgresql"):
+            parts[name] = []
+            for number, work in enumerate(works):
+                url = "" if name == "sqlite" else databases.enter_context(server.database())
+                parts[name].append(pool.submit(_built, folder / f"{name}-{number}", url, work))
+        reports = {
+            name: reduce(TamperReport.plus, (each.result() for each in part))
+            for name, part in parts.items()
+        }
+    whole = reduce(TamperReport.plus, reports.values())
+    seconds = round(time.monotonic() - start, 1)
+    return whole.model_copy(update={"by_database": reports, "seed": seed, "seconds": seconds})
+
+
+def _built(folder: Path, url: str, work: Callable[[World], TamperReport]) -> TamperReport:
+    return work(build(folder, url))
+
+
+def of_ledger(world: World, num_mutations: int, seed: str) -> TamperReport:
+    """Tampers so often with a world's ledger and objects, which are as they were after it.
+
+    Of every kind as often, but for one.
+    """
+    return _judged(itertools.islice(_tampered(world, random.Random(seed)), num_mutations))
+
+
+def of_registry(folder: Path, num_mutations: int, seed: str) -> TamperReport:
+    """The same of MLflow, beside a ledger that nobody touches, in a new folder."""
+    chance = random.Random(seed)
+    return _judged(itertools.islice(registry.tampered(folder, chance), num_mutations))
+
+
+def of_honest(world: World) -> TamperReport:
+    """A world that goes on."""
+    records, alarms = world.num_records, false_alarms(world)
+    return TamperReport(
+        records=records, false_alarms=len(alarms), sentences=alarms[:MOST_SENTENCES]
+    )
+
+
+def _judged(tampered: Iterable[Tampered]) -> TamperReport:
+    kinds, wrong = Counter[str](), {"misnamed": 0, "unfound": 0}
+    sentences = []
+    for kind, mutation, problems in tampered:
+        kinds[kind] += 1
+        if not any(place in problem for problem in problems for place in mutation.places):
+            wrong["misnamed" if problems else "unfound"] += 1
+            seen = f"only {problems[0]}" if problems else "nothing"
+            sentences.append(f"{kind} ({mutation.detail}): {seen}")
+    return TamperReport(
+        mutations=kinds.total(),
+        found=kinds.total() - sum(wrong.values()),
+        sentences=sentences[:MOST_SENTENCES],
+        by_kind=count(kinds.elements()),
+        **wrong,
+    )
+
+
+def _tampered(world: World, chance: random.Random) -> Iterator[Tampered]:
+    """One of every kind in turn, each done to the world as it was; without an end."""
+    kinds = [*LEDGER_MUTATIONS]
+    chance.shuffle(kinds)
+    world.database.keep(_UNTOUCHED)
+    world.objects.rename(world.folder / _UNTOUCHED)
+    _undo(world)
+    ledger, evidence = world.ledger(), world.evidence
+    try:
+        for kind in itertools.cycle(kinds):
+            mutation = _done(LEDGER_MUTATIONS[kind], world, chance)
+            yield kind, mutation, _problems(world, ledger, evidence)
+            _undo(world)
+    finally:
+        ledger.close()
+
+
+def _problems(world: World, ledger: Ledger, evidence: Evidence) -> list[str]:
+    try:
+        used = deployment_problems(world.sources(ledger))
+        return [*verify_ledger(ledger, evidence).problems, *readable("what is in use", used)]
+    except Exception as error:  # noqa: BLE001 - an audit that ends so tells nothing
+        return [f"the audit ended: {error!r}"]
+
+
+def _done(drawn: Drawn, world: World, chance: random.Random) -> Mutation:
+    """What the schema refuses, or changes nothing, is drawn again."""
+    while True:
+        with world.database.hand() as hand:
+            mutation = drawn(Draw(world, hand, chance))
+        if mutation is not None:
+            with suppress(IntegrityError, DataError):
+                mutation.do(world)
+                return mutation
+
+
+def _undo(world: World) -> None:
+    """An object that was changed or removed is linked again."""
+    world.database.put_back(_UNTOUCHED)
+    untouched = world.folder / _UNTOUCHED
+    for kept in untouched.glob("*/*"):
+        own = world.objects / kept.relative_to(untouched)
+        if not (own.exists() and own.samefile(kept)):
+            own.parent.mkdir(parents=True, exist_ok=True)
+            own.unlink(missing_ok=True)
+            os.link(kept, own)

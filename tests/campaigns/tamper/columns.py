@@ -1,0 +1,161 @@
+"""Every column that is evidence, by every value of its type that an attacker may think of."""
+
+import random
+import struct
+from collections.abc import Callable
+from functools import partial
+
+from sqlalchemy import Column
+
+from agentworld.ledger.tables import METADATA
+from campaigns.tamper.databases import Hand, Row
+from campaigns.tamper.mutation import ABOUT, Draw, Drawn, Mutation, changed, executed, found, key_of
+
+OWNER = {
+    "runs": "SELECT id FROM runs",
+    "log": "SELECT run FROM log",
+    "checkpoints": "SELECT run FROM checkpoints",
+    "episodes": "SELECT run, id FROM episodes",
+    "steps": "SELECT e.run, e.id FROM steps JOIN episodes AS e ON e.key = steps.episode",
+    "attestations": f"SELECT {ABOUT} AS about FROM attestations",
+    "aliases": "SELECT alias FROM aliases",
+    "signing_keys": "SELECT key FROM signing_keys",
+}
+"""What a row is of, by table: a problem that names one of these has found it."""
+
+EVIDENCE: list[Column[object]] = [
+    column
+    for table in METADATA.sorted_tables
+    for column in table.columns
+    if column.info.get("evidence", True)
+]
+"""Those columns of the schema that are not marked as none."""
+
+
+def owners(hand: Hand, table: str, row: Row) -> frozenset[str]:
+    """The names of what a row is of."""
+    condition, own = found(table, row)
+    return frozenset(hand.rows(f"{OWNER[table]} WHERE {condition}", *own)[0].values())
+
+
+def _mutation(column: Column[object], draw: Draw) -> Mutation | None:
+    """One value becomes another, or the values of two rows change places."""
+    table, name = str(column.table), column.name
+    row = _drawn(column, draw)
+    way = draw.chance.choice(_ways(column, row["value"], draw.hand))
+    other = _drawn(column, draw)
+    value = other["value"] if way in _OF_ANOTHER else way(column, row["value"], draw.chance)
+    if value == row["value"] or (way is _swapped and column.primary_key):
+        return None  # a part of a key cannot change places, for both had it meanwhile
+    places, changes = owners(draw.hand, table, row), [changed(table, row, **{name: value})]
+    if way is not _swapped:
+        places |= _names(column, value)
+    else:
+        places |= owners(draw.hand, table, other)
+        changes.append(changed(table, other, **{name: row["value"]}))
+    detail = f"{way.__name__[1:]}: {row['value']!r:.60} became {value!r:.60}"
+    return executed(places, *changes, detail=detail)
+
+
+def _drawn(column: Column[object], draw: Draw) -> Row:
+    """A row's value and its key; of what is signed each kind alike."""
+    table = str(column.table)
+    rows = f"SELECT {', '.join(key_of(table))}, {column.name} AS value FROM {table}"
+    if table != "attestations":
+        return draw.row(rows)
+    kind = draw.row("SELECT DISTINCT kind FROM attestations")["kind"]
+    return draw.row(f"{rows} WHERE kind = ?", kind)
+
+
+def _names(column: Column[object], value: object) -> set[str]:
+    """What the row is now found by: a key's name, or the run of a checkpoint that has a copy."""
+    named = {str(value)} if str(column) in ("signing_keys.key", "checkpoints.run") else set()
+    unread = {"the signing keys cannot be read"} if str(column.table) == "signing_keys" else set()
+    return named | unread
+
+
+_Way = Callable[[Column[object], object, random.Random], object]
+
+
+def _ways(column: Column[object], value: object, hand: Hand) -> list[_Way]:
+    is_bool = column.type.python_type is bool
+    is_digest = isinstance(value, str) and value.startswith("sha256:")
+    possible = {
+        _others: True,
+        _of_another_type: hand.is_sqlite and not is_bool,
+        _nothing: column.nullable and value is not None,
+        _made_up: value is None,
+        _flipped: value is not None,
+        _one_more: isinstance(value, int | float) and not is_bool,
+        _no_number: isinstance(value, float),
+        _another_digest: is_digest,
+        _swapped: value is not None and not column.unique,
+    }
+    return [way for way, is_possible in possible.items() if is_possible]
+
+
+def _others(*_: object) -> None:
+    """Another row's."""
+
+
+def _swapped(*_: object) -> None:
+    """Another row's, which has this one's."""
+
+
+_OF_ANOTHER = (_others, _swapped)
+
+
+def _nothing(*_: object) -> None:
+    return None
+
+
+def _made_up(column: Column[object], _value: object, chance: random.Random) -> object:
+    made: dict[type, object] = {
+        str: _another_digest(column, None, chance),
+        int: chance.randrange(1, 100),
+        bytes: chance.randbytes(chance.randrange(40)),
+        float: chance.random(),
+    }
+    return made[column.type.python_type]
+
+
+def _one_more(_column: Column[object], value: float, _chance: random.Random) -> object:
+    return value + 1
+
+
+def _no_number(_column: Column[object], _value: object, chance: random.Random) -> float:
+    return chance.choice([float("inf"), float("-inf"), float("nan")])
+
+
+def _of_another_type(column: Column[object], _value: object, chance: random.Random) -> object:
+    """Which SQLite keeps all the same."""
+    other = {bytes: _another_digest(column, None, chance), str: b"\xff\xfe"}
+    return other.get(column.type.python_type, "none")
+
+
+def _another_digest(_column: Column[object], _value: object, chance: random.Random) -> str:
+    return f"sha256:{chance.randbytes(32).hex()}"
+
+
+def _flipped(column: Column[object], value: object, chance: random.Random) -> object:
+    """One bit, so that the value is still of its type."""
+    if column.type.python_type is bool:
+        return not value
+    match value:
+        case str() if value:
+            place = chance.randrange(len(value))
+            other = chr(ord(value[place]) ^ 1 << chance.randrange(4))
+            return f"{value[:place]}{other}{value[place + 1 :]}"
+        case bytes() if value:
+            place = chance.randrange(len(value))
+            other = value[place] ^ 1 << chance.randrange(8)
+            return b"%b%c%b" % (value[:place], other, value[place + 1 :])
+        case int():
+            return value ^ 1 << chance.randrange(20)
+        case float():
+            (bits,) = struct.unpack("<Q", struct.pack("<d", value))
+            return struct.unpack("<d", struct.pack("<Q", bits ^ 1 << chance.randrange(52)))[0]
+    return value
+
+
+MUTATIONS: dict[str, Drawn] = {str(column): partial(_mutation, column) for column in EVIDENCE}

@@ -1,0 +1,124 @@
+"""A ledger's database in an attacker's hand, and as it was before: SQLite's and PostgreSQL's."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy import Connection, Engine, RowMapping, create_engine, event
+
+from agentworld.ledger.tables import METADATA
+
+Row = RowMapping
+Statement = tuple[str, tuple[object, ...]]
+"""SQL that both databases know, with a `?` for each value."""
+
+# Nothing that an attacker writes has to outlive a power cut.
+_IN_NO_HURRY = "PRAGMA synchronous=OFF"
+
+_TABLES = [table.name for table in METADATA.sorted_tables]
+
+
+class Hand(NamedTuple):
+    """On a ledger as its owner has it: no foreign key is checked."""
+
+    connection: Connection
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.connection.dialect.name == "sqlite"
+
+    def rows(self, statement: str, *values: object) -> list[Row]:
+        return [*self.connection.exec_driver_sql(self._own(statement), values).mappings()]
+
+    def run(self, statement: str, values: tuple[object, ...]) -> int:
+        """How many rows it was about."""
+        return self.connection.exec_driver_sql(self._own(statement), values).rowcount
+
+    def _own(self, statement: str) -> str:
+        return statement if self.is_sqlite else statement.replace("?", "%s")
+
+
+class Database(NamedTuple):
+    """By its address; old copies of it are beside it, where the attacker finds them too."""
+
+    url: str
+
+    @classmethod
+    def file(cls, folder: Path) -> "Database":
+        """SQLite's, in a folder."""
+        return cls(f"sqlite:///{folder.resolve() / 'ledger.db'}")
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.url.startswith("sqlite")
+
+    @contextmanager
+    def hand(self, kept: str = "") -> Iterator[Hand]:
+        """What is done by it is there after the block; `kept` is an old copy, to be read."""
+        with _engine(self._of(kept)).begin() as connection:
+            if kept and not self.is_sqlite:
+                connection.exec_driver_sql(f"SET LOCAL search_path TO {kept}")
+            yield Hand(connection)
+
+    def keep(self, name: str) -> None:
+        """Copies all of it as it is by now."""
+        if self.is_sqlite:
+            with closing(sqlite3.connect(self._file)) as database:
+                database.execute(f"VACUUM INTO '{self._file_of(name)}'")
+            return
+        with self.hand() as hand:
+            hand.run(f"CREATE SCHEMA {name}", ())
+            for table in _TABLES:
+                hand.run(f"CREATE TABLE {name}.{table} AS TABLE public.{table}", ())
+
+    def put_back(self, name: str) -> None:
+        """All of it is as it was when it was kept; who has it open goes on with that."""
+        if self.is_sqlite:
+            with (
+                closing(sqlite3.connect(self._file_of(name))) as before,
+                closing(sqlite3.connect(self._file)) as database,
+            ):
+                database.execute(_IN_NO_HURRY)
+                before.backup(database)
+            return
+        with self.hand() as hand:
+            for table in METADATA.sorted_tables:
+                _exchange(hand, table.name, name, table.primary_key.columns.keys())
+
+    def let_go(self) -> None:
+        """Closes what was opened."""
+        _engine(self.url).dispose()
+
+    def _of(self, kept: str) -> str:
+        return f"sqlite:///{self._file_of(kept)}" if kept and self.is_sqlite else self.url
+
+    @property
+    def _file(self) -> Path:
+        return Path(self.url.removeprefix("sqlite:///"))
+
+    def _file_of(self, kept: str) -> Path:
+        return self._file.with_name(f"kept-{kept}.db")
+
+
+@cache
+def _engine(url: str) -> Engine:
+    if url.startswith("sqlite"):
+        engine = create_engine(url)
+        event.listen(engine, "connect", lambda raw, _: raw.execute(_IN_NO_HURRY))
+        return engine
+    # PostgreSQL's owner of a table lets no trigger of a foreign key run.
+    owner = "-c session_replication_role=replica -c synchronous_commit=off"
+    return create_engine(url, connect_args={"options": owner})
+
+
+def _exchange(hand: Hand, table: str, kept: str, key: list[str]) -> None:
+    """Only the rows that differ: to write all of them takes ten times as long."""
+    now, before = f"TABLE public.{table}", f"TABLE {kept}.{table}"
+    same = " AND ".join(f"own.{name} = other.{name}" for name in key)
+    hand.run(
+        f"DELETE FROM public.{table} AS own USING ({now} EXCEPT {before}) AS other WHERE {same}", ()
+    )
+    hand.run(f"INSERT INTO public.{table} ({before} EXCEPT {now})", ())

@@ -1,0 +1,105 @@
+"""What nobody tampered with: of none of it may the audit tell a problem."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+from agentworld.audit.everything import verify_everything
+from agentworld.audit.intact import verify_ledger
+from agentworld.evidence.keys import SIMULATOR_KEYS, rotate
+from agentworld.lineage.base import VersionRef
+from agentworld.steps.declared import restored
+from agentworld.steps.ledger import open_ledger
+from campaigns.tamper.player import Player
+from campaigns.tamper.world import World
+
+
+def false_alarms(world: World) -> list[str]:
+    """What the audit says of a world that goes on; it is another one after that."""
+    with world.named():
+        told = [f"untouched: {problem}" for problem in _problems(world)]
+        for situation, problems in _life(world):
+            told += [f"{situation}: {problem}" for problem in problems]
+    return told
+
+
+def _life(world: World) -> Iterator[tuple[str, list[str]]]:
+    player = Player(world)
+    run = asyncio.run(player.train(20))
+    yield "with an end that is not signed yet", _problems(world)
+    player.sealer.seal_all()
+    rotate(world.folder / "keys" / SIMULATOR_KEYS)
+    yield "after a rotation", _problems(world)
+    player.name_key()
+    made = player.close(run, signed=True)
+    ref = player.register(made, "data")
+    yield "signed with the new key", _problems(world)
+    player.register(made, "data", "more data")
+    yield "registered again with more data", _problems(world)
+    player.use(ref, "production")
+    yield "after an agent was used", _problems(world)
+    player.move("terminal-stable", 1, "ada")
+    yield "after a move of a name", _problems(world)
+    player.validate(ref, 1)
+    yield "after it was validated anew", _problems(world)
+    player.unuse(ref.name, "production")
+    yield "after it was used no more", _problems(world)
+    player.erase(run)
+    yield "after an erasure that was declared", _problems(world)
+    yield "while it is served", _while_served(player, world)
+    yield "after it was served", _problems(world)
+    yield "after a restore that was declared", _restored(player, world)
+    player = Player(world)
+    player.use(VersionRef(name="agent-0", version=2), "production")
+    player.move("terminal-stable", 0, "ada")
+    yield "after it went on from there", _problems(world)
+    yield "after a second restore", _restored(player, world, "twice")
+    asyncio.run(player.end())
+
+
+def _restored(player: Player, world: World, backup: str = "once") -> list[str]:
+    """An old backup is put in the ledger's place, and who did it says so."""
+    agents = world.agents.read_text()
+    world.database.keep(backup)
+    run = asyncio.run(player.train(40))
+    player.sealer.seal_all()
+    ref = player.register(player.close(run, signed=True))
+    player.use(ref, "production")
+    player.erase(run)
+    player.move("terminal-stable", 0, "ada")
+    asyncio.run(player.end())
+    world.database.put_back(backup)
+    world.agents.write_text(agents)  # an agent of a run that is lost is one that nobody can prove
+    assert _problems(world)
+    restored(world.folder, "the disk was lost", "ada")
+    return _problems(world)
+
+
+def _while_served(player: Player, world: World) -> list[str]:
+    """Looks again and again while runs are opened, played, signed, closed, registered and used."""
+
+    def serve() -> None:
+        for number in range(30, 34):
+            run = asyncio.run(player.train(number))
+            player.sealer.seal_all()
+            player.register(player.close(run, signed=number % 2 == 0))
+            player.move("terminal-stable", number, "ada")
+
+    told, thread = [], threading.Thread(target=serve)
+    thread.start()
+    while thread.is_alive():
+        told += _problems_of_ledger(world)
+    thread.join()
+    return told
+
+
+def _problems_of_ledger(world: World) -> list[str]:
+    """What is registered a moment after its edge was signed looks as if it were gone."""
+    with closing(open_ledger(world.folder)) as ledger:
+        return [*verify_ledger(ledger, world.evidence).problems]
+
+
+def _problems(world: World) -> list[str]:
+    with closing(open_ledger(world.folder)) as ledger:
+        return [*verify_everything(world.sources(ledger)).problems]

@@ -1,0 +1,194 @@
+"""What an attacker puts there: rows that nobody signed, or that he signed with a key of his own."""
+
+from agentworld.evidence.checkpoint import RunCheckpoint, sign_checkpoint
+from agentworld.evidence.edge import sign_edge
+from agentworld.evidence.keys import public_pem
+from agentworld.evidence.merkle import merkle_root
+from agentworld.records.base import digest_bytes
+from agentworld.records.edge import Claim, Edge, Traffic
+from agentworld.records.episode import text_digest
+from agentworld.records.log import LogEntry
+from agentworld.simulate.notary import edge_name
+from campaigns.tamper.mutation import (
+    Draw,
+    Drawn,
+    Mutation,
+    changed,
+    exchanged,
+    executed,
+    inserted,
+    removed,
+    sql,
+    stranger,
+)
+from make import records
+
+_EDGES = "SELECT * FROM attestations WHERE kind = 'edge'"
+_AT = "2026-01-01T00:00:00.000+00:00"
+
+
+def _step(draw: Draw) -> Mutation:
+    """The next one of an episode, rightly chained, under an entry that is there or is not."""
+    rows = "SELECT s.*, e.run, e.id, length FROM steps AS s JOIN episodes AS e"
+    on = "ON e.key = s.episode JOIN runs ON runs.id = e.run WHERE NOT e.erased AND s.number = "
+    newest = "(SELECT max(number) FROM steps WHERE episode = e.key)"
+    row = draw.row(f"{rows} {on} {newest}")
+    played = records.episode(f"planted {draw.chance.random()}")
+    step = played.steps[0]._replace(episode=row["id"], number=row["number"] + 1)
+    texts = {
+        "action": b"ls",
+        "observation": step.observation.encode() if step.observation else b"",
+        "action_digest": text_digest("ls"),
+        "observation_digest": step.observation_digest,
+    }
+    outcome = {"reward": None, "done": False, "truncated": False}
+    confidence = {"mean_logprob": None, "agreement": None, "low_confidence": False}
+    entry = draw.chance.choice([row["entry"], row["length"] + 1])
+    own = {"number": step.number, "entry": entry, "place": row["place"] + 1}
+    own["head"] = step.head_after(row["head"])
+    return executed(row["run"], inserted("steps", row, **texts, **outcome, **confidence, **own))
+
+
+def _episode(draw: Draw) -> Mutation:
+    row = draw.row("SELECT * FROM episodes")
+    return executed(row["run"], inserted("episodes", row, id=draw.new_name()))
+
+
+def _entry(draw: Draw) -> Mutation:
+    """The next one of a run that is closed: an open one may grow, and is signed again."""
+    row = draw.row("SELECT id, length FROM runs WHERE final_weights IS NOT NULL")
+    fields = {"kind": "steps", "num_steps": 0, "heads": digest_bytes(b"")}
+    entry = LogEntry.of(row["id"], row["length"] + 1, _AT, fields)
+    return executed(
+        row["id"],
+        sql("INSERT INTO log VALUES (?, ?, ?)", *entry),
+        changed("runs", row, length=row["length"] + 1),
+    )
+
+
+def _run(draw: Draw) -> Mutation:
+    new, row = draw.new_name(), draw.row("SELECT * FROM runs")
+    own = {"id": new, "length": draw.chance.choice([0, 1, 9])}
+    return executed(new, inserted("runs", row, **own, final_weights=None, signature=None))
+
+
+def _checkpoint(draw: Draw) -> Mutation:
+    """Over the true log or over half of it, by a key of his own."""
+    row = draw.row("SELECT id, simulator, length FROM runs")
+    run, length = row["id"], draw.chance.randrange(1, row["length"] + 1)
+    entries = "SELECT body FROM log WHERE run = ? AND sequence <= ? ORDER BY sequence"
+    root = merkle_root(bytes(each["body"]) for each in draw.hand.rows(entries, run, length))
+    made = RunCheckpoint(run=run, simulator=row["simulator"], length=length, root=root)
+    own = {"run": run, "length": length, "envelope": sign_checkpoint(made, stranger())}
+    return executed(run, removed("checkpoints", own), inserted("checkpoints", own))
+
+
+def _edge(draw: Draw) -> Mutation:
+    """Proven, in his word."""
+    row = draw.row("SELECT * FROM runs WHERE final_weights IS NOT NULL")
+    names = {"starting_weights": draw.digest(), "simulator": row["simulator"]}
+    edge = Edge(
+        claim=Claim(agent="planted", artifact=draw.digest(), **names),
+        run=row["id"],
+        tenant=row["tenant"],
+        simulator=row["simulator"],
+        traffic=Traffic(),
+        log_length=row["length"],
+        root=draw.digest(),
+        grade="proven",
+        at=_AT,
+    )
+    envelope = sign_edge(edge, stranger())
+    own = {"name": edge_name(edge.run, envelope), "subject": edge.claim.artifact}
+    own |= {"simulator": edge.simulator, "run": edge.run, "at": edge.at, "envelope": envelope}
+    return executed(row["id"], inserted("attestations", {"kind": "edge"}, **own))
+
+
+def _edge_repeated(draw: Draw) -> Mutation:
+    """As if it were signed once more, and so the newest."""
+    row = draw.row(_EDGES)
+    name = edge_name(row["run"], draw.chance.randbytes(8))
+    return executed(row["run"], inserted("attestations", row, name=name))
+
+
+def _edge_of_another(draw: Draw) -> Mutation | None:
+    """One agent's edge says of another that it was made so."""
+    row, other = draw.row(_EDGES), draw.row(_EDGES)
+    if row["run"] == other["run"]:
+        return None
+    own = {name: other[name] for name in ("subject", "simulator", "run")}
+    return executed({row["run"], other["run"]}, changed("attestations", row, **own))
+
+
+def _old_edge(draw: Draw) -> Mutation:
+    """What was signed of an agent first is told in place of what was signed last."""
+    row = draw.row(
+        "SELECT n.sequence, n.run, o.envelope, o.at FROM attestations AS n"
+        " JOIN attestations AS o ON n.subject = o.subject AND n.sequence > o.sequence"
+        " WHERE n.kind = 'edge' AND o.kind = 'edge'"
+    )
+    own = {"envelope": row["envelope"], "at": row["at"]}
+    return executed(row["run"], changed("attestations", row, **own))
+
+
+def _no_kind(draw: Draw) -> Mutation:
+    row = draw.row(_EDGES)
+    name, kind = edge_name(row["run"], draw.chance.randbytes(8)), draw.chance.randbytes(3).hex()
+    return executed(name, inserted("attestations", row, name=name, kind=kind))
+
+
+def _key(_: Draw) -> Mutation:
+    key = stranger().public_key
+    own = {"key": key.keyid, "public": public_pem(key).decode(), "since": _AT}
+    return executed(key.keyid, inserted("signing_keys", own))
+
+
+def _move(draw: Draw) -> Mutation:
+    """An alias means what it meant once, or somebody's simulator, from now on."""
+    row = draw.row("SELECT * FROM aliases")
+    own = {"simulator": draw.chance.choice([row["simulator"], draw.digest()])}
+    own["at"] = "2030-01-01T00:00:00.000+00:00"
+    return executed(row["alias"], inserted("aliases", row, **own, key=None))
+
+
+def _moves_exchanged(draw: Draw) -> Mutation:
+    """Two moves of an alias happened the other way round."""
+    row = draw.row(
+        "SELECT a.sequence, b.sequence AS other, a.alias FROM aliases AS a JOIN aliases AS b"
+        " ON a.alias = b.alias AND a.sequence < b.sequence"
+    )
+    moves = exchanged("aliases", "sequence", row, {"sequence": row["other"]})
+    return executed(row["alias"], *moves)
+
+
+def _stray(draw: Draw) -> Mutation:
+    """A row of something that is not there: whoever joins tables does not see it."""
+    new = draw.new_name()
+    table, own = draw.chance.choice(
+        [
+            ("steps", {"episode": int(new[:8], 16) + 1_000}),
+            ("log", {"run": new}),
+            ("episodes", {"id": new, "run": new}),
+            ("checkpoints", {"run": new}),
+        ]
+    )
+    place = str(own.get("run", own.get("episode")))
+    return executed(place, inserted(table, draw.row(f"SELECT * FROM {table}"), **own))
+
+
+MUTATIONS: dict[str, Drawn] = {
+    "step planted": _step,
+    "episode planted": _episode,
+    "entry planted": _entry,
+    "run planted": _run,
+    "checkpoint planted": _checkpoint,
+    "edge planted": _edge,
+    "edge repeated": _edge_repeated,
+    "edge of another": _edge_of_another,
+    "old edge put back": _old_edge,
+    "statement of no kind": _no_kind,
+    "key planted": _key,
+    "move planted": _move,
+    "moves exchanged": _moves_exchanged,
+    "stray planted": _stray,
+}

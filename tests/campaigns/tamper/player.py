@@ -1,0 +1,209 @@
+"""What a service does for trainers, operators and users, by the parts that it is made of."""
+
+import asyncio
+import json
+from contextlib import suppress
+
+import make.service
+from agentworld.audit.gone import gone
+from agentworld.engine.base import Completion
+from agentworld.engine.fake import FakeEngine
+from agentworld.errors import Conflict
+from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, load_signer, public_pem
+from agentworld.evidence.weights import RunWeights, sign_weights
+from agentworld.ledger import Ledger
+from agentworld.lineage.base import Agent, VersionRef
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.alias import AliasMove
+from agentworld.records.base import digest_bytes
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.deployment import DeploymentMove
+from agentworld.records.edge import Claim
+from agentworld.records.episode import EpisodeOpening, Source, new_name
+from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.records.simulator import ConfidencePolicy
+from agentworld.records.step_statement import Validation
+from agentworld.simulate.adopting import now
+from agentworld.simulate.alias_book import AliasBook
+from agentworld.simulate.keeper import Keeper
+from agentworld.simulate.service import SimulatorService
+from agentworld.simulate.session import Request
+from campaigns.tamper.world import World
+from make import records
+from make.statement import file, registered
+
+STARTED = records.digest("starting")
+MANIFESTS = (
+    records.manifest(confidence=ConfidencePolicy(min_logprob=-1.0)),
+    records.manifest(confidence=ConfidencePolicy(num_samples=3, min_agreement=0.5)),
+)
+TASK = records.task(success={"closing": "echo besa .+", "output": "besa"}, turn_limit=12)
+UNSOLVED = TASK.model_copy(update={"turn_limit": 4})
+LONG = "a long text, "
+_NAMES = 4
+_STEPS = 10
+
+
+class Player:
+    """Over a world that the environment names."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.ledger: Ledger = make.service.ledger(world.folder)
+        self.keeper = Keeper(self.ledger)
+        self.services = [
+            SimulatorService(manifest, FakeEngine(_answer), self.keeper) for manifest in MANIFESTS
+        ]
+        self.sealer = make.service.sealer(world.folder, None)
+        self.names = AliasBook(self.ledger, self.sealer.notary)
+
+    async def train(self, number: int, tenant: str = "local", purpose: str = "training") -> str:
+        """A run with seven episodes of different ends."""
+        service = self.services[number % 2]
+        agent = f"agent-{number % _NAMES}"
+        opening = RunOpening(agent=agent, starting_weights=STARTED, purpose=purpose)
+        run = self.ledger.open_run(opening, service.digest, tenant=tenant).id
+        begun = [
+            EpisodeOpening(run=run, task=TASK),
+            EpisodeOpening(run=run, initial_state=f"{number}.txt: besa", turn_limit=_STEPS),
+            EpisodeOpening(run=run, simulation_instruction=f"{number}: be brief"),
+            EpisodeOpening(run=run, simulation_instruction=LONG * 800),
+            EpisodeOpening(run=run, task=UNSOLVED),
+        ]
+        played = [(await service.reset(opening)).episode for opening in begun]
+        for step in range(1, _STEPS + 1):
+            await asyncio.gather(*(self._step(service, each, step) for each in played))
+        copied = EpisodeOpening(run=run, fork=Source(episode=played[2], step=4))
+        fork = (await service.reset(copied)).episode
+        await self._step(service, fork, 11)
+        again = EpisodeOpening(run=run, replay=Source(episode=played[1], step=3))
+        replay = (await service.reset(again)).episode
+        for step in range(1, 4):
+            await self._step(service, replay, step)
+        await self.keeper.end(played[2])
+        return run
+
+    async def go_on(self, run: str, number: int) -> None:
+        """One more episode of an open run."""
+        service = self.services[number % 2]
+        episode = (await service.reset(EpisodeOpening(run=run))).episode
+        await self._step(service, episode, 1)
+
+    def close(self, run: str, *, signed: bool) -> AgentRun:
+        """Ends a run with weights that are in the files of its model, and signs its log."""
+        model = self.world.folder / "models" / run
+        model.mkdir(parents=True)
+        (model / "model.safetensors").write_bytes(f"made by {run}".encode())
+        weights, simulator = ArtifactManifest.of(model).digest, self.ledger.run(run).simulator
+        made = RunWeights(run=run, simulator=simulator, weights=weights)
+        steps = load_signer(self.world.folder / "keys" / STEP_KEYS)
+        signature = sign_weights(made, steps) if signed else None
+        found = self.ledger.close_run(run, RunClosing(final_weights=weights, signature=signature))
+        self.sealer.seal(run)
+        return found
+
+    def claim(self, run: AgentRun, *data: str) -> Agent:
+        """What the simulator signs when an agent is registered."""
+        assert run.final_weights
+        known = {"artifact": run.final_weights, "simulator": run.simulator}
+        told = {"starting_weights": STARTED, "data": tuple(map(records.digest, data))}
+        edge = self.sealer.notary.edge(run, Claim(agent=run.opening.agent, **known, **told))
+        made = records.checkpoint("agent", parents=[STARTED], **known)
+        return Agent(checkpoint=made, run=run.id, edge=edge)
+
+    def register(self, run: AgentRun, *data: str) -> VersionRef:
+        """The same, and what is signed of its version."""
+        agent, name, registry = self.claim(run, *data), run.opening.agent, self.registry
+        model = self.world.folder / "models" / run.id
+        ref = registered(name, agent, model, registry, self.world.folder)
+        signature = registry.stored(ref).signature
+        told = {"name": name, "agent": agent.model_dump(mode="json"), "signature": signature}
+        with self.world.agents.open("a") as agents:
+            agents.write(json.dumps(told) + "\n")
+        return ref
+
+    def withdraw(self, run: AgentRun, *data: str) -> None:
+        """Registers an agent that people take away again, which they declare."""
+        known = self.world.agents.read_text()
+        self.register(run, *data)
+        self.world.agents.write_text(known)
+        found = gone(self.world.sources(self.ledger))
+        for each in found.withdrawals("it was no good", "ada", now()):
+            self.sealer.notary.declare(each)
+
+    @property
+    def registry(self) -> MemoryRegistry:
+        return self.world.registry(self.ledger)
+
+    def use(self, ref: VersionRef, alias: str) -> None:
+        """From now on this version is in use so."""
+        agent = self.registry.agent(ref)
+        told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run, "by": "ada"}
+        self.sealer.notary.deploy(ref.name, alias, DeploymentMove.model_validate(told))
+
+    def unuse(self, name: str, alias: str) -> None:
+        """No version is any more."""
+        self.sealer.notary.end_deployment(name, alias, "bob", "it broke")
+
+    def validate(self, ref: VersionRef, number: int) -> None:
+        """In a live shell beside a service's simulator."""
+        artifact, simulator = self.registry.agent(ref).artifact, self.services[number % 2].digest
+        report = records.agent_report(simulator=simulator)
+        read = {"agent": artifact, "imitated": STARTED, "simulator": simulator}
+        folder = records.finished_step(self.world.folder, "validate", report.digest, **read)
+        report.write(folder / "report.json")
+        known = {"artifact": artifact, "imitated": STARTED, "step": folder.name, "at": now()}
+        file(Validation(report=report, **known), self.world.folder)
+
+    def name_key(self) -> None:
+        """Tells the ledger which key signs now, as a service on a cluster does."""
+        key = load_signer(self.world.folder / "keys" / SIMULATOR_KEYS).public_key
+        self.ledger.signing_keys.use(key.keyid, public_pem(key).decode())
+
+    def erase(self, run: str) -> None:
+        """Retention takes away the texts of a run's episodes that are closed."""
+        for episode in self.ledger.episodes(run):
+            if episode.closed:
+                with self.sealer.notary.declaring("erasure", episode.id) as declare:
+                    self.ledger.erase_texts(episode.id, "retention", declare)
+
+    def move(self, alias: str, number: int, by: str, **shown: object) -> None:
+        """The alias means a service's simulator from now on."""
+        move = AliasMove.model_validate(
+            {"simulator": self.services[number % 2].digest, "by": by, **shown}
+        )
+        self.names.move(alias, move, None, new_name(), dry_run=False)
+
+    def move_all(self, number: int) -> None:
+        """Past a gate by a report, in spite of one, with a canary, and to an end."""
+        simulator, other = (self.services[(number + each) % 2].digest for each in (0, 1))
+        report = records.agent_report(simulator=simulator)
+        assert self.ledger.objects
+        kept = self.ledger.objects.put(report.model_dump_json().encode())
+        gate = ({"metric": "live_gain", "least": 0.05 * number},)
+        self.move("terminal-stable", number, "ada", report=kept, gate=gate, override="yes")
+        canary = {"simulator": other, "percent": 10 + number}
+        self.move("terminal-next", number, "bob", canary=canary, override="it is wanted")
+        if number % 2:
+            self.names.end("terminal-next", "bob", new_name(), dry_run=False)
+
+    async def _step(self, service: SimulatorService, episode: str, number: int) -> None:
+        act = "echo besa now" if number == 8 else f"cat {number}.txt"
+        if number % 5 == 0:
+            act = f"{LONG * 900} {episode}"
+        with suppress(Conflict):  # it is over
+            await service.step(episode, Request(None, act))
+
+    async def end(self) -> None:
+        await self.keeper.close()
+        self.ledger.close()
+
+
+def _answer(messages: list[dict[str, str]]) -> Completion:
+    """Sure of some answers, and always of the same."""
+    asked = messages[-1]["content"]
+    drawn = int(digest_bytes(f"{asked} {len(messages)}".encode())[-4:], 16)
+    shown = "besa\n[0] ~" if asked.startswith("echo") else f"{drawn}\n[0] ~"
+    if drawn % 7 == 0:
+        shown = f"{LONG * 700} {drawn}\n[0] ~"
+    return Completion(shown, 10 + drawn % 90, 7, "stop", -drawn / 20_000, drawn % 10)

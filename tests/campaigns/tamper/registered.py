@@ -1,0 +1,115 @@
+"""What a registry holds before somebody tampers with it: world models, and the agents of each.
+
+Every agent has a run with its edge, is in use, and was validated in the simulator that followed its
+own; the ledger beside them is not tampered with.
+"""
+
+from pathlib import Path
+
+import make.ledger
+import make.service
+from agentworld.audit.sources import Sources
+from agentworld.lineage.base import Agent, WorldModel
+from agentworld.lineage.mlflow import MlflowRegistry
+from agentworld.records.alias import AliasMove
+from agentworld.records.base import Digest
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.deployment import DeploymentMove
+from agentworld.records.edge import Claim
+from agentworld.records.episode import new_name
+from agentworld.records.run import RunClosing, RunOpening
+from agentworld.records.step_statement import Validation
+from agentworld.simulate.alias_book import AliasBook
+from agentworld.simulate.deploying import now
+from agentworld.steps.ledger import open_evidence
+from make import records
+from make.statement import file, registered
+
+AGENTS = ("first-agent", "second-agent", "third-agent")
+WORLDS = ("first-world", "second-world")
+NAMES = (*AGENTS, *WORLDS)
+STARTED = records.digest("starting")
+NEXT = records.digest("the next simulator")
+
+
+class Store:
+    """A folder with an MLflow in a database file."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self.folder = folder
+        self.ledger = make.service.ledger(folder)
+        self.notary = make.service.sealer(folder, None).notary
+        self.registry = MlflowRegistry(f"sqlite:///{folder}/mlflow.db", folder / "mlflow-artifacts")
+
+    @property
+    def sources(self) -> Sources:
+        evidence = open_evidence(self.folder)
+        return Sources(self.registry, self.ledger, self.folder, evidence, evidence.step_keys or {})
+
+    def world(self, name: str) -> Digest:
+        """A world model, and the simulator of it."""
+        model, artifact = self._model(name)
+        data = records.digest(f"data of {name}")
+        made = records.checkpoint("rl", artifact=artifact, data=data)
+        what = WorldModel(stages=(made,), report=records.digest(f"report of {name}"))
+        registered(name, what, model, self.registry, self.folder)
+        return records.pinned(self.folder, artifact=artifact).digest
+
+    def agent(self, name: str, simulator: Digest) -> None:
+        """One that was trained in a run of the simulator."""
+        model, artifact = self._model(name)
+        run = self._run(name, simulator, artifact)
+        known = {"artifact": artifact, "simulator": simulator}
+        claim = Claim(agent=name, starting_weights=STARTED, **known)
+        data = records.digest(f"data of {name}")
+        made = records.checkpoint("agent", parents=[STARTED], data=data, **known)
+        edge = self.notary.edge(self.ledger.run(run), claim)
+        agent = Agent(checkpoint=made, run=run, edge=edge)
+        ref = registered(name, agent, model, self.registry, self.folder)
+        used = DeploymentMove(version=ref.version, artifact=artifact, run=run, by="ada")
+        self.notary.deploy(name, "production", used)
+        self.registry.set_alias(ref, "production")
+
+    def validated(self, name: str, simulator: Digest) -> None:
+        """In a live shell, beside a simulator."""
+        _, artifact = self._model(name)
+        report = records.agent_report(simulator=simulator, live_steps=len(name))
+        read = {"agent": artifact, "imitated": STARTED, "simulator": simulator}
+        folder = records.finished_step(self.folder, "validate", report.digest, **read)
+        report.write(folder / "report.json")
+        known = {"artifact": artifact, "imitated": STARTED, "step": folder.name}
+        file(Validation(report=report, at=now(), **known), self.folder)
+
+    def moved(self, alias: str, *simulators: Digest) -> None:
+        """A name for simulators means these, one after the other."""
+        for simulator in simulators:
+            move = AliasMove(simulator=simulator, by="ada")
+            AliasBook(self.ledger, self.notary).move(alias, move, None, new_name(), dry_run=False)
+
+    def _run(self, agent: str, simulator: Digest, made: Digest) -> str:
+        opening = RunOpening(agent=agent, starting_weights=STARTED)
+        run = self.ledger.open_run(opening, simulator).id
+        episode = make.ledger.open_episode(self.ledger, run, simulator)
+        self.ledger.write(make.ledger.taken(episode, "[0] ~"))
+        self.ledger.close_run(run, RunClosing(final_weights=made))
+        make.service.sealer(self.folder, None).seal(run)
+        return run
+
+    def _model(self, name: str) -> tuple[Path, Digest]:
+        model = self.folder / name
+        model.mkdir(exist_ok=True)
+        (model / "model.safetensors").write_bytes(f"the weights of {name}".encode())
+        return model, ArtifactManifest.of(model).digest
+
+
+def built(folder: Path) -> Sources:
+    """All of them, in a new folder; the last agent was not validated in the next simulator."""
+    store = Store(folder)
+    simulators = [store.world(name) for name in WORLDS]
+    for number, name in enumerate(AGENTS):
+        store.agent(name, simulators[number % 2])
+    for name in AGENTS[:-1]:
+        store.validated(name, NEXT)
+    store.moved("terminal-stable", simulators[0], NEXT)
+    return store.sources

@@ -1,0 +1,211 @@
+"""What an attacker takes away, moves, or puts back as it was: whole records, and consistently."""
+
+import json
+
+from campaigns.tamper.columns import owners
+from campaigns.tamper.databases import Hand, Statement
+from campaigns.tamper.mutation import (
+    ABOUT,
+    Draw,
+    Drawn,
+    Mutation,
+    changed,
+    exchanged,
+    executed,
+    key_of,
+    removed,
+    sql,
+)
+from campaigns.tamper.statements import erased
+
+# What a run may have more of than in an old copy.
+_SINCE = (
+    "SELECT id, length FROM runs",
+    f"SELECT {ABOUT} AS about, name FROM attestations",
+    "SELECT run, id, erased FROM episodes",
+    "SELECT alias, sequence FROM aliases",
+)
+_TEXTS = ("action", "observation")
+_RUN_TABLES = ("log", "checkpoints", "episodes", "attestations")
+_OF_RUN = "episode IN (SELECT key FROM episodes WHERE run = ?)"
+
+
+def _row(draw: Draw) -> Mutation:
+    """Of a checkpoint the second store has a copy, which proves as much as its row."""
+    table, run = draw.chance.choice([("log", "run"), ("runs", "id"), ("episodes", "run")])
+    row = draw.row(f"SELECT {', '.join(key_of(table))}, {run} AS owner FROM {table}")
+    return executed(row["owner"], removed(table, row))
+
+
+def _episode(draw: Draw) -> Mutation:
+    row = draw.row("SELECT key, id, run FROM episodes")
+    steps = sql("DELETE FROM steps WHERE episode = ?", row["key"])
+    return executed({row["id"], row["run"]}, steps, removed("episodes", row))
+
+
+def _run(draw: Draw) -> Mutation:
+    run = draw.row("SELECT id FROM runs")
+    rows = [sql(f"DELETE FROM {table} WHERE run = ?", run["id"]) for table in _RUN_TABLES]
+    steps = sql(f"DELETE FROM steps WHERE {_OF_RUN}", run["id"])
+    return executed(run["id"], steps, *rows, removed("runs", run))
+
+
+def _statement(draw: Draw) -> Mutation:
+    """An edge, or what was declared; of each kind alike."""
+    kind = draw.row("SELECT DISTINCT kind FROM attestations")["kind"]
+    row = draw.row(f"SELECT sequence, {ABOUT} AS about FROM attestations WHERE kind = ?", kind)
+    return executed(row["about"], removed("attestations", row))
+
+
+def _move(draw: Draw) -> Mutation:
+    """With what was signed of it, or alone."""
+    row = draw.row("SELECT sequence, alias, at FROM aliases")
+    signed = "DELETE FROM attestations WHERE subject = ? AND at = ?"
+    changes = [removed("aliases", row), sql(signed, row["alias"], row["at"])]
+    return executed(row["alias"], *changes[: draw.chance.choice([1, 2])])
+
+
+def _moves(draw: Draw) -> Mutation:
+    """With what was signed of them, so that an older one is the newest."""
+    alias = draw.row("SELECT alias FROM aliases")["alias"]
+    rows = "SELECT sequence, at FROM aliases WHERE alias = ? ORDER BY sequence"
+    moves = draw.hand.rows(rows, alias)
+    moves = moves[draw.chance.randrange(len(moves)) :]
+    signed = "DELETE FROM attestations WHERE subject = ? AND at = ?"
+    done = [(removed("aliases", move), sql(signed, alias, move["at"])) for move in moves]
+    return executed(alias, *(each for pair in done for each in pair))
+
+
+def _texts_put_back(draw: Draw) -> Mutation | None:
+    """As an old copy has them; with what was declared, or without it."""
+    row = draw.row("SELECT id, run, key FROM episodes WHERE erased")
+    with draw.world.database.hand(draw.world.snapshots[-1]) as before:
+        known = before.rows("SELECT opening FROM episodes WHERE id = ? AND NOT erased", row["id"])
+        texts = "SELECT episode, number, action, observation FROM steps WHERE episode = ?"
+        steps = before.rows(texts, row["key"])
+    if not known:
+        return None
+    changes = [
+        changed("episodes", row, opening=known[0]["opening"], erased=False),
+        *(changed("steps", step, **{name: step[name] for name in _TEXTS}) for step in steps),
+        sql("DELETE FROM attestations WHERE subject = ?", row["id"]),
+    ]
+    done = changes[: len(changes) - draw.chance.choice([0, 1])]
+    return executed({row["id"], row["run"]}, *done)
+
+
+def _erased(draw: Draw) -> Mutation:
+    """Without a declaration."""
+    row = draw.row("SELECT key, id FROM episodes WHERE NOT erased")
+    return executed(row["id"], *erased(row["key"]))
+
+
+def _tail(draw: Draw) -> Mutation:
+    """With all that the entries tell of, so that what is left agrees with itself."""
+    row = draw.row("SELECT id, length FROM runs")
+    run, keep = row["id"], draw.chance.randrange(1, row["length"])
+    open_again = sql("UPDATE runs SET final_weights = NULL, signature = NULL WHERE id = ?", run)
+    return executed(run, *cut(draw.hand, run, keep), open_again)
+
+
+def cut(hand: Hand, run: str, keep: int) -> list[Statement]:
+    """Takes away all that came after so many entries of a run, and all that tells of it."""
+    bodies = hand.rows("SELECT body FROM log WHERE run = ? AND sequence > ?", run, keep)
+    entries = [json.loads(row["body"]) for row in bodies]
+    opened = [each["episode"] for each in entries if each["kind"] == "episode-opened"]
+    closed = [each["episode"] for each in entries if each["kind"] == "episode-closed"]
+    return [
+        sql(f"DELETE FROM steps WHERE entry > ? AND {_OF_RUN}", keep, run),
+        *(sql("UPDATE episodes SET closed = NULL WHERE id = ?", each) for each in closed),
+        *(sql("DELETE FROM episodes WHERE id = ?", each) for each in opened),
+        sql("DELETE FROM log WHERE run = ? AND sequence > ?", run, keep),
+        sql("DELETE FROM checkpoints WHERE run = ? AND length > ?", run, keep),
+        sql("UPDATE runs SET length = ? WHERE id = ?", keep, run),
+    ]
+
+
+def _snapshot(draw: Draw) -> Mutation:
+    old = draw.chance.choice([*draw.world.snapshots, draw.world.lost])
+    with draw.world.database.hand(old) as before:
+        grown = _known(draw.hand) - _known(before)
+    places = frozenset(str(run) for run, *_ in grown)
+    return Mutation(places, lambda world: world.database.put_back(old), old)
+
+
+def _known(hand: Hand) -> set[tuple[object, ...]]:
+    return {tuple(row.values()) for rows in _SINCE for row in hand.rows(rows)}
+
+
+def _episode_moved(draw: Draw) -> Mutation | None:
+    row = draw.row("SELECT key, run FROM episodes")
+    other = draw.row("SELECT id FROM runs")["id"]
+    if other == row["run"]:
+        return None
+    return executed({row["run"], other}, changed("episodes", row, run=other))
+
+
+def _runs_joined(draw: Draw) -> Mutation | None:
+    """All that happened in one run is told as the end of another one."""
+    row, other = (draw.row("SELECT id, length FROM runs") for _ in range(2))
+    if other["id"] == row["id"]:
+        return None
+    run, into, by = row["id"], other["id"], other["length"]
+    moved = "UPDATE log SET run = ?, sequence = sequence + ? WHERE run = ?"
+    return executed(
+        {run, into},
+        sql(f"UPDATE steps SET entry = entry + ? WHERE {_OF_RUN}", by, run),
+        sql("UPDATE episodes SET run = ? WHERE run = ?", into, run),
+        sql(moved, into, by, run),
+        sql("DELETE FROM checkpoints WHERE run = ?", run),
+        changed("runs", other, length=by + row["length"]),
+        removed("runs", row),
+    )
+
+
+def _run_renamed(draw: Draw) -> Mutation:
+    row, new = draw.row("SELECT id FROM runs"), draw.new_name()
+    rows = [
+        sql(f"UPDATE {table} SET run = ? WHERE run = ?", new, row["id"]) for table in _RUN_TABLES
+    ]
+    return executed(row["id"], *rows, changed("runs", row, id=new))
+
+
+def _steps_exchanged(draw: Draw) -> Mutation | None:
+    """Two episodes have each other's steps."""
+    row, other = (draw.row("SELECT key, run FROM episodes") for _ in range(2))
+    if other["key"] == row["key"]:
+        return None
+    return executed({row["run"], other["run"]}, *exchanged("episodes", "key", row, other))
+
+
+def _rows_exchanged(draw: Draw) -> Mutation | None:
+    """Two rows have all of each other's values but their keys: entries in another order too."""
+    table = draw.chance.choice(["log", "steps", "checkpoints", "runs"])
+    row, other = (draw.row(f"SELECT * FROM {table}") for _ in range(2))
+    if row == other:
+        return None
+    values = [name for name in row if name not in key_of(table)]
+    return executed(
+        owners(draw.hand, table, row) | owners(draw.hand, table, other),
+        changed(table, row, **{name: other[name] for name in values}),
+        changed(table, other, **{name: row[name] for name in values}),
+    )
+
+
+MUTATIONS: dict[str, Drawn] = {
+    "row removed": _row,
+    "episode removed": _episode,
+    "run removed": _run,
+    "statement removed": _statement,
+    "move removed": _move,
+    "newest moves removed": _moves,
+    "erased texts put back": _texts_put_back,
+    "episode erased": _erased,
+    "tail cut": _tail,
+    "snapshot restored": _snapshot,
+    "episode moved": _episode_moved,
+    "runs joined": _runs_joined,
+    "run renamed": _run_renamed,
+    "steps exchanged": _steps_exchanged,
+    "rows exchanged": _rows_exchanged,
+}

@@ -1,0 +1,128 @@
+"""What happened in the world before an attacker came.
+
+Two simulators serve two tenants. Runs are open, closed with a claim or with a signature; episodes
+are open, done, ended by a limit or closed, forked, repeated and erased; texts are short and long,
+answers sure and not. Agents are registered, one of them twice, and are in use, or were; one was
+withdrawn. A backup was restored, and it was declared what that lost.
+"""
+
+import asyncio
+from pathlib import Path
+
+from agentworld.evidence.keys import SIMULATOR_KEYS, rotate
+from agentworld.lineage.base import VersionRef
+from agentworld.records.run import AgentRun
+from agentworld.steps.declared import restored
+from campaigns.tamper.databases import Database
+from campaigns.tamper.player import MANIFESTS, Player
+from campaigns.tamper.world import World
+
+_RUNS = 14
+_CLOSED = 11
+_EVALUATION = 5
+_BACKUP = "backup"
+# After which run who is in use as what from then on; null is taken out of use.
+_USES = {
+    0: [("agent-0", "production", 1)],
+    2: [("agent-2", "production", 1)],
+    4: [("agent-0", "production", 2), ("agent-0", "shop", 2)],
+    6: [("agent-0", "shop", None), ("agent-2", "production", 2)],
+    7: [("agent-3", "production", 2)],
+    8: [("agent-0", "production", 3), ("agent-0", "shop", 1)],
+    9: [("agent-1", "robot", 2)],
+    10: [("agent-2", "production", 1), ("agent-3", "shop", 1), ("agent-3", "shop", None)],
+}
+
+
+def build(folder: Path, url: str = "") -> World:
+    """A world in a new folder; all of it is signed. Its ledger is a file there, or at a URL."""
+    folder.mkdir(parents=True)
+    world = World(folder, Database(url) if url else Database.file(folder))
+    world.agents.touch()
+    with world.named():
+        snapshots = _played(world)
+    world.database.let_go()
+    return world._replace(snapshots=snapshots)
+
+
+def _played(world: World) -> tuple[str, ...]:
+    player, snapshots = Player(world), []
+    before = _before_it_was_signed(player)
+    for number in range(_RUNS):
+        _run(player, number)
+        if number % 2:
+            snapshots.append(f"s{number:02}")
+            world.database.keep(snapshots[-1])
+        if number % 3 == 0:
+            player.move_all(number)
+        if number == 3:
+            rotate(world.folder / "keys" / SIMULATOR_KEYS)
+            player.name_key()
+        for use in _USES.get(number, ()):
+            _use(player, *use)
+        if number == 7:
+            player = _lost(player)
+    first = player.ledger.runs()[-2]  # by their names, the newest first
+    player.erase(first.id)
+    for run in (before, first):  # told again with more data: of each agent the newer edge counts
+        player.register(run, "data")
+        player.register(run, "data", "more data")
+    player.validate(VersionRef(name="agent-3", version=2), _RUNS)
+    player.withdraw(player.close(asyncio.run(player.train(_RUNS + 3)), signed=True), "data")
+    player.sealer.seal_all()
+    asyncio.run(player.end())
+    return tuple(snapshots)
+
+
+def _before_it_was_signed(player: Player) -> AgentRun:
+    """A name, and an erased episode."""
+    player.name_key()
+    player.ledger.aliases.set("terminal-stable", MANIFESTS[0].digest, "before")
+    run = player.close(asyncio.run(player.train(_RUNS)), signed=False)
+    over = (each.id for each in player.ledger.episodes(run.id) if each.closed)
+    player.ledger.erase_texts(next(over))
+    player.sealer.notary.adopt()
+    return run
+
+
+def _run(player: Player, number: int) -> AgentRun:
+    """Of one of two tenants; the last ones stay open."""
+    purpose = "evaluation" if number == _EVALUATION else "training"
+    tenant = "acme" if number % 3 == 0 else "local"
+    run = asyncio.run(player.train(number, tenant, purpose))
+    player.sealer.seal_all()
+    if number >= _CLOSED:
+        return player.ledger.run(run)
+    closed = player.close(run, signed=number % 2 == 0)
+    if number == _EVALUATION:
+        player.claim(closed, "data")
+    else:
+        player.register(closed, "data")
+    return closed
+
+
+def _use(player: Player, name: str, alias: str, version: int | None) -> None:
+    if version is None:
+        player.unuse(name, alias)
+    else:
+        player.use(VersionRef(name=name, version=version), alias)
+
+
+def _lost(player: Player) -> Player:
+    """Runs, moves and uses that a restored backup does not have; all of it is declared."""
+    world = player.world
+    opened = asyncio.run(player.train(_RUNS + 1))
+    player.sealer.seal_all()
+    world.database.keep(_BACKUP)
+    asyncio.run(player.go_on(opened, _RUNS + 1))
+    run = asyncio.run(player.train(_RUNS + 2))
+    player.sealer.seal_all()
+    player.claim(player.close(run, signed=True))
+    player.erase(run)
+    player.move("terminal-stable", 0, "ada")
+    player.use(VersionRef(name="agent-3", version=1), "production")
+    asyncio.run(player.end())
+    world.database.keep(world.lost)
+    world.database.put_back(_BACKUP)
+    restored(world.folder, "the disk was lost", "ada")
+    return Player(world)

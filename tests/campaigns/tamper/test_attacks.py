@@ -1,0 +1,334 @@
+"""What an attacker would think of: each is found and named, or the threat model says why not."""
+
+import json
+from contextlib import closing
+
+import pytest
+
+import make.ledger
+from agentworld.audit.everything import verify_everything
+from agentworld.audit.sources import edge_to
+from agentworld.audit.verify import verify_run
+from agentworld.evidence.checkpoint import sign_checkpoint, verify_checkpoint
+from agentworld.evidence.edge import sign_edge, verify_edge
+from agentworld.evidence.keys import public_pem
+from agentworld.ledger.writes import Opened, Taken
+from agentworld.lineage.base import VersionRef
+from agentworld.records.episode import Episode, EpisodeOpening
+from agentworld.simulate.mounted_keys import told_keys
+from agentworld.simulate.notary import edge_name
+from campaigns.tamper.mutation import changed, inserted, removed, stranger
+from campaigns.tamper.player import Player
+from campaigns.tamper.removed import cut
+
+pytestmark = pytest.mark.compute
+
+
+def problems(world, registry=None, evidence=None) -> list[str]:
+    """What `audit verify` says."""
+    with closing(world.ledger()) as ledger:
+        told = world.sources(ledger)
+        told = told._replace(registry=registry or told.registry, evidence=evidence or told.evidence)
+        return [*verify_everything(told).problems]
+
+
+def told(world, *words: str) -> bool:
+    """Whether a problem has all of these words."""
+    found = problems(world)
+    assert any(all(word in problem for word in words) for problem in found), found
+    return True
+
+
+def attack(world, *statements) -> None:
+    with world.database.hand() as hand:
+        for statement, values in statements:
+            assert hand.run(statement, values)
+
+
+def rows(world, statement, *values):
+    with world.database.hand() as hand:
+        return hand.rows(statement, *values)
+
+
+def open_run(world) -> str:
+    """One that is open and was signed to its end."""
+    wanted = "SELECT id FROM runs WHERE final_weights IS NULL ORDER BY id DESC"
+    return str(rows(world, wanted)[0]["id"])
+
+
+def registered(world) -> list[dict]:
+    return [json.loads(line) for line in world.agents.read_text().splitlines()]
+
+
+def register(world, agents) -> None:
+    world.agents.write_text("".join(f"{json.dumps(agent)}\n" for agent in agents))
+
+
+def places(world, name) -> list[int]:
+    """Of the versions of a name among all that are registered."""
+    return [place for place, each in enumerate(registered(world)) if each["name"] == name]
+
+
+def test_the_world_that_nobody_attacked_has_no_problem(world):
+    assert problems(world) == []
+
+
+def test_an_agent_with_all_that_was_signed_of_another_one_is_found(world):
+    agents = registered(world)
+    own, other = places(world, "agent-1")[0], places(world, "agent-3")[0]
+    agents[own] = {**agents[other], "name": "agent-1"}
+    register(world, agents)
+    assert told(world, "agent-1@1: what was signed is the record", "as agent-3")
+    assert told(world, "agent-1: the registry does not have")
+
+
+def test_two_versions_that_changed_their_numbers_are_found_where_one_is_in_use(world):
+    agents, (first, _, third, *_) = registered(world), places(world, "agent-0")
+    agents[first], agents[third] = agents[third], agents[first]
+    register(world, agents)
+    assert told(world, "agent-0@3: ", "is in use as production", "exchanged")
+    assert told(world, "agent-0@1: ", "is in use as shop", "exchanged")
+
+
+def test_an_older_record_of_an_agent_in_place_of_a_newer_one_is_found(world):
+    agents, (first, *_, newest) = registered(world), places(world, "agent-0")
+    assert agents[first]["agent"]["run"] == agents[newest]["agent"]["run"]
+    agents[newest] = agents[first]
+    register(world, agents)
+    run = agents[first]["agent"]["run"]
+    assert told(world, "agent-0: no version in the registry has the newest edge", run)
+
+
+def test_an_older_edge_is_no_newer_one_in_another_order_of_the_rows(world):
+    agent = registered(world)[places(world, "agent-0")[0]]["agent"]
+    edges = "SELECT sequence FROM attestations WHERE kind = 'edge' AND run = ? ORDER BY sequence"
+    old, new = rows(world, edges, agent["run"])
+    attack(
+        world,
+        changed("attestations", old, sequence=-1),
+        changed("attestations", new, sequence=old["sequence"]),
+        changed("attestations", {"sequence": -1}, sequence=new["sequence"]),
+    )
+    with closing(world.ledger()) as ledger:
+        sources = world.sources(ledger)
+        agent = sources.registry.agent(VersionRef(name="agent-0", version=1))
+        found = edge_to("agent-0", agent, sources)
+    assert found
+    assert found.edge
+    assert len(found.edge.claim.data) == 2  # as the newer one has it
+
+
+def test_an_older_move_as_the_newest_is_found(world):
+    signed = "SELECT * FROM attestations WHERE kind = 'alias' ORDER BY at"
+    *_, before, newest = [row for row in rows(world, signed) if row["subject"] == "terminal-stable"]
+    (move,) = rows(world, "SELECT sequence FROM aliases WHERE at = ?", newest["at"])
+    attack(world, removed("attestations", newest), removed("aliases", move))
+    assert told(world, "'terminal-stable'", newest["at"], "is gone from the ledger")
+    attack(world, inserted("attestations", newest, envelope=before["envelope"]))
+    assert told(world, "'terminal-stable'", "does not verify")
+
+
+def test_an_older_use_as_the_newest_is_found(world):
+    rows_ = rows(world, "SELECT * FROM attestations WHERE kind = 'deployment' ORDER BY name")
+    first = next(row for row in rows_ if "agent-0/production/000001" in row["name"])
+    name = first["name"].replace("000001", "000004")
+    attack(world, inserted("attestations", first, name=name))
+    assert told(world, f"the use {name} does not verify")
+
+
+def test_a_copy_of_another_run_in_the_second_store_is_found(world):
+    """Which is out of an attacker's reach."""
+    store = world.folder / "checkpoints"
+    own, other = [each for each in sorted(store.iterdir()) if each.name.isalnum()][:2]
+    first, second = sorted(own.iterdir())[0], sorted(other.iterdir())[0]
+    first.write_bytes(second.read_bytes())
+    assert told(world, f"run {own.name}: the checkpoint {own.name}/", "does not verify")
+
+
+@pytest.mark.parametrize("folder", ["agent-edges", "agent-deployments", "ledger-adoption"])
+def test_a_copy_of_something_else_in_the_second_store_is_found(world, folder):
+    files = sorted(path for path in (world.folder / "checkpoints").rglob("*") if path.is_file())
+    own = next(path for path in files if folder in path.parts)
+    own.write_bytes(next(path for path in files if folder not in path.parts).read_bytes())
+    name = {"ledger-adoption": "held unsigned"}.get(folder, f"{folder}/")
+    assert told(world, name)
+
+
+def test_a_run_and_its_edge_that_a_stranger_signed_anew_are_found(world):
+    trusted = world.evidence.trusted
+    edge = rows(world, "SELECT * FROM attestations WHERE kind = 'edge'")[0]
+    run = edge["run"]
+    signed = rows(world, "SELECT * FROM checkpoints WHERE run = ?", run)
+    forged = [
+        sign_checkpoint(verify_checkpoint(row["envelope"], trusted), stranger()) for row in signed
+    ]
+    told_so = sign_edge(verify_edge(edge["envelope"], trusted), stranger())
+    own = {"envelope": told_so, "name": edge_name(run, told_so)}
+    attack(
+        world,
+        *(
+            changed("checkpoints", row, envelope=new)
+            for row, new in zip(signed, forged, strict=True)
+        ),
+        changed("attestations", edge, **own),
+    )
+    key = stranger().public_key.keyid
+    assert told(world, f"run {run}: the checkpoint", f"the key '{key}' is not trusted")
+    assert told(world, f"the edge {own['name']} does not verify", key)
+    assert told(world, f"the edge {edge['name']} is gone from the ledger")
+
+
+def test_a_key_of_his_own_among_the_ledgers_is_found_by_an_auditor_with_keys(world):
+    """One without takes the ledger's word for who signs, and finds what has another copy."""
+    key = stranger().public_key
+    own = {"key": key.keyid, "public": public_pem(key).decode(), "since": "2026-01-01"}
+    attack(world, inserted("signing_keys", own))
+    assert told(world, f"the key {key.keyid} of the ledger is none that is trusted")
+    with closing(world.ledger()) as ledger:
+        trusting = world.evidence._replace(trusted=told_keys(ledger.signing_keys))
+    assert problems(world, evidence=trusting) == []
+    edge = rows(world, "SELECT * FROM attestations WHERE kind = 'edge'")[0]
+    envelope = sign_edge(verify_edge(edge["envelope"], trusting.trusted), stranger())
+    name = edge_name(edge["run"], envelope)
+    attack(world, changed("attestations", edge, envelope=envelope, name=name))
+    assert f"the edge {edge['name']} is gone from the ledger; restore it" in problems(
+        world, evidence=trusting
+    )
+
+
+def test_one_old_day_of_ledger_and_registry_is_found(world):
+    old = world.snapshots[-2]
+    with world.database.hand(old) as before:
+        known = {row["id"] for row in before.rows("SELECT id FROM runs")}
+    now = {row["id"] for row in rows(world, "SELECT id FROM runs")}
+    register(world, [each for each in registered(world) if each["agent"]["run"] in known])
+    world.database.put_back(old)
+    found = problems(world)
+    for run in now - known:
+        assert any(each.startswith(f"run {run} is gone") for each in found), run
+
+
+def test_a_newest_checkpoint_that_is_gone_with_the_end_that_it_signed_is_found(world):
+    run = open_run(world)
+    (signed,) = rows(world, "SELECT max(length) AS length FROM checkpoints WHERE run = ?", run)
+    (row,) = rows(world, "SELECT length FROM runs WHERE id = ?", run)
+    assert row["length"] == signed["length"]
+    _cut(world, run, row["length"] - 1)
+    assert told(world, f"run {run}: a checkpoint covers {row['length']} entries", "is cut off")
+
+
+@pytest.mark.parametrize("is_signed_again", [False, True])
+def test_entries_that_were_forged_in_place_of_signed_ones_are_found(world, is_signed_again):
+    run, length = _forged(world)
+    if is_signed_again:  # by a service, on top of the forged past
+        Player(world).sealer.seal_all()
+    assert told(world, f"run {run}: the first {length} entries of the log are not those")
+
+
+def test_a_step_that_is_not_signed_yet_is_chained(world):
+    """So that a value cannot be changed by itself."""
+    run, episode = _unsigned(world, "a")
+    attack(world, ("UPDATE steps SET reward = 1.0 WHERE episode = ?", (_key(world, episode),)))
+    assert told(world, f"run {run}: the steps of episode {episode} do not follow")
+
+
+def test_what_is_not_signed_yet_can_be_told_otherwise_unseen_and_is_said_to_be_unsigned(world):
+    """All that tells of it: the threat model says so."""
+    run, _ = _unsigned(world, "a")
+    with closing(world.ledger()) as ledger:
+        found = verify_run(run, ledger, world.evidence)
+        assert (found.state, found.signed_length < found.log_length) == ("unsigned", True)
+        _cut(world, run, found.signed_length)
+    _unsigned(world, "b", run)
+    with closing(world.ledger()) as ledger:
+        found = verify_run(run, ledger, world.evidence)
+        assert (found.state, found.problems) == ("unsigned", ())
+
+
+def test_a_lost_use_that_is_told_again_is_found(world):
+    with world.database.hand(world.lost) as before:
+        known = before.rows("SELECT * FROM attestations WHERE kind = 'deployment'")
+    name = "agent-deployments/agent-3/production/000002.dsse.json"
+    (lost,) = [row for row in known if row["name"] == name]
+    attack(world, inserted("attestations", lost))
+    assert told(world, f"the statement {name} was declared to be lost and is there again")
+
+
+def test_a_statement_that_had_no_copy_yet_can_be_taken_away_unseen(world):
+    """Milliseconds after it was made, or until a service that was killed is there again."""
+    player = Player(world)
+    known = {path for path in (world.folder / "checkpoints").rglob("*") if path.is_file()}
+    player.use(VersionRef(name="agent-2", version=2), "kiosk")
+    (copy,) = {p for p in (world.folder / "checkpoints").rglob("*") if p.is_file()} - known
+    copy.unlink()
+    assert problems(world) == []
+    name = "agent-deployments/agent-2/kiosk/000001.dsse.json"
+    attack(world, ("DELETE FROM attestations WHERE name = ?", (name,)))
+    assert problems(world) == []
+
+
+def test_a_run_that_was_closed_with_the_signature_of_another_one_is_found(world):
+    signed = "SELECT id, signature FROM runs WHERE signature IS NOT NULL"
+    own, other, *_ = rows(world, signed)
+    attack(world, changed("runs", own, signature=other["signature"]))
+    assert told(world, f"run {own['id']}: the run was not closed as the log says")
+
+
+def test_a_report_by_which_a_name_moved_is_missed(world):
+    (move, *_) = rows(world, "SELECT at, report FROM aliases WHERE report IS NOT NULL")
+    name = move["report"].removeprefix("sha256:")
+    (world.objects / name[:2] / name).unlink()
+    assert told(world, f"alias 'terminal-stable' moved at {move['at']} by a report that is gone")
+
+
+def test_evidence_that_cannot_be_read_hides_no_other(world):
+    """SQLite keeps a text where a number should be."""
+    deployment, edge = (
+        rows(world, "SELECT * FROM attestations WHERE kind = ?", kind)[0]
+        for kind in ("deployment", "edge")
+    )
+    run = open_run(world)
+    own = "UPDATE steps SET entry = 'none' WHERE episode = ?"
+    (episode, *_) = rows(world, "SELECT key FROM episodes WHERE run = ?", run)
+    attack(
+        world,
+        changed("attestations", deployment, name=b"\xff"),
+        removed("attestations", edge),
+        (own, (episode["key"],)),
+    )
+    assert told(world, f"the use {deployment['name']} is gone")
+    assert told(world, f"the edge {edge['name']} is gone")
+    assert told(world, f"run {run}: the ", "steps under entry 0 are not those that it names")
+
+
+def _key(world, episode) -> int:
+    return int(rows(world, "SELECT key FROM episodes WHERE id = ?", episode)[0]["key"])
+
+
+def _cut(world, run, length) -> None:
+    """All that came after that, and all that tells of it."""
+    with world.database.hand() as hand:
+        for statement, values in cut(hand, run, length):
+            hand.run(statement, values)
+
+
+def _forged(world) -> tuple[str, int]:
+    """Entries in place of the last one of an open run, which was signed; its length before."""
+    run = open_run(world)
+    (last,) = rows(world, "SELECT length FROM runs WHERE id = ?", run)
+    _cut(world, run, last["length"] - 1)
+    with closing(world.ledger()) as ledger:
+        for _ in range(2):
+            make.ledger.open_episode(ledger, run, ledger.run(run).simulator)
+    return run, last["length"]
+
+
+def _unsigned(world, observation, run=None) -> tuple[str, str]:
+    """An episode of a step that no service signed, in an open run."""
+    run = run or open_run(world)
+    with closing(world.ledger()) as ledger:
+        simulator = ledger.run(run).simulator
+        begun = Episode.begun(f"late{observation}", simulator, EpisodeOpening(run=run))
+        (step,) = make.ledger.steps(begun, observation)
+        ledger.write([Opened(begun), Taken(run, step)])
+    return run, begun.id

@@ -1,0 +1,69 @@
+"""A short campaign: what `make tamper` does a thousand times."""
+
+from contextlib import closing
+from typing import get_args
+
+import pytest
+
+from agentworld.audit.agents import audit_agents
+from agentworld.audit.everything import verify_everything
+from agentworld.ledger.tables import METADATA
+from agentworld.records.attestation import AttestationKind
+from campaigns.tamper import columns
+from campaigns.tamper.campaign import LEDGER_MUTATIONS, of_honest, of_ledger, of_registry
+from campaigns.tamper.registry import REGISTRY_MUTATIONS
+from campaigns.tamper.story import build
+
+pytestmark = pytest.mark.compute
+
+
+def test_every_kind_of_tampering_is_found_and_named(world):
+    report = of_ledger(world, len(LEDGER_MUTATIONS), "short")
+    assert report.sentences == []
+    assert report.by_kind == dict.fromkeys(LEDGER_MUTATIONS, 1)
+    # Each column is tampered with, or is marked as none that is evidence.
+    assert {str(column) for column in columns.EVIDENCE} <= {*LEDGER_MUTATIONS}
+
+
+def test_nobody_is_accused_who_is_honest(world):
+    report = of_honest(world)
+    assert report.sentences == []
+    assert report.records > 1_000
+
+
+def test_every_kind_of_tampering_with_mlflow_is_found_and_named(tmp_path):
+    report = of_registry(tmp_path / "mlflow", len(REGISTRY_MUTATIONS), "short")
+    assert report.sentences == []
+    assert report.by_kind == dict.fromkeys(REGISTRY_MUTATIONS, 1)
+
+
+def test_postgresql_is_tampered_with_and_what_nobody_touched_is_no_problem(tmp_path, postgres_url):
+    world = build(tmp_path / "world", postgres_url)
+    with closing(world.ledger()) as ledger:
+        assert verify_everything(world.sources(ledger)).problems == ()
+    assert of_ledger(world, 20, "short").sentences == []
+
+
+def test_the_world_has_something_of_everything_that_is_evidence(world):
+    with world.database.hand() as hand:
+        for column in columns.EVIDENCE:
+            told = hand.rows(f"SELECT DISTINCT {column.name} AS value FROM {column.table}")
+            assert len(told) > 1, str(column)  # null is a value too
+        kinds = {row["kind"] for row in hand.rows("SELECT kind FROM attestations")}
+    assert kinds == {*get_args(AttestationKind)}
+    assert {*columns.OWNER} == {*METADATA.tables}
+
+
+def test_one_agent_in_use_is_to_be_validated_and_one_was(world):
+    found = states(world)
+    assert (found["agent-1@2"], found["agent-3@2"]) == ("revalidate", "current")
+    with world.database.hand() as hand:
+        hand.run("DELETE FROM attestations WHERE kind = 'validation'", ())
+    assert states(world)["agent-3@2"] == "revalidate"
+
+
+def states(world):
+    """Of the agents in use, by their versions."""
+    with closing(world.ledger()) as ledger:
+        told = audit_agents(world.sources(ledger))
+    return {each.agent: each.state for each in told.agents if each.in_use_as}

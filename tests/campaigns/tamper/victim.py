@@ -1,0 +1,100 @@
+"""One registered version in an attacker's hands: where MLflow and a store keep what they have."""
+
+import random
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.step import StepReceipt
+
+
+class Victim(NamedTuple):
+    """The version of one name, in a registry on a database file."""
+
+    folder: Path
+    chance: random.Random
+    name: str
+    other_name: str
+
+    @property
+    def other(self) -> "Victim":
+        """Another version, whose parts are at hand."""
+        return self._replace(name=self.other_name, other_name=self.name)
+
+    def change(self, statement: str, *values: object) -> None:
+        with closing(sqlite3.connect(self.folder / "mlflow.db")) as database, database:
+            assert database.execute(statement, values).rowcount > 0
+
+    def row(self, statement: str, *values: object) -> tuple[object, ...]:
+        """The first that it finds."""
+        with closing(sqlite3.connect(self.folder / "mlflow.db")) as database:
+            found: tuple[object, ...] = database.execute(statement, values).fetchone()
+            return found
+
+    def column(self, column: str) -> str:
+        found = self.row(f"SELECT {column} FROM model_versions WHERE name = ?", self.name)
+        return str(found[0])
+
+    @property
+    def run(self) -> str:
+        """The run that registered it."""
+        return self.column("run_id")
+
+    @property
+    def model(self) -> str:
+        """The id of its logged model."""
+        return self.column("source").removeprefix("models:/")
+
+    def new_id(self) -> str:
+        return self.chance.randbytes(16).hex()
+
+    def tag(self) -> tuple[str, str]:
+        wanted = "SELECT key, value FROM model_version_tags WHERE name = ? AND value <> ''"
+        with closing(sqlite3.connect(self.folder / "mlflow.db")) as database:
+            rows = database.execute(f"{wanted} ORDER BY 1", (self.name,)).fetchall()
+        return self.chance.choice(rows)
+
+    def file(self, name: str) -> Path:
+        if name == "model.safetensors":
+            return Path(self.column("storage_location").removeprefix("file://")) / name
+        return self.files(self.run) / name
+
+    def files(self, run: str) -> Path:
+        """The folder of a run's files."""
+        return self.folder / "mlflow-artifacts" / run / "artifacts"
+
+    @property
+    def artifact(self) -> str:
+        """The weights that were registered by this name."""
+        return ArtifactManifest.of(self.folder / self.name).digest
+
+    def steps(self) -> list[str]:
+        """The folders of its validations, by their names."""
+        folders = sorted((self.folder / "steps/validate").iterdir())
+        receipts = [(each.name, StepReceipt.read(each / "receipt.json")) for each in folders]
+        artifact = self.artifact
+        return [step for step, receipt in receipts if receipt.inputs["agent"] == artifact]
+
+
+Change = Callable[[Victim], object]
+
+
+def statement(template: str, **drawn: Callable[[random.Random], object]) -> Change:
+    """Runs SQL with the victim's `:name`, `:run` and `:model`, a new `:id`, and what is drawn."""
+
+    def change(victim: Victim) -> None:
+        values: dict[str, object] = {
+            "name": victim.name,
+            "run": victim.run,
+            "model": victim.model,
+            "other_run": victim.other.run,
+            "id": victim.new_id(),
+        }
+        values |= {name: draw(victim.chance) for name, draw in drawn.items()}
+        with closing(sqlite3.connect(victim.folder / "mlflow.db")) as database, database:
+            assert database.execute(template, values).rowcount > 0
+
+    return change

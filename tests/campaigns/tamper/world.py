@@ -1,0 +1,99 @@
+"""A store as services leave it: what an attacker finds, and what he cannot reach."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import make.ledger
+from agentworld.audit.deployments import deployments, in_use
+from agentworld.audit.evidence import Evidence
+from agentworld.audit.sources import Sources
+from agentworld.errors import InputError
+from agentworld.ledger import Ledger
+from agentworld.ledger.tables import METADATA
+from agentworld.lineage.base import Agent, VersionRef
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.steps.ledger import open_evidence
+from agentworld.storage.objects import ObjectStore
+from campaigns.tamper.databases import Database
+
+_LEDGER_URL = "AGENTWORLD_LEDGER_URL"
+
+
+class World(NamedTuple):
+    """The ledger and the objects are the attacker's, keys and checkpoints are not."""
+
+    folder: Path
+    database: Database
+    snapshots: tuple[str, ...] = ()
+    """Old copies of the ledger, the oldest first; all that is in the newest is in it still."""
+
+    lost: str = "lost"
+    """A copy of the ledger as it was before a backup was put in its place."""
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """For the block the environment names the ledger, as a service's does."""
+        before = os.environ.get(_LEDGER_URL)
+        os.environ[_LEDGER_URL] = self.database.url
+        try:
+            yield
+        finally:
+            del os.environ[_LEDGER_URL]
+            os.environ.update({_LEDGER_URL: before} if before else {})
+
+    def ledger(self) -> Ledger:
+        return Ledger(self.database.url, ObjectStore(str(self.objects)))
+
+    @property
+    def evidence(self) -> Evidence:
+        return open_evidence(self.folder)
+
+    @property
+    def objects(self) -> Path:
+        """The folder of long texts."""
+        return self.folder / "objects"
+
+    @property
+    def agents(self) -> Path:
+        """The file that tells which agents are registered, in their order."""
+        return self.folder / "agents.jsonl"
+
+    @property
+    def num_records(self) -> int:
+        """Rows of the ledger."""
+        with self.database.hand() as hand:
+            counts = [hand.rows(f"SELECT count(*) AS rows FROM {each}") for each in METADATA.tables]
+        return sum(count[0]["rows"] for count in counts)
+
+    def registry(self, ledger: Ledger) -> MemoryRegistry:
+        """The agents, each in use as the ledger says by now: no alias gives anybody away."""
+        registry = MemoryRegistry()
+        for line in self.agents.read_text().splitlines():
+            told = json.loads(line)
+            agent = Agent.model_validate(told["agent"])
+            model, signature = self.folder / "models" / agent.run, told["signature"]
+            registry.register_agent(told["name"], agent, model, signature=signature)
+        for used in in_use(deployments(ledger.attestations, self.evidence)):
+            with suppress(InputError):  # there is no such version, which the audit is to say
+                registry.set_alias(VersionRef(name=used.name, version=used.version), used.alias)
+        return registry
+
+    def sources(self, ledger: Ledger) -> Sources:
+        """What an audit reads."""
+        evidence = self.evidence
+        registry = self.registry(ledger)
+        return Sources(registry, ledger, self.folder, evidence, evidence.step_keys or {})
+
+    @contextmanager
+    def copied(self, folder: Path) -> Iterator["World"]:
+        """One like it in another folder, of a world whose ledger is a file; nobody has it open."""
+        make.ledger.copy_store(self.folder, folder)
+        copy = self._replace(folder=folder, database=Database.file(folder))
+        try:
+            yield copy
+        finally:
+            copy.database.let_go()

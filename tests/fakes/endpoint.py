@@ -1,0 +1,84 @@
+"""Somebody's OpenAI-compatible endpoint, in a thread of this process."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+Fields = dict[str, object]
+Told = dict[str, Fields | int]
+"""By path, as JSON; or a status in its place."""
+
+
+class Asked(NamedTuple):
+    """One request."""
+
+    headers: dict[str, str]
+    body: Fields
+
+
+class Endpoint(NamedTuple):
+    url: str
+    asked: list[Asked]
+    read: list[str]
+    """Paths that were read."""
+
+
+def vllm(version: str = "0", model: str = "m", context_tokens: int = 1024) -> Told:
+    """What a vLLM tells of itself."""
+    models = [{"id": model, "max_model_len": context_tokens}]
+    return {"/version": {"version": version}, "/v1/models": {"data": models}}
+
+
+@contextmanager
+def running(say: Callable[[Asked], str | int], tells: Told | None = None) -> Iterator[Endpoint]:
+    """Answers each request with a text, or refuses it with a status; one that `tells` what a vLLM
+    tells of itself names its answers as vLLM does.
+    """
+    asked: list[Asked] = []
+    read: list[str] = []
+    named = "chatcmpl-{}" if tells else "{}"
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            request = Asked({name.lower(): text for name, text in self.headers.items()}, body)
+            asked.append(request)
+            said = say(request)
+            self.send_response(said if isinstance(said, int) else 200)
+            self.end_headers()
+            name = named.format(request.headers.get("x-request-id", ""))
+            self.wfile.write(json.dumps(_answer(name, str(said), request)).encode())
+
+        def do_GET(self) -> None:
+            read.append(self.path)
+            told = (tells or {}).get(self.path, 404)
+            self.send_response(told if isinstance(told, int) else 200)
+            self.end_headers()
+            self.wfile.write(json.dumps(told).encode())
+
+        def log_message(self, *_arguments: object) -> None:
+            """Says nothing of its requests."""
+
+    server = _Server(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield Endpoint(f"http://127.0.0.1:{server.server_port}", asked, read)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
+
+
+def _answer(name: str, text: str, asked: Asked) -> Fields:
+    return {
+        "id": name,
+        "model": asked.body["model"],
+        "choices": [{"message": {"content": text}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 1},
+    }

@@ -1,0 +1,352 @@
+"""A Kubeflow Pipelines server on loopback, as far as a client's view of runs and schedules goes.
+
+It speaks the v2beta1 REST API by the types of `kfp-server-api`, keeps its state in memory, and
+refuses what the real one refuses, in the words and with the codes of its sources: unknown ids and
+fields, names that are taken, a file that is no pipeline, arguments that do not fit it, a cron
+expression that is none. It runs nothing: a test says how far a run has come, and when a schedule
+is due. There is no authorization beyond one token, and no cache, artifact or task.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import kfp_server_api as api
+import uvicorn
+import yaml
+from fastapi import FastAPI, Request, Response, UploadFile
+from fastapi.responses import JSONResponse
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+
+from agentworld.engine.process import LOOPBACK, free_port
+from fakes.kfp_wire import Refused, answered, listed, parsed, refuse_cron
+from make.service import PromptServer
+
+_NEVER = datetime.fromtimestamp(0, UTC)
+_GOING = ("PENDING", "RUNNING", "PAUSED")
+_CODES = {400: 3, 401: 16, 404: 5, 409: 6, 503: 14}
+
+
+class KfpServer:
+    """What it has, and what a test makes of it."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.experiments: dict[str, Any] = {}
+        self.pipelines: dict[str, Any] = {}
+        self.versions: dict[str, Any] = {}
+        self.runs: dict[str, Any] = {}
+        self.schedules: dict[str, Any] = {}
+        self.asked: list[str] = []
+        """Methods and paths of requests."""
+        self.most_enabled = 0
+        """Schedules of one name that were ever enabled at once."""
+        self.killed: list[str] = []
+        """Runs whose pods went with their schedule; nobody tells that they have ended."""
+        self.token = ""
+        """Who does not show it is nobody; empty, everybody is let in."""
+        self.says: str | None = None
+        """Answers everything with this page, as a door before the server does."""
+        self.largest_page = 200
+        self.is_multi_user = False
+        self.before: Callable[[int], bool] = lambda _number: False
+        """Whether a request, by its number, finds the server down."""
+        self.after: Callable[[int], bool] = lambda _number: False
+        """Whether what a request did is done, and its answer lost."""
+        self.course: list[str] = []
+        """The states that runs go through, a step each time that one is looked at."""
+        self._clock = itertools.count()
+        self._ids = itertools.count(1)
+
+    def enabled(self, name: str) -> list[Any]:
+        """The schedules of a name that are enabled."""
+        there = list(self.schedules.values())  # as a test asks, the server goes on
+        named = [each for each in there if each.display_name == name]
+        return [each for each in named if each.mode == "ENABLE"]
+
+    def put(self, run_id: str, state: str, failure: str = "") -> None:
+        """Lets a run have come to a state."""
+        run = self.runs[run_id]
+        run.state = state
+        if failure:
+            run.error = api.GoogleRpcStatus(code=13, message=failure)
+        if state not in (*_GOING, "CANCELING"):
+            run.finished_at = self.now()
+
+    def fire(self, schedule_id: str) -> Any:
+        """Lets a schedule be due."""
+        told = self.schedules[schedule_id]
+        assert told.mode == "ENABLE"
+        return self.add_run(
+            api.V2beta1Run(
+                experiment_id=told.experiment_id,
+                display_name=f"{told.display_name}-{len(self.runs)}",
+                pipeline_version_reference=told.pipeline_version_reference,
+                runtime_config=told.runtime_config,
+                recurring_run_id=schedule_id,
+            )
+        )
+
+    def add_run(self, run: Any) -> Any:
+        run.run_id, run.state = self.new_id(), "PENDING"
+        run.created_at, run.finished_at = self.now(), _NEVER
+        self.runs[run.run_id] = run
+        return run
+
+    def now(self) -> datetime:
+        """A second later each time."""
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=next(self._clock))
+
+    def new_id(self) -> str:
+        return f"00000000-0000-4000-8000-{next(self._ids):012}"
+
+    def one(self, kind: str, things: dict[str, Any], name: str) -> Any:
+        if name not in things:
+            raise Refused(404, f"{kind} {name} not found")
+        return things[name]
+
+    def refuse_arguments(self, told: Any) -> None:
+        """As the compiled pipeline's inputs say."""
+        reference = told.pipeline_version_reference
+        if reference is None or told.experiment_id is None:
+            raise Refused(400, "a pipeline version and an experiment are required")
+        self.one("Experiment", self.experiments, told.experiment_id)
+        version = self.one("PipelineVersion", self.versions, reference.pipeline_version_id)
+        if version.pipeline_id != reference.pipeline_id:
+            raise Refused(400, "the version is not of this pipeline")
+        spec = version.pipeline_spec
+        root = spec.get("pipeline_spec", spec)["root"]
+        inputs = root.get("inputDefinitions", {}).get("parameters", {})
+        given = (told.runtime_config and told.runtime_config.parameters) or {}
+        for name, spec in inputs.items():
+            if name not in given and "defaultValue" not in spec and not spec.get("isOptional"):
+                raise Refused(
+                    400,
+                    f"parameter {name} is not optional, yet has neither default value nor user"
+                    " provided value",
+                )
+            if spec["parameterType"] == "STRING" and not isinstance(given.get(name, ""), str):
+                raise Refused(400, f"input parameter {name} requires type string")
+        if extra := sorted(set(given) - set(inputs)):
+            raise Refused(
+                400, f"parameter(s) provided are not required by pipeline: {', '.join(extra)}"
+            )
+
+    def refuse_namespace(self, namespace: str | None) -> None:
+        if self.is_multi_user and not namespace:
+            raise Refused(400, "a namespace is required in multi-user mode")
+        if namespace and not self.is_multi_user:
+            raise Refused(400, "in single-user mode the request should not contain a namespace")
+
+    def saw_schedules(self) -> None:
+        names = {each.display_name for each in self.schedules.values()}
+        most = max((len(self.enabled(name)) for name in names), default=0)
+        self.most_enabled = max(self.most_enabled, most)
+
+
+@contextmanager
+def running() -> Iterator[KfpServer]:
+    """A server that listens while the block runs."""
+    state, port = KfpServer(), free_port()
+    config = uvicorn.Config(_app(state), host=LOOPBACK, port=port, log_level="error")
+    server = PromptServer(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    state.url = f"http://{LOOPBACK}:{port}"
+    try:
+        yield state
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def _app(state: KfpServer) -> FastAPI:
+    app = FastAPI()
+    for add in (_add_experiments, _add_pipelines, _add_runs, _add_schedules):
+        add(app, state)
+
+    @app.get(f"{_ROOT}/healthz")
+    async def healthz() -> Response:
+        return answered(api.V2beta1GetHealthzResponse(multi_user=state.is_multi_user))
+
+    @app.middleware("http")
+    async def meet(request: Request, proceed: Callable[[Request], Awaitable[Response]]) -> Response:
+        number = len(state.asked)
+        state.asked.append(f"{request.method} {request.url.path.removeprefix(_ROOT)}")
+        if state.says is not None:
+            return Response(state.says, media_type="text/html")
+        if state.token and request.headers.get("authorization") != f"Bearer {state.token}":
+            return _refusal(401, "the request is not authenticated")
+        if state.before(number):
+            return _refusal(503, "the server is down")
+        answer = await proceed(request)
+        state.saw_schedules()
+        return _refusal(503, "the answer is lost") if state.after(number) else answer
+
+    @app.exception_handler(Refused)
+    async def refuse(_request: Request, refused: Refused) -> Response:
+        return _refusal(refused.status, str(refused))
+
+    return app
+
+
+_ROOT = "/apis/v2beta1"
+
+
+def _refusal(status: int, message: str) -> Response:
+    """As grpc-gateway words it."""
+    told = {"error": message, "code": _CODES[status], "message": message, "details": []}
+    return JSONResponse(told, status)
+
+
+def _add_experiments(app: FastAPI, state: KfpServer) -> None:
+    @app.get(f"{_ROOT}/experiments")
+    async def list_(request: Request) -> Response:
+        state.refuse_namespace(request.query_params.get("namespace"))
+        return listed("Experiments", state.experiments, request, state.largest_page)
+
+    @app.post(f"{_ROOT}/experiments")
+    async def create(request: Request) -> Response:
+        made = parsed(await request.json(), "V2beta1Experiment")
+        state.refuse_namespace(made.namespace)
+        if not made.display_name:
+            raise Refused(400, "an experiment's name is empty")
+        if made.display_name in {each.display_name for each in state.experiments.values()}:
+            raise Refused(409, f"the name {made.display_name} already exists")
+        made.experiment_id, made.created_at = state.new_id(), state.now()
+        state.experiments[made.experiment_id] = made
+        return answered(made)
+
+
+def _add_pipelines(app: FastAPI, state: KfpServer) -> None:
+    @app.get(f"{_ROOT}/pipelines")
+    async def list_(request: Request) -> Response:
+        return listed("Pipelines", state.pipelines, request, state.largest_page)
+
+    @app.post(f"{_ROOT}/pipelines")
+    async def create(request: Request) -> Response:
+        made = parsed(await request.json(), "V2beta1Pipeline")
+        if made.name in {each.name for each in state.pipelines.values()}:
+            raise Refused(409, f"the name {made.name} already exists")
+        made.pipeline_id, made.created_at = state.new_id(), state.now()
+        state.pipelines[made.pipeline_id] = made
+        return answered(made)
+
+    @app.get(f"{_ROOT}/pipelines/{{pipeline}}/versions")
+    async def list_versions(request: Request, pipeline: str) -> Response:
+        state.one("Pipeline", state.pipelines, pipeline)
+        own = {name: each for name, each in state.versions.items() if each.pipeline_id == pipeline}
+        return listed("PipelineVersions", own, request, state.largest_page)
+
+    @app.post(f"{_ROOT}/pipelines/upload_version")
+    async def upload(uploadfile: UploadFile, name: str, pipelineid: str) -> Response:
+        if pipelineid not in state.pipelines:
+            return _upload_refused(400)
+        spec = _spec(await uploadfile.read())
+        own = (each for each in state.versions.values() if each.pipeline_id == pipelineid)
+        if spec is None or name in {each.name for each in own}:
+            return _upload_refused(400 if spec is None else 409)
+        made = api.V2beta1PipelineVersion(
+            pipeline_id=pipelineid,
+            pipeline_version_id=state.new_id(),
+            name=name,
+            display_name=name,
+            created_at=state.now(),
+            pipeline_spec=spec,
+        )
+        state.versions[made.pipeline_version_id] = made
+        return answered(made)
+
+
+def _spec(data: bytes) -> dict[str, Any] | None:
+    """The pipeline of a file, beside where it runs if that is told; null where it is none."""
+    try:
+        first, *platform = yaml.safe_load_all(data)
+        spec = json_format.ParseDict(first, pipeline_spec_pb2.PipelineSpec())
+        for each in platform:
+            json_format.ParseDict(each, pipeline_spec_pb2.PlatformSpec())
+    except (yaml.YAMLError, json_format.ParseError, ValueError, AttributeError, TypeError):
+        return None
+    if len(platform) > 1 or not (spec.pipeline_info.name and spec.root.dag.tasks):
+        return None
+    return {"pipeline_spec": first, "platform_spec": platform[0]} if platform else first
+
+
+def _upload_refused(status: int) -> Response:
+    """Uploads do not go through the gateway, and are refused in words of their own."""
+    told = {"error_message": "Failed to create a pipeline version", "error_details": ""}
+    return JSONResponse(told, status)
+
+
+def _add_runs(app: FastAPI, state: KfpServer) -> None:
+    @app.get(f"{_ROOT}/runs")
+    async def list_(request: Request) -> Response:
+        return listed("Runs", state.runs, request, state.largest_page)
+
+    @app.post(f"{_ROOT}/runs")
+    async def create(request: Request) -> Response:
+        made = parsed(await request.json(), "V2beta1Run")
+        if not made.display_name:
+            raise Refused(400, "a run's name is empty")
+        state.refuse_arguments(made)
+        return answered(state.add_run(made))
+
+    @app.get(f"{_ROOT}/runs/{{run}}")
+    async def get(run: str) -> Response:
+        told = state.one("Run", state.runs, run)
+        if state.course and told.state in _GOING:
+            state.put(run, state.course.pop(0))
+        return answered(told)
+
+    @app.post(f"{_ROOT}/runs/{{run}}:terminate")
+    async def terminate(run: str) -> Response:
+        if state.one("Run", state.runs, run).state not in _GOING:
+            raise Refused(400, f"Failed to terminate a run {run}. Row not found")
+        state.put(run, "CANCELING")
+        return JSONResponse({})
+
+
+def _add_schedules(app: FastAPI, state: KfpServer) -> None:
+    path = f"{_ROOT}/recurringruns"
+
+    @app.get(path)
+    async def list_(request: Request) -> Response:
+        return listed("RecurringRuns", state.schedules, request, state.largest_page)
+
+    @app.post(path)
+    async def create(request: Request) -> Response:
+        made = parsed(await request.json(), "V2beta1RecurringRun")
+        state.refuse_arguments(made)
+        if not 1 <= int(made.max_concurrency or 0) <= 10:
+            raise Refused(400, "The max concurrency of the recurring run is out of range")
+        if made.mode not in ("ENABLE", "DISABLE"):
+            raise Refused(400, "a recurring run's mode is not set")
+        refuse_cron(made.trigger and made.trigger.cron_schedule and made.trigger.cron_schedule.cron)
+        made.recurring_run_id, made.created_at = state.new_id(), state.now()
+        state.schedules[made.recurring_run_id] = made
+        return answered(made)
+
+    @app.get(path + "/{schedule}")
+    async def get(schedule: str) -> Response:
+        return answered(state.one("Job", state.schedules, schedule))
+
+    @app.delete(path + "/{schedule}")
+    async def delete(schedule: str) -> Response:
+        state.one("Job", state.schedules, schedule)
+        del state.schedules[schedule]
+        own = (run for run in state.runs.values() if run.recurring_run_id == schedule)
+        state.killed += [run.run_id for run in own if run.state in (*_GOING, "CANCELING")]
+        return JSONResponse({})
+
+    @app.post(path + "/{schedule}:{mode}")
+    async def change(schedule: str, mode: str) -> Response:
+        state.one("Job", state.schedules, schedule).mode = mode.upper()
+        return JSONResponse({})

@@ -1,0 +1,291 @@
+"""A compiled pipeline on the tests' nodes: a pod for each task, by what its file says.
+
+It stands in for Kubeflow's own driver, launcher and Argo. What runs is the command that was
+compiled, with the executor input that Kubeflow gives it. What a file says and this does not know,
+fails; so a pipeline that passes here says nothing that was passed over.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from make.pipelines import Compiled
+from waiting import wait_for
+
+Tree = dict[str, Any]
+Values = dict[str, Any]
+
+OUTPUTS = "/kfp/outputs"
+_EXECUTOR_OUTPUT = "executor_output.json"
+_TASK_SECONDS = 900.0
+# As Kubeflow's own compiler has it, and a root that nobody writes to.
+_SECURED = {
+    "runAsNonRoot": True,
+    "readOnlyRootFilesystem": True,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+_SAYS = re.compile(r"inputs\.parameter_values\['([^']+)'\] == '([^']*)'")
+_KNOWN_OF_TASK = {
+    *("cachingOptions", "componentRef", "dependentTasks", "inputs", "taskInfo"),
+    *("triggerPolicy", "retryPolicy"),
+}
+_KNOWN_OF_POD = {"pvcMount", "secretAsEnv", "nodeSelector", "emptyDirMounts", "imagePullPolicy"}
+_KNOWN_OF_CONTAINER = {"args", "command", "image", "env", "resources"}
+
+
+class Job(NamedTuple):
+    """Where a pipeline runs."""
+
+    core: client.CoreV1Api
+    namespace: str
+    id: str
+    outputs: Path
+    """A folder of this machine that every node mounts; it takes what Kubeflow's launcher reads."""
+    account: str = "default"
+    """The service account of the pods."""
+    image_pull_policy: str = "Never"
+
+
+class Ran(NamedTuple):
+    """How a run ended."""
+
+    states: dict[str, str]
+    """Of each task: SUCCEEDED, FAILED, or SKIPPED."""
+    outputs: dict[str, Values]
+    """Of each task that succeeded."""
+    pods: dict[str, list[str]]
+    """Of each task, one for each attempt."""
+
+    @property
+    def state(self) -> str:
+        """Of the whole run."""
+        return "FAILED" if "FAILED" in self.states.values() else "SUCCEEDED"
+
+
+class TaskFailed(Exception):
+    """A task whose attempts are used up."""
+
+
+class PodPipeline:
+    """One run of a compiled pipeline."""
+
+    def __init__(
+        self, job: Job, compiled: Compiled, started: Callable[[str, str], None] = lambda *_: None
+    ) -> None:
+        self._job = job
+        self._compiled = compiled
+        self._started = started
+        """Told of each pod: of which task it is, and its name."""
+        self._ran = Ran({}, {}, {})
+
+    def run(self, **arguments: str) -> Ran:
+        """To its end; a task's failure is told and not raised."""
+        root = self._compiled.spec["root"]
+        defined = root["inputDefinitions"]["parameters"]
+        assert arguments.keys() <= defined.keys(), arguments
+        values = {name: arguments.get(name, of.get("defaultValue")) for name, of in defined.items()}
+        assert None not in values.values(), f"a parameter is missing: {values}"
+        self._run_tasks(root["dag"]["tasks"], values)
+        return self._ran
+
+    def _run_tasks(self, tasks: Tree, given: Values) -> None:
+        """All tasks of one graph; those after a failure are left, but for exit handlers."""
+        for name, task in _in_order(tasks):
+            assert task.keys() <= _KNOWN_OF_TASK, task.keys() - _KNOWN_OF_TASK
+            policy = task.get("triggerPolicy", {})
+            at_the_end = policy.get("strategy") == "ALL_UPSTREAM_TASKS_COMPLETED"
+            before = [self._ran.states[each] for each in task.get("dependentTasks", [])]
+            if not at_the_end and any(each != "SUCCEEDED" for each in before):
+                self._leave(name, task)
+                continue
+            values = self._values(task.get("inputs", {}).get("parameters", {}), given)
+            if "condition" in policy and not _is_true(policy["condition"], values):
+                self._leave(name, task)
+                continue
+            self._run_task(name, task, values)
+
+    def _run_task(self, name: str, task: Tree, values: Values) -> None:
+        component = self._compiled.spec["components"][task["componentRef"]["name"]]
+        if "dag" in component:
+            inner = component["dag"]["tasks"]
+            self._run_tasks(inner, values)
+            failed = any(self._ran.states[each] == "FAILED" for each in inner)
+            self._ran.states[name] = "FAILED" if failed else "SUCCEEDED"
+            return
+        try:
+            self._ran.outputs[name] = self._attempts(name, task, component, values)
+            self._ran.states[name] = "SUCCEEDED"
+        except TaskFailed:
+            self._ran.states[name] = "FAILED"
+
+    def _leave(self, name: str, task: Tree) -> None:
+        self._ran.states[name] = "SKIPPED"
+        component = self._compiled.spec["components"][task["componentRef"]["name"]]
+        for inner, each in component.get("dag", {"tasks": {}})["tasks"].items():
+            self._leave(inner, each)
+
+    def _values(self, wanted: Tree, given: Values) -> Values:
+        return {name: self._value(told, given) for name, told in wanted.items()}
+
+    def _value(self, told: Tree, given: Values) -> Any:
+        ((kind, what),) = told.items()
+        if kind == "runtimeValue":
+            return what["constant"].replace("{{$.pipeline_job_uuid}}", self._job.id)
+        if kind == "componentInputParameter":
+            return given[what]
+        if kind == "taskOutputParameter":
+            return self._ran.outputs[what["producerTask"]][what["outputParameterKey"]]
+        assert kind == "taskFinalStatus", kind
+        failed = [name for name, state in self._ran.states.items() if state == "FAILED"]
+        error = {"code": 9, "message": f"task {failed[0]} failed"} if failed else {}
+        return {
+            "state": self._ran.states[what["producerTask"]],
+            "pipelineJobResourceName": self._job.id,
+            "pipelineTaskName": what["producerTask"],
+            "error": error,
+        }
+
+    def _attempts(self, name: str, task: Tree, component: Tree, values: Values) -> Values:
+        wanted = component.get("outputDefinitions", {}).get("parameters", {})
+        attempts = 1 + task.get("retryPolicy", {}).get("maxRetryCount", 0)
+        for attempt in range(attempts):
+            pod = f"{self._job.id}-{name}-{attempt}".replace("_", "-").lower()
+            self._ran.pods.setdefault(name, []).append(pod)
+            outputs = self._job.outputs / pod
+            outputs.mkdir()
+            outputs.chmod(0o777)
+            asked = _executor_input(values, wanted)
+            built = self._pod(pod, component["executorLabel"], asked)
+            self._job.core.create_namespaced_pod(self._job.namespace, built)
+            self._started(name, pod)
+            if self._succeeds(pod):
+                made = _made(outputs)
+                assert made.keys() == wanted.keys(), made
+                return made
+        raise TaskFailed(name)
+
+    def _succeeds(self, pod: str) -> bool:
+        """Waits for a pod to end; one that is deleted has failed, as a node that is gone has it."""
+        wait_for(lambda: self._phase(pod) in ("Succeeded", "Failed", "Gone"), _TASK_SECONDS)
+        return self._phase(pod) == "Succeeded"
+
+    def _phase(self, pod: str) -> str:
+        try:
+            found = self._job.core.read_namespaced_pod(pod, self._job.namespace)
+        except ApiException as error:
+            if error.status != 404:
+                raise
+            return "Gone"
+        return str(found.status.phase)
+
+    def _pod(self, name: str, executor: str, executor_input: Tree) -> Tree:
+        container = self._compiled.spec["deploymentSpec"]["executors"][executor]["container"]
+        assert container.keys() <= _KNOWN_OF_CONTAINER, container.keys()
+        told = self._compiled.pod(executor.removeprefix("exec-"))
+        assert told.keys() <= _KNOWN_OF_POD, told.keys() - _KNOWN_OF_POD
+        arguments = [
+            json.dumps(executor_input) if each == "{{$}}" else each for each in container["args"]
+        ]
+        return {
+            "metadata": {"name": name, "labels": {"pipeline/runid": self._job.id}},
+            "spec": {
+                "restartPolicy": "Never",
+                "serviceAccountName": self._job.account,
+                "terminationGracePeriodSeconds": 30,
+                "nodeSelector": told.get("nodeSelector", {}).get("labels", {}),
+                "securityContext": {"runAsUser": 65532, "fsGroup": 65532},
+                "containers": [
+                    {
+                        "name": "main",
+                        "image": container["image"],
+                        "imagePullPolicy": self._job.image_pull_policy,
+                        "command": container["command"],
+                        "args": arguments,
+                        "env": list(_environment(container, told)),
+                        "resources": _resources(container.get("resources", {})),
+                        "securityContext": _SECURED,
+                        "volumeMounts": [
+                            {"name": "tmp", "mountPath": "/tmp"},
+                            {"name": "outputs", "mountPath": OUTPUTS},
+                            *(
+                                {"name": each["constant"], "mountPath": each["mountPath"]}
+                                for each in told.get("pvcMount", [])
+                            ),
+                        ],
+                    }
+                ],
+                "volumes": [
+                    {"name": "tmp", "emptyDir": {}},
+                    {"name": "outputs", "hostPath": {"path": str(self._job.outputs / name)}},
+                    *(
+                        {
+                            "name": each["constant"],
+                            "persistentVolumeClaim": {"claimName": each["constant"]},
+                        }
+                        for each in told.get("pvcMount", [])
+                    ),
+                ],
+            },
+        }
+
+
+def _in_order(tasks: Tree) -> Iterator[tuple[str, Tree]]:
+    """Each after all that it waits for."""
+    left = dict(tasks)
+    while left:
+        ready = [n for n, task in left.items() if not left.keys() & set(_waits_for(task))]
+        assert ready, f"these wait for one another: {sorted(left)}"
+        for name in ready:
+            yield name, left.pop(name)
+
+
+def _waits_for(task: Tree) -> list[str]:
+    return list(task.get("dependentTasks", []))
+
+
+def _is_true(condition: str, values: Values) -> bool:
+    found = _SAYS.fullmatch(condition)
+    assert found, f"not understood: {condition}"
+    return bool(values[found[1]] == found[2])
+
+
+def _executor_input(values: Values, outputs: Tree) -> Tree:
+    return {
+        "inputs": {"parameterValues": values},
+        "outputs": {
+            "parameters": {name: {"outputFile": f"{OUTPUTS}/{name}"} for name in outputs},
+            "outputFile": f"{OUTPUTS}/{_EXECUTOR_OUTPUT}",
+        },
+    }
+
+
+def _made(outputs: Path) -> Values:
+    """What a component returned, as the launcher reads it; nothing where it returned none."""
+    file = outputs / _EXECUTOR_OUTPUT
+    return dict(json.loads(file.read_text())["parameterValues"]) if file.exists() else {}
+
+
+def _environment(container: Tree, told: Tree) -> Iterator[Tree]:
+    yield from container.get("env", [])
+    for secret in told.get("secretAsEnv", []):
+        for each in secret["keyToEnv"]:
+            key = {"name": secret["secretName"], "key": each["secretKey"]}
+            yield {"name": each["envVar"], "valueFrom": {"secretKeyRef": key}}
+
+
+def _resources(told: Tree) -> Tree:
+    names = {
+        "requests": {"cpu": "resourceCpuRequest", "memory": "resourceMemoryRequest"},
+        "limits": {"cpu": "resourceCpuLimit", "memory": "resourceMemoryLimit"},
+    }
+    return {
+        kind: {what: told[key] for what, key in keys.items() if key in told}
+        for kind, keys in names.items()
+    }

@@ -1,0 +1,198 @@
+"""Kubeflow's Trainer for TrainJobs of a real API server, where a test says what becomes of them.
+
+No released Trainer is here: the TrainJobs are what its types allow, and what it would do about
+them (status, pods, their logs) is written by hand. Its nodes are told by a kubelet that only reads
+logs.
+"""
+
+import secrets
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import yaml
+
+from agentworld_pipelines.api_server import ApiServer, configuration
+from fakes.trainer_crd import crd
+from machines.control_plane import ControlPlane
+from waiting import wait_for
+
+Object = dict[str, Any]
+
+MERGE = "application/merge-patch+json"
+NODE = "trains"
+ACCOUNT = "pipeline-runner"
+_GUIDE = Path(__file__).parents[2] / "docs/guides/pipelines.md"
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+class Kubelet:
+    """Tells the logs of the pods of one node, as an API server asks a kubelet for them."""
+
+    def __init__(self, cluster: ControlPlane) -> None:
+        self.logs: dict[str, list[tuple[datetime, str]]] = {}
+        kubelet = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                url = urlsplit(self.path)
+                text = kubelet.read(url.path.split("/")[3], parse_qs(url.query)).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cluster.certificate, cluster.certificate.with_suffix(".key"))
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.port = int(self._server.server_address[1])
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def say(self, pod: str, line: str) -> None:
+        """As a process of this pod."""
+        self.logs.setdefault(pod, []).append((datetime.now(UTC), line))
+
+    def read(self, pod: str, query: dict[str, list[str]]) -> str:
+        """With times, and from a second on, as it is asked."""
+        since = datetime.fromisoformat(query.get("sinceTime", ["1970-01-01T00:00:00Z"])[0])
+        told = [(at, line) for at, line in self.logs.get(pod, ()) if at >= since]
+        return "".join(f"{at.isoformat().replace('+00:00', 'Z')} {line}\n" for at, line in told)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Trainer:
+    """The TrainJobs of one namespace, and what becomes of them."""
+
+    def __init__(self, cluster: ControlPlane, kubelet: Kubelet, namespace: str) -> None:
+        self.server = ApiServer(configuration(cluster.kubeconfig))
+        self.kubelet = kubelet
+        self.namespace = namespace
+        self.path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs"
+        self.pods = f"/api/v1/namespaces/{namespace}/pods"
+
+    def jobs(self) -> list[Object]:
+        return list(self.server.call("GET", self.path)["items"])
+
+    def job(self) -> Object:
+        """The only one, as soon as it is there."""
+        found: list[Object] = []
+        wait_for(lambda: found.extend(self.jobs()) or found)
+        (job,) = found
+        return job
+
+    def condition(self, kind: str, reason: str, message: str = "", status: str = "True") -> None:
+        """Of the only TrainJob."""
+        job = self.job()
+        told = {"type": kind, "status": status, "reason": reason, "message": message}
+        told["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        self.write_status(job, {"conditions": [told]})
+
+    def write_status(self, job: Object, status: Object) -> None:
+        path = f"{self.path}/{job['metadata']['name']}/status"
+        self.server.call("PATCH", path, body={"status": status}, content_type=MERGE)
+
+    def pod(self, index: int, *, node: str = NODE, replicated_job: str = "node") -> str:
+        """A pod of the only TrainJob, which runs; its name."""
+        job = self.job()["metadata"]["name"]
+        name = f"{job}-{replicated_job}-0-{index}-{secrets.token_hex(3)}"
+        labels = {
+            "jobset.sigs.k8s.io/jobset-name": job,
+            "jobset.sigs.k8s.io/replicatedjob-name": replicated_job,
+            "batch.kubernetes.io/job-completion-index": str(index),
+        }
+        spec = {"nodeName": node, "containers": [{"name": "node", "image": "trains"}]}
+        told = {"metadata": {"name": name, "labels": labels}, "spec": spec}
+        self.server.call("POST", self.pods, body=told)
+        self.write_pod(name, {"phase": "Running"})
+        return name
+
+    def write_pod(self, name: str, status: Object) -> None:
+        path = f"{self.pods}/{name}/status"
+        self.server.call("PATCH", path, body={"status": status}, content_type=MERGE)
+
+    def end_container(self, pod: str, **terminated: object) -> None:
+        """As it failed."""
+        container = {"name": "node", "image": "trains", "imageID": "", "ready": False}
+        container |= {"restartCount": 0, "state": {"terminated": terminated}}
+        self.write_pod(pod, {"phase": "Failed", "containerStatuses": [container]})
+
+
+def define(cluster: ControlPlane) -> None:
+    """Makes TrainJobs known."""
+    server = ApiServer(configuration(cluster.kubeconfig))
+    server.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body=crd())
+
+    def is_served() -> bool:
+        path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
+        return server.find(path) is not None
+
+    wait_for(is_served)
+
+
+@contextmanager
+def node(cluster: ControlPlane) -> Iterator[Kubelet]:
+    """A node whose pods run because a test says so."""
+    kubelet = Kubelet(cluster)
+    server = ApiServer(configuration(cluster.kubeconfig))
+    server.call("POST", "/api/v1/nodes", body={"metadata": {"name": NODE}})
+    status = {
+        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet.port}},
+    }
+    path = f"/api/v1/nodes/{NODE}/status"
+    server.call("PATCH", path, body={"status": status}, content_type=MERGE)
+    try:
+        yield kubelet
+    finally:
+        server.call("DELETE", f"/api/v1/nodes/{NODE}")
+        kubelet.close()
+
+
+def new_namespace(cluster: ControlPlane) -> tuple[str, Path]:
+    """One with the guide's Role for the account of its pipelines; the account's kubeconfig."""
+    server = ApiServer(configuration(cluster.kubeconfig))
+    name = f"trains-{secrets.token_hex(4)}"
+    server.call("POST", "/api/v1/namespaces", body={"metadata": {"name": name}})
+    path = f"/api/v1/namespaces/{name}/serviceaccounts"
+    server.call("POST", path, body={"metadata": {"name": ACCOUNT}})
+    wait_for(lambda: server.find(f"{path}/default"))  # of the pods; the controllers make it
+    server.call("POST", f"{_RBAC}/namespaces/{name}/roles", body=guide_role())
+    bind(server, name)
+    told = server.call("POST", f"{path}/{ACCOUNT}/token", body={"spec": {"audiences": []}})
+    return name, cluster.kubeconfig_of(told["status"]["token"])
+
+
+def bind(server: ApiServer, namespace: str) -> None:
+    """Gives the account of the pipelines its Role."""
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role"}
+    binding = {
+        "metadata": {"name": ACCOUNT},
+        "roleRef": {**reference, "name": guide_role()["metadata"]["name"]},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
+    }
+    server.call("POST", f"{_RBAC}/namespaces/{namespace}/rolebindings", body=binding)
+
+
+def unbind(server: ApiServer, namespace: str) -> None:
+    """Takes it away."""
+    server.call("DELETE", f"{_RBAC}/namespaces/{namespace}/rolebindings/{ACCOUNT}")
+
+
+def guide_role(name: str = "agentworld-stages") -> Object:
+    """As the guide shows it."""
+    blocks = _GUIDE.read_text().split("```")
+    (role,) = [block for block in blocks if f"name: {name}" in block]
+    return dict(yaml.safe_load(role.removeprefix("yaml\n")))

@@ -1,0 +1,65 @@
+"""Looks for tests that fail now and then: `python -m lanes.flake 20`.
+
+Three rounds of both lanes, in which each short test that waits is repeated, so that it runs at
+least so many times in all, over its parameters; a process keeps a core busy meanwhile. The
+durations are those of the last `make test`. The tests that wait run in two processes, for one
+would take four hours.
+"""
+
+import sys
+import time
+from collections import Counter
+
+from lanes.main import RESULTS, ended, finish, print_output
+from lanes.process import LaneProcess, busy_core, lanes_folder
+from lanes.repeating import function_of
+
+ROUNDS = 3
+_KUBERNETES = (
+    *("tests/agentworld_operator", "tests/agentworld_pipelines", "tests/charts", "tests/cluster"),
+    "tests/test_images.py",
+)
+"""About half of the time, and all that shares the one cluster of nodes."""
+PARTS = {
+    "compute": ("-m", "compute"),
+    "kubernetes": ("-m", "waits", *_KUBERNETES),
+    "others": ("-m", "waits", *(f"--ignore={path}" for path in _KUBERNETES)),
+}
+
+
+def main(times: int) -> int:
+    """The exit status: 0 where no test failed once."""
+    if not RESULTS.exists():
+        print(f"error: {RESULTS} is not there: run `make test` first, for the durations of tests")
+        return 2
+    began, runs, failures = time.monotonic(), Counter[str](), Counter[str]()
+    is_whole = True
+    with lanes_folder() as folder, busy_core():
+        for number in range(ROUNDS):
+            each = -(-times // ROUNDS)
+            repeating = (f"--repeat={each}", f"--last-results={RESULTS}")
+            round_folder = folder / f"round-{number}"
+            lanes = [
+                LaneProcess(name, round_folder, *part, *repeating) for name, part in PARTS.items()
+            ]
+            with ended(*lanes):
+                finish([lane.start() for lane in lanes])
+            for lane in lanes:
+                is_whole &= lane.exit_code in (0, 1)
+                if lane.exit_code:
+                    print_output(lane)
+                for test in lane.results.tests:
+                    runs[function_of(test.name)] += 1
+                    failures[test.name] += test.outcome == "failed"
+    flaky = {name: count for name, count in failures.items() if count}
+    for name, count in flaky.items():
+        print(f"failed {count} of {runs[function_of(name)]} times: {name}")
+    minutes = (time.monotonic() - began) / 60
+    print(f"{runs.total()} runs of {len(runs)} tests in {minutes:.0f} minutes")
+    num_failed = sum(flaky.values())
+    print(f"{runs.total() - num_failed} passed, {num_failed} failed")
+    return int(bool(flaky) or not is_whole)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

@@ -1,0 +1,123 @@
+"""Runs all tests: the fast ones first, then two lanes side by side: `python -m lanes.main`.
+
+Each lane's output is printed whole when it has ended; in between a line a minute says how far
+they are. The last line counts the tests of all.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from lanes.budget import over_budget
+from lanes.process import ROOT, LaneProcess, lanes_folder
+from lanes.results import LaneResults
+from lanes.summary import Summary, slowest
+
+FAST = ("-m", "not compute and not waits", "-n", "2", "--dist", "worksteal")
+LANES = ("compute", "waits")
+RESULTS = ROOT / ".bench/tests.jsonl"
+"""The results of the last run, for `make flake`."""
+_MEMORY = "/dev/shm"
+_POLL_SECONDS = 0.2
+_PROGRESS_SECONDS = 60.0
+# Pytest's exit codes of a run that came to its end.
+_ALL_PASSED, _SOME_FAILED = 0, 1
+
+
+def main() -> int:
+    """The exit status: 0 where every test passed."""
+    if os.geteuid() != 0:
+        print("error: the tests make networks and nodes: run `make test` as root", file=sys.stderr)
+        return 2
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))
+    with lanes_folder() as folder, lanes_folder(_MEMORY) as memory, _images() as images:
+        fast = LaneProcess("fast", folder, *FAST, scratch=memory)
+        lanes = [LaneProcess(lane, folder, "-m", lane) for lane in LANES]
+        with ended(fast, *lanes):
+            finish([fast.start()])
+            print_output(fast)
+            compute, waits = lanes
+            compute.start()
+            images_built = images.wait() == 0
+            waits.start()
+            finish(lanes)
+            for lane in lanes:
+                print_output(lane)
+        return _print_summary([fast, *lanes], images_built)
+
+
+@contextmanager
+def _images() -> Iterator[subprocess.Popen[bytes]]:
+    """Builds the images that the nodes run, beside the tests that need none."""
+    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "machines.images"]
+    building = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+    try:
+        yield building
+    finally:
+        if building.poll() is None:
+            os.killpg(building.pid, signal.SIGKILL)
+            building.wait()
+
+
+@contextmanager
+def ended(*lanes: LaneProcess) -> Iterator[None]:
+    """Shows how far they came where this run is interrupted, and leaves none running."""
+    try:
+        yield
+    except BaseException:
+        for lane in lanes:
+            if lane.is_running:
+                print_output(lane)
+        raise
+    finally:
+        for lane in lanes:
+            lane.end()
+
+
+def finish(lanes: Sequence[LaneProcess]) -> None:
+    """Waits until all have ended, and says on the way how far they are."""
+    began = shown = time.monotonic()
+    while any(lane.is_running for lane in lanes):
+        time.sleep(_POLL_SECONDS)
+        if time.monotonic() - shown >= _PROGRESS_SECONDS:
+            shown = time.monotonic()
+            print(f"{(shown - began) / 60:4.0f} min  {progress(lanes)}", flush=True)
+
+
+def progress(lanes: Sequence[LaneProcess]) -> str:
+    """How many tests of each lane have ended."""
+    parts = []
+    for lane in lanes:
+        results = lane.results
+        failed = results.count("failed")
+        part = f"{lane.name} {len(results.tests)} of {results.num_collected}"
+        parts.append(f"{part} ({failed} failed)" if failed else part)
+    return ", ".join(parts)
+
+
+def print_output(lane: LaneProcess) -> None:
+    print(f"\n======== {lane.name} ========\n{lane.output}", flush=True)
+
+
+def _print_summary(lanes: Sequence[LaneProcess], images_built: bool) -> int:
+    tests = [test for lane in lanes for test in lane.results.tests]
+    LaneResults(len(tests), tests).write(RESULTS)
+    errors = [
+        f"the lane {lane.name} did not run to its end; its output above says why"
+        for lane in lanes
+        if lane.exit_code not in (_ALL_PASSED, _SOME_FAILED)
+    ]
+    if not images_built:
+        errors.append("the images were not built; the first lines of the output say why")
+    summary = Summary(tests, errors)
+    print("\n".join([*slowest(tests), *over_budget(tests), *summary.lines()]))
+    return int(summary.num_failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

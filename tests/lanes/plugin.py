@@ -1,0 +1,114 @@
+"""A pytest plugin: gives every slow test its lane, and records what each test cost."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lanes.processor import Meter
+from lanes.repeating import Repeating
+from lanes.results import TestResult
+
+LANES = ("compute", "waits")
+SLOW_FIXTURES = {"tiny_model", "postgres_server", "bucket", "control_plane", "cluster"}
+"""Of `tests/conftest.py`: a test that uses one of these is slow, whatever it does itself."""
+_OUTCOMES = ("passed", "skipped", "failed")
+MOST_FAST_SECONDS = 5.0
+"""Of processor time, so that other work on the machine cannot lengthen it."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--results", type=Path, help="the file to write this run's figures to")
+    parser.addoption("--repeat", type=int, help="how often to run each short test that waits")
+    parser.addoption("--last-results", type=Path, help="the figures that say which tests are short")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    file = config.getoption("results")
+    if file and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder(file), "lane-results")
+    if times := config.getoption("repeat"):
+        last_results = config.getoption("last_results")
+        config.pluginmanager.register(Repeating(times, last_results), "lane-repeating")
+    config.pluginmanager.register(Measuring(), "lane-measuring")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fails the collection where a slow test has no lane, or two."""
+    wrong = [item.nodeid for item in items if not _has_right_lane(item)]
+    if wrong:
+        names = "\n  ".join(wrong)
+        raise pytest.UsageError(f"mark each slow test `compute` or `waits`, not both:\n  {names}")
+
+
+def lane(item: pytest.Item) -> str:
+    """Of a slow test; empty for a fast one."""
+    return next((name for name in LANES if item.get_closest_marker(name)), "")
+
+
+def _has_right_lane(item: pytest.Item) -> bool:
+    num = sum(item.get_closest_marker(name) is not None for name in LANES)
+    return num == 1 or (num == 0 and not _uses_slow_fixture(item))
+
+
+def _uses_slow_fixture(item: pytest.Item) -> bool:
+    """A fixture of a test's own file may have the same name, and is another one."""
+    if not isinstance(item, pytest.Function):
+        return False
+    used = item._fixtureinfo.name2fixturedefs
+    return any(used[name][-1].baseid == "tests" for name in SLOW_FIXTURES & used.keys())
+
+
+class Measuring:
+    """Adds the processor seconds of each phase to its report."""
+
+    def __init__(self) -> None:
+        self._meter = Meter()
+
+    def pytest_collection_finish(self) -> None:
+        """Imports are no test's."""
+        self._meter.lap()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Iterator[pytest.TestReport]:
+        report = yield
+        report.processor_seconds = seconds = self._meter.lap()
+        if report.when == "call" and report.passed and not lane(item):
+            _check_is_fast(report, seconds)
+        return report
+
+
+def _check_is_fast(report: pytest.TestReport, seconds: float) -> None:
+    if seconds > MOST_FAST_SECONDS:
+        report.outcome = "failed"
+        report.longrepr = f"it took {seconds:.1f} s of a processor; give it a lane"
+
+
+class Recorder:
+    """Writes how each test ended, as soon as it has."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._running: dict[str, TestResult] = {}
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._begin(len(session.items))
+
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Each worker collects all of them."""
+        self._begin(len(ids))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        result = self._running.setdefault(report.nodeid, TestResult(report.nodeid))
+        result.seconds += report.duration
+        result.processor_seconds += getattr(report, "processor_seconds", 0.0)
+        result.outcome = max(result.outcome, report.outcome, key=_OUTCOMES.index)
+        if report.when == "teardown":
+            with self._file.open("a") as file:
+                file.write(self._running.pop(report.nodeid).line())
+
+    def _begin(self, num_collected: int) -> None:
+        if not self._file.exists() and num_collected:
+            self._file.write_text(json.dumps({"num_collected": num_collected}) + "\n")

@@ -1,0 +1,135 @@
+"""One pytest process with folders and a network of its own, whose output goes to a file."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from getpass import getuser
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Self
+
+import psutil
+
+from lanes.results import LaneResults
+from waiting import wait_for
+
+ROOT = Path(__file__).parents[2]
+_TORCH_CACHE = "TORCHINDUCTOR_CACHE_DIR"
+
+
+@contextmanager
+def lanes_folder(parent: str | None = None) -> Iterator[Path]:
+    """A folder for the files of lanes, for as long as a block runs."""
+    with TemporaryDirectory(prefix="agentworld-tests-", dir=parent) as name:
+        Path(name).chmod(0o755)  # the tests' PostgreSQL runs as another user
+        yield Path(name)
+
+
+class LaneProcess:
+    """A pytest process of some of the tests.
+
+    It has a loopback of its own, so that no other process can take a port that it was given, and
+    it dies with this process.
+    """
+
+    def __init__(self, name: str, folder: Path, *arguments: str, scratch: Path | None = None):
+        self.name = name
+        self._folder = folder / name
+        self._scratch = scratch or self._folder
+        self._arguments = arguments
+        self._process: subprocess.Popen[bytes] | None = None
+        self._network = ""
+
+    def start(self) -> Self:
+        """Begins to run its tests."""
+        scratch = self._scratch / f"tmp-{self.name}"
+        self._folder.mkdir(parents=True)
+        scratch.mkdir(parents=True)
+        command = [
+            *("setpriv", "--pdeathsig", "KILL", "unshare", "--net"),
+            *("sh", "-c", 'ip link set lo up && exec "$@"', "sh"),
+            *(sys.executable, "-m", "pytest", f"--basetemp={scratch / 'pytest'}"),
+            *(f"--results={self._results_file}", *self._arguments),
+        ]
+        environment = {_TORCH_CACHE: _torch_cache(), **os.environ, "TMPDIR": str(scratch)}
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        wait_for(lambda: not self.is_running or _network(self._process.pid) != _network("self"))
+        self._network = _network(self._process.pid)
+        return self
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """None where it did not start or has not ended."""
+        return self._process.returncode if self._process else None
+
+    @property
+    def output(self) -> str:
+        """All that it has printed."""
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    @property
+    def results(self) -> LaneResults:
+        """Of the tests that have ended."""
+        return LaneResults.read(self._results_file)
+
+    def end(self) -> None:
+        """Kills what is left of it, servers in sessions of their own too, and removes its files."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            while self._network and (left := _processes_in(self._network)):
+                for process in left:
+                    with suppress(psutil.NoSuchProcess):
+                        process.kill()
+        shutil.rmtree(self._scratch / f"tmp-{self.name}", ignore_errors=True)
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / "output.txt"
+
+    @property
+    def _results_file(self) -> Path:
+        return self._folder / "results.jsonl"
+
+
+def _network(pid: int | str) -> str:
+    """The network namespace of a process; empty where it has ended."""
+    with suppress(OSError):
+        return os.readlink(f"/proc/{pid}/ns/net")
+    return ""
+
+
+def _processes_in(network: str) -> list[psutil.Process]:
+    return [process for process in psutil.process_iter() if _network(process.pid) == network]
+
+
+def _torch_cache() -> str:
+    """Where torch keeps what it compiled by default; `make setup` has filled it."""
+    return str(Path(gettempdir(), f"torchinductor_{getuser()}"))
+
+
+@contextmanager
+def busy_core() -> Iterator[None]:
+    """Keeps one core of this machine busy."""
+    words = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-c", "while True: pass"]
+    process = subprocess.Popen(words)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()

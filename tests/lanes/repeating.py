@@ -1,0 +1,44 @@
+"""Repeats short tests within one run, with the fixtures of modules and sessions shared."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from lanes.results import LaneResults, TestResult
+
+SHORT_SECONDS = 10.0
+_ARGUMENT = "repetition"
+
+
+class Repeating:
+    """A pytest plugin: a test that waits, and takes less than ten seconds, runs so often in all.
+
+    What it is run with, its parameters, counts: one with three is repeated a third as often.
+    """
+
+    def __init__(self, times: int, last_results: Path) -> None:
+        self._times = times
+        self._last = by_function(LaneResults.read(last_results).tests)
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        test = metafunc.definition
+        last = self._last.get(function_of(test.nodeid), [])
+        is_short = last and max(each.seconds for each in last) < SHORT_SECONDS
+        if is_short and test.get_closest_marker("waits") and not test.get_closest_marker("ordered"):
+            metafunc.fixturenames.append(_ARGUMENT)
+            metafunc.parametrize(_ARGUMENT, range(-(-self._times // len(last))))
+
+
+def by_function(tests: Iterable[TestResult]) -> Mapping[str, Sequence[TestResult]]:
+    """The results of each test function, with all its parameters."""
+    found = defaultdict[str, list[TestResult]](list)
+    for test in tests:
+        found[function_of(test.name)].append(test)
+    return found
+
+
+def function_of(name: str) -> str:
+    """Pytest's node id without parameters."""
+    return name.partition("[")[0]

@@ -1,0 +1,41 @@
+"""What a run of the tests says at its end."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from lanes.results import TestResult
+
+_NUM_SLOWEST = 20
+
+
+class Summary(NamedTuple):
+    """How all tests of a run ended."""
+
+    tests: Sequence[TestResult]
+    errors: Sequence[str] = ()
+    """Why a part of the run is missing; each counts as a failure."""
+
+    @property
+    def num_failed(self) -> int:
+        return self._count("failed") + len(self.errors)
+
+    def lines(self) -> Iterator[str]:
+        """What failed; the last line counts."""
+        for test in self.tests:
+            if test.outcome == "failed":
+                yield f"failed: {test.name}"
+        for error in self.errors:
+            yield f"error: {error}"
+        skipped = self._count("skipped")
+        counted = f"{self._count('passed')} passed, {self.num_failed} failed"
+        yield f"{counted}, {skipped} skipped" if skipped else counted
+
+    def _count(self, outcome: str) -> int:
+        return sum(test.outcome == outcome for test in self.tests)
+
+
+def slowest(tests: Sequence[TestResult]) -> Iterator[str]:
+    """A line for each of those that took longest."""
+    yield f"the {_NUM_SLOWEST} slowest tests: seconds, and seconds of a processor"
+    for test in sorted(tests, key=lambda test: -test.seconds)[:_NUM_SLOWEST]:
+        yield f"{test.seconds:8.1f} {test.processor_seconds:8.1f}  {test.name}"

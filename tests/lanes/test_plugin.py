@@ -1,0 +1,116 @@
+"""What the plugin does to a run of a few tests."""
+
+import pytest
+
+import lanes.plugin
+from lanes.results import LaneResults, TestResult
+
+pytest_plugins = ["pytester"]
+
+SLOW_FIXTURE = """
+import pytest
+
+@pytest.fixture(scope="session")
+def tiny_model():
+    return "model"
+"""
+
+
+@pytest.fixture
+def run(pytester):
+    """Runs the tests of one file with the plugin; returns how pytest ended, and its results."""
+
+    def ran(code, *arguments):
+        pytester.mkdir("tests")
+        (pytester.path / "tests/conftest.py").write_text(SLOW_FIXTURE)
+        (pytester.path / "tests/test_it.py").write_text(f"import pytest\n{code}")
+        markers = "\n".join(f"  {name}: a marker" for name in ("compute", "waits", "ordered"))
+        pytester.makeini(f"[pytest]\naddopts = --import-mode=importlib\nmarkers =\n{markers}")
+        file = pytester.path / "results.jsonl"
+        words = (
+            "-p",
+            "lanes.plugin",
+            "-p",
+            "no:schemathesis",
+            f"--results={file}",
+            *arguments,
+            "tests",
+        )
+        return pytester.runpytest_inprocess(*words), LaneResults.read(file)
+
+    return ran
+
+
+def outcomes(results):
+    return {test.name.rpartition("::")[2]: test.outcome for test in results.tests}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def test_a(tiny_model): pass",
+        "@pytest.mark.compute\n@pytest.mark.waits\ndef test_a(): pass",
+    ],
+    ids=["none", "two"],
+)
+def test_a_slow_test_needs_exactly_one_lane(run, code):
+    ended, results = run(code)
+    assert ended.ret == pytest.ExitCode.USAGE_ERROR
+    assert "tests/test_it.py::test_a" in ended.stderr.str() + ended.stdout.str()
+    assert results.tests == []
+
+
+def test_a_fixture_of_the_same_name_beside_the_test_makes_it_no_slow_one(run):
+    code = "@pytest.fixture\ndef tiny_model(): return 1\ndef test_a(tiny_model): pass"
+    _, results = run(code)
+    assert results.count("passed") == 1
+
+
+def test_every_end_of_a_test_is_recorded(run):
+    _, results = run(
+        "@pytest.fixture\ndef broken(): raise OSError\n"
+        "def test_passes(): pass\n"
+        "def test_fails(): assert False\n"
+        "def test_has_no_fixture(broken): pass\n"
+        "def test_is_skipped(): pytest.skip('why')\n"
+    )
+    assert results.num_collected == 4
+    assert outcomes(results) == {
+        "test_passes": "passed",
+        "test_fails": "failed",
+        "test_has_no_fixture": "failed",
+        "test_is_skipped": "skipped",
+    }
+
+
+def test_a_fast_test_that_computes_too_long_fails(run):
+    work = "sum(range(1_000_000))"
+    with pytest.MonkeyPatch.context() as patch:  # for the tests within this one alone
+        patch.setattr(lanes.plugin, "MOST_FAST_SECONDS", -1.0)
+        _, results = run(
+            f"def test_fast(): {work}\n@pytest.mark.compute\ndef test_slow(): {work}\n"
+        )
+    assert outcomes(results) == {"test_fast": "failed", "test_slow": "passed"}
+
+
+def test_a_short_test_that_waits_is_repeated_with_its_modules_fixtures(run, pytester):
+    last = pytester.path / "last.jsonl"
+    seconds = {"test_short": 1.0, "test_ordered": 1.0, "test_computes": 1.0, "test_long[1]": 10.0}
+    seconds |= {"test_with[1]": 1.0, "test_with[2]": 1.0}
+    ran = [TestResult(f"tests/test_it.py::{name}", seconds=each) for name, each in seconds.items()]
+    LaneResults(4, ran).write(last)
+    ended, results = run(
+        "@pytest.fixture(scope='module')\ndef made(): print('made once')\n"
+        "@pytest.mark.waits\ndef test_short(made): pass\n"
+        "@pytest.mark.waits\n@pytest.mark.ordered\ndef test_ordered(made): pass\n"
+        "@pytest.mark.waits\n@pytest.mark.parametrize('n', [1])\ndef test_long(made, n): pass\n"
+        "@pytest.mark.waits\n@pytest.mark.parametrize('n', [1, 2])\ndef test_with(made, n): pass\n"
+        "@pytest.mark.compute\ndef test_computes(made): pass\n",
+        "--repeat=3",
+        f"--last-results={last}",
+        "-s",
+    )
+    names = [test.name.rpartition("::")[2].partition("[")[0] for test in results.tests]
+    once = ["test_ordered", "test_long", "test_computes"]
+    assert sorted(names) == sorted([*["test_short"] * 3, *["test_with"] * 4, *once])
+    assert ended.stdout.str().count("made once") == 1

@@ -1,0 +1,51 @@
+"""A pytest process of its own: alone on its network, killed with everything under it."""
+
+import os
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+
+import psutil
+import pytest
+
+from lanes.process import ROOT, LaneProcess
+from lanes.processor import Meter
+from waiting import wait_for
+
+pytestmark = pytest.mark.waits
+
+LISTENS = """
+import os, socket, subprocess, time
+def test_it():
+    with socket.create_server(("127.0.0.1", {port})):
+        child = subprocess.Popen(["sleep", "infinity"], start_new_session=True)
+        open({told!r}, "w").write(f"{{child.pid}} {{os.environ['TMPDIR']}}")
+        child.wait()
+"""
+
+
+def test_a_lane_takes_a_port_that_is_taken_here_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))  # as the Makefile sets it
+    told = tmp_path / "told"
+    with socket.create_server(("127.0.0.1", 0)) as here:
+        test = tmp_path / "test_it.py"
+        test.write_text(LISTENS.format(port=here.getsockname()[1], told=str(told)))
+        lane = LaneProcess("one", tmp_path / "lane", str(test), "-p", "lanes.plugin")
+        lane.start()
+        wait_for(lambda: not lane.is_running or (told.exists() and told.read_text()))
+        assert lane.is_running, lane.output
+        child, scratch = told.read_text().split()
+        assert os.path.isdir(scratch)
+        lane.end()
+    with suppress(psutil.NoSuchProcess):
+        psutil.Process(int(child)).wait(30)
+    assert not psutil.pid_exists(int(child))
+    assert not os.path.exists(scratch)
+
+
+def test_the_time_of_processes_below_is_counted():
+    meter = Meter()
+    code = "import time\nwhile time.process_time() < 0.3: pass"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert meter.lap() >= 0.2  # the kernel counts in hundredths

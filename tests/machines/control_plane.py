@@ -1,0 +1,240 @@
+"""A real Kubernetes control plane for as long as a block runs: it keeps, admits and collects.
+
+Without a node nothing runs, so that a scheduler comes only with them: see nodes.py.
+"""
+
+import hashlib
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from kubernetes import client, config
+
+from agentworld.engine.process import LOOPBACK, free_port
+from agentworld.engine.process import running as process_running
+from machines.program import Program
+from waiting import wait_for
+
+_READY_SECONDS = 60.0
+
+
+# What our own accounts ask for is written down, and nobody else's.
+_AUDIT = """
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - {level: None, userGroups: ["system:serviceaccounts:kube-system"]}
+  - {level: Metadata, userGroups: ["system:serviceaccounts"]}
+"""
+
+
+class Place(NamedTuple):
+    """Where its programs listen, and how they are reached from here."""
+
+    enter: tuple[str, ...] = ()
+    """The words before a command that bring it there."""
+    bind: str = LOOPBACK
+    address: str = LOOPBACK
+    """At which a pod finds the API server; on a loopback no pod does."""
+    host: str = LOOPBACK
+    """By which we do; a name that the server's certificate has."""
+    reach: Callable[[int], AbstractContextManager[None]] = nullcontext
+    """Lets a port of that place be reached here, on the loopback."""
+
+
+HERE = Place()
+
+
+class Server:
+    """A process of it; killed and started again it is the same one to everybody."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
+        self._command = command
+        self._log = log
+        self._program = Program(name, log)
+
+    def start(self) -> None:
+        """With what it had, at the same port."""
+        self._program.start(self._command, {})
+
+    def kill(self) -> None:
+        """At once, whatever it does."""
+        self._program.kill()
+
+    def check(self) -> None:
+        """Fails where it ended by itself."""
+        told = self._log.read_text(errors="replace")[-2_000:]
+        name = self._program.name
+        assert self._program.pid is not None, f"{name} ended; its log says:\n{told}"
+
+
+class ControlPlane(NamedTuple):
+    """A cluster, reached by its administrator's token."""
+
+    folder: Path
+    url: str
+    certificate: Path
+    """Of the server; it is its own authority."""
+    token: str
+    api_server: Server
+    controllers: Server | None = None
+    """Kubernetes' own; null until they were started."""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.kubeconfig_of(self.token)
+
+    def kubeconfig_of(self, token: str, url: str = "") -> Path:
+        """Of whoever has this token, and perhaps reaches the server elsewhere."""
+        cluster = {"server": url or self.url, "certificate-authority": str(self.certificate)}
+        told = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "here",
+            "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+            "clusters": [{"name": "here", "cluster": cluster}],
+            "users": [{"name": "me", "user": {"token": token}}],
+        }
+        whose = hashlib.sha256(f"{token} {url}".encode()).hexdigest()[:8]
+        path = self.folder / f"kubeconfig-{whose}"
+        if not path.exists():  # a program may be reading it
+            path.write_text(yaml.safe_dump(told))
+        return path
+
+    @property
+    def client(self) -> client.ApiClient:
+        """The administrator's."""
+        return config.new_client_from_config(str(self.kubeconfig))
+
+
+@contextmanager
+def running(folder: Path, place: Place = HERE) -> Iterator[ControlPlane]:
+    """Makes a cluster with its files in this folder, and ends it."""
+    signer = folder / "accounts.key"
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    traditional = PrivateFormat.TraditionalOpenSSL
+    signer.write_bytes(key.private_bytes(Encoding.PEM, traditional, NoEncryption()))
+    with (
+        etcd(folder, place) as store,
+        _api_server(folder, place, store, signer) as cluster,
+        _controllers(cluster, place, signer) as controllers,
+    ):
+        yield cluster._replace(controllers=controllers)
+
+
+@contextmanager
+def etcd(folder: Path, place: Place = HERE) -> Iterator[str]:
+    """Keeps what API servers know; at the address that it gives."""
+    port, peers = free_port(), f"http://{LOOPBACK}:{free_port()}"
+    url = f"http://{LOOPBACK}:{port}"
+    command = [
+        *place.enter,
+        program("etcd"),
+        f"--data-dir={folder / 'etcd'}",
+        f"--listen-client-urls={url}",
+        f"--advertise-client-urls={url}",
+        f"--listen-peer-urls={peers}",
+        f"--initial-advertise-peer-urls={peers}",
+        f"--initial-cluster=default={peers}",
+        "--unsafe-no-fsync",
+    ]
+    log = folder / "etcd.log"
+    with place.reach(port), process_running("etcd", command, {}, port, log) as server:
+        server.wait_until_ready("/health", _READY_SECONDS)
+        yield url
+
+
+@contextmanager
+def _api_server(folder: Path, place: Place, store: str, signer: Path) -> Iterator[ControlPlane]:
+    port, token = free_port(), secrets.token_urlsafe()
+    (folder / "tokens.csv").write_text(f"{token},admin,admin,system:masters\n")
+    (folder / "audit.yaml").write_text(_AUDIT)
+    command = [
+        *place.enter,
+        program("kube-apiserver"),
+        f"--etcd-servers={store}",
+        f"--bind-address={place.bind}",
+        f"--advertise-address={place.address}",
+        f"--secure-port={port}",
+        f"--cert-dir={folder}",
+        f"--token-auth-file={folder / 'tokens.csv'}",
+        f"--audit-policy-file={folder / 'audit.yaml'}",
+        f"--audit-log-path={folder / 'audit.log'}",
+        "--authorization-mode=RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-signing-key-file={signer}",
+        f"--service-account-key-file={signer}",
+        "--service-cluster-ip-range=10.96.0.0/16",
+        f"--endpoint-reconciler-type={'none' if place is HERE else 'lease'}",
+        "--kubelet-preferred-address-types=InternalIP",
+    ]
+    server = Server("kube-apiserver", command, folder / "kube-apiserver.log")
+    url, certificate = f"https://{place.host}:{port}", folder / "apiserver.crt"
+    cluster = ControlPlane(folder, url, certificate, token, server)
+    with place.reach(port):
+        server.start()
+
+        def is_up() -> bool:
+            server.check()
+            return is_ready(cluster)
+
+        try:
+            wait_for(is_up, _READY_SECONDS)
+            yield cluster
+            server.check()
+        finally:
+            server.kill()
+
+
+@contextmanager
+def _controllers(cluster: ControlPlane, place: Place, signer: Path) -> Iterator[Server]:
+    """Garbage collection, accounts, Deployments, Endpoints; nobody waits for them here."""
+    command = [
+        *place.enter,
+        program("kube-controller-manager"),
+        f"--kubeconfig={cluster.kubeconfig}",
+        f"--service-account-private-key-file={signer}",
+        f"--root-ca-file={cluster.certificate}",
+        "--leader-elect=false",
+        "--port=0",
+        "--secure-port=0",
+    ]
+    name = "kube-controller-manager"
+    server = Server(name, command, cluster.folder / f"{name}.log")
+    server.start()
+    try:
+        yield server
+        server.check()
+    finally:
+        server.kill()
+
+
+def is_ready(cluster: ControlPlane) -> bool:
+    """Whether it answers."""
+    try:
+        if not cluster.certificate.exists():
+            return False
+        cluster.client.call_api("/readyz", "GET", auth_settings=["BearerToken"])
+    except Exception:  # noqa: BLE001 - of urllib3 too, while it does not listen
+        return False
+    return True
+
+
+def program(name: str) -> str:
+    """By the ecosystem's own convention, else as `make cluster` leaves or finds them."""
+    kept = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld"
+    own = os.environ.get("KUBEBUILDER_ASSETS", kept / "kubernetes")
+    folders = [own, kept / "kubernetes-cel", Path(sys.executable).parent, os.environ["PATH"]]
+    found = shutil.which(name, path=os.pathsep.join(map(str, folders)))
+    assert found, f"{name} is not there; `make` with the target of these tests puts it there"
+    return found

@@ -1,0 +1,59 @@
+"""Processes that find torch and the trainer imported: forks of one in which nothing else happened.
+
+A start takes no seconds, and what tests did in their own process is in none of them.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+from agentworld.engine.process import LOOPBACK, free_port
+
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["agentworld.train.next_token"])
+_SECONDS = 300
+
+Work = Callable[..., object]
+"""A function of a module that another process can import."""
+
+
+def start(log: Path, work: Work, *arguments: object, **environment: str) -> ForkServerProcess:
+    """Begins to do this work in this process's environment; what it says goes to a log."""
+    told = {**os.environ, **environment}
+    process = _FORKS.Process(target=_work, args=(log, told, work, arguments), daemon=True)
+    process.start()
+    return process
+
+
+def run_with_ranks(folder: Path, work: Work, *arguments: object, num: int = 2) -> None:
+    """Work that several processes do with the ranks that torchrun would give them.
+
+    Their logs are in the folder.
+    """
+    port = free_port()
+    size = {"WORLD_SIZE": str(num), "LOCAL_WORLD_SIZE": str(num)}
+    meeting = {"MASTER_ADDR": LOOPBACK, "MASTER_PORT": str(port), **size}
+    logs = [folder / f"rank-{rank}.log" for rank in range(num)]
+    processes = [
+        start(log, work, *arguments, **meeting, RANK=str(rank), LOCAL_RANK=str(rank))
+        for rank, log in enumerate(logs)
+    ]
+    for process, log in zip(processes, logs, strict=True):
+        process.join(_SECONDS)
+        assert process.exitcode == 0, log.read_text()
+
+
+def _work(
+    log: Path, environment: dict[str, str], work: Work, arguments: tuple[object, ...]
+) -> None:
+    import torch
+
+    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    os.environ.clear()
+    os.environ.update(environment)
+    torch.set_num_threads(1)
+    work(*arguments)

@@ -1,0 +1,182 @@
+"""Releases of the chart on a control plane without a node, which is older than the chart is for.
+
+The tests' own Kubernetes is 1.20. What of the chart it does not know is changed in a copy: the
+version that Kubernetes must have, where disruption budgets are, and rules in CEL.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, NamedTuple
+
+import yaml
+from helm_python.config import Config
+from kubernetes.client import BatchV1Api
+
+import make.chart
+from agentworld.errors import ClusterError
+from agentworld_operator.resources import places
+from agentworld_operator.resources.places import Place
+from machines.control_plane import ControlPlane
+from make.operator import OLDER_BUDGETS, RIGHTS, Namespace, kubeconfig
+
+Object = dict[str, Any]
+
+SECONDS = 180
+
+PLACES = {
+    **places.PLACES,
+    **RIGHTS,
+    "CustomResourceDefinition": Place(
+        "apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False
+    ),
+    "Job": Place("batch/v1", "jobs"),
+    "NetworkPolicy": Place("networking.k8s.io/v1", "networkpolicies"),
+    "PersistentVolumeClaim": Place("v1", "persistentvolumeclaims"),
+    "PodDisruptionBudget": OLDER_BUDGETS,
+    "StatefulSet": Place("apps/v1", "statefulsets"),
+}
+
+
+def older_chart(folder: Path) -> Path:
+    """A copy that the tests' server takes."""
+    copied = folder / "chart"
+    shutil.copytree(make.chart.CHART, copied)
+    changed(copied / "Chart.yaml", ">=1.30.0-0", ">=1.20.0-0")
+    for name in ("operator", "service", "console"):
+        budgets = copied / f"templates/{name}/deployment.yaml"
+        changed(budgets, "apiVersion: policy/v1\n", "apiVersion: policy/v1beta1\n")
+    for path in (copied / "crds").iterdir():
+        path.write_text(yaml.safe_dump(_without_cel(yaml.safe_load(path.read_text()))))
+    return copied
+
+
+def previous_chart(folder: Path, chart: Path) -> Path:
+    """What was released before this: nothing was, so that this is it, with less."""
+    copied = folder / "previous"
+    shutil.copytree(chart, copied)
+    release = yaml.safe_load((chart / "Chart.yaml").read_text())["version"]
+    changed(copied / "Chart.yaml", f"ersion: {release}\n", "ersion: 0.0.9\n")
+    events = '  - apiGroups: [""]\n    resources: [events]\n    verbs: [create]\n'
+    changed(copied / "templates/operator/rights.yaml", events, "")
+    return copied
+
+
+def changed(path: Path, old: str, new: str) -> None:
+    """Another word in a chart's file; fails where there is none to exchange."""
+    text = path.read_text()
+    assert old in text, f"{path} has not got {old!r}"
+    path.write_text(text.replace(old, new))
+
+
+def _without_cel(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_without_cel(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {name: each for name, each in node.items() if name != "x-kubernetes-validations"}
+    return {name: _without_cel(each) for name, each in kept.items()}
+
+
+class Release(NamedTuple):
+    """One of a namespace, by the name `agentworld`."""
+
+    cluster: ControlPlane
+    namespace: Namespace
+    charts: tuple[Path, Path]
+    """The previous one, and this one."""
+
+    def install(self, *, previous: bool = False, **values: object) -> Object:
+        with self._helm() as helm:
+            chart = self.charts[0 if previous else 1]
+            return helm.install(chart, "agentworld", values, timeout=SECONDS)
+
+    def upgrade(self, **values: object) -> Object:
+        with self._helm() as helm:
+            return helm.upgrade(self.charts[1], "agentworld", values, timeout=SECONDS)
+
+    def roll_back(self) -> None:
+        with self._helm() as helm:
+            helm.rollback("agentworld", timeout=SECONDS)
+
+    def uninstall(self) -> Object:
+        with self._helm() as helm:
+            return helm.uninstall("agentworld", timeout=SECONDS)
+
+    def exists(self) -> bool:
+        with self._helm() as helm:
+            return bool(helm.list())
+
+    def history(self) -> list[tuple[str, str]]:
+        """The chart's version and the state of each revision."""
+        with self._helm() as helm:
+            told = helm.history("agentworld")
+        return [(each["chart_version"], each["status"]) for each in told]
+
+    def get(self, kind: str, name: str) -> Object | None:
+        """An object of any kind that the chart makes."""
+        try:
+            return self.namespace.call("GET", PLACES[kind].path(self.namespace.namespace, name), {})
+        except ClusterError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def guard(self) -> None:
+        """Labels the namespace as newer servers do, so that the webhook is asked about it."""
+        name = self.namespace.namespace
+        labels = {"kubernetes.io/metadata.name": name}
+        self.namespace.patch("Namespace", name, {"metadata": {"labels": labels}})
+
+    def _helm(self) -> Config:
+        name = self.namespace.namespace
+        return Config(kubeconfig_path=self.cluster.kubeconfig, namespace=name)
+
+
+@contextmanager
+def jobs_run(cluster: ControlPlane) -> Iterator[None]:
+    """Does with Jobs what nodes would: runs each one's program here, as its own account."""
+    over = Event()
+
+    def run() -> None:
+        jobs = BatchV1Api(cluster.client)
+        while not over.wait(0.1):
+            for job in jobs.list_job_for_all_namespaces().items:
+                if not job.status.conditions:
+                    status = _run(cluster, job)
+                    name, namespace = job.metadata.name, job.metadata.namespace
+                    jobs.patch_namespaced_job_status(name, namespace, {"status": status})
+
+    thread = Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _run(cluster: ControlPlane, job: Any) -> Object:
+    spec = job.spec.template.spec
+    [container] = spec.containers
+    namespace = Namespace(cluster.client, job.metadata.namespace)
+    told = {each.name: each.value for each in container.env}
+    told["AGENTWORLD_KUBECONFIG"] = str(kubeconfig(cluster, namespace, spec.service_account_name))
+    done = subprocess.run(
+        [sys.executable, *container.command[1:]],
+        env={**os.environ, **told, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    if done.returncode:
+        return {"conditions": [{"type": "Failed", "status": "True", "message": done.stderr}]}
+    ended = [{"type": "Complete", "status": "True"}]
+    return {"succeeded": 1, "completionTime": now, "conditions": ended}

@@ -1,0 +1,258 @@
+"""The project's images, built on the spot and kept by a hash of what they are made of.
+
+No registry is asked for the base image: it is this machine's own Debian. Podman's store is
+one of our own, so that nothing of the machine's is seen or changed.
+"""
+
+import ast
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from platform import freedesktop_os_release
+from tempfile import NamedTemporaryFile
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "agentworld/images"
+_BASE_PACKAGES = "python3,python3-venv"
+_PACKAGES_OF = {
+    "control": _BASE_PACKAGES,
+    "train": f"{_BASE_PACKAGES},bubblewrap,g++,python3-dev,openmpi-bin,openssh-server",
+    "engine-cpu": f"{_BASE_PACKAGES},libnuma1",
+}
+_PACKAGES = ("Dockerfile", ".dockerignore", "constraints*.txt", "tools/install_pinned.py")
+_OURS = (
+    *("pyproject.toml", "tools/requirements.py", "LICENSE", "README.md"),
+    *("platform/**/*", "operators/**/*", "pipelines/**/*"),
+)
+_MADE_OF = {
+    "control": (*_PACKAGES, *_OURS),
+    "train": (*_PACKAGES, *_OURS, "tools/mpi/*"),
+    "engine-cpu": _PACKAGES,
+}
+_KEPT = 2
+_BLOBS = FOLDER / "blobs"
+"""What the images' layouts are made of, each by its digest: most layers are those of several."""
+PODMAN = ("podman", f"--root={FOLDER / 'podman'}", "--runroot=/run/agentworld-podman")
+
+
+class Image(NamedTuple):
+    """An image in podman's store and as an OCI layout, under a name of its own."""
+
+    name: str
+    """With its tag."""
+    layout: Path
+
+    @property
+    def digest(self) -> str:
+        """Of its manifest."""
+        index = json.loads((self.layout / "index.json").read_text())
+        return str(index["manifests"][0]["digest"])
+
+    @property
+    def pinned_name(self) -> str:
+        """By its digest, as a cluster names images."""
+        return f"{self.name.rpartition(':')[0]}@{self.digest}"
+
+    def blobs(self) -> list[Path]:
+        """The files of its manifest, its configuration and its layers."""
+        manifest = json.loads(_blob(self.digest).read_text())
+        parts = [manifest["config"], *manifest["layers"]]
+        return [_blob(digest) for digest in (self.digest, *(part["digest"] for part in parts))]
+
+    def inspect(self) -> dict:
+        """What podman knows of it."""
+        (found,) = json.loads(podman("image", "inspect", self.name))
+        return found
+
+
+def built(target: str) -> Image:
+    """A target of the Dockerfile; nothing is done where it was built of the very same files."""
+    base = _base(target, _PACKAGES_OF[target])
+    digest = hashlib.sha256(base.encode())
+    for path in _made_of(target):
+        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    name = f"localhost/agentworld/{target}:{digest.hexdigest()[:16]}"
+    with _kept(name) as layout:
+        if layout:
+            _build(target, name, base)
+            _save(name, layout)
+    return Image(name, _layout(name))
+
+
+def postgres() -> Image:
+    """Debian's PostgreSQL with what the chart asks of the official image."""
+    base, entry = _base("postgres", "postgresql"), Path(__file__).with_name("postgres.sh")
+    lines = (
+        f"FROM {base}\nRUN groupmod -g 999 postgres && usermod -u 999 postgres"
+        " && ln -s /usr/lib/postgresql/*/bin/* /usr/local/bin/"
+        f"\nCOPY {entry.name} /usr/local/bin/docker-entrypoint.sh"
+        "\nUSER 999:999\nSTOPSIGNAL SIGINT\n"
+    )
+    return _of_lines("postgres", lines, entry)
+
+
+def pause() -> Image:
+    """What holds the namespaces of a pod, and does nothing: a busybox that sleeps."""
+    path = Path(shutil.which("busybox") or "/bin/busybox").resolve()
+    entry = json.dumps(["/bin/busybox", "sleep", "2147483647"])
+    lines = f"FROM scratch\nCOPY {path.name} /bin/busybox\nENTRYPOINT {entry}\n"
+    return _of_lines("pause", lines, path)
+
+
+def _of_lines(name: str, lines: str, file: Path) -> Image:
+    """Of a few lines of a Dockerfile and a file that they copy."""
+    digest = hashlib.sha256(lines.encode() + file.read_bytes()).hexdigest()
+    tagged = f"localhost/{name}:{digest[:16]}"
+    with _kept(tagged) as layout:
+        if layout:
+            words = ("-q", "--isolation=chroot", f"--tag={tagged}", "--file=-", str(file.parent))
+            podman("build", *words, stdin=lines)
+            _save(tagged, layout)
+    return Image(tagged, _layout(tagged))
+
+
+def podman(*arguments: str, stdin: str = "") -> str:
+    """What podman says; fails with what it says of an error."""
+    done = subprocess.run(
+        [*PODMAN, *arguments], input=stdin, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
+def _base(of: str, packages: str) -> str:
+    """A Debian with these packages for one kind of image, of which the newest are kept."""
+    lists = sorted(Path("/etc/apt").glob("sources.list.d/*.sources"))
+    lists += [path for path in [Path("/etc/apt/sources.list")] if path.exists()]
+    command = [
+        *("mmdebstrap", "--variant=minbase", f"--include={packages}", "--quiet"),
+        *("--aptopt=Acquire::Check-Valid-Until false", "--aptopt=Acquire::Check-Date false"),
+        *("--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"),
+        "--dpkgopt=path-exclude=/usr/share/locale/*",
+        # What this machine is called, and has its packages from, is no part of an image.
+        "--customize-hook=cd $1/etc && rm -rf apt/sources.list* apt/apt.conf.d/99*",
+        "--customize-hook=cd $1/etc && rm -f hostname resolv.conf",
+        *(freedesktop_os_release()["VERSION_CODENAME"], "-", *map(str, lists)),
+    ]
+    words = "".join([*command, *(path.read_text() for path in lists)])
+    digest = hashlib.sha256(words.encode()).hexdigest()
+    name = f"localhost/agentworld-base/{of}:{digest[:16]}"
+    with _kept(name) as layout:
+        if layout:
+            whole = layout.with_suffix(".root")
+            with whole.open("wb") as file:
+                subprocess.run(command, stdout=file, check=True)
+            podman("import", "-q", str(whole), name)
+            whole.unlink()
+            layout.mkdir()
+    return name
+
+
+def _made_of(target: str) -> list[Path]:
+    files = {path for pattern in _MADE_OF[target] for path in ROOT.glob(pattern) if path.is_file()}
+    return sorted(path for path in files if "__pycache__" not in path.parts)
+
+
+def _build(target: str, name: str, base: str) -> None:
+    settings = dict(_pip_settings())
+    lines = [f"{key} = {value}" for key, value in settings.items()]
+    folders = sorted(_named_here(word) for value in settings.values() for word in value.split())
+    with NamedTemporaryFile("w") as config:
+        config.write("\n".join(["[global]", *lines, ""]))
+        config.flush()
+        podman(
+            *("build", "-q", "--isolation=chroot", "--network=host", f"--target={target}"),
+            *(f"--build-arg=BASE={base}", f"--secret=id=pip,src={config.name}", f"--tag={name}"),
+            *(f"--volume={folder}:{folder}:ro" for folder in folders if folder),
+            str(ROOT),
+        )
+
+
+def _pip_settings() -> Iterator[tuple[str, str]]:
+    """What pip is set to on this machine, by files and by the environment."""
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for line in said.splitlines():
+        key, _, value = line.partition("=")
+        yield key.rpartition(".")[2], ast.literal_eval(value)
+
+
+def _named_here(word: str) -> str:
+    """The folder or file of this machine that a setting names; an index's files lie beside it."""
+    path = Path(word.removeprefix("file://"))
+    if not path.is_absolute() or not path.exists():
+        return ""
+    return str(path.parent if word.startswith("file://") else path)
+
+
+def _layout(name: str) -> Path:
+    repository, _, tag = name.removeprefix("localhost/").rpartition(":")
+    return FOLDER / repository / tag
+
+
+def _blob(digest: str) -> Path:
+    return _BLOBS / digest.replace(":", "/")
+
+
+@contextmanager
+def _kept(name: str) -> Iterator[Path | None]:
+    """Where to put an image's layout, unless there is one; older ones go."""
+    layout = _layout(name)
+    layout.parent.mkdir(parents=True, exist_ok=True)
+    with (layout.parent / ".lock").open("w") as lock, (FOLDER / ".builds").open("w") as builds:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if layout.exists():
+            os.utime(layout)
+            yield None
+            return
+        fcntl.flock(builds, fcntl.LOCK_SH)
+        yield layout
+        _forget_old(layout.parent)
+        with suppress(BlockingIOError):
+            fcntl.flock(builds, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # With what builds that were killed left, which is nobody's while none is under way.
+            podman("image", "prune", "--force", "--external", "--filter=until=24h")
+            _forget_old_blobs()
+
+
+def _forget_old(folder: Path) -> None:
+    """All but those that were used last: several checkouts may take turns."""
+    layouts = [path for path in folder.glob("[!.]*") if path.is_dir()]
+    layouts.sort(key=lambda path: path.stat().st_mtime)
+    for layout in layouts[:-_KEPT]:
+        podman("image", "rm", "--force", f"localhost/{folder.relative_to(FOLDER)}:{layout.name}")
+        shutil.rmtree(layout)
+
+
+def _forget_old_blobs() -> None:
+    names = ("*/[!.]*/index.json", "agentworld/*/[!.]*/index.json")
+    layouts = [index.parent for pattern in names for index in FOLDER.glob(pattern)]
+    used = {blob for layout in layouts for blob in Image("", layout).blobs()}
+    for blob in _BLOBS.glob("*/*"):
+        if blob not in used:
+            blob.unlink()
+
+
+def _save(name: str, layout: Path) -> None:
+    """Layers that other images have, too, are there: nothing is written twice."""
+    unfinished = layout.with_name(f".{layout.name}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    _BLOBS.mkdir(exist_ok=True)
+    (unfinished / "blobs").symlink_to(_BLOBS)
+    podman("save", "-q", "--uncompressed", "--format=oci-dir", f"--output={unfinished}", name)
+    unfinished.rename(layout)
+
+
+if __name__ == "__main__":  # while other tests run; who needs one waits for it
+    for each in _MADE_OF:
+        built(each)
+    postgres()

@@ -1,0 +1,182 @@
+"""A real MLflow server on loopback, and a door before it that fails as a test wants.
+
+The server has workspaces: its own, or by Kubeflow's plugin the namespaces of a cluster, which then
+says whom a token names and what that account may.
+"""
+
+import http.client
+import os
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from agentworld.engine.process import LOOPBACK, free_port
+
+_SECONDS_TO_START = 120
+_OF_A_CLUSTER = ["--workspace-store-uri", "kubernetes://", "--app-name", "kubernetes-auth"]
+_HOP = ("connection", "keep-alive", "transfer-encoding", "content-length", "date", "server")
+
+
+class MlflowServer:
+    """A process that can be killed and begun again; what it was told is kept in `folder`.
+
+    With a cluster's account, `kubeconfig`, it is of that cluster.
+    """
+
+    def __init__(self, folder: Path, kubeconfig: Path | None = None) -> None:
+        self._folder = folder
+        self._kubeconfig = kubeconfig
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", LOOPBACK]
+        command += ["--port", str(self.port), "--serve-artifacts", "--enable-workspaces"]
+        command += ["--backend-store-uri", f"sqlite:///{self._folder}/mlflow.db"]
+        command += ["--artifacts-destination", str(self._folder / "artifacts")]
+        told = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+        # It refuses to start where a client is told of its workspace.
+        kept = {name: each for name, each in os.environ.items() if not name.startswith("MLFLOW")}
+        if self._kubeconfig:
+            command += _OF_A_CLUSTER
+            told["KUBECONFIG"] = str(self._kubeconfig)
+        with (self._folder / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                env=kept | told,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def wait(self) -> None:
+        """Until it answers."""
+        for _ in range(10 * _SECONDS_TO_START):
+            assert self._process
+            assert self._process.poll() is None, (self._folder / "server.log").read_text()
+            try:
+                urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}/health").close()
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.1)
+            else:
+                return
+        raise AssertionError((self._folder / "server.log").read_text())
+
+    def kill(self) -> None:
+        assert self._process
+        os.killpg(self._process.pid, 9)
+        self._process.wait()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Killed, and begun again after the block."""
+        self.kill()
+        try:
+            yield
+        finally:
+            self.start()
+
+
+@contextmanager
+def serving(folder: Path, kubeconfig: Path | None = None) -> Iterator[MlflowServer]:
+    """A server that answers."""
+    server = MlflowServer(folder, kubeconfig)
+    server.start()
+    try:
+        server.wait()
+        yield server
+    finally:
+        server.kill()
+
+
+def counted(url: str, artifact: str) -> dict[str, int]:
+    """What there is of an artifact: versions, runs, logged models, values of each metric."""
+    from mlflow import MlflowClient
+
+    client, same = MlflowClient(url, url), f"tags.`agentworld.artifact` = '{artifact}'"
+    experiment = client.get_experiment_by_name("agentworld").experiment_id
+    runs = client.search_runs([experiment], same)
+    run, metrics = runs[0].info.run_id, runs[0].data.metrics
+    return {
+        "versions": len(client.search_model_versions(same)),
+        "runs": len(runs),
+        "models": len(client.search_logged_models([experiment], same)),
+        "values": max(len(client.get_metric_history(run, metric)) for metric in metrics),
+    }
+
+
+class Door:
+    """What stands before a server."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.asked: list[str] = []
+        """Methods and paths of requests."""
+        self.status: Callable[[int], int] = lambda _number: 0
+        """What a request, by its number, is answered instead of being handed on; 0 hands it on."""
+        self.loses: Callable[[int], bool] = lambda _number: False
+        """Whether what a request did is done, and its answer lost."""
+
+
+@contextmanager
+def door(port: int) -> Iterator[Door]:
+    """A door before a server's port, while the block runs."""
+    state = Door()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _meet(self) -> None:
+            number = len(state.asked)
+            state.asked.append(f"{self.command} {self.path.partition('?')[0]}")
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            refused = state.status(number)
+            status, headers, answer = (
+                (refused, [], b"") if refused else self._handed_on(body, dict(self.headers))
+            )
+            if state.loses(number):
+                self.close_connection = True
+                return
+            self.send_response(status)
+            for name, value in headers:
+                if name.lower() not in _HOP:
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _meet  # noqa: N815
+
+        def _handed_on(
+            self, body: bytes, headers: dict[str, str]
+        ) -> tuple[int, list[tuple[str, str]], bytes]:
+            connection = http.client.HTTPConnection(LOOPBACK, port)
+            try:
+                connection.request(self.command, self.path, body, headers)
+                answer = connection.getresponse()
+                return answer.status, answer.getheaders(), answer.read()
+            except OSError:
+                return 503, [], b""
+            finally:
+                connection.close()
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    state.url = f"http://{LOOPBACK}:{server.server_port}"
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

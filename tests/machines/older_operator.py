@@ -1,0 +1,15 @@
+"""The operator before a server that is older than what it is made for.
+
+The tests' own Kubernetes is 1.20, which has disruption budgets as policy/v1beta1 alone.
+"""
+
+import sys
+
+from agentworld_operator.main import main
+from agentworld_operator.resources.places import PLACES
+from make.operator import OLDER_BUDGETS
+
+PLACES["PodDisruptionBudget"] = OLDER_BUDGETS
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""A training of a few steps in a process that a test stops, warns and ends where it wants to."""
+
+import signal
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from agentworld.errors import Preempted
+from agentworld.recipes.train import NextTokenRecipe
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.progress import Tick, no_tick
+from agentworld.train.encode import encode, whole_episode
+from agentworld.train.model import load_model
+from agentworld.train.together import joined, rank
+from agentworld.train.trainer import train_rows
+from make import training
+
+RECIPE = NextTokenRecipe(stage="cpt", tokens_per_batch=256, epochs=2, checkpoint_every=4)
+"""Six steps or so."""
+
+
+def train(parent: Path, out: Path, tick: Tick = no_tick) -> str:
+    """Names the weights that it made."""
+    trained = load_model(parent)
+    rows = list(encode(trained.tokenizer, map(whole_episode, training.samples())))
+    train_rows(trained, RECIPE, rows, out, tick)
+    trained.save(out / "model")
+    return ArtifactManifest.of(out / "model").digest
+
+
+def train_to(step: int, parent: Path, out: Path) -> None:
+    """Waits at the end of a step until the file `go` is there.
+
+    Writes the steps that were done, `warned` once SIGTERM was heard at that step, and the weights.
+    """
+    out.mkdir(exist_ok=True)
+    steps = out / "steps"
+    steps.write_text("")
+
+    def tick(done: int, _: int) -> None:
+        with steps.open("a") as file:
+            file.write(f"{done}\n")
+        is_warned = False
+        while done == step and not (out / "go").exists():
+            if not is_warned and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+                (out / "warned").touch()  # once: the test takes it away before the next run
+                is_warned = True
+            time.sleep(0.01)
+
+    (out / "weights").write_text(train(parent, out, tick))
+
+
+def train_with_one_warned(parent: Path, out: Path) -> None:
+    """By several processes: the first hears SIGTERM while all ask each other whether one did."""
+    ask = dist.all_reduce
+
+    def hear_and_ask(tensor: torch.Tensor, *how: object) -> object:
+        if how == (dist.ReduceOp.MAX,) and rank() == 0:
+            dist.all_reduce = ask
+            signal.raise_signal(signal.SIGTERM)
+        return ask(tensor, *how)
+
+    dist.all_reduce = hear_and_ask
+    with joined():
+        try:
+            train(parent, out)
+        except Preempted as preempted:
+            (out / f"said-{rank()}").write_text(str(preempted))

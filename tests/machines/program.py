@@ -1,0 +1,67 @@
+"""A process that is started, killed, stopped and started again under one name."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_GRACE_SECONDS = 20.0
+
+
+class Program:
+    """At most one process at a time; it never outlives us."""
+
+    def __init__(self, name: str, log: Path) -> None:
+        self.name = name
+        self.lives = 0
+        self.log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Null while it does not run."""
+        alive = self._process and self._process.poll() is None
+        return self._process.pid if self._process and alive else None
+
+    def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Begins its next life."""
+        assert self.pid is None, f"{self.name} runs already"
+        self.lives += 1
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *command],
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def send(self, number: signal.Signals) -> bool:
+        """Whether there was a process to get the signal."""
+        if self.pid is None:
+            return False
+        os.kill(self.pid, number)
+        return True
+
+    def kill(self) -> bool:
+        """Ends it at once, whatever it does; whether it ran."""
+        ran = self.send(signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait()
+        return ran
+
+    async def end(self) -> bool:
+        """Asks it to finish; whether it did so in its time, and was not killed."""
+        process, deadline = self._process, time.monotonic() + _GRACE_SECONDS
+        self.send(signal.SIGCONT)
+        self.send(signal.SIGTERM)
+        while process and process.poll() is None and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+        if process is None or process.poll() is not None:
+            return True
+        self.kill()
+        return False

@@ -1,0 +1,61 @@
+"""A real Prometheus server for as long as a block runs, in a folder of its own."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+
+from agentworld.engine.process import LOOPBACK, free_port
+from agentworld.engine.process import running as process_running
+
+_READY_SECONDS = 120.0
+_SCRAPE_SECONDS = 0.1
+
+
+class Server(NamedTuple):
+    """A server that asks one target ten times a second."""
+
+    url: str
+
+    def values(self, query: str) -> list[float]:
+        """What a query gives now, a value for each series."""
+        asked = httpx.get(f"{self.url}/api/v1/query", params={"query": query}, trust_env=False)
+        told = asked.json()
+        assert told["status"] == "success", f"{query}: {told}"
+        return [float(sample["value"][1]) for sample in told["data"]["result"]]
+
+
+@contextmanager
+def running(target: str, folder: Path) -> Iterator[Server]:
+    """Makes a server that scrapes the path /metrics of an address, and ends it."""
+    scraped = {"job_name": "agentworld", "static_configs": [{"targets": [urlsplit(target).netloc]}]}
+    often = {"scrape_interval": f"{_SCRAPE_SECONDS * 1000:.0f}ms"}
+    config = folder / "prometheus.yml"
+    # JSON is YAML.
+    config.write_text(json.dumps({"global": often, "scrape_configs": [scraped]}))
+    port = free_port()
+    command = [
+        program("prometheus"),
+        f"--config.file={config}",
+        f"--storage.tsdb.path={folder / 'series'}",
+        f"--web.listen-address={LOOPBACK}:{port}",
+        "--log.level=warn",
+    ]
+    with process_running("Prometheus", command, {}, port, folder / "log") as server:
+        server.wait_until_ready("/-/ready", _READY_SECONDS)
+        yield Server(server.url)
+
+
+def program(name: str) -> str:
+    """Prometheus, or its promtool."""
+    folder = Path(sys.executable).parent
+    found = shutil.which(name, path=f"{folder}{os.pathsep}{os.environ['PATH']}")
+    assert found, f"{name} is not installed; run `make monitor`"
+    return found

@@ -1,0 +1,82 @@
+"""Trains a small model twice and writes its weights and losses, by one process or by several.
+
+Without bfloat16, in which the sums of two halves are not those of the whole.
+"""
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from agentworld.recipes.train import NextTokenRecipe
+from agentworld.records.progress import no_tick
+from agentworld.train.encode import Row
+from agentworld.train.model import LanguageModel
+from agentworld.train.preemption import train_to_end
+from agentworld.train.together import from_first, joined, rank
+from agentworld.train.trainer import NextTokenTrainer
+
+_VOCABULARY = 50
+# Of a batch's three rows the second has no target, and long rows are alone in theirs.
+_LENGTHS = (20, 20, 20, 60, 60, 20, 20, 20)
+RECIPE = NextTokenRecipe(
+    stage="cpt", tokens_per_batch=72, epochs=3, learning_rate=1e-2, muon_learning_rate=None
+)
+
+
+def rows() -> list[Row]:
+    """Random tokens."""
+    rng = random.Random(0)
+    return [_row(rng, length, has_target=place % 3 != 1) for place, length in enumerate(_LENGTHS)]
+
+
+def _row(rng: random.Random, length: int, *, has_target: bool) -> Row:
+    ids = [rng.randrange(_VOCABULARY) for _ in range(length)]
+    targets = [has_target and rng.random() < 0.4 for _ in range(length)]
+    return Row(np.array(ids, dtype=np.int32), np.array(targets, dtype=np.bool_))
+
+
+def _model() -> Qwen3ForCausalLM:
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "head_dim": 16}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
+    return Qwen3ForCausalLM(Qwen3Config(vocab_size=_VOCABULARY, **sizes, **heads))
+
+
+def train(out: Path, zero_stage: int | None = None) -> None:
+    """Twice in one group of processes, as a new model learns to copy before it sees an episode."""
+    recipe = RECIPE.model_copy(update={"zero_stage": zero_stage})
+    model, losses = _model(), []
+    for name in ("first", "second"):
+        trainer = NextTokenTrainer(LanguageModel(model, None), recipe, rows(), out / name, no_tick)
+        trainer.args.logging_steps = 1
+        trainer.accelerator.native_amp = False
+        if zero_stage:
+            trainer.accelerator.deepspeed_plugin.deepspeed_config["torch_autocast"] = {}
+        train_to_end(trainer)
+        losses += [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    (out / f"state-{rank()}").write_text(str(_state_bytes(trainer)))
+    from_first(lambda: (out / "losses.json").write_text(json.dumps(losses)))
+    from_first(lambda: torch.save(model.state_dict(), out / "weights.pt"))
+
+
+def _state_bytes(trainer: NextTokenTrainer) -> int:
+    """What this process has of the optimizer's state; DeepSpeed's wraps ours."""
+    optimizer = trainer.optimizer
+    while hasattr(optimizer, "optimizer"):
+        optimizer = optimizer.optimizer
+    return sum(
+        held.nbytes for state in optimizer.state.values() for held in state.values() if held.ndim
+    )
+
+
+@joined()
+def train_in_each(folders: Sequence[Path]) -> None:
+    """One training after the other; the name of a folder may end in a `zero_stage`."""
+    for folder in folders:
+        stage = folder.name[-1:]
+        train(folder, int(stage) if stage.isdigit() else None)

@@ -1,0 +1,109 @@
+"""An agent that a simulator of a store trained and signed for, registered and in use."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import make.ledger
+import make.service
+from agentworld.audit.sources import Sources
+from agentworld.ledger.writes import Taken
+from agentworld.lineage.base import Agent, Registry, VersionRef
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.alias import AliasMove
+from agentworld.records.base import Digest
+from agentworld.records.deployment import Deployment, DeploymentMove
+from agentworld.records.edge import Claim
+from agentworld.records.episode import new_name
+from agentworld.records.run import RunClosing, RunOpening
+from agentworld.records.step_statement import Validation
+from agentworld.simulate.alias_book import AliasBook
+from agentworld.simulate.deploying import now
+from agentworld.steps.ledger import open_evidence
+from agentworld.storage.simulators import PinnedSimulator
+from make import records
+from make.statement import file
+
+NAME, STARTED = "terminal-agent", records.digest("imitated")
+
+
+class Made(NamedTuple):
+    """A store, its registry, and the agent."""
+
+    store: Path
+    registry: Registry
+    simulator: PinnedSimulator
+    ref: VersionRef
+    agent: Agent
+
+    @property
+    def ledger(self):
+        return make.service.ledger(self.store)
+
+    @property
+    def notary(self):
+        return make.service.sealer(self.store, self.simulator.digest).notary
+
+    @property
+    def sources(self) -> Sources:
+        return Sources(self.registry, self.ledger, self.store, open_evidence(self.store))
+
+    def move(self, **fields: object) -> DeploymentMove:
+        agent = self.agent
+        told = {"version": self.ref.version, "artifact": agent.artifact, "run": agent.run}
+        return DeploymentMove.model_validate({**told, "by": "ada", **fields})
+
+    def use(self, alias: str = "production") -> Deployment:
+        """Signed, and mirrored."""
+        made = self.notary.deploy(self.ref.name, alias, self.move())
+        self.registry.set_alias(self.ref, alias)
+        return made
+
+    def moved(self, alias: str, *simulators: Digest) -> None:
+        """A name for simulators means these, one after the other."""
+        for simulator in simulators:
+            move = AliasMove(simulator=simulator, by="ada")
+            AliasBook(self.ledger, self.notary).move(alias, move, None, new_name(), dry_run=False)
+
+    def validated(self, simulator: Digest, *, signed: bool = True, **told: object) -> Path:
+        """In a live shell beside this simulator; the folder of the step."""
+        report = records.agent_report(simulator=simulator, **told)
+        read = {"agent": self.agent.artifact, "imitated": STARTED, "simulator": simulator}
+        folder = records.finished_step(self.store, "validate", report.digest, **read)
+        report.write(folder / "report.json")
+        if signed:
+            known = {"artifact": self.agent.artifact, "imitated": STARTED, "step": folder.name}
+            file(Validation(report=report, at=now(), **known), self.store)
+        return folder
+
+
+def registered(
+    store: Path, registry: Registry | None = None, made: str = "trained", name: str = NAME
+) -> Made:
+    """By the simulator of the store, in a run of two steps."""
+    registry, simulator = registry or MemoryRegistry(), records.pinned(store)
+    ledger, weights = make.service.ledger(store), records.digest(made)
+    opening = RunOpening(agent=name, starting_weights=STARTED)
+    run = ledger.open_run(opening, simulator.digest)
+    begun = make.ledger.open_episode(ledger, run.id, simulator.digest)
+    ledger.write([Taken(run.id, step) for step in make.ledger.steps(begun, "a", "b")])
+    run = ledger.close_run(run.id, RunClosing(final_weights=weights))
+    sealer = make.service.sealer(store, simulator.digest)
+    sealer.seal(run.id)
+    told = {"starting_weights": STARTED, "simulator": simulator.digest}
+    edge = sealer.notary.edge(run, Claim(agent=name, artifact=weights, **told))
+    trained = records.checkpoint(
+        "agent", artifact=weights, parents=[STARTED], simulator=simulator.digest
+    )
+    agent = Agent(checkpoint=trained, run=run.id, edge=edge)
+    (store / "model").mkdir(exist_ok=True)
+    (store / "model/model.safetensors").write_bytes(b"weights")
+    ref = registry.register_agent(name, agent, store / "model")
+    return Made(store, registry, simulator, ref, agent)
+
+
+def lose(made: Made, statement: str, *values: object) -> None:
+    """What somebody with the database in hand does."""
+    with closing(sqlite3.connect(made.store / "ledger.db")) as database, database:
+        assert database.execute(statement, values).rowcount != 0

@@ -1,0 +1,190 @@
+"""The chart as Helm renders it, with values as teams give them.
+
+`python -m make.chart` writes anew what everything renders to, for a test to compare.
+"""
+
+import json
+import sys
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Object = dict[str, Any]
+Values = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts/agentworld"
+GOLDEN = ROOT / "tests/data/charts/everything.yaml"
+
+# What an uninstall leaves: what cannot be made again, and what keeps engines apart that run on.
+KEPT = {
+    ("PersistentVolumeClaim", "agentworld-stores"),
+    ("PersistentVolumeClaim", "agentworld-mlflow"),
+    ("NetworkPolicy", "agentworld-default"),
+    ("NetworkPolicy", "agentworld-engine"),
+}
+
+_DIGEST = "sha256:" + "1" * 64
+_PLACED: Values = {
+    "nodeSelector": {"pool": "worlds"},
+    "tolerations": [{"key": "worlds", "operator": "Exists"}],
+    "priorityClassName": "high",
+}
+_TENANT = {
+    "keys": {"trainer": {"sha256": "0" * 64, "roles": ["agent"]}},
+    "service_accounts": {"team-a/trainer": ["agent"]},
+    "limits": {"open_episodes": 256},
+}
+
+EVERYTHING: Values = {
+    "images": {
+        "registry": "mirror.example/agentworld",
+        "pullSecrets": [{"name": "mirror"}],
+        "control": {"digest": _DIGEST},
+        "train": {"tag": "0.0.1"},
+        "postgres": {"digest": _DIGEST},
+    },
+    "operator": _PLACED,
+    "service": {
+        **_PLACED,
+        "type": "LoadBalancer",
+        "engineKeySecret": "engine-key",
+        "stepKeysConfigMap": "step-keys",
+        "tracesEndpoint": "http://collector:4318",
+    },
+    "access": {"tenants": {"team-a": _TENANT}},
+    "stores": {"existingSecret": "cloud", "claim": {"accessMode": "ReadWriteMany"}},
+    "database": {"storageClass": "fast"},
+    "mlflow": {key: value for key, value in _PLACED.items() if key != "priorityClassName"},
+    "console": {
+        **_PLACED,
+        "enabled": True,
+        "replicas": 2,
+        "store": "/stores/demo",
+        "proxySecret": "proxy",
+        "databaseSecret": "reader",
+        "storesSecret": "cloud-reader",
+        "serviceKeysConfigMap": "service-keys",
+    },
+    "pipelines": {
+        "url": "http://ml-pipeline.kubeflow:8888",
+        "namespace": "team-a",
+        "placement": {"default": {"volumes": {"agentworld-stores": "/stores"}, "queue": "cpu"}},
+    },
+    "networkPolicies": {
+        "clients": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}],
+        "apiServer": {"cidr": "192.0.2.1/32", "ports": [6443]},
+        "egress": [{"to": [{"ipBlock": {"cidr": "198.51.100.0/24"}}], "ports": [{"port": 443}]}],
+    },
+    "monitoring": {
+        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+        "existingSecret": "metrics",
+        "dashboard": {"enabled": True},
+    },
+}
+"""All that can be switched on, and where it runs."""
+
+EXTERNAL: Values = {
+    "access": {"existingConfigMap": "who-may-come"},
+    "keys": {"existingSecret": "kept-keys"},
+    "database": {"existingSecret": "postgres"},
+    "stores": {
+        "objectsUrl": "s3://worlds/objects",
+        "checkpointsUrl": "s3://apart/checkpoints",
+        "existingSecret": "cloud",
+        "claim": {"enabled": False},
+    },
+    "mlflow": {"artifactsUrl": "s3://worlds/artifacts"},
+    "console": {"enabled": True, "mlflowUrl": "https://mlflow.example"},
+}
+"""Nothing is kept in the namespace: database, buckets, keys and accesses are a team's own."""
+
+BARE: Values = {"mlflow": {"enabled": False}, "networkPolicies": {"enabled": False}}
+
+AIRGAP: Values = yaml.safe_load((CHART / "values-airgap.yaml").read_text())
+
+VALUES: dict[str, Values] = {
+    "default": {},
+    "everything": EVERYTHING,
+    "external": EXTERNAL,
+    "bare": BARE,
+    "airgap": AIRGAP,
+}
+
+
+def files(values: Values, name: str = "agentworld", namespace: str = "worlds") -> dict[str, str]:
+    """What each template of the chart becomes."""
+    from helm_python.chart import Chart  # 80 MB, which an operator that is tested is not to load
+
+    with Chart.load(CHART) as chart:
+        return chart.render(values, name=name, namespace=namespace)
+
+
+def objects(
+    values: Values | None = None, name: str = "agentworld", namespace: str = "worlds"
+) -> list[Object]:
+    """All that a release of this name has in this namespace."""
+    return deepcopy(_objects(json.dumps(values or {}), name, namespace))
+
+
+@cache
+def _objects(values: str, name: str, namespace: str) -> list[Object]:
+    told = files(json.loads(values), name, namespace)
+    texts = [text for path, text in told.items() if path.endswith(".yaml")]
+    return [each for text in texts for each in yaml.load_all(text, _LOADER) if each]
+
+
+def only(found: list[Object], kind: str, name: str | None = None) -> Object:
+    """The one of this kind, or of this kind and name."""
+    [one] = [
+        each for each in found if each["kind"] == kind and name in (None, each["metadata"]["name"])
+    ]
+    return one
+
+
+def pods(found: list[Object]) -> dict[str, Object]:
+    """The template of each component's pods."""
+    templates = [each["spec"]["template"] for each in found if "template" in each.get("spec", {})]
+    return {each["metadata"]["labels"]["app.kubernetes.io/component"]: each for each in templates}
+
+
+def golden() -> str:
+    """Everything, in one order whatever the templates', and what is a file of the chart by name."""
+    found = sorted(objects(EVERYTHING), key=lambda each: (each["kind"], each["metadata"]["name"]))
+    for each in found:
+        for name, text in each.get("data", {}).items():
+            if text == (CHART / "dashboards/grafana.json").read_text():
+                each["data"][name] = "(dashboards/grafana.json)"
+    return yaml.dump_all(found, Dumper=_Dumper, default_flow_style=None, width=100)
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Text of several lines stays so."""
+
+    def ignore_aliases(self, _data: object) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def main() -> int:
+    """Writes it."""
+    GOLDEN.write_text(golden(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""A cluster's API as a service of many simulators reads it, told by nobody's server."""
+
+import json
+from collections import Counter
+from threading import Event
+from typing import Any
+
+from agentworld.errors import ClusterError
+from agentworld.records.simulator import SimulatorManifest
+from make import records
+
+Object = dict[str, Any]
+
+STABLE, CANARY = records.manifest(control_text="stable"), records.manifest(control_text="canary")
+
+
+def simulator(name: str, manifest: SimulatorManifest, *tenants: str, created: int = 1) -> Object:
+    """As the operator looked at it."""
+    return {
+        "metadata": {"name": name, "uid": name, "creationTimestamp": f"2026-01-{created:02}"},
+        "spec": {
+            "identity": {"manifest": json.loads(manifest.canonical)},
+            "serving": {"tenants": list(tenants)},
+        },
+        "status": {"digest": manifest.digest},
+    }
+
+
+def refuse(found: Object, message: str) -> None:
+    """As the operator does what it does not serve."""
+    told = {"type": "Verified", "status": "False", "message": message}
+    found["status"]["conditions"] = [told]
+
+
+class Cluster:
+    """What an API server tells, by path."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Object] = {
+            "simulators/stable": simulator("stable", STABLE),
+            "simulators/canary": simulator("canary", CANARY),
+            "simulatoraliases/world": {"spec": {"simulator": "stable"}},
+        }
+        self.asked: Counter[str] = Counter()
+        self.failing: ClusterError | None = None
+        self.answers = Event()
+        """An API server that hangs does not."""
+        self.answers.set()
+
+    def read(self, path: str) -> Object | None:
+        self.asked[path] += 1
+        self.answers.wait(10)
+        if self.failing:
+            raise self.failing
+        if path == "simulators":
+            kind = "simulators/"
+            return {"items": [each for name, each in self.objects.items() if kind in name]}
+        return self.objects.get(path)
+
+    def simulator(self, name: str = "stable") -> Object:
+        return self.objects[f"simulators/{name}"]
+
+    def change(self, name: str, *tenants: str) -> None:
+        """Lets these open runs with a Simulator, and nobody else."""
+        self.simulator(name)["spec"]["serving"] = {"tenants": list(tenants)}
+
+    def reads(self) -> Counter[str]:
+        """What was asked since this was called last."""
+        asked, self.asked = self.asked, Counter()
+        return asked

@@ -1,0 +1,191 @@
+"""A library that a console shows: two tenants, a simulator, agents, and nasty words."""
+
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from starlette.testclient import TestClient
+
+import make.access
+import make.ledger
+from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer, load_trusted
+from agentworld.ledger import Ledger
+from agentworld.ledger.writes import Closed, Taken
+from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.alias import AliasMove
+from agentworld.records.deployment import DeploymentMove
+from agentworld.records.edge import Claim
+from agentworld.records.episode import (
+    Confidence,
+    EpisodeStep,
+    Source,
+    new_name,
+    text_digest,
+)
+from agentworld.records.run import RunClosing, RunOpening
+from agentworld.records.usage import Usage
+from agentworld.simulate.alias_book import AliasBook
+from agentworld.simulate.sealing import Sealer
+from agentworld.storage.objects import WriteOnce
+from agentworld_console.access import Callers
+from agentworld_console.app import create_app
+from agentworld_console.library import Library
+from make import records
+
+NASTY = (
+    "<script>alert(1)</script> \x1b[2J\x1b]52;c;ZXZpbA==\x07 \x7f\r \u202egpj.exe\u2066 \u2028"
+    " \ud800 {{ 7 * 7 }} \" onload='x'"
+)
+STARTED = records.digest("imitated")
+USAGE = Usage(1_200, 1_024, 24, 0.21)
+
+
+class Told(NamedTuple):
+    """What is in the library, by name."""
+
+    library: Library
+    simulator: str
+    run: str
+    open_run: str
+    rival_run: str
+    agent: VersionRef
+    rival: VersionRef
+    episode: str
+    fork: str
+    erased: str
+    rival_episode: str
+
+    def move_on(self) -> None:
+        """The name of its simulator means the next one."""
+        ledger, move = self.library.ledger, AliasMove(simulator=records.digest("next"), by="jo")
+        book = AliasBook(ledger, sealer(self.library.store, ledger, self.simulator).notary)
+        book.move("terminal-stable", move, None, new_name(), dry_run=False)
+
+    @property
+    def pages(self) -> dict[str, str]:
+        """An address of every kind of page."""
+        return {
+            "index": "/",
+            "agents": "/agents",
+            "in-use": "/in-use",
+            "datasets": "/datasets",
+            "dataset": f"/datasets/{records.digest('data')}",
+            "simulators": "/simulators",
+            "runs": "/runs",
+            "agent": f"/agents/{self.agent}",
+            "simulator": f"/simulators/{self.simulator}",
+            "run": f"/runs/{self.run}",
+            "episode": f"/episodes/{self.episode}",
+            "fork": f"/episodes/{self.fork}",
+            "erased": f"/episodes/{self.erased}",
+            "graph": f"/graph?simulator={self.simulator}",
+            "agent-graph": f"/graph?agent={self.agent}",
+            "search": "/search?q=nobody",
+        }
+
+
+def library(store: Path, ledger: Ledger | None = None, registry: Registry | None = None) -> Told:
+    """A signed ledger, a file of the store where none is given, and a registry, one in memory."""
+    ledger = ledger or Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
+    registry, pinned = registry or MemoryRegistry(), records.pinned(store)
+    pinned.attach(records.served_report())
+    registry.register_world_model("agentworld-terminal", world_model(), store)
+    ledger.aliases.set("terminal-stable", pinned.digest, "office/jo", override=NASTY[:60])
+    acme, rival = (
+        ledger.open_run(opening(who), pinned.digest, tenant=who).id for who in ("acme", "rival")
+    )
+    open_ = ledger.open_run(opening("acme", agent="next"), pinned.digest, tenant="acme").id
+    first = play(ledger, acme, pinned.digest, "echo rimo", NASTY)
+    fork = play(ledger, acme, pinned.digest, "cat", fork=Source(episode=first, step=1))
+    erased = play(ledger, acme, pinned.digest, "what is forgotten")
+    hidden = play(ledger, rival, pinned.digest, "the secret of the rival")
+    play(ledger, open_, pinned.digest, "ls", close=False)
+    refs = [register(ledger, registry, run, store) for run in (acme, rival)]
+    sealing = sealer(store, ledger, pinned.digest)
+    sealing.seal_all()
+    use(sealing, registry, refs[0], "shop")
+    use(sealing, registry, refs[1], "robot")
+    with sealing.notary.declaring("erasure", erased) as declare:
+        ledger.erase_texts(erased, "office/jo", declare)
+    told = Library(registry, ledger, store)
+    return Told(told, pinned.digest, acme, open_, rival, *refs, first, fork, erased, hidden)
+
+
+def world_model() -> WorldModel:
+    """The one that the simulator serves."""
+    data = records.digest("data")
+    cpt = records.checkpoint("cpt", data=data)
+    sft = records.checkpoint("sft", data=data, parents=[cpt.artifact])
+    rl = records.checkpoint("rl", data=data, parents=[sft.artifact])
+    return WorldModel(stages=(cpt, sft, rl), report=records.digest("report"))
+
+
+def opening(tenant: str, agent: str = "terminal-agent") -> RunOpening:
+    return RunOpening(agent=agent, starting_weights=STARTED, opened_by=f"{tenant}/trainer")
+
+
+def play(
+    ledger: Ledger, run: str, simulator: str, *texts: str, close: bool = True, **more: object
+) -> str:
+    """An episode that shows these texts, of whose last one the simulator is not sure."""
+    begun = make.ledger.open_episode(ledger, run, simulator, **more)
+    made = begun
+    for number, text in enumerate(texts, 1):
+        low = number == len(texts)
+        confidence = Confidence(-0.31, 0.75, low)
+        texts_ = f"echo {text}", text, text_digest(f"echo {text}"), text_digest(text)
+        step = EpisodeStep(
+            *(begun.id, number, *texts_, 0.5 if low else None, low, False, confidence, USAGE)
+        ).linked(made.head)
+        made = made._replace(steps=(*made.steps, step))
+    ledger.write([Taken(run, step) for step in made.steps])
+    if close:
+        ledger.write([Closed(run, begun.id, len(texts), made.head, "done")])
+    return begun.id
+
+
+def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> VersionRef:
+    """Closes a run with an agent, which was validated."""
+    simulator, weights = ledger.run(run).simulator, records.digest(f"weights of {run}")
+    ledger.close_run(run, RunClosing(final_weights=weights))
+    claim = Claim(
+        agent="terminal-agent", artifact=weights, starting_weights=STARTED, simulator=simulator
+    )
+    sealing = sealer(store, ledger, simulator)
+    sealing.seal(run)
+    edge = sealing.notary.edge(ledger.run(run), claim)
+    made = records.checkpoint("agent", artifact=weights, parents=[STARTED], simulator=simulator)
+    read = {"agent": weights, "simulator": simulator}
+    validated = records.finished_step(store, "validate", records.agent_report().digest, **read)
+    records.agent_report().write(validated / "report.json")
+    agent = Agent(checkpoint=made, run=run, edge=edge)
+    return registry.register_agent("terminal-agent", agent, store)
+
+
+def use(
+    sealing: Sealer, registry: Registry, ref: VersionRef, alias: str, by: str = "office/jo"
+) -> None:
+    """Puts an agent to use, and says so to the registry."""
+    agent = registry.agent(ref)
+    told = {"version": ref.version, "artifact": agent.artifact, "run": agent.run}
+    sealing.notary.deploy(ref.name, alias, DeploymentMove(by=by, **told))
+    registry.set_alias(ref, alias)
+
+
+def sealer(store: Path, ledger: Ledger, simulator: str) -> Sealer:
+    """What signs the store's runs."""
+    own = store / "keys" / SIMULATOR_KEYS
+    copies, trusted = WriteOnce(str(store / "checkpoints")), partial(load_trusted, own)
+    return Sealer(ledger, simulator, partial(ensure_signer, own), copies, trusted=trusted)
+
+
+def app(told: Library, folder: Path, **settings: object):
+    """A console whose callers are those of the access file."""
+    return create_app(told, Callers(make.access.Checked(folder), **settings))
+
+
+def client(app, name: str = "") -> TestClient:
+    """A browser of TENANT-ROLE; of nobody without a name."""
+    headers = {"authorization": make.access.bearer(name)} if name else {}
+    return TestClient(app, headers=headers, follow_redirects=False, raise_server_exceptions=False)

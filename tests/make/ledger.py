@@ -1,0 +1,73 @@
+"""What is written into a ledger, without a service."""
+
+import contextlib
+import shutil
+import sqlite3
+import uuid
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from agentworld.ledger import Ledger
+from agentworld.ledger.writes import Closed, Opened, Taken
+from agentworld.records.episode import Episode, EpisodeOpening
+from agentworld.records.run import RunClosing, RunOpening
+from make import records
+
+SIMULATOR = records.digest("simulator")
+OPENING = RunOpening(agent="terminal-agent", starting_weights=records.digest("starting"))
+
+
+_SQLITE = "sqlite:///"
+
+
+def laid(url: str) -> str:
+    """The URL of a ledger; where it is a file that is not there, an empty ledger is copied there.
+
+    To copy one takes a tenth of what the migrations take, which the ledger's own tests try.
+    """
+    file = Path(url.removeprefix(_SQLITE))
+    if url.startswith(_SQLITE) and not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(_empty())
+    return url
+
+
+def copy_store(store: Path, to: Path) -> None:
+    """Copies a folder with a ledger that nobody writes meanwhile, into one that is there."""
+    with contextlib.closing(sqlite3.connect(store / "ledger.db")) as ledger:
+        ledger.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    beside = shutil.ignore_patterns("*-wal", "*-shm")
+    shutil.copytree(store, to, ignore=beside, dirs_exist_ok=True)
+
+
+@cache
+def _empty() -> bytes:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "ledger.db"
+        Ledger(f"{_SQLITE}{file}").close()
+        return file.read_bytes()
+
+
+def closing(name="final"):
+    return RunClosing(final_weights=records.digest(name))
+
+
+def open_episode(ledger, run=None, simulator=SIMULATOR, **opening):
+    run = run or ledger.open_run(OPENING, SIMULATOR).id
+    episode = Episode.begun(uuid.uuid4().hex, simulator, EpisodeOpening(run=run, **opening))
+    ledger.write([Opened(episode)])
+    return episode
+
+
+def steps(episode, *observations):
+    """Steps that are linked to each other, the first one to the episode's start."""
+    return records.episode(*observations, base=episode).steps
+
+
+def taken(episode, *observations):
+    return [Taken(episode.run, step) for step in steps(episode, *observations)]
+
+
+def end(episode, num_steps=0, reason="closed"):
+    return Closed(episode.run, episode.id, num_steps, episode.head, reason)

@@ -1,0 +1,102 @@
+"""A service of many simulators, whose engines are no models and say which of them they are."""
+
+import asyncio
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from agentworld.access import Access
+from agentworld.engine.fake import FakeEngine
+from agentworld.errors import AgentworldError, NotFound
+from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
+from agentworld.ledger import Ledger
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.simulate.app import create_app
+from agentworld.simulate.keeper import Keeper
+from agentworld.simulate.on_demand import Found, OnDemand
+from agentworld.simulate.sealing import Sealer
+from agentworld.simulate.simulators import Wanted
+from agentworld.storage.objects import WriteOnce
+from make import records
+from make.service import ACCESS
+
+FIRST = records.manifest(control_text="You are the first.")
+SECOND = records.manifest(control_text="You are the second.")
+NAMES = {FIRST.digest: "first", SECOND.digest: "second"}
+
+
+class Catalogue:
+    """What there is: simulators by their digests, and aliases, as somebody else knows them."""
+
+    def __init__(self) -> None:
+        self.manifests: dict[str, SimulatorManifest] = {m.digest: m for m in (FIRST, SECOND)}
+        self.engines = {digest: Closing(name) for digest, name in NAMES.items()}
+        self.aliases = {"stable": FIRST.digest, "canary": SECOND.digest}
+        self.states = {digest: {f"http://{name}": "closed"} for digest, name in NAMES.items()}
+        self.num_found: Counter[str] = Counter()
+        self.failing: AgentworldError | None = None
+
+    async def find(self, simulator: str) -> Found:
+        self.num_found[simulator] += 1
+        await asyncio.sleep(0.01)
+        if self.failing:
+            raise self.failing
+        if simulator not in self.manifests:
+            raise NotFound(f"there is no simulator {simulator}; pin one")
+        states = partial(self.states.__getitem__, simulator)
+        return Found(self.manifests[simulator], self.engines[simulator], states)
+
+    async def resolve(self, wanted: Wanted) -> str:
+        name = wanted.simulator
+        if wanted.is_by_digest:
+            return name
+        if name not in self.aliases:
+            raise NotFound(f"there is no alias {name!r}; set it, or give a digest")
+        return self.aliases[name]
+
+
+class Closing(FakeEngine):
+    """Says its name and what was done, and knows whether it was let go of."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(lambda messages: f"{name}: {messages[-1]['content']}\n[0] ~")
+        self.is_closed = False
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class Parts(NamedTuple):
+    """What a service is made of."""
+
+    simulators: OnDemand
+    keeper: Keeper
+    sealer: Sealer
+    access: Access
+
+
+class Known(Protocol):
+    """Who knows simulators and aliases."""
+
+    async def find(self, simulator: str) -> Found: ...
+
+    async def resolve(self, wanted: Wanted) -> str: ...
+
+
+def parts(folder: Path, catalogue: Known, access: Access = ACCESS, kind=Ledger) -> Parts:
+    """Of one replica; all replicas of a folder share its ledger."""
+    ledger = kind(f"sqlite:///{folder / 'ledger.db'}")
+    keys, steps = (folder / "keys" / whose for whose in (SIMULATOR_KEYS, STEP_KEYS))
+    signer, trusted = partial(ensure_signer, keys), partial(load_trusted, keys)
+    ensure_signer(steps)
+    keeper = Keeper(ledger)
+    copies = WriteOnce(str(folder / "checkpoints"))
+    step_keys = partial(load_trusted, steps)
+    sealer = Sealer(ledger, None, signer, copies, trusted=trusted, step_keys=step_keys)
+    return Parts(OnDemand(keeper, catalogue.find, catalogue.resolve), keeper, sealer, access)
+
+
+def app(folder: Path, catalogue: Known, access: Access = ACCESS, kind=Ledger):
+    """A replica."""
+    return create_app(*parts(folder, catalogue, access, kind))

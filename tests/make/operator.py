@@ -1,0 +1,211 @@
+"""Operators before a real API server: a namespace with their rights, and their processes."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from kubernetes.client import ApiClient
+from prometheus_client import CollectorRegistry, Gauge, start_http_server
+
+import make.chart
+from agentworld.errors import ClusterError
+from agentworld.records.base import Digest
+from agentworld_operator.cluster import Cluster
+from agentworld_operator.resources.crd import crd
+from agentworld_operator.resources.names import OPERATOR
+from agentworld_operator.resources.places import PLACES, Place, typed
+from agentworld_operator.resources.write import KINDS
+from agentworld_pipelines.api_server import ApiServer, Query
+from machines.control_plane import ControlPlane
+from waiting import wait_for
+
+Object = dict[str, Any]
+
+MERGE = "application/merge-patch+json"
+
+# The tests' server is older than what the operator is made for.
+OLDER_BUDGETS = PLACES["PodDisruptionBudget"]._replace(api_version="policy/v1beta1")
+
+_RBAC = "rbac.authorization.k8s.io/v1"
+RIGHTS = {
+    "ServiceAccount": Place("v1", "serviceaccounts"),
+    "Role": Place(_RBAC, "roles"),
+    "RoleBinding": Place(_RBAC, "rolebindings"),
+    "ClusterRole": Place(_RBAC, "clusterroles", namespaced=False),
+    "ClusterRoleBinding": Place(_RBAC, "clusterrolebindings", namespaced=False),
+}
+"""Where there are such objects of the chart as say who may what."""
+
+
+class Service:
+    """Tells of open episodes as the simulator service does."""
+
+    def __init__(self) -> None:
+        registry = CollectorRegistry()
+        about = "Episodes that are open."
+        self._open = Gauge("agentworld_open_episodes", about, ["simulator"], registry=registry)
+        self._server, _ = start_http_server(0, "127.0.0.1", registry)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def tell(self, digest: Digest, number: int) -> None:
+        self._open.labels(digest).set(number)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Operator:
+    """A process of its own."""
+
+    def __init__(
+        self, log: Path, settings: Mapping[str, object], module: str = "machines.older_operator"
+    ) -> None:
+        told = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in settings.items()}
+        self._log = log
+        with log.open("ab") as written:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", module],
+                env={**os.environ, **told, "PYTHONPATH": os.pathsep.join(sys.path)},
+                stdout=written,
+                stderr=written,
+            )
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
+
+    def leads(self) -> bool:
+        assert self.process.poll() is None, self.said
+        return " leads\n" in self.said
+
+    def stop(self) -> int:
+        """As a cluster stops a pod."""
+        self.process.terminate()
+        return self.process.wait(60)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class Namespace(Cluster):
+    """Everything in one namespace, as its administrator sees and changes it."""
+
+    def __init__(self, client: ApiClient, namespace: str) -> None:
+        super().__init__(ApiServer(client.configuration), namespace)
+        self._client = client
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        content_type: str = MERGE,
+        query: Query | None = None,
+    ) -> Object:
+        kind = content_type if method == "PATCH" else "application/json"
+        return self._server.call(method, path, body=body, query=query, content_type=kind)
+
+    def change(self, name: str, **serving: object) -> None:
+        """Of a Simulator, how it is served."""
+        self.patch("Simulator", name, {"spec": {"serving": serving}})
+
+    def patch(self, kind: str, name: str, body: Object) -> None:
+        self.call("PATCH", PLACES[kind].path(self.namespace, name), body)
+
+    def delete(self, kind: str, name: str) -> None:
+        self._server.call("DELETE", PLACES[kind].path(self.namespace, name))
+
+    def end_lease(self) -> None:
+        """Of an operator that was killed, as if its time was over."""
+        self.delete("Lease", OPERATOR)
+
+    def watch(self, kind: str, stop: Event) -> Iterator[Object]:
+        """Every object that is new or another one, until this is set."""
+        path = PLACES[kind].path(self.namespace)
+        while not stop.is_set():
+            answer = self._client.call_api(
+                path,
+                "GET",
+                query_params=[("watch", "true"), ("timeoutSeconds", "2")],
+                auth_settings=["BearerToken"],
+                _preload_content=False,
+                _return_http_data_only=True,
+            )
+            rest = b""
+            for piece in answer.stream(1 << 16):
+                *lines, rest = (rest + piece).split(b"\n")
+                yield from (json.loads(line)["object"] for line in lines)
+
+    def conditions(self, name: str, kind: str = "Simulator") -> dict[str, tuple[str, str]]:
+        found = self.get(kind, name)
+        told = (found or {}).get("status", {}).get("conditions", ())
+        return {each["type"]: (each["status"], each["reason"]) for each in told}
+
+    def names(self, kind: str) -> list[str]:
+        return sorted(each["metadata"]["name"] for each in self.all(kind).objects)
+
+
+def define(cluster: ControlPlane) -> None:
+    """Makes the custom resources of this release known."""
+    known = Namespace(cluster.client, "default")
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    for kind in KINDS:
+        known.call("POST", path, crd(kind))
+
+    def is_served() -> bool:
+        try:
+            return not any(known.all(kind.kind).objects for kind in KINDS)
+        except ClusterError:
+            return False
+
+    wait_for(is_served)
+
+
+# A plain kopf operator also writes to what it watches.
+PLAIN_RULES = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+
+
+def new_namespace(cluster: ControlPlane, *, plain: bool = False) -> Namespace:
+    """With the chart's service accounts and just their rights."""
+    name = f"test-{secrets.token_hex(4)}"
+    made = Namespace(cluster.client, name)
+    made.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    for each in make.chart.objects(namespace=name):
+        if each["kind"] in RIGHTS:
+            if plain and each["kind"] == "Role":
+                each["rules"] = PLAIN_RULES
+            made.call("POST", RIGHTS[each["kind"]].path(name), each)
+    made.create({**typed("Secret"), "metadata": {"name": "agentworld-webhook"}})
+    return made
+
+
+def token(namespace: Namespace, account: str = "agentworld-operator") -> str:
+    """Of a service account."""
+    path = f"/api/v1/namespaces/{namespace.namespace}/serviceaccounts/{account}/token"
+    made = namespace.call("POST", path, {"spec": {"audiences": []}})
+    return str(made["status"]["token"])
+
+
+def kubeconfig(
+    cluster: ControlPlane, namespace: Namespace, account: str = "agentworld-operator"
+) -> Path:
+    """Of a service account."""
+    return cluster.kubeconfig_of(token(namespace, account))
+
+
+def settings(cluster: ControlPlane, namespace: Namespace, service: Service) -> Object:
+    """What an operator of the namespace is told, but for its name."""
+    return {
+        "namespace": namespace.namespace,
+        "service_url": service.url,
+        "verifier_image": "registry.example/control@sha256:1",
+        "kubeconfig": kubeconfig(cluster, namespace),
+    }

@@ -1,0 +1,23 @@
+"""Programs of others, unmodified: each in an environment of its own, which `make peers` builds."""
+
+import os
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def python_of(environment: str) -> Path:
+    """The interpreter of an environment: `openenv`, `openenv-0.10`, `verifiers` or `openai`."""
+    return ROOT / ".venv-peers" / environment / "bin/python"
+
+
+def run_peer(environment: str, *arguments: object, **variables: str) -> str:
+    """What `python -m` with these arguments prints there, where agentworld is not known."""
+    command = [python_of(environment), "-m", *map(str, arguments)]
+    told = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), **variables}
+    done = subprocess.run(
+        command, env=told, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    return done.stdout

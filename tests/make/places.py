@@ -1,0 +1,30 @@
+"""Places of stages that several nodes train: one that says everything, and one for mpirun."""
+
+from agentworld_pipelines.placement import Nodes, Place
+
+PLACE = Place.model_validate(
+    {
+        "image": "mirror.example/agentworld:7",
+        "nodes": {"count": 2},
+        "node_selector": {"pool": "h100"},
+        "tolerations": [
+            {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+            {"key": "spot", "value": "true", "effect": "NoExecute", "toleration_seconds": 0},
+        ],
+        "accelerator": {"type": "nvidia.com/gpu", "count": 8},
+        "requests": {"cpu": 32, "memory": "256Gi"},
+        "limits": {"memory": "512Gi"},
+        "shared_memory": "64Gi",
+        "scratch": "200Gi",
+        "volumes": {"agentworld-stores": "/stores", "models": "/models"},
+        "secrets": {"bucket": {"access_key": "AWS_ACCESS_KEY_ID"}},
+        "environment": {"OMP_NUM_THREADS": "4"},
+        "queue": "h100",
+        "priority_class": "nightly",
+        "image_pull_secrets": ["mirror"],
+        "retries": {"times": 20, "factor": 1, "most_seconds": 1_209_600},
+    }
+)
+MPI = PLACE.model_copy(
+    update={"nodes": Nodes(count=4, launcher="mpi", runtime="deepspeed-distributed")}
+)

@@ -1,0 +1,263 @@
+"""Builders: a valid record of each noun, with what a test cares about given by name."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from agentworld.domains.terminal.prompts import prompt_parts
+from agentworld.domains.terminal.words import all_words
+from agentworld.engine.openai import REQUEST
+from agentworld.evidence.statement import Statement, Subject
+from agentworld.records.base import Digest, digest_bytes
+from agentworld.records.checkpoint import Checkpoint, Stage
+from agentworld.records.dataset import DataSet, PoolFile
+from agentworld.records.episode import (
+    Episode,
+    EpisodeOpening,
+    EpisodeStep,
+    StepResult,
+    text_digest,
+)
+from agentworld.records.report import (
+    AgentReport,
+    AgentScore,
+    Estimate,
+    ServedReport,
+    WorldModelReport,
+    WorldModelScore,
+)
+from agentworld.records.sample import Sample, SampleTurn
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.step import StepReceipt
+from agentworld.records.task import Task
+from agentworld.records.trajectory import Trajectory, Turn
+from agentworld.records.trajectory_log import TrajectoryStep
+from agentworld.rendering.messages import RENDERER, system_text
+from agentworld.rendering.parse import PARSER
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+from make.weights import weights
+
+
+def digest(seed: str) -> Digest:
+    return digest_bytes(seed.encode())
+
+
+def checkpoint(stage: Stage = "cpt", **fields: object) -> Checkpoint:
+    known = {
+        "artifact": digest(f"artifact of {stage}"),
+        "num_parameters": 1_000,
+        "recipe": {"stage": stage},
+    }
+    return Checkpoint.model_validate({"stage": stage, **known, **fields})
+
+
+def sample(seed: int = 0, *, num_turns: int = 3, pool_target: bool = True) -> Sample:
+    """An episode that writes and reads files whose names depend on the seed."""
+    words = all_words()[seed * 7 :]
+    turns = [
+        _turn(words[2 * turn], words[2 * turn + 1], turn, pool_target) for turn in range(num_turns)
+    ]
+    return Sample(
+        trajectory=digest(f"trajectory {seed}"),
+        domain="terminal",
+        prompt=prompt_parts("empty"),
+        turns=tuple(turns),
+    )
+
+
+def _turn(name: str, word: str, place: int, target: bool) -> SampleTurn:
+    reads = place % 2 == 1
+    return SampleTurn(
+        action=f"cat {name}.txt" if reads else f"echo {word} > {name}.txt",
+        observation=f"{word}\n[0] ~" if reads else "[0] ~",
+        command_class="cat" if reads else "write",
+        has_output=reads,
+        depends_on_history=reads,
+        has_unseen_word=False,
+        target=target,
+    )
+
+
+def trajectory(*turns: tuple[str, str], **fields: object) -> Trajectory:
+    """An episode of these actions and observations, of two where none are given."""
+    shown = turns or (("echo kolu > rimo.txt", "[0] ~"), ("cat rimo.txt", "kolu\n[0] ~"))
+    known = {
+        "domain": "terminal",
+        "source": "wanderer",
+        "seed": 0,
+        "initial_state": "empty",
+        "turns": [Turn(action=action, observation=shows) for action, shows in shown],
+    }
+    return Trajectory.model_validate({**known, **fields})
+
+
+def manifest(**fields: object) -> SimulatorManifest:
+    known = {
+        "artifact": digest("artifact of rl"),
+        "files": {"model.safetensors": digest_bytes(weights())},
+        "system_prompt": system_text(prompt_parts("")),
+        "sampling": {},
+        "context_tokens": 1024,
+        "engine": {"kind": "transformers-serve", "version": "5.19.0", "lock": digest("lock")},
+        "renderer": RENDERER,
+        "request": REQUEST,
+        "parser": PARSER,
+        "domains": ["terminal"],
+    }
+    return SimulatorManifest.model_validate({**known, **fields})
+
+
+def pinned(store: Path, **fields: object) -> PinnedSimulator:
+    """A simulator in a store, with the one file that a manifest names here."""
+    simulators = SimulatorStore(store)
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "model.safetensors").write_bytes(weights())
+        simulators.take_in(Path(folder))
+    return simulators.keep(manifest(**fields))
+
+
+def episode(*observations: str, base: Episode | None = None) -> Episode:
+    """An episode with a step for each of these, chained; `base` is how it begins."""
+    made = base or Episode.begun("e", digest("s"), EpisodeOpening(run="r"))
+    for shown in observations:
+        texts = "ls", shown, text_digest("ls"), text_digest(shown)
+        step = EpisodeStep(made.id, len(made.steps) + 1, *texts).linked(made.head)
+        made = made._replace(steps=(*made.steps, step))
+    return made
+
+
+def step_result(**fields: object) -> StepResult:
+    """An answer of the simulator of `episode`."""
+    known = {"simulator": digest("s"), "run": "r", "episode": "e", "step": 1}
+    return StepResult(**{**known, "observation": "[0] ~", **fields})
+
+
+def acted(episode: Episode, number: int, **fields: object) -> TrajectoryStep:
+    """What the agent's log tells of a step of this episode."""
+    step = episode.steps[number - 1]
+    told = TrajectoryStep(
+        run=episode.run,
+        episode=episode.id,
+        step=number,
+        simulator=episode.simulator,
+        policy=digest("starting"),
+        policy_step=0,
+        sampled=step.action,
+        action=step.action,
+        reward=step.reward,
+        observation_digest=step.observation_digest,
+        low_confidence=step.confidence.low,
+    )
+    return told._replace(**fields)
+
+
+def task(**fields: object) -> Task:
+    """Report a file: `echo` closes it, rightly with `besa`."""
+    known = {
+        "id": "terminal-report-1",
+        "family": "report",
+        "instruction": "report rimo.txt",
+        "initial_state": "rimo.txt: besa",
+        "success": {"closing": "echo .+", "output": "besa"},
+        "turn_limit": 3,
+        "seed": 1,
+    }
+    return Task.model_validate({**known, **fields})
+
+
+def estimate(mean: float = 0.5, num: int = 100) -> Estimate:
+    return Estimate(mean=mean, low=max(0.0, mean - 0.1), high=min(1.0, mean + 0.1), num=num)
+
+
+def world_score(mean: float = 0.8) -> WorldModelScore:
+    return WorldModelScore(
+        exact_match=estimate(mean),
+        exact_match_state=estimate(mean - 0.05),
+        exact_match_unseen=estimate(mean - 0.1),
+        rule=estimate(mean + 0.05),
+        by_class={"cat": estimate(mean), "ls": estimate(mean - 0.1)},
+    )
+
+
+def world_report(**fields: object) -> WorldModelReport:
+    known = {
+        "data": digest("data"),
+        "stages": {"cpt": world_score(0.7), "sft": world_score(0.8), "rl": world_score(0.82)},
+        "baselines": {"copy": world_score(0.2), "nearest": world_score(0.3)},
+        "rl_gain": Estimate(mean=0.02, low=-0.01, high=0.05, num=100),
+        "lead": estimate(0.52),
+    }
+    return WorldModelReport.model_validate({**known, **fields})
+
+
+def agent_score(live: float) -> AgentScore:
+    return AgentScore(
+        simulated=estimate(live + 0.05), live=estimate(live), by_family={"find": estimate(live)}
+    )
+
+
+def agent_report(**fields: object) -> AgentReport:
+    known = {
+        "simulator": manifest().digest,
+        "base": agent_score(0.02),
+        "imitated": agent_score(0.1),
+        "trained": agent_score(0.5),
+        "live_gain": estimate(0.4),
+        "live_steps": 700,
+    }
+    return AgentReport.model_validate({**known, **fields})
+
+
+def served_report(**fields: object) -> ServedReport:
+    known = {
+        "simulator": manifest().digest,
+        "job": "monday",
+        "measured_at": "2026-01-01T03:00:00+00:00",
+        "trajectories": digest("live episodes"),
+        "num_episodes": 64,
+        "free_running": {"exact_match": estimate(0.7), "rule": estimate(0.75)},
+        "latency": {"p50_seconds": 0.1, "p99_seconds": 0.4},
+    }
+    return ServedReport.model_validate({**known, **fields})
+
+
+def receipt(step: str, output: Digest, **inputs: Digest) -> StepReceipt:
+    return StepReceipt(
+        step=step,
+        key=digest(f"{step} {output} {sorted(inputs.items())}"),
+        recipe=digest("recipe"),
+        inputs=inputs,
+        code=digest("code"),
+        output=output,
+        seconds=12.5,
+        peak_memory_gib=1.25,
+    )
+
+
+def finished_step(store: Path, step: str, output: Digest, **inputs: Digest) -> Path:
+    """The folder of a step that is finished; it holds nothing but its receipt."""
+    made = receipt(step, output, **inputs)
+    folder = store / "steps" / step / made.key.removeprefix("sha256:")[:16]
+    made.write(folder / "receipt.json")
+    return folder
+
+
+def dataset(**pools: PoolFile) -> DataSet:
+    """A data set of these pools."""
+    return DataSet(
+        domain="terminal",
+        trajectories=digest("trajectories"),
+        recipe=digest("recipe"),
+        pools=pools,
+        filtered={},
+    )
+
+
+def statement(**predicate: object) -> Statement:
+    """Says this of a log."""
+    return Statement.model_validate(
+        {
+            "subject": [Subject.of("log", digest("log"))],
+            "predicate_type": "urn:agentworld:checkpoint:v1",
+            "predicate": predicate or {"length": 3},
+        }
+    )

@@ -1,0 +1,191 @@
+"""A store with a simulator service over it, whose engine is no model but a function."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+import make.ledger
+from agentworld.access import Access
+from agentworld.access.checked import LocalAccess
+from agentworld.access.run_token import RunTokens
+from agentworld.client.simulator import SimulatorClient
+from agentworld.engine.fake import FakeEngine
+from agentworld.engine.process import LOOPBACK, free_port
+from agentworld.evidence.keys import (
+    SIMULATOR_KEYS,
+    STEP_KEYS,
+    ensure_signer,
+    load_signer,
+    load_trusted,
+)
+from agentworld.ledger import Ledger
+from agentworld.records.base import Digest
+from agentworld.records.episode import new_name
+from agentworld.records.run import RunOpening
+from agentworld.simulate.app import create_app
+from agentworld.simulate.guard import Limits
+from agentworld.simulate.keeper import Keeper
+from agentworld.simulate.listening import guard_of
+from agentworld.simulate.listening import server as listening_server
+from agentworld.simulate.one_simulator import OneSimulator
+from agentworld.simulate.sealing import Sealer
+from agentworld.simulate.service import SimulatorService
+from agentworld.simulate.stores import Stores
+from agentworld.steps.ledger import open_ledger
+from agentworld.storage.objects import WriteOnce
+from make import records
+
+ACCESS = LocalAccess(RunTokens(b"a secret of the tests"))
+"""Everybody is let in."""
+
+OPENING = RunOpening(agent="terminal-agent", starting_weights=records.digest("starting"))
+SIMULATOR = records.manifest().digest
+
+
+def shell(messages):
+    """Knows `echo`; shows nothing for everything else."""
+    action = messages[-1]["content"]
+    return f"{action.removeprefix('echo ')}\n[0] ~" if action.startswith("echo ") else "[0] ~"
+
+
+class Service(NamedTuple):
+    """In this process, without a socket."""
+
+    store: Path
+    engine: FakeEngine
+    app: FastAPI
+    simulator: Digest
+
+    @property
+    def ledger(self):
+        return ledger(self.store)
+
+    def client(self, **settings) -> SimulatorClient:
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        return SimulatorClient("http://simulator", transport=transport, **settings)
+
+    def seal(self) -> None:
+        sealer(self.store, self.simulator).seal_all()
+
+
+def ledger(store: Path) -> Ledger:
+    """A store's ledger, an empty one where there is none yet."""
+    make.ledger.laid(Stores.of(store).ledger_url)
+    return open_ledger(store)
+
+
+def sealer(store: Path, simulator: Digest = SIMULATOR) -> Sealer:
+    """What signs the logs of a store's simulator."""
+    stores = Stores.of(store)
+    own, steps = stores.keys / SIMULATOR_KEYS, stores.keys / STEP_KEYS
+    for folder in (own, steps):
+        ensure_signer(folder)
+    return Sealer(
+        ledger(store),
+        simulator,
+        partial(load_signer, own),
+        WriteOnce(stores.checkpoints_url),
+        trusted=partial(load_trusted, own),
+        step_keys=partial(load_trusted, steps),
+    )
+
+
+def service(
+    store: Path, answer=shell, pinned=None, access: Access = ACCESS, **intervals: float
+) -> Service:
+    manifest, engine = pinned or records.manifest(), FakeEngine(answer)
+    alone = of_one(manifest, engine, ledger(store))
+    app = create_app(*alone, sealer(store, manifest.digest), access, **intervals)
+    return Service(store, engine, app, manifest.digest)
+
+
+class Alone(NamedTuple):
+    """A simulator alone in its process."""
+
+    simulators: OneSimulator
+    keeper: Keeper
+
+
+def of_one(manifest, engine, ledger: Ledger, states=dict, accelerators=tuple) -> Alone:
+    """As a service of one machine has it."""
+    keeper = Keeper(ledger, only=manifest.digest)
+    service = SimulatorService(manifest, engine, keeper, states=states, accelerators=accelerators)
+    return Alone(OneSimulator(service, ledger.aliases), keeper)
+
+
+class PromptServer(uvicorn.Server):
+    """Ends at once; uvicorn looks ten times a second whether to, and then waits a tenth of one."""
+
+    async def main_loop(self) -> None:
+        ticks = 0
+        while not await self.on_tick(ticks):
+            ticks += 1
+            await asyncio.sleep(0.01)
+
+    async def shutdown(self, *_sockets: object, **_same: object) -> None:
+        for listener in self.servers:
+            listener.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        while self.server_state.connections or self.server_state.tasks:
+            await asyncio.sleep(0.01)
+        await self.lifespan.shutdown()
+
+
+@contextmanager
+def listening(
+    app: FastAPI,
+    limits: Limits = Limits(),  # noqa: B008
+    kind: type[uvicorn.Server] = PromptServer,
+) -> Iterator[str]:
+    """The address of a service that listens while the block runs."""
+    port = free_port()
+    guard = guard_of(app.state.house, limits)
+    server = kind(listening_server(app, guard, LOOPBACK, port).config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    try:
+        yield f"http://{LOOPBACK}:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def run(url: str) -> str:
+    """The id of a new run with the service at this address."""
+    answer = httpx.post(f"{url}/runs", json=OPENING.model_dump(mode="json"), trust_env=False)
+    opened: str = answer.json()["run"]["id"]
+    return opened
+
+
+def name(url: str, alias: str, simulator: Digest, **move: object) -> httpx.Response:
+    """Lets a name mean a simulator, as an operator asks for it."""
+    return httpx.put(
+        f"{url}/aliases/{alias}",
+        json={"simulator": simulator, "by": "ada", **move},
+        headers={"Idempotency-Key": new_name()},
+        trust_env=False,
+    )
+
+
+async def play(client: SimulatorClient, *actions: str, run: str = "", **opening) -> str:
+    """An episode of these actions in a run, a new one where none is named; returns its id."""
+    from agentworld.records.episode import EpisodeOpening
+
+    into = run or (await client.open_run(OPENING)).id
+    begun = await client.begin(EpisodeOpening(run=into, **opening))
+    for action in actions:
+        await client.step(begun.episode, action)
+    return begun.episode

@@ -1,0 +1,85 @@
+"""Builders of Kubernetes objects: ours, and what a cluster tells of an engine."""
+
+import json
+from typing import Any
+
+from agentworld.records.simulator import EnginePin, SimulatorManifest
+from agentworld_operator.policy.engine import VERIFIER
+from agentworld_operator.resources.names import child_labels
+from agentworld_operator.resources.places import typed
+from agentworld_operator.resources.simulator import Serving
+from make import records
+
+IMAGE = "registry.example/vllm"
+PLACED = {"image": IMAGE, "weights": {"claim": "weights", "path": "world"}}
+
+Object = dict[str, Any]
+
+
+def pinned_manifest(seed: str = "one", **fields: object) -> SimulatorManifest:
+    """Of a world that vLLM serves from an image."""
+    engine = EnginePin(
+        kind="vllm",
+        version="vllm 0.32.0",
+        image=records.digest("image"),
+        arguments=("--dtype", "float32", "--max-model-len", "1024"),
+    )
+    return records.manifest(**{"engine": engine, "system_prompt": f"A world, {seed}.", **fields})
+
+
+def simulator(name: str = "one", seed: str | None = None, **serving: object) -> Object:
+    """As a user writes it."""
+    manifest = json.loads(pinned_manifest(seed or name).canonical)
+    return {
+        **typed("Simulator"),
+        "metadata": {"name": name},
+        "spec": {"identity": {"manifest": manifest}, "serving": PLACED | serving},
+    }
+
+
+def alias(simulator: str = "one", name: str = "stable", **spec: object) -> Object:
+    """A name for it."""
+    return {
+        **typed("SimulatorAlias"),
+        "metadata": {"name": name},
+        "spec": {"simulator": simulator, **spec},
+    }
+
+
+def schedule(name: str = "nightly", **spec: object) -> Object:
+    """A pipeline every night."""
+    known = {"pipeline": "world_model", "recipe": "demo", "store": "/store", "cron": "0 3 * * *"}
+    return {**typed("TrainingSchedule"), "metadata": {"name": name}, "spec": known | spec}
+
+
+def serving(**fields: object) -> Serving:
+    return Serving.model_validate(PLACED | fields)
+
+
+def deployment(*, replicas: int = 1, ready: int = 0, **status: object) -> Object:
+    told = {"replicas": replicas, "readyReplicas": ready, **status}
+    return {"metadata": {}, "status": told}
+
+
+def pod(
+    *,
+    verifier: Object | None = None,
+    engine: Object | None = None,
+    ready: bool = False,
+    last: Object | None = None,
+    **status: object,
+) -> Object:
+    """With the states of its two containers."""
+    inits = [{"name": VERIFIER, "state": verifier or {}, "lastState": {}}]
+    own = {"name": "engine", "state": engine or {}, "lastState": last or {}, "ready": ready}
+    told = {"initContainerStatuses": inits, "containerStatuses": [own], **status}
+    labels = child_labels(records.digest("simulator"))
+    return {"metadata": {"name": "pod", "labels": labels}, "status": told}
+
+
+def ended(code: int, message: str = "") -> Object:
+    return {"terminated": {"exitCode": code, "message": message}}
+
+
+def waiting(reason: str, message: str = "") -> Object:
+    return {"waiting": {"reason": reason, "message": message}}

@@ -1,0 +1,182 @@
+"""The world model's pipeline on a model of one layer, for tests of what happens to its processes.
+
+CPT, RL, the gate and the step that registers are the real ones; the others make in a moment what
+these need, and keep receipts as all steps do.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from agentworld.audit.receipts import finished_steps
+from agentworld.records.base import Digest
+from agentworld.records.conclusion import Conclusion
+from agentworld.records.step import StepReceipt
+from agentworld.steps import STEPS_OF
+from agentworld.steps.conclude import conclusions
+from agentworld_pipelines.local import LOG
+
+_PIPELINE = "world_model"
+_STEPS = STEPS_OF[_PIPELINE]
+REAL = ("cpt", "rl", "gate", "register")
+NUM_STEPS, CHECKPOINT_EVERY = 120, 40
+"""Of CPT: each third of it takes half a second, in which a test has to act."""
+MOST_SECONDS = 400
+"""Of a run, on a machine that has much else to do."""
+RECIPE = f"""
+name: tiny
+model: {{hidden_size: 32, intermediate_size: 64, num_layers: 1, head_size: 8, num_drills: 50}}
+cpt: {{stage: cpt, tokens_per_batch: 256, epochs: 40, checkpoint_every: {CHECKPOINT_EVERY}}}
+rl: {{num_steps: 8, prompts_per_step: 2, group_size: 2, max_tokens: 4, checkpoint_every: 1}}
+"""
+STAND_IN = """
+from pathlib import Path
+from agentworld.records.base import digest_bytes
+from agentworld.steps.base import run_step
+
+def work(out, tick, parent):
+    {work}
+    return digest_bytes(b"{step}")
+
+def {step}(*arguments):
+    done = run_step(Path({store!r}), "{step}", [], {{}}, lambda *at: work(*at, arguments[-1]))
+    return str(done)
+"""
+PREPARE = """
+    from make import records
+    from agentworld.storage.pools import write_pool
+    from make.training import one_target, samples
+    pools = {"cpt": samples(), "sft": samples(), "rl": map(one_target, samples())}
+    made = {name: write_pool(out / f"{name}.parquet", pool) for name, pool in pools.items()}
+    records.dataset(**made).write(out / "dataset.json")
+"""
+SFT = """
+    import shutil
+    from agentworld.steps.base import output_of
+    shutil.copytree(parent, out, dirs_exist_ok=True, ignore=lambda *_: ["receipt.json"])
+    return output_of(parent)
+"""
+EVALUATE = """
+    from make import records
+    records.world_report().write(out / "report.json")
+"""
+WORK = {"prepare": PREPARE, "sft": SFT, "evaluate": EVALUATE}
+FINDER = """
+import sys
+from importlib.util import spec_from_file_location
+from pathlib import Path
+
+class StandIns:
+    @staticmethod
+    def find_spec(name, *_):
+        file = Path(__file__).with_name(name + ".py")
+        return spec_from_file_location(name, file) if file.is_file() else None
+
+sys.meta_path.insert(0, StandIns)
+"""
+
+
+class Job:
+    """The pipeline over a store of its own."""
+
+    def __init__(self, store: Path) -> None:
+        self.store = store
+        self._stand_ins = store / "stand-ins"
+        self._stand_ins.mkdir(parents=True)
+        modules = {step: f"agentworld.steps.{step}" for step in _STEPS if step not in REAL}
+        modules["deploy"] = "agentworld_pipelines.deploying"
+        for step, module in modules.items():
+            text = STAND_IN.format(step=step, store=str(store), work=WORK.get(step, ""))
+            (self._stand_ins / f"{module}.py").write_text(text)
+        (self._stand_ins / "sitecustomize.py").write_text(FINDER)
+        (store / "recipe.yaml").write_text(RECIPE)
+
+    def has_done(self, other: Path, *, but: set[str]) -> None:
+        """All that was done in another store, but for some steps."""
+        for folder in (other / "steps").iterdir():
+            if folder.name not in but:
+                shutil.copytree(folder, self.store / "steps" / folder.name)
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Each step is a process, which finds the stand-ins."""
+        arguments = [f"recipe={self.store / 'recipe.yaml'}", f"store={self.store}"]
+        path = os.pathsep.join([str(self._stand_ins), *sys.path])
+        with (self.store / LOG).open("wb") as log:
+            return subprocess.Popen(
+                [sys.executable, "-u", "-m", "make.run_pipeline", _PIPELINE, *arguments],
+                env={**os.environ, "PYTHONPATH": path},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def run(self) -> None:
+        """To its end."""
+        assert self.start().wait(MOST_SECONDS) == 0, self.log()
+
+    def until(self, running: subprocess.Popen[bytes], is_time: Callable[[], bool]) -> None:
+        """Waits for an instant of a run, before which it does not end."""
+        while not is_time():
+            assert running.poll() is None, self.log()
+            time.sleep(0.02)
+
+    def failed(self, running: subprocess.Popen[bytes]) -> Conclusion:
+        """How a run that cannot end well did end."""
+        assert running.wait(MOST_SECONDS) != 0, self.log()
+        return conclusions(self.store)[0]
+
+    def struck(
+        self, step: str, number: signal.Signals, *instants: Callable[[], bool]
+    ) -> Conclusion:
+        """Runs through these instants, at the last of which the step's process gets a signal."""
+        running = self.start()
+        for is_time in instants:
+            self.until(running, is_time)
+        self._process_of(running, step).send_signal(number)
+        told = self.failed(running)
+        assert not list(finished_steps(self.store, step))
+        return told
+
+    def checkpoints(self, step: str) -> dict[int, int]:
+        """What a training that is under way could go on from, and when each was sealed (ns)."""
+        found = {}
+        for sealed in self.store.glob(f"steps/{step}/*/checkpoints/*/manifest.json"):
+            with suppress(FileNotFoundError):  # an older one goes when the next is there
+                found[int(sealed.parent.name.rpartition("-")[2])] = sealed.stat().st_mtime_ns
+        return found
+
+    def goes_on(self, step: str, checkpoint: int, sealed: int) -> bool:
+        """Whether a training has gone on from a checkpoint; one that begins before it takes it."""
+        kept = self.checkpoints(step)
+        return kept.get(checkpoint) == sealed and max(kept) > checkpoint
+
+    def log(self) -> str:
+        """What Kubeflow printed last."""
+        return (self.store / LOG).read_text()[-20_000:]
+
+    def _process_of(self, running: subprocess.Popen[bytes], step: str) -> psutil.Process:
+        """Python's own, and not the shell's that waits for it."""
+        for process in psutil.Process(running.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                if {step, "kfp.dsl.executor_main"} <= set(process.cmdline()):
+                    return process
+        raise AssertionError(self.log())
+
+
+def receipts(store: Path) -> dict[str, StepReceipt]:
+    """Of each step that was done, of which there has to be one."""
+    done = {step: list(finished_steps(store, step)) for step in _STEPS}
+    assert {len(each) for each in done.values()} <= {0, 1}
+    return {step: each[0].receipt for step, each in done.items() if each}
+
+
+def made(store: Path) -> dict[str, tuple[Digest, Digest]]:
+    """What each step that was done was to make, and what it made."""
+    return {step: (each.key, each.output) for step, each in receipts(store).items()}

@@ -1,0 +1,145 @@
+"""A store in which a simulator trained an agent, all of it signed: what audits are asked about."""
+
+import time
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import make.ledger
+from agentworld.audit.evidence import Evidence
+from agentworld.audit.registration import registration_of
+from agentworld.audit.sources import Sources
+from agentworld.evidence.keys import Signer, ensure_signer, load_trusted
+from agentworld.evidence.registration import sign_registration
+from agentworld.evidence.weights import RunWeights, sign_weights
+from agentworld.ledger import Ledger
+from agentworld.ledger.writes import Opened, Taken
+from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.base import Digest
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.episode import Episode, EpisodeOpening
+from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.simulate.sealing import Sealer
+from agentworld.storage.objects import WriteOnce
+from make import records
+from make.statement import registered
+
+STARTED = records.digest("imitated")
+DATA, EARLY_DATA = records.digest("data"), records.digest("early data")
+BASE = records.digest("base")
+
+
+class Story(NamedTuple):
+    """What happened, and moments after each part of it."""
+
+    sources: Sources
+    world_model: VersionRef
+    simulator: Digest
+    run: AgentRun
+    agent: VersionRef
+    moments: dict[str, datetime]
+
+    @property
+    def store(self) -> Path:
+        return self.sources.store
+
+    def at(self, moment: str) -> Sources:
+        return self.sources._replace(at=self.moments[moment])
+
+
+def story(store: Path, registry: Registry | None = None, *, signed: bool = True) -> Story:
+    """A world model, its simulator, a run of two steps, and the agent that it made."""
+    registry = registry or MemoryRegistry()
+    ledger = Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
+    signer = ensure_signer(store / "keys/steps")
+    moments = {"before": moment()}
+    world = world_of(_model(store / "world"))
+    ref = _registered("world", world, store, registry, signed=signed)
+    moments["a world"] = moment()
+    simulator = records.pinned(store, artifact=world.artifact).digest
+    run = ledger.open_run(RunOpening(agent="hero", starting_weights=STARTED), simulator)
+    moments["a run"] = moment()
+    _play(ledger, run)
+    made = _model(store / "agent")
+    weights = sign_weights(RunWeights(run=run.id, simulator=simulator, weights=made), signer)
+    run = ledger.close_run(run.id, RunClosing(final_weights=made, signature=weights))
+    moments["weights"] = moment()
+    trained = records.checkpoint("agent", artifact=made, parents=[STARTED], simulator=simulator)
+    what = Agent(checkpoint=trained, run=run.id)
+    agent = _registered("hero", what, store, registry, signed=signed)
+    moments["an agent"] = moment()
+    evidence = _sealed(store, ledger, simulator)
+    sources = Sources(registry, ledger, store, evidence, evidence.step_keys or {})
+    return Story(sources, ref, simulator, run, agent, moments)
+
+
+def without(told: Story, ref: str) -> Story:
+    """Whose registry lost a version."""
+    registry = MemoryRegistry()
+    for each in (told.world_model, told.agent):
+        model = told.store / ("world" if each == told.world_model else "agent")
+        stored = told.sources.registry.stored(each)
+        if str(each) == ref:
+            continue
+        if each == told.world_model:
+            what = told.sources.registry.world_model(each)
+            registry.register_world_model(each.name, what, model, signature=stored.signature)
+        else:
+            what = told.sources.registry.agent(each)
+            served = {"signature": stored.signature, "world_model": told.world_model}
+            registry.register_agent(each.name, what, model, **served)
+    return told._replace(sources=told.sources._replace(registry=registry))
+
+
+def world_of(artifact: Digest) -> WorldModel:
+    """Whose first stage began with a folder's weights, and read other data than the next ones."""
+    cpt = records.checkpoint("cpt", data=EARLY_DATA, parents=[BASE])
+    sft = records.checkpoint("sft", data=DATA, parents=[cpt.artifact])
+    rl = records.checkpoint("rl", data=DATA, parents=[sft.artifact], artifact=artifact)
+    return WorldModel(stages=(cpt, sft, rl), report=records.digest("report"))
+
+
+def signed_as(name: str, what: WorldModel | Agent, signer: Signer) -> str:
+    return sign_registration(registration_of(name, what), signer)
+
+
+def _registered(
+    name: str, what: WorldModel | Agent, store: Path, registry: Registry, *, signed: bool
+) -> VersionRef:
+    """As a step does it, or as one of long ago did."""
+    model = store / ("world" if isinstance(what, WorldModel) else "agent")
+    if signed:
+        return registered(name, what, model, registry, store)
+    if isinstance(what, WorldModel):
+        return registry.register_world_model(name, what, model)
+    return registry.register_agent(name, what, model)
+
+
+def _model(folder: Path) -> Digest:
+    folder.mkdir()
+    (folder / "model.safetensors").write_text(str(folder))  # of each story its own
+    return ArtifactManifest.of(folder).digest
+
+
+def _play(ledger: Ledger, run: AgentRun) -> None:
+    begun = Episode.begun("e", run.simulator, EpisodeOpening(run=run.id))
+    ledger.write([Opened(begun)])
+    ledger.write(
+        [Taken(run.id, step) for step in records.episode("[0] ~", "[0] ~", base=begun).steps]
+    )
+
+
+def _sealed(store: Path, ledger: Ledger, simulator: Digest) -> Evidence:
+    keys, copies = store / "keys/simulator", WriteOnce(str(store / "checkpoints"))
+    Sealer(ledger, simulator, partial(ensure_signer, keys), copies).seal_all()
+    return Evidence(load_trusted(keys), copies, load_trusted(store / "keys/steps"))
+
+
+def moment() -> datetime:
+    """Apart from what was before and what comes next, which are told in milliseconds."""
+    time.sleep(0.001)
+    now = datetime.now(UTC)
+    time.sleep(0.001)
+    return now

@@ -1,0 +1,62 @@
+"""A store with a tiny data set, and a recipe of stages that take seconds."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from agentworld.records.sample import Sample
+from agentworld.storage.pools import write_pool
+from make import records
+
+_STAGE = {"tokens_per_batch": 256, "epochs": 4, "checkpoint_every": 5}
+_RECIPE = {
+    "name": "tiny",
+    "model": {
+        "vocabulary_size": 400,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_layers": 1,
+        "head_size": 8,
+        "num_drills": 20,
+    },
+    "cpt": {"stage": "cpt", **_STAGE},
+    "sft": {"stage": "sft", **_STAGE},
+    "rl": {"num_steps": 2, "prompts_per_step": 2, "group_size": 3, "max_tokens": 4},
+}
+
+
+class Training(NamedTuple):
+    """What a training step is given, in the order of its arguments."""
+
+    recipe: str
+    store: str
+    data: str
+
+
+def training(folder: Path, **stages: dict[str, object]) -> Training:
+    """A new store in a folder; a stage's fields go before those of the recipe here."""
+    recipe = {
+        key: {**part, **stages.get(key, {})} if isinstance(part, dict) else part
+        for key, part in _RECIPE.items()
+    }
+    folder.mkdir()
+    (folder / "tiny.yaml").write_text(yaml.safe_dump(recipe))
+    data = records.finished_step(folder, "prepare", records.digest("data"))
+    cpt = write_pool(data / "cpt.parquet", samples())
+    rl = write_pool(data / "rl.parquet", map(one_target, samples()))
+    records.dataset(cpt=cpt, rl=rl).write(data / "dataset.json")
+    return Training(str(folder / "tiny.yaml"), str(folder), str(data))
+
+
+def samples() -> list[Sample]:
+    """Of a few turns each, every one of which is a target."""
+    return [records.sample(seed, num_turns=3 + seed % 3) for seed in range(12)]
+
+
+def one_target(sample: Sample) -> Sample:
+    """The same, of which one turn alone is a target."""
+    turns = [
+        turn.model_copy(update={"target": place == 1}) for place, turn in enumerate(sample.turns)
+    ]
+    return sample.model_copy(update={"turns": tuple(turns)})
