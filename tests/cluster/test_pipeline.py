@@ -6,9 +6,12 @@ way a stage is trained by two nodes, and another one's pod is taken away in the 
 
 import re
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import pytest
 from kubernetes import client
 
@@ -24,7 +27,6 @@ from fakes import trainer
 from fakes.node_trainer import training
 from fakes.pod_pipeline import Job, PodPipeline, Ran
 from machines import images
-from waiting import wait_for
 
 pytestmark = pytest.mark.waits
 
@@ -75,7 +77,10 @@ def claim(core: client.CoreV1Api, namespace: str, folder: Path) -> None:
 
 
 class Preemption:
-    """Takes a step's first pod away once it has a checkpoint, as a spot node's end does."""
+    """Takes a step's first pod away once it has a checkpoint, as a spot node's end does.
+
+    Its processes are stopped first: it would be done before a busy cluster hears that it is gone.
+    """
 
     def __init__(self, place: Training) -> None:
         self._place = place
@@ -88,7 +93,11 @@ class Preemption:
             threading.Thread(target=self._take, args=(pod,), daemon=True).start()
 
     def _take(self, pod: str) -> None:
-        wait_for(self._saved, 300)
+        began = time.monotonic()
+        while not self._saved():  # as often as can be: the training does not wait
+            assert time.monotonic() - began < 300
+            time.sleep(0.005)
+        stop_processes(pod)
         self.saved_steps = max(self._saved())
         self._place.job.core.delete_namespaced_pod(
             pod, self._place.job.namespace, grace_period_seconds=GRACE_SECONDS
@@ -99,6 +108,14 @@ class Preemption:
         folder = self._place.store / "steps" / TAKEN
         found = folder.glob("*/checkpoints/checkpoint-*/manifest.json")
         return [int(each.parent.name.rpartition("-")[2]) for each in found]
+
+
+def stop_processes(pod: str) -> None:
+    """All of a pod's, as one that loses its processor."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("HOSTNAME") == pod:
+                process.suspend()
 
 
 class Whole(NamedTuple):
