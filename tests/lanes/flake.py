@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 
-from lanes.main import RESULTS, ended, finish, print_output
+from lanes.main import RESULTS, ended, exit_on_signals, finish, print_output
 from lanes.process import LaneProcess, busy_core, lanes_folder
 from lanes.repeating import function_of
 
@@ -32,6 +32,7 @@ def main(times: int) -> int:
     if not RESULTS.exists():
         print(f"error: {RESULTS} is not there: run `make test` first, for the durations of tests")
         return 2
+    exit_on_signals()
     began, runs, failures = time.monotonic(), Counter[str](), Counter[str]()
     is_whole = True
     with lanes_folder() as folder, busy_core():

@@ -33,8 +33,7 @@ def main() -> int:
     if os.geteuid() != 0:
         print("error: the tests make networks and nodes: run `make test` as root", file=sys.stderr)
         return 2
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(1))
+    exit_on_signals()
     with lanes_folder() as folder, lanes_folder(_MEMORY) as memory, _images() as images:
         fast = LaneProcess("fast", folder, *FAST, scratch=memory)
         lanes = [LaneProcess(lane, folder, "-m", lane) for lane in LANES]
@@ -49,6 +48,12 @@ def main() -> int:
             for lane in lanes:
                 print_output(lane)
         return _print_summary([fast, *lanes], images_built)
+
+
+def exit_on_signals() -> None:
+    """Lets a run that is terminated end its lanes."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))
 
 
 @contextmanager
