@@ -22,7 +22,7 @@ from agentworld.errors import EvidenceError
 from agentworld.ledger.aliases import History
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.records.alias import AliasChange
-from agentworld.records.base import Digest, Record
+from agentworld.records.base import Digest, Record, Sentence
 from agentworld.records.deployment import Deployment
 from agentworld.records.step_statement import Validation
 
@@ -37,7 +37,7 @@ class Revalidation(Record):
     trained_in: Digest
     simulator: Digest
     """What it means now, and the agent was not validated in."""
-    problem: str | None = None
+    problem: Sentence | None = None
     """Why the validation that there is does not count; null where there is none."""
 
     def __str__(self) -> str:

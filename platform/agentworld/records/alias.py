@@ -54,7 +54,7 @@ class AliasChange(Record):
     alias: Name
     simulator: Digest
     set_by: Name
-    at: str
+    at: Name
     canary: Canary | None = None
     report: Digest | None = None
     gate: tuple[Judged, ...] = ()

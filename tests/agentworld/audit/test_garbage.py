@@ -54,6 +54,7 @@ def problems(told: Story) -> list[str]:
         ("UPDATE episodes SET copied = ?", [LARGEST], "exceeds safe integer domain"),
         ("UPDATE runs SET length = -1", [], "log_length: Input should be greater than"),
         ("UPDATE runs SET opening = ?", [DEEP], "is garbled: the whole: Invalid JSON"),
+        (f"UPDATE aliases SET at = {NO_TEXT}", [], "alias 'stable' is garbled: at: "),
         (f"UPDATE runs SET tenant = {NO_TEXT}", [], "has tenant 'local'"),
         (f"UPDATE runs SET id = {NO_TEXT}", [], "'a\\udcffb'"),
         ("UPDATE log SET body = ?", [DEEP.encode()], "entry 1 of the log is missing, garbled or"),
@@ -81,8 +82,8 @@ def test_a_garbled_row_is_named_in_a_sentence_and_hides_nothing(told, statement,
     assert [each for each in found if words in each], found
     assert not [each for each in found if "invalid literal" in each or "Error)" in each]
     assert len(found) == len(set(found))
-    audit_agents(told.sources)
-    verify_agent(told.agent, told.sources)
+    assert audit_agents(told.sources).model_dump_json()
+    assert verify_agent(told.agent, told.sources).model_dump_json()
 
 
 def test_a_garbled_run_is_told_beside_what_else_its_simulator_trained(told):
