@@ -98,12 +98,12 @@ def test_a_text_that_is_an_object_is_read_from_the_bucket(auditor, place):
 
 
 def test_what_was_put_there_since_is_seen_in_time(auditor, place, seen, tmp_path):
-    pinned = records.pinned(tmp_path, system_prompt="a later one")
+    pinned = records.pinned(tmp_path, system_prompt=f"put there from {tmp_path}")
     put(tmp_path / "simulators", f"{place.url}/simulators")
     assert auditor.get(f"/simulators/{pinned.digest}").status_code == 404
     stale = seen._replace(records=Records(place.url, stale_seconds=0))
     later = make.console.client(make.console.app(stale, tmp_path), "office-auditor")
-    assert "a later one" in later.get(f"/simulators/{pinned.digest}").text
+    assert str(tmp_path) in later.get(f"/simulators/{pinned.digest}").text
 
 
 def test_a_registry_that_is_away_hides_no_run_and_is_not_waited_for_long(auditor, place):

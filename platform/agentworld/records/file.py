@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -67,7 +67,7 @@ def check_regular(*paths: Path) -> None:
     it.
     """
     for path in paths:
-        if path.exists():
+        with suppress(FileNotFoundError, NotADirectoryError):  # it may go while it is looked at
             _check(path, os.stat(path))
 
 

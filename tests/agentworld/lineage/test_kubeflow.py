@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -68,6 +69,11 @@ made = [register(*told["register"]), register_agent(*told["register_agent"])]
 left = {name: value for name, value in os.environ.items() if name.startswith("MLFLOW")}
 print(json.dumps([made, left == given]))
 """
+
+
+def unique(name: str) -> str:
+    """One that no repetition of a test has used."""
+    return f"{name}-{uuid4().hex[:8]}"
 
 
 class Cluster:
@@ -273,14 +279,15 @@ def test_another_namespace_sees_nothing_of_it_and_counts_for_itself(
     asked: Asked, tokens: dict[str, str]
 ) -> None:
     asked.by(tokens[TEAM])
-    mine = [asked.register("shared", seed) for seed in ("first", "second")]
+    shared, first, second = unique("shared"), unique("first"), unique("second")
+    mine = [asked.register(shared, seed) for seed in (first, second)]
     asked.by(tokens[OTHER], OTHER)
     theirs = open_registry(Path("unused"))
-    assert theirs.world_models_of(world_model("first").artifact) == []
-    with pytest.raises(NotFound, match="nothing is registered as 'shared'; registered are none"):
+    assert theirs.world_models_of(world_model(first).artifact) == []
+    with pytest.raises(NotFound, match=f"nothing is registered as '{shared}'; "):
         theirs.world_model(mine[0])
-    assert [*mine, asked.register("shared", "first")] == [
-        VersionRef(name="shared", version=version) for version in (1, 2, 1)
+    assert [*mine, asked.register(shared, first)] == [
+        VersionRef(name=shared, version=version) for version in (1, 2, 1)
     ]
 
 
@@ -297,7 +304,7 @@ def test_another_namespace_sees_nothing_of_it_and_counts_for_itself(
 def test_who_may_not_is_told_so_in_one_sentence_and_not_told_to_try_again(
     asked: Asked, cluster: Cluster, rights: list[Object] | None, workspace: str, why: str
 ) -> None:
-    known = rights is not None and cluster.account(TEAM, f"{len(rights)}-{workspace}", *rights)
+    known = rights is not None and cluster.account(TEAM, unique("visitor"), *rights)
     asked.by(known or "nobodys.token.x", workspace)
     with pytest.raises(StoreError) as failed:
         asked.register("refused")
@@ -312,7 +319,7 @@ def test_who_may_not_is_told_so_in_one_sentence_and_not_told_to_try_again(
 def test_a_pod_that_may_not_is_told_of_its_own_namespace(
     tmp_path: Path, asked: Asked, cluster: Cluster
 ) -> None:
-    token = cluster.account(TEAM, "nobody")
+    token = cluster.account(TEAM, unique("nobody"))
     done = tried(tmp_path, finished(tmp_path, "rl"), token, MLFLOW_TRACKING_URI=asked.url)
     *_, last = done.stderr.splitlines()
     assert last.startswith(f"agentworld.errors.StoreError: the registry {asked.url} refused: ")
@@ -333,7 +340,7 @@ def test_the_guides_role_gives_no_right_that_is_not_needed(
         for each, right in RIGHTS
         if (each, right) != (kind, verb)
     ]
-    namespace = f"worlds-less-{kind}-{verb}"
+    namespace = unique(f"less-{kind}-{verb}")
     cluster.namespace(namespace)
     asked.by(cluster.account(namespace, RUNNER, *fewer), namespace)
     with pytest.raises(StoreError, match=f"refused: .* in workspace '{namespace}'"):
@@ -343,13 +350,13 @@ def test_the_guides_role_gives_no_right_that_is_not_needed(
 def test_an_api_server_that_is_down_is_an_outage_and_no_refusal(
     asked: Asked, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked.by(cluster.account(TEAM, "patient", *ROLE["rules"]))
+    asked.by(cluster.account(TEAM, unique("patient"), *ROLE["rules"]))
     monkeypatch.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "1")
     cluster.control.api_server.kill()
     try:
         with pytest.raises(StoreError, match=f"the registry {asked.url} gave no answer in . s: "):
-            asked.register("patient")
+            asked.register(unique("patient"))
     finally:
         cluster.control.api_server.start()
         wait_for(lambda: is_ready(cluster.control))
-    assert asked.register("patient").version == 1
+    assert asked.register(unique("patient")).version == 1

@@ -118,10 +118,10 @@ def test_the_agents_of_a_simulator_are_found_with_what_their_tags_tell(registry,
 
 
 @pytest.mark.waits
-def test_an_agent_whose_tags_were_garbled_is_not_told_by_them(database, model):
+def test_an_agent_whose_tags_were_garbled_is_not_told_by_them(model, tmp_path):
     from agentworld.lineage.mlflow import MlflowRegistry
 
-    registry = MlflowRegistry(f"sqlite:///{database}/mlflow.db", database / "artifacts")
+    registry = MlflowRegistry(f"sqlite:///{tmp_path}/mlflow.db", tmp_path / "artifacts")
     what = agent("garbled", "its run", "a simulator whose agent's tags are garbled")
     ref = registry.register_agent("garbled", what, model)
     tag = ref.name, str(ref.version), "agentworld.artifact"

@@ -72,3 +72,13 @@ def test_what_is_not_there_is_absent_and_no_special_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_regular(tmp_path / "file")
     assert outcome(lambda: check_regular(tmp_path / "file")) is None
+
+
+def test_a_file_that_goes_while_it_is_looked_for_is_not_there(tmp_path):
+    class JustGone(type(tmp_path)):
+        def exists(self):
+            return True
+
+    check_regular(JustGone(tmp_path / "journal"), JustGone(tmp_path / "no folder/journal"))
+    with pytest.raises(NotRegular):
+        check_regular(tmp_path / "journal", tmp_path)
