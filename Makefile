@@ -9,6 +9,7 @@ PROFILE ?= demo
 SEED ?= 1
 MODE ?= tamper
 N ?= 20
+ROUNDS ?= 3
 
 # A stamp is named after the content that it stands for, so that a changed pin, and nothing
 # else, installs anew.
@@ -94,8 +95,8 @@ test: programs check ## everything, as root: the fast tests, then two lanes side
 test-long: programs faults-simulator faults-operator tamper sandbox-attempts test-cel ## the long campaigns, and what `make test` leaves out
 	$(MAKE) tamper MODE=garbage
 
-flake: programs ## looks for tests that fail now and then: each short one N times, beside a busy core
-	PYTHONPATH=tests $(PYTHON) -m lanes.flake $(N)
+flake: programs ## looks for tests that fail now and then: each short one N times, beside a busy core; ROUNDS=1 is a third of it
+	PYTHONPATH=tests $(PYTHON) -m lanes.flake $(N) $(ROUNDS)
 
 programs: browser database mpi cluster containers setup-test peers monitor
 

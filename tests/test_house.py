@@ -142,7 +142,7 @@ def test_every_test_asserts_something():
     assert sorted(silent) == []
 
 
-EVIDENCE = ("access", "audit", "client", "evidence", "ledger", "lineage", "records", "storage")
+EVIDENCE = ("access", "audit", "client", "ledger", "lineage", "records", "signing", "storage")
 OPENS = re.compile(r"\.read_bytes\(|\.read_text\(|\.open\(\"r|(?<![.\w])open\(|os\.open\(.*RDONLY")
 
 

@@ -16,8 +16,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.access.secret import RUN_TOKENS, new_secret
 from agentworld.errors import ClusterError
-from agentworld.evidence.keys import SIGNER, new_signer
 from agentworld.recipes.environment import exit_status, from_environment
+from agentworld.signing.keys import SIGNER, new_signer
 from agentworld_operator.authority import Files, made
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.resources.places import typed

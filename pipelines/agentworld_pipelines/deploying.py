@@ -13,14 +13,14 @@ from typing import TypeVar
 
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import ClusterError, PipelineError
+from agentworld.operations.probe import probe
+from agentworld.operations.serving import deployed_service
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import digest_json
-from agentworld.simulate.cluster_objects import of_digest
+from agentworld.runner.remote import anywhere
+from agentworld.serving.simulators.cluster_objects import of_digest
 from agentworld.steps import deploy as step
 from agentworld.steps.deploy import Naming
-from agentworld.steps.probing import probe
-from agentworld.steps.remote import anywhere
-from agentworld.steps.serving import deployed_service
 from agentworld_pipelines import objects
 from agentworld_pipelines.api_server import (
     EXISTS,

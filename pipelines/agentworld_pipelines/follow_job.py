@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from agentworld import errors
-from agentworld.audit.receipts import RECEIPT, read_receipt
 from agentworld.errors import (
     ClusterError,
     InputError,
@@ -22,10 +21,11 @@ from agentworld.errors import (
 )
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.recipes.environment import from_environment
-from agentworld.steps.code import code_digest
-from agentworld.steps.progress import ProgressFile, progress_path, read_progress
-from agentworld.steps.remote import anywhere, fetch
+from agentworld.runner.code import code_digest
+from agentworld.runner.progress import ProgressFile, progress_path, read_progress
+from agentworld.runner.remote import anywhere, fetch
 from agentworld.steps.stage import stage_folder
+from agentworld.storage.receipts import RECEIPT, read_receipt
 from agentworld.storage.working_copy import there
 from agentworld_pipelines.api_server import (
     EXISTS,

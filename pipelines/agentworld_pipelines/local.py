@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agentworld.steps.base import output_of
-from agentworld.steps.folders import verdict_of
-from agentworld.steps.progress import read_progress
-from agentworld.steps.remote import located
+from agentworld.runner.folders import verdict_of
+from agentworld.runner.progress import read_progress
+from agentworld.runner.remote import located
+from agentworld.runner.step import output_of
 from agentworld.storage.working_copy import there
 
 LOG = "pipeline.log"

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from agentworld.recipes.load import load_yaml
 from agentworld.records.base import Label, Record
-from agentworld.steps import ALL_STEPS
+from agentworld.runner.order import ALL_STEPS
 from agentworld.steps.stage import STAGES
 from agentworld_pipelines.deployment import Deployment
 from agentworld_pipelines.retries import RETRIES, Retries

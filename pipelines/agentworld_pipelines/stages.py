@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from agentworld.errors import SandboxUnavailable
-from agentworld.steps.remote import anywhere
+from agentworld.runner.remote import anywhere
 from agentworld.storage.working_copy import copy_of
 
 LIVE = ("collect", "validate", "measure")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentworld.errors import ClusterError, StoreError
-from agentworld.steps.progress import progress_path, read_progress
-from agentworld.steps.remote import fetch
+from agentworld.runner.progress import progress_path, read_progress
+from agentworld.runner.remote import fetch
 from agentworld_pipelines.api_server import ApiServer, Object
 from agentworld_pipelines.job_status import (
     first_trouble,

@@ -27,7 +27,7 @@ from agentworld_cli.show import (
 from agentworld_cli.verification import check_none
 
 if TYPE_CHECKING:
-    from agentworld.audit.agents import AgentsAudit, AgentSummary
+    from agentworld.audit.questions.agents import AgentsAudit, AgentSummary
     from agentworld.records.deployment import Deployment
 
 app = typer.Typer(help="Agents.", no_args_is_help=True)
@@ -92,7 +92,7 @@ def adopt(
     as_json: Json = False,
 ) -> None:
     """Make a version of an agent that was trained elsewhere, in a run of a simulator."""
-    from agentworld.steps.adopt import ADOPTED, Adopted, adopt
+    from agentworld.operations.adopt import ADOPTED, Adopted, adopt
 
     with redirect_stdout(sys.stderr):
         folder = adopt(store, model, run, name)
@@ -108,9 +108,9 @@ def adopt(
 @app.command("list")
 def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Print every registered agent, what it is in use as, and which are to be validated anew."""
-    from agentworld.audit.agents import audit_agents
-    from agentworld.steps.deployments import mirror
-    from agentworld.steps.sources import open_sources
+    from agentworld.audit.questions.agents import audit_agents
+    from agentworld.operations.agent_use import mirror
+    from agentworld.operations.audit_sources import open_sources
 
     sources = open_sources(Path(store))
     found = audit_agents(sources)
@@ -133,7 +133,7 @@ def use(
 ) -> None:
     """Put an agent to use as something, which is signed and never forgotten."""
     from agentworld.lineage.base import VersionRef
-    from agentworld.steps.deployments import use
+    from agentworld.operations.agent_use import use
 
     made = use(VersionRef.parse(version), alias, Path(store), by, reason)
     _show_deployment(made, as_json=as_json)
@@ -149,7 +149,7 @@ def unuse(
     as_json: Json = False,
 ) -> None:
     """Take whatever version of an agent is in use as something out of use."""
-    from agentworld.steps.deployments import unuse
+    from agentworld.operations.agent_use import unuse
 
     made = unuse(name, alias, Path(store), by, reason)
     _show_deployment(made, as_json=as_json)

@@ -52,9 +52,9 @@ def set_(
 
     What was asked for, what the report showed, by whose word and why are in its history.
     """
+    from agentworld.operations.agent_use import due_by
+    from agentworld.operations.simulators import Shown, set_alias
     from agentworld.records.gate import Gate
-    from agentworld.steps.deployments import due_by
-    from agentworld.steps.simulators import Shown, set_alias
 
     shown = Shown(tuple(map(Gate.parse, gates)), report, override)
     change = set_alias(alias, simulator, Path(store), who(), shown)
@@ -75,7 +75,7 @@ def set_(
 @app.command()
 def show(alias: _Alias, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Print what a name meant over time; the last is what it means."""
-    from agentworld.steps.simulators import alias_history
+    from agentworld.operations.simulators import alias_history
 
     _show(alias_history(Path(store), alias), as_json=as_json)
 
@@ -83,7 +83,7 @@ def show(alias: _Alias, store: Store = DEFAULT_STORE, as_json: Json = False) -> 
 @app.command("list")
 def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Print what each name means now."""
-    from agentworld.steps.simulators import alias_history
+    from agentworld.operations.simulators import alias_history
 
     newest = {change.alias: change for change in alias_history(Path(store))}
     _show([newest[alias] for alias in sorted(newest) if not newest[alias].ended], as_json=as_json)

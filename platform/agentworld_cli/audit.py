@@ -19,9 +19,9 @@ from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, tr
 from agentworld_cli.verification import by_how_much, check_names
 
 if TYPE_CHECKING:
-    from agentworld.audit.edges import EdgeAudit
-    from agentworld.audit.touched import TrainedAgent
-    from agentworld.audit.verify import RunVerification
+    from agentworld.audit.checks.edges import EdgeAudit
+    from agentworld.audit.checks.run import RunVerification
+    from agentworld.audit.questions.simulator import TrainedAgent
 
 app = typer.Typer(help="Which simulator trained which agent.", no_args_is_help=True)
 
@@ -37,7 +37,7 @@ def agent(
     as_json: Json = False,
 ) -> None:
     """Print the chain from an agent back to its data."""
-    from agentworld.audit.chain import audit_agent
+    from agentworld.audit.questions.agent import audit_agent
     from agentworld.lineage.base import VersionRef
 
     chain = audit_agent(VersionRef.parse(version), sources_at(store, at), verify=verify)
@@ -88,7 +88,7 @@ def simulator(
     as_json: Json = False,
 ) -> None:
     """Print the agents that a simulator trained."""
-    from agentworld.audit.touched import audit_simulator
+    from agentworld.audit.questions.simulator import audit_simulator
 
     found = audit_simulator(digest, sources_at(store, at), verify=verify)
     if as_json:
@@ -119,7 +119,7 @@ def dataset(
     as_json: Json = False,
 ) -> None:
     """Print the world models that read a data set, and the agents that they trained."""
-    from agentworld.audit.dataset import audit_dataset
+    from agentworld.audit.questions.dataset import audit_dataset
 
     found = audit_dataset(digest, sources_at(store, at))
     if as_json:
@@ -144,8 +144,8 @@ def alias(
     as_json: Json = False,
 ) -> None:
     """Print what a name meant at a moment, who moved it there, and who moved it on."""
-    from agentworld.audit.meant import audit_alias, moment
-    from agentworld.steps.simulators import alias_history
+    from agentworld.audit.questions.alias import audit_alias, moment
+    from agentworld.operations.simulators import alias_history
 
     now = datetime.now(UTC)
     asked = moment(at, now) if at else now
@@ -168,7 +168,7 @@ def diff(
     as_json: Json = False,
 ) -> None:
     """Print what two agents do not have in common, from their weights back to their data."""
-    from agentworld.audit.difference import audit_diff
+    from agentworld.audit.questions.difference import audit_diff
     from agentworld.lineage.base import VersionRef
 
     refs = VersionRef.parse(first), VersionRef.parse(second)

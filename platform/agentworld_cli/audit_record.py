@@ -28,7 +28,7 @@ def verify(
     With --at, those that were there then, and what was signed by then. They are checked as they
     are now, and so is what does not tell since when it is there.
     """
-    from agentworld.audit.everything import verify_agent, verify_everything
+    from agentworld.audit.checks.store import verify_agent, verify_everything
     from agentworld.lineage.base import VersionRef
     from agentworld_cli.views import shown_as
 
@@ -52,7 +52,7 @@ def export(
     With --at, what was there then.
     """
     sources = sources_at(store, at)  # where MLflow is, OpenLineage is
-    from agentworld.audit.formats import lines_of
+    from agentworld.audit.export.formats import lines_of
     from agentworld.records.base import write_whole
 
     lines = lines_of(form, sources)
@@ -72,7 +72,7 @@ def restored(
 
     Runs that lost entries cannot go on from then on, and verify as far as the backup has them.
     """
-    from agentworld.steps.declared import restored as declare
+    from agentworld.operations.declarations import restored as declare
 
     found = declare(Path(store), reason, who())
     if as_json:
@@ -100,7 +100,7 @@ def withdrawn(
 
     From then on `audit verify` does not miss them. Restore what nobody wanted to delete.
     """
-    from agentworld.steps.declared import withdrawn as declare
+    from agentworld.operations.declarations import withdrawn as declare
 
     found = declare(Path(store), versions or (), reason, who())
     if as_json:

@@ -13,7 +13,7 @@ from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, show_json
 
 if TYPE_CHECKING:
-    from agentworld.audit.cost import Cost, Costs
+    from agentworld.audit.questions.cost import Cost, Costs
 
 _By = Literal["tenant", "agent", "run", "episode"]
 
@@ -62,8 +62,8 @@ def cost(
 
     Where nothing has a price, a - stands for the money.
     """
-    from agentworld.audit.cost import Prices, costs
-    from agentworld.steps.ledger import existing_ledger
+    from agentworld.audit.questions.cost import Prices, costs
+    from agentworld.operations.ledger import existing_ledger
 
     named = {"tenant": tenant, "run": run, "episode": episode}
     of = {name: value for name, value in named.items() if value}
@@ -79,8 +79,8 @@ def cost(
 
 def _agents(store: Path) -> dict[str, str]:
     """Those that are registered, by their runs."""
-    from agentworld.audit.cost import agents_by_run
-    from agentworld.steps.addresses import check_store, open_registry
+    from agentworld.audit.questions.cost import agents_by_run
+    from agentworld.operations.registry import check_store, open_registry
 
     check_store(store)
     return agents_by_run(open_registry(store))

@@ -34,9 +34,9 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Run the whole loop, from a live terminal to an audited agent."""
-    from agentworld.steps.failure import translated
-    from agentworld.steps.page import write_page
-    from agentworld.steps.summary import summarise
+    from agentworld.reports.page import write_page
+    from agentworld.reports.summary import summarise
+    from agentworld.runner.failure import translated
     from agentworld_cli.tables import show_summary
 
     job = run_job(profile, store)
@@ -57,10 +57,10 @@ def run_job(profile: str, store: Path | None) -> Job:
     """Runs every step; what is finished is used again."""
     from agentworld.domains.sandbox import check_sandbox
     from agentworld.recipes import load_recipe, recipe_path
-    from agentworld.steps.base import DRIVER_LOCK
-    from agentworld.steps.failure import translated
-    from agentworld.steps.lock import hold
-    from agentworld.steps.progress import forget_progress
+    from agentworld.runner.failure import translated
+    from agentworld.runner.lock import hold
+    from agentworld.runner.progress import forget_progress
+    from agentworld.runner.step import DRIVER_LOCK
 
     path = recipe_path(profile).resolve()
     recipe = load_recipe(path)

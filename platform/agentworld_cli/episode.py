@@ -29,7 +29,7 @@ def list_episodes(
     as_json: Json = False,
 ) -> None:
     """Print the episodes of a run in the order in which they were opened."""
-    from agentworld.steps.ledger import existing_ledger
+    from agentworld.operations.ledger import existing_ledger
 
     ledger = existing_ledger(Path(store))
     told = map(_summary, ledger.episodes(ledger.run(run).id))
@@ -48,8 +48,8 @@ def show(
     episode: _Episode, store: Store = DEFAULT_STORE, url: Url = "", as_json: Json = False
 ) -> None:
     """Print an episode of a store, or of the service at --url, as a transcript."""
-    from agentworld.simulate.schemas import write_episode
-    from agentworld.steps.ledger import existing_ledger
+    from agentworld.http.schemas import write_episode
+    from agentworld.operations.ledger import existing_ledger
 
     if url:
         found = ask(url, lambda client: client.episode(episode))
@@ -64,8 +64,8 @@ def show(
 @app.command("verify")
 def verify(episode: _Episode, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Check that an episode's record is the one that was signed."""
-    from agentworld.audit.verify_episode import verify_episode
-    from agentworld.steps.ledger import existing_ledger, open_evidence
+    from agentworld.audit.checks.episode import verify_episode
+    from agentworld.operations.ledger import existing_ledger, open_evidence
 
     folder = Path(store)
     found = verify_episode(episode, existing_ledger(folder), open_evidence(folder))
@@ -98,7 +98,7 @@ def fork(
 @app.command("replay")
 def replay(episode: _Episode, url: Url, as_json: Json = False) -> None:
     """Take every recorded action again, answered from the record, and compare the answers."""
-    from agentworld.audit.replay import replay_episode
+    from agentworld.audit.questions.replay import replay_episode
     from agentworld.errors import EvidenceError
 
     report = ask(url, lambda client: replay_episode(episode, client, "agentworld episode replay"))
@@ -125,7 +125,7 @@ def erase(
     That it was taken away, when and by whom is signed.
     """
     from agentworld.errors import InputError
-    from agentworld.steps.declared import erase_episode
+    from agentworld.operations.declarations import erase_episode
 
     if not yes:
         raise InputError(f"this erases the texts of episode {episode} for good; add --yes")

@@ -54,9 +54,9 @@ def served(
     It is asked at AGENTWORLD_SERVICE_URL, or served here where that is not set.
     """
     from agentworld.records.report import ServedReport
-    from agentworld.steps.folders import REPORT
+    from agentworld.runner.folders import REPORT
+    from agentworld.runner.remote import located_path
     from agentworld.steps.measure import measure
-    from agentworld.steps.remote import located_path
 
     name = job or datetime.now(UTC).date().isoformat()
     folder = show_step(measure, recipe, store, simulator, name, as_json=as_json)

@@ -5,11 +5,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from agentworld.steps import AFTER_GATE, STEPS
-from agentworld.steps.failure import full_sentence, is_full
-from agentworld.steps.folders import verdict_of
-from agentworld.steps.progress import StepProgress, read_progress
-from agentworld.steps.watch import tree_memory_gib
+from agentworld.runner.failure import full_sentence, is_full
+from agentworld.runner.folders import verdict_of
+from agentworld.runner.order import AFTER_GATE, STEPS
+from agentworld.runner.progress import StepProgress, read_progress
+from agentworld.runner.watch import tree_memory_gib
 from agentworld_cli.errors import StepFailed
 from agentworld_cli.views import suited_view
 from agentworld_pipelines.local import LOG

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 def history(store: AnyStore = DEFAULT_STORE, as_json: Json = False) -> None:
     """Print how the runs of a store ended, here and on servers, the newest first."""
+    from agentworld.runner.remote import located
     from agentworld.steps.conclude import conclusions
-    from agentworld.steps.remote import located
 
     found = conclusions(located(store))
     if as_json:

@@ -19,7 +19,7 @@ _Whose = Annotated[
 @app.command("list")
 def list_(whose: _Whose = "simulator", store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Print the keys whose signatures verify, and which one signs."""
-    from agentworld.steps.keys import keys_of
+    from agentworld.operations.keys import keys_of
 
     found = keys_of(Path(store), whose)
     if as_json:
@@ -37,7 +37,7 @@ def rotate(
 
     A running service that reads these keys follows at its next checkpoint.
     """
-    from agentworld.steps.keys import rotate_key
+    from agentworld.operations.keys import rotate_key
 
     made = rotate_key(Path(store), whose)
     if as_json:

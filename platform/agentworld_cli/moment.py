@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from agentworld.audit.sources import Sources
+    from agentworld.audit.read.sources import Sources
 
 At = Annotated[
     str, typer.Option(metavar="TIME", help="As 2026-03-01 or 2026-03-01T12:00+02:00; else now.")
@@ -16,8 +16,8 @@ At = Annotated[
 
 def sources_at(store: str, at: str) -> "Sources":
     """What a store knows, or knew at a moment; raises InputError for what is none."""
-    from agentworld.audit.meant import moment
-    from agentworld.steps.sources import open_sources
+    from agentworld.audit.questions.alias import moment
+    from agentworld.operations.audit_sources import open_sources
 
     then = moment(at, datetime.now(UTC)) if at else None
     return open_sources(Path(store))._replace(at=then)

@@ -187,8 +187,8 @@ app.command()(history)
 
 
 def _run_here(recipe: str, store: str, *, as_json: bool) -> None:
-    from agentworld.steps.folders import verdict_of
-    from agentworld.steps.remote import located, located_path
+    from agentworld.runner.folders import verdict_of
+    from agentworld.runner.remote import located, located_path
     from agentworld.storage.working_copy import there
     from agentworld_cli.tables import show_refusal
 

@@ -101,8 +101,8 @@ def close_run(
 @app.command("list")
 def list_runs(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Print the runs of a store, the newest first."""
+    from agentworld.operations.ledger import existing_ledger
     from agentworld.records.run import LOCAL_TENANT
-    from agentworld.steps.ledger import existing_ledger
 
     runs, problems = existing_ledger(Path(store)).readable_runs()
     for problem in problems:
@@ -123,7 +123,7 @@ def list_runs(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
 @app.command("show")
 def show_run(run: _Run, store: Store = DEFAULT_STORE, url: Url = "", as_json: Json = False) -> None:
     """Print a run of a store, or of the service at --url."""
-    from agentworld.steps.ledger import existing_ledger
+    from agentworld.operations.ledger import existing_ledger
 
     if url:
         show_record(ask(url, lambda client: client.resume_run(run)), as_json=as_json)
@@ -134,8 +134,8 @@ def show_run(run: _Run, store: Store = DEFAULT_STORE, url: Url = "", as_json: Js
 @app.command("verify")
 def verify(run: _Run, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Check that a run's record is the one that was signed."""
-    from agentworld.audit.verify import verify_run
-    from agentworld.steps.ledger import existing_ledger, open_evidence
+    from agentworld.audit.checks.run import verify_run
+    from agentworld.operations.ledger import existing_ledger, open_evidence
 
     folder = Path(store)
     found = verify_run(run, existing_ledger(folder), open_evidence(folder))
@@ -147,10 +147,10 @@ def join(
     run: _Run, trajectory: _Trajectory, store: Store = DEFAULT_STORE, as_json: Json = False
 ) -> None:
     """Check that the ledger and the agent's own log tell the same of a run."""
-    from agentworld.audit.join import join_run
+    from agentworld.audit.questions.join import join_run
     from agentworld.client.trajectory import read_trajectory
     from agentworld.errors import EvidenceError
-    from agentworld.steps.ledger import existing_ledger
+    from agentworld.operations.ledger import existing_ledger
 
     ledger = existing_ledger(Path(store))
     report = join_run(ledger.run(run), ledger.episodes(run), read_trajectory(Path(trajectory)))
@@ -168,8 +168,8 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a run as Parquet: its transitions, and the agent's own log where one is given."""
-    from agentworld.audit.export import export_run
-    from agentworld.steps.ledger import existing_ledger
+    from agentworld.audit.export.logs import export_run
+    from agentworld.operations.ledger import existing_ledger
 
     acted = Path(trajectory) if trajectory else None
     show_record(export_run(run, existing_ledger(Path(store)), Path(out), acted), as_json=as_json)

@@ -54,7 +54,7 @@ def pin(
 ) -> None:
     """Freeze a world model with all that shapes its observations."""
     from agentworld.lineage.base import VersionRef
-    from agentworld.steps.addresses import check_store
+    from agentworld.operations.registry import check_store
     from agentworld.steps.simulate import pin_version
     from agentworld.storage.simulators import PinnedSimulator
 
@@ -77,8 +77,8 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Freeze weights from elsewhere as a simulator; nothing is trained."""
+    from agentworld.operations.import_world import import_world
     from agentworld.recipes import load_recipe, recipe_path
-    from agentworld.steps.import_world import import_world
     from agentworld_cli.views import shown_as
 
     chosen = _described(load_recipe(recipe_path(recipe)), text, domains)
@@ -102,8 +102,8 @@ def prompt(
     The endpoint's key is read from AGENTWORLD_ENGINE_API_KEY and written nowhere. What an
     endpoint serves cannot be verified.
     """
+    from agentworld.operations.prompt_world import endpoint_at, prompt_world
     from agentworld.recipes import load_recipe, recipe_path
-    from agentworld.steps.prompt_world import endpoint_at, prompt_world
 
     chosen = _described(load_recipe(recipe_path(recipe)), text, domains)
     _show_pinned(prompt_world(chosen, Path(store), endpoint_at(url, model)), as_json=as_json)
@@ -117,8 +117,8 @@ def attach_(
     as_json: Json = False,
 ) -> None:
     """Add an evaluation of a simulator, or of its weights, which validates it."""
+    from agentworld.operations.simulators import attach, find
     from agentworld.records.report import read_report
-    from agentworld.steps.simulators import attach, find
 
     found = find(simulator, Path(store))
     attach(found, read_report(Path(report)), Path(store))
@@ -136,7 +136,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Print what a simulator is."""
-    from agentworld.steps.simulators import find, sheet, signing_statement
+    from agentworld.operations.simulators import find, sheet, signing_statement
 
     found = find(simulator, Path(store))
     if model_signing:
@@ -148,7 +148,7 @@ def show(
 @app.command("list")
 def list_simulators(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Print the simulators of a store."""
-    from agentworld.steps.simulators import summaries
+    from agentworld.operations.simulators import summaries
 
     found = summaries(Path(store))
     if as_json:
@@ -165,7 +165,7 @@ def list_simulators(store: Store = DEFAULT_STORE, as_json: Json = False) -> None
 @app.command()
 def verify(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Check every byte of a simulator; the first file that differs is named."""
-    from agentworld.steps.simulators import find
+    from agentworld.operations.simulators import find
     from agentworld_cli.views import shown_as
 
     found = find(simulator, Path(store))
@@ -199,9 +199,9 @@ def serve(
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Answer agents until interrupted, on this machine's loopback."""
-    from agentworld.simulate.local import Listening
-    from agentworld.steps.serving import pinned_engine, served_at
-    from agentworld.steps.simulators import find
+    from agentworld.operations.serving import pinned_engine, served_at
+    from agentworld.operations.simulators import find
+    from agentworld.serving.local import Listening
 
     found = find(simulator, Path(store))
     engine = pinned_engine(found.manifest)
@@ -227,7 +227,7 @@ def _show_pinned(simulator: "PinnedSimulator", *, as_json: bool) -> None:
 
 def _described(chosen: "Recipe", text: str, domains: list[str]) -> "Recipe":
     """The recipe with what is said of the world beside it."""
-    from agentworld.steps.pinning import with_world
+    from agentworld.operations.pinning import with_world
 
     said = {"system_prompt": _words(text), "domains": tuple(domains)}
     return with_world(chosen, **{name: value for name, value in said.items() if value})

@@ -9,10 +9,10 @@ from rich.table import Column, Table
 from agentworld.records.base import Digest
 from agentworld.records.gate import Outcome
 from agentworld.records.report import AgentReport, Estimate, WorldModelReport, WorldModelScore
-from agentworld.steps import AFTER_GATE
-from agentworld.steps.folders import AGENT, REPORT, TrainedAgent
-from agentworld.steps.summary import Summary
-from agentworld.steps.targets import Figure, figures_of
+from agentworld.reports.summary import Summary
+from agentworld.reports.targets import Figure, figures_of
+from agentworld.runner.folders import AGENT, REPORT, TrainedAgent
+from agentworld.runner.order import AFTER_GATE
 from agentworld_cli.show import console
 
 

@@ -10,10 +10,10 @@ from agentworld_cli.plain import plain
 from agentworld_cli.show import show_record
 
 if TYPE_CHECKING:
-    from agentworld.audit.edges import EdgeAudit
-    from agentworld.audit.everything import Verification
-    from agentworld.audit.verify import RunVerification
-    from agentworld.audit.verify_episode import EpisodeVerification
+    from agentworld.audit.checks.edges import EdgeAudit
+    from agentworld.audit.checks.episode import EpisodeVerification
+    from agentworld.audit.checks.run import RunVerification
+    from agentworld.audit.checks.store import Verification
     from agentworld.records.run import AgentRun
 
 
@@ -53,8 +53,8 @@ def check_none(verdict: str, problems: Sequence[str]) -> None:
 
 def check_names(store: Path, *, as_json: bool) -> None:
     """A line for each problem of names' histories; raises EvidenceError for any."""
-    from agentworld.audit.alias_history import alias_problems
-    from agentworld.steps.ledger import existing_ledger, has_keys, open_evidence
+    from agentworld.audit.checks.alias_history import alias_problems
+    from agentworld.operations.ledger import existing_ledger, has_keys, open_evidence
 
     ledger = existing_ledger(store)
     if not has_keys(store, ledger):

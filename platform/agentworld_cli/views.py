@@ -20,7 +20,7 @@ from rich.progress import (
 )
 
 from agentworld.records.progress import Tick
-from agentworld.steps.progress import StepProgress
+from agentworld.runner.progress import StepProgress
 
 _SECONDS_BETWEEN_LINES = 30.0
 _ENDINGS = ("finished", "reused", "skipped")

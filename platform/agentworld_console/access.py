@@ -14,8 +14,8 @@ from agentworld.access import Access, Caller, Role
 from agentworld.access.run_token import RunTokens
 from agentworld.access.secret import RUN_TOKENS, new_secret, read_secret
 from agentworld.errors import AccessError, AgentworldError, InputError
-from agentworld.simulate.gate import check_loopback, credential
-from agentworld.simulate.setting_up import access_with
+from agentworld.http.auth import check_loopback, credential
+from agentworld.serving.setup import access_with
 
 _OPEN = re.compile(r"/healthz|/static/[a-z.]+")
 _TENANT = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")

@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from agentworld.errors import AgentworldError, EvidenceError
-from agentworld.simulate.failures import answer_of
+from agentworld.http.errors import answer_of
 from agentworld_console import words
 from agentworld_console.access import Callers, Gate, Secured
 from agentworld_console.answer import Answer, Answering, Elsewhere, Page, Sheet, Text

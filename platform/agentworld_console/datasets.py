@@ -1,6 +1,6 @@
 """The data sets as one caller sees them."""
 
-from agentworld.audit.dataset import Reader, data_sets
+from agentworld.audit.questions.dataset import Reader, data_sets
 from agentworld.records.base import Digest
 from agentworld_console.sight import Sight
 

@@ -1,7 +1,7 @@
 """How far it is proven that a simulator trained an agent, by all that a page knows."""
 
-from agentworld.audit.chain import AgentChain
-from agentworld.audit.edges import EdgeAudit
+from agentworld.audit.checks.edges import EdgeAudit
+from agentworld.audit.questions.agent import AgentChain
 
 
 def grade_of(chain: AgentChain) -> EdgeAudit:

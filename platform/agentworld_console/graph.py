@@ -6,7 +6,7 @@ its world model was registered with.
 
 from typing import NamedTuple
 
-from agentworld.audit.sources import world_models_of
+from agentworld.audit.read.sources import world_models_of
 from agentworld.lineage.base import VersionRef, WorldModel
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint

@@ -5,13 +5,13 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from agentworld.audit.evidence import Evidence
-from agentworld.audit.sources import Sources
+from agentworld.audit.read.evidence import Evidence
+from agentworld.audit.read.sources import Sources
 from agentworld.ledger import Ledger
 from agentworld.lineage.base import Registry
-from agentworld.steps.addresses import check_store, open_registry
-from agentworld.steps.ledger import existing_ledger, has_keys, open_evidence
-from agentworld.steps.remote import located
+from agentworld.operations.ledger import existing_ledger, has_keys, open_evidence
+from agentworld.operations.registry import check_store, open_registry
+from agentworld.runner.remote import located
 from agentworld.storage.working_copy import is_bucket
 
 _PATIENCE_SECONDS = 10.0

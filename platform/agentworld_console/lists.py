@@ -4,7 +4,7 @@ meant.
 
 from collections.abc import Collection
 
-from agentworld.audit.dataset import Reader
+from agentworld.audit.questions.dataset import Reader
 from agentworld.errors import InputError
 from agentworld.ledger.pages import ListedRun
 from agentworld.records.alias import AliasChange

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
+from agentworld.http.protection import Guard, Limits, most_connections
+from agentworld.http.server import server
 from agentworld.recipes.environment import exit_status, from_environment
-from agentworld.simulate.guard import Guard, Limits, most_connections
-from agentworld.simulate.listening import server
-from agentworld.simulate.stores import Stores
+from agentworld.storage.stores import Stores
 from agentworld_console.access import Callers
 from agentworld_console.app import create_app
 from agentworld_console.library import open_library

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Literal
 
-from agentworld.audit.dataset import Reader
-from agentworld.audit.edges import EdgeAudit
+from agentworld.audit.checks.edges import EdgeAudit
+from agentworld.audit.questions.dataset import Reader
 from agentworld.ledger.pages import ListedEpisode, ListedFork, ListedRun
 from agentworld.lineage.base import RegisteredAgent, Version, VersionRef
 from agentworld.records.alias import AliasChange

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from agentworld.access import Caller
-from agentworld.audit.agents import problems_in_use
-from agentworld.audit.edges import EdgeAudit
-from agentworld.audit.revalidation import Uses
-from agentworld.audit.sources import Sources, edge_to, manifest_of, named, verification_of
-from agentworld.audit.verify import RunVerification
+from agentworld.audit.checks.edges import EdgeAudit
+from agentworld.audit.checks.run import RunVerification
+from agentworld.audit.questions.agents import problems_in_use
+from agentworld.audit.questions.revalidation import Uses
+from agentworld.audit.read.sources import Sources, edge_to, manifest_of, named, verification_of
 from agentworld.errors import InputError, NotFound
 from agentworld.ledger.pages import ListedFork, ListedRun, ListedSimulator
 from agentworld.lineage.base import Agent, RegisteredAgent, Version, VersionRef

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import make.agent
-from agentworld.steps.addresses import open_registry
+from agentworld.operations.registry import open_registry
 from agentworld_cli.alias import who
 from make import records
 

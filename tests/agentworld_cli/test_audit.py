@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from agentworld.audit import chain, touched
-from agentworld.audit.edges import EdgeAudit
+from agentworld.audit.checks.edges import EdgeAudit
+from agentworld.audit.questions import agent, simulator
+from agentworld.operations import audit_sources
 from agentworld.records.edge import Claim, Edge, Traffic
-from agentworld.steps import sources
 from make import records
 from make.story import BASE, DATA, Story, story
 
@@ -19,7 +19,7 @@ MADE = records.digest("made")
 def told(tmp_path, monkeypatch) -> Story:
     """A story in a store; its registry is in memory."""
     told = story(tmp_path)
-    monkeypatch.setattr(sources, "open_sources", lambda _store: told.sources)
+    monkeypatch.setattr(audit_sources, "open_sources", lambda _store: told.sources)
     return told
 
 
@@ -45,7 +45,7 @@ def test_what_forks_copied_is_told_beside_what_was_served(call, told, question, 
         claim=claim, traffic=traffic, log_length=1, root=None, grade="disputed", reasons=(), **known
     )
     found = EdgeAudit(grade="disputed", edge=edge)
-    for module in (chain, touched):
+    for module in (agent, simulator):
         monkeypatch.setattr(module, "edge_to", lambda *_: found)
     shown = call(f"audit {question.format(simulator=told.simulator)} --store {told.store}")
     assert f"run {told.run.id}: 3 episodes, 5 steps served, 4 steps copied by forks" in shown.out

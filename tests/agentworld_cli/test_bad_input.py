@@ -160,7 +160,7 @@ def test_a_malformed_trajectory_is_named_with_its_line(capsys, monkeypatch, stor
     ],
 )
 def test_a_version_that_is_not_there_is_named(capsys, monkeypatch, store, command, words):
-    from agentworld.steps.addresses import open_registry
+    from agentworld.operations.registry import open_registry
 
     open_registry(store)
     text = said(capsys, monkeypatch, f"{command} --store {store}")
@@ -247,8 +247,8 @@ def test_a_machine_without_a_sandbox_runs_nothing(capsys, monkeypatch, tmp_path)
 
 @pytest.mark.compute
 def test_a_second_run_in_the_same_store_is_refused(capsys, monkeypatch, tmp_path):
-    from agentworld.steps.base import DRIVER_LOCK
-    from agentworld.steps.lock import hold
+    from agentworld.runner.lock import hold
+    from agentworld.runner.step import DRIVER_LOCK
 
     with hold(tmp_path / DRIVER_LOCK, "held"):
         text = said(capsys, monkeypatch, f"demo --profile smoke --store {tmp_path}")

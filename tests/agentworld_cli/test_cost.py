@@ -9,8 +9,8 @@ import pytest
 import make.agent
 import make.service
 from agentworld.ledger import Ledger
+from agentworld.operations.registry import open_registry
 from agentworld.records.usage import Usage
-from agentworld.steps.addresses import open_registry
 from make.ledger import open_episode, taken
 
 PRICES = {

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from agentworld.recipes import recipe_path
-from agentworld.steps import STEPS
-from agentworld.steps.progress import StepProgress, read_progress
+from agentworld.runner.order import STEPS
+from agentworld.runner.progress import StepProgress, read_progress
 
 pytestmark = pytest.mark.compute
 

@@ -7,8 +7,8 @@ import pytest
 
 import make.access
 import make.service
-from agentworld.evidence.keys import STEP_KEYS, load_signer
-from agentworld.evidence.weights import RunWeights, sign_weights
+from agentworld.signing.keys import STEP_KEYS, load_signer
+from agentworld.signing.weights import RunWeights, sign_weights
 from make import records
 
 FINAL = records.digest("final")

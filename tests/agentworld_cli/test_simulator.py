@@ -12,14 +12,14 @@ import psutil
 import pytest
 
 from agentworld.errors import InputError
-from agentworld.evidence.statement import Statement
+from agentworld.operations import serving
+from agentworld.operations.ledger import open_ledger
+from agentworld.pinning.manifest import pin
 from agentworld.recipes import load_recipe
 from agentworld.recipes.serve import SimulateRecipe
 from agentworld.records.alias import Canary
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.simulate.manifest import pin
-from agentworld.steps import serving
-from agentworld.steps.ledger import open_ledger
+from agentworld.signing.statement import Statement
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import SimulatorStore
 from agentworld_cli.main import main
@@ -123,7 +123,7 @@ def service_of(launcher):
 
     def is_there():
         for process in psutil.Process(launcher.pid).children(recursive=True):
-            if "agentworld.simulate.main" in process.cmdline():
+            if "agentworld.serving.main" in process.cmdline():
                 found.append(process)
         return found
 

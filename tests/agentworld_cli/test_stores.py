@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 
 import make.service
-from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
 from agentworld.ledger import Ledger
-from agentworld.simulate.sealing import Sealer
+from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
+from agentworld.statements.log_checkpoints import Sealer
 from agentworld.storage.objects import WriteOnce
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import make.job
-from agentworld.steps import AFTER_GATE
-from agentworld.steps.summary import summarise
+from agentworld.reports.summary import summarise
+from agentworld.runner.order import AFTER_GATE
 from agentworld_cli.show import console
 from agentworld_cli.tables import show_summary
 from make import records

@@ -2,8 +2,8 @@ import time
 
 import pytest
 
-from agentworld.steps import STEPS
-from agentworld.steps.progress import State, StepProgress
+from agentworld.runner.order import STEPS
+from agentworld.runner.progress import State, StepProgress
 from agentworld_cli.views import BarView, LineView, shown_as
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agentworld.lineage.memory import MemoryRegistry
-from agentworld.steps import declared, sources
+from agentworld.operations import audit_sources, declarations
 from make.story import Story, story, without
 
 
@@ -13,7 +13,7 @@ from make.story import Story, story, without
 def lost(tmp_path, monkeypatch) -> Story:
     """A story whose registry, in memory, has its agent no more."""
     lost = without(story(tmp_path), "hero@1")
-    for module in (declared, sources):
+    for module in (declarations, audit_sources):
         monkeypatch.setattr(module, "open_sources", lambda _: lost.sources)
     return lost
 
@@ -38,7 +38,7 @@ def test_what_the_registry_lost_is_printed_and_declared_with_a_reason(call, lost
 def test_those_that_are_named_are_declared_and_no_others(call, tmp_path, monkeypatch):
     told = story(tmp_path)
     empty = told.sources._replace(registry=MemoryRegistry())
-    monkeypatch.setattr(declared, "open_sources", lambda _: empty)
+    monkeypatch.setattr(declarations, "open_sources", lambda _: empty)
     words = f"audit withdrawn --store {told.store} --reason 'it was no good'"
     done = call(words)
     assert (done.code, done.error.count("\n")) == (2, 1)

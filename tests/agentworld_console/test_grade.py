@@ -1,8 +1,8 @@
 import pytest
 
-from agentworld.audit.chain import AgentChain
-from agentworld.audit.edges import EdgeAudit
-from agentworld.audit.verify import RunVerification
+from agentworld.audit.checks.edges import EdgeAudit
+from agentworld.audit.checks.run import RunVerification
+from agentworld.audit.questions.agent import AgentChain
 from agentworld.records.run import AgentRun, RunOpening
 from agentworld_console.grade import grade_of
 from make import records

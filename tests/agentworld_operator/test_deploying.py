@@ -23,9 +23,9 @@ import make.service
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import InputError, PipelineError
 from agentworld.ledger import Ledger
-from agentworld.simulate.cluster import ClusterSimulators, cluster_reader
-from agentworld.simulate.on_demand import Found
-from agentworld.steps.simulators import attach
+from agentworld.operations.simulators import attach
+from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
+from agentworld.serving.simulators.many import Found
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import SimulatorStore
 from agentworld_pipelines.deploying import deploy

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import make_url
 
 from agentworld.access.secret import RUN_TOKENS
-from agentworld.evidence.keys import SIGNER
+from agentworld.signing.keys import SIGNER
 from agentworld_operator.authority import held
 from agentworld_operator.first_secrets import certificates, database, keys
 from agentworld_operator.policy.certificates import decide

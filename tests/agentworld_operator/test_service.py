@@ -10,9 +10,9 @@ import pytest
 import make.access
 from agentworld.access.secret import RUN_TOKENS, ensure_secret
 from agentworld.engine.process import LOOPBACK, free_port
-from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
 from agentworld.records.alias import gets_canary
 from agentworld.records.simulator import Endpoint
+from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
 from fakes import endpoint
 from make import records
 from make.operator import kubeconfig
@@ -54,7 +54,7 @@ def served(kubernetes, namespace, tmp_path):
     environment = {f"AGENTWORLD_{name.upper()}": str(value) for name, value in told.items()}
     with (tmp_path / "service.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "agentworld.simulate.cluster_main"],
+            [sys.executable, "-m", "agentworld.serving.cluster_main"],
             env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdout=log,
             stderr=log,

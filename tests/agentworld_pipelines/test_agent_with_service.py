@@ -16,22 +16,22 @@ import yaml
 
 import make.access
 import make.cluster
-from agentworld.audit.chain import AgentChain
-from agentworld.audit.join import join_run
-from agentworld.audit.receipts import finished_steps, read_receipt
+from agentworld.audit.questions.agent import AgentChain
+from agentworld.audit.questions.join import join_run
 from agentworld.client.trajectory import read_trajectory
 from agentworld.domains.terminal.pieces import pieces
 from agentworld.domains.terminal.words import all_words
-from agentworld.evidence.keys import STEP_KEYS
 from agentworld.lineage.base import WorldModel
+from agentworld.operations.pinning import pin_model
+from agentworld.operations.registry import open_registry
 from agentworld.recipes import load_recipe
 from agentworld.recipes.train import ModelRecipe
 from agentworld.records.conclusion import Conclusion
 from agentworld.records.run import AgentRun
-from agentworld.steps.addresses import open_registry
+from agentworld.runner.folders import AGENT, CHAIN, RUN, TRAJECTORY, TrainedAgent
+from agentworld.signing.keys import STEP_KEYS
 from agentworld.steps.conclude import conclusions
-from agentworld.steps.folders import AGENT, CHAIN, RUN, TRAJECTORY, TrainedAgent
-from agentworld.steps.pinning import pin_model
+from agentworld.storage.receipts import finished_steps, read_receipt
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from agentworld.storage.trajectories import write_trajectories
 from fakes import endpoint

@@ -10,7 +10,7 @@ from kfp import dsl
 
 import make.pipelines
 from agentworld.errors import InputError
-from agentworld.steps import ALL_STEPS
+from agentworld.runner.order import ALL_STEPS
 from agentworld_pipelines import components
 from agentworld_pipelines.compile import PIPELINES, arguments_for, compile_pipeline
 from agentworld_pipelines.components import IMAGE

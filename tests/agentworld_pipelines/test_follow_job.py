@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentworld.steps.progress import ProgressFile
+from agentworld.runner.progress import ProgressFile
 from agentworld.steps.stage import stage_folder
 from agentworld_pipelines.follow_job import Follower
 from agentworld_pipelines.placement import Nodes, Place

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agentworld.recipes import load_recipe, recipe_path
-from agentworld.steps.base import folder_of
-from agentworld.steps.lock import hold
-from agentworld.steps.progress import ProgressFile, read_progress
+from agentworld.runner.lock import hold
+from agentworld.runner.progress import ProgressFile, read_progress
+from agentworld.runner.step import folder_of
 from agentworld_pipelines.placement import Place
 from agentworld_pipelines.step_job import step_job
 from fakes import trainer as trainers

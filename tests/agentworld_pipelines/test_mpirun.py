@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from agentworld.runner.folders import checkpoint_of
 from agentworld.steps.cpt import cpt
-from agentworld.steps.folders import checkpoint_of
 from agentworld.train.resume import newest_checkpoint
 from machines.mpi_pods import built, launch
 from make.training import Training, training

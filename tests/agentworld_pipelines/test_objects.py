@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from agentworld.errors import InputError, PipelineError
+from agentworld.operations.simulators import Shown
 from agentworld.records.gate import Gate
 from agentworld.records.simulator import EnginePin
 from agentworld.steps.deploy import Naming
-from agentworld.steps.simulators import Shown
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.working_copy import open_copy
 from agentworld_operator.policy.identity import servable

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from agentworld.audit.receipts import read_receipt
 from agentworld.domains import sandbox
 from agentworld.errors import InputError, SandboxUnavailable
 from agentworld.recipes import load_recipe, recipe_path
-from agentworld.steps.base import folder_of
-from agentworld.steps.folders import CHECKPOINT, CHOSEN, Chosen
+from agentworld.runner.folders import CHECKPOINT, CHOSEN, Chosen
+from agentworld.runner.step import folder_of
+from agentworld.storage.receipts import read_receipt
 from agentworld.storage.trajectories import write_trajectories
 from agentworld.storage.working_copy import open_copy, there
 from agentworld_pipelines.alone import main

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import pytest
 
 import make.pipelines
-from agentworld.steps import STEPS, STEPS_OF
+from agentworld.runner.order import STEPS, STEPS_OF
 from make.pipelines import PLACEMENT, Compiled
 
 pytestmark = pytest.mark.compute

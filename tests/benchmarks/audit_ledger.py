@@ -15,9 +15,6 @@ import psycopg
 import rfc8785
 from sqlalchemy import Table, make_url
 
-from agentworld.evidence.checkpoint import RunCheckpoint
-from agentworld.evidence.merkle import MerkleTree
-from agentworld.evidence.traffic import TrafficCount
 from agentworld.ledger import Ledger
 from agentworld.ledger.tables import ATTESTATIONS, EPISODES, LOG, METADATA, RUNS, STEPS
 from agentworld.ledger.writes import log_entries
@@ -26,6 +23,9 @@ from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.episode import Episode, EpisodeOpening, new_name, text_digest
 from agentworld.records.log import Fields, LogEntry
 from agentworld.records.run import AgentRun
+from agentworld.signing.checkpoint import RunCheckpoint
+from agentworld.signing.merkle import MerkleTree
+from agentworld.signing.traffic import TrafficCount
 
 NUM_STEPS = 20
 """Of every episode."""

@@ -11,17 +11,17 @@ from typing import NamedTuple
 from mlflow import MlflowClient
 from sqlalchemy import make_url
 
-from agentworld.audit.chain import audit_agent
-from agentworld.audit.sources import Sources
-from agentworld.audit.touched import audit_simulator
-from agentworld.audit.verify import verify_run
+from agentworld.audit.checks.run import verify_run
+from agentworld.audit.questions.agent import audit_agent
+from agentworld.audit.questions.simulator import audit_simulator
+from agentworld.audit.read.sources import Sources
 from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.mlflow import MlflowRegistry
+from agentworld.operations.attested import attested
+from agentworld.operations.runs import desk
 from agentworld.records.base import Digest, Record
 from agentworld.records.run import AgentRun
-from agentworld.steps.attested import attested
-from agentworld.steps.desk import desk
 from agentworld.storage.simulators import SimulatorStore
 from benchmarks.audit_store import AuditStore, Trained
 from benchmarks.figures import percentile

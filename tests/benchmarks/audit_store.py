@@ -8,12 +8,7 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-from agentworld.audit.evidence import Evidence
-from agentworld.evidence.checkpoint import checkpoint_name, sign_checkpoint
-from agentworld.evidence.declared import attested
-from agentworld.evidence.edge import Observed, join, sign_edge
-from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
-from agentworld.evidence.weights import RunWeights, sign_weights
+from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger.tables import ATTESTATIONS, CHECKPOINTS
 from agentworld.lineage.base import Agent, VersionRef, WorldModel
 from agentworld.records.attestation import Attestation
@@ -24,7 +19,12 @@ from agentworld.records.edge import Claim, SignedEdge
 from agentworld.records.episode import new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.step_statement import Validation
-from agentworld.simulate.notary import EDGES, edge_name
+from agentworld.signing.checkpoint import checkpoint_name, sign_checkpoint
+from agentworld.signing.declaration import attested
+from agentworld.signing.edge import Observed, join, sign_edge
+from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
+from agentworld.signing.weights import RunWeights, sign_weights
+from agentworld.statements.signer import EDGES, edge_name
 from agentworld.storage.objects import WriteOnce
 from benchmarks.audit_ledger import Book
 from benchmarks.audit_registry import BulkRegistry

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentworld.steps.targets import Figure
+from agentworld.reports.targets import Figure
 from benchmarks.audit_ledger import Book, PostgresSink, SqliteSink
 from benchmarks.audit_questions import Answers, MlflowAnswers, answers, mlflow_answers
 from benchmarks.audit_store import AuditStore, Size

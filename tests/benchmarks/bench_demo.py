@@ -4,8 +4,8 @@ import subprocess
 import sys
 import time
 
-from agentworld.steps.summary import Summary
-from agentworld.steps.targets import MOST_SECONDS, Figure, figures_of
+from agentworld.reports.summary import Summary
+from agentworld.reports.targets import MOST_SECONDS, Figure, figures_of
 from benchmarks.report import empty_folder, publish
 
 

@@ -16,7 +16,7 @@ import psutil
 
 import make.operator
 from agentworld.engine.names import engine_name
-from agentworld.steps.targets import Figure
+from agentworld.reports.targets import Figure
 from agentworld_operator.resources.places import PLACES
 from benchmarks.cold_start import cold_starts
 from benchmarks.figures import percentile

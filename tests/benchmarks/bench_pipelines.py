@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from agentworld.recipes import recipe_path
 from agentworld.records.base import digest_file
-from agentworld.steps import STEPS
-from agentworld.steps.progress import forget_progress, read_progress
-from agentworld.steps.targets import Figure
+from agentworld.reports.targets import Figure
+from agentworld.runner.order import STEPS
+from agentworld.runner.progress import forget_progress, read_progress
 from agentworld_pipelines.local import LOG, start
 from benchmarks.figures import percentile
 from benchmarks.kfp_log import seconds_of_tasks

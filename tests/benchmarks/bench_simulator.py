@@ -6,7 +6,7 @@
 import sys
 from pathlib import Path
 
-from agentworld.steps.targets import Figure
+from agentworld.reports.targets import Figure
 from benchmarks.machine import allow_many_files, versions
 from benchmarks.memory import measure_growth
 from benchmarks.rates import PEER, measure_servers, show

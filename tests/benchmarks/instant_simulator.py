@@ -1,6 +1,6 @@
 """Our service over an engine that answers at once: what is left is what the service costs.
 
-Everything else is as `agentworld.simulate.main` starts it: the real ledger on a disk, a step
+Everything else is as `agentworld.serving.main` starts it: the real ledger on a disk, a step
 durable and chained before it is answered.
 """
 
@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 from agentworld.engine.base import Completion
 from agentworld.engine.process import LOOPBACK
-from agentworld.evidence.keys import ensure_signer
+from agentworld.http.protection import Limits, most_connections
+from agentworld.http.server import listen
 from agentworld.ledger import Ledger
-from agentworld.simulate.app import create_app
-from agentworld.simulate.keeper import Keeper
-from agentworld.simulate.listening import listen
-from agentworld.simulate.one_simulator import OneSimulator
-from agentworld.simulate.sealing import Sealer
+from agentworld.serving.app import create_app
+from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.setup import guard_of
+from agentworld.serving.simulators.single import OneSimulator
+from agentworld.signing.keys import ensure_signer
+from agentworld.statements.log_checkpoints import Sealer
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from make import records
 from make.service import ACCESS, of_one
@@ -53,7 +55,8 @@ def parts_in(folder: str, text: str) -> Parts:
 
 def main(port: str, folder: str, text: str) -> None:
     app = create_app(*parts_in(folder, text), ACCESS)
-    listen(app, app.state.house, LOOPBACK, int(port))
+    guard = guard_of(app.state.house, Limits(connections=most_connections()))
+    listen(app, guard, LOOPBACK, int(port))
 
 
 if __name__ == "__main__":

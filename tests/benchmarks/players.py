@@ -12,10 +12,10 @@ import aiohttp
 
 from agentworld.client.gym import SimulatorVectorEnv
 from agentworld.errors import SimulatorError
+from agentworld.http.schemas import Request
 from agentworld.records.episode import EpisodeOpening, new_name
-from agentworld.simulate.runs import Runs
-from agentworld.simulate.service import SimulatorService
-from agentworld.simulate.session import Request
+from agentworld.serving.runs import Runs
+from agentworld.serving.service import SimulatorService
 from benchmarks.instant_simulator import parts_in
 from benchmarks.servers import OBSERVATION, OPENING, Target
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from agentworld.steps.targets import Figure
+from agentworld.reports.targets import Figure
 from benchmarks.machine import BUSY, machine
 
 BENCH = Path(__file__).parents[2] / ".bench"

@@ -62,7 +62,7 @@ def start_ours(folder: Path) -> Iterator[Target]:
 
 @contextmanager
 def start_ours_on(engine: ServedEngine, manifest: SimulatorManifest, folder: Path) -> Iterator[str]:
-    """The URL of our service over a real engine, as `agentworld.simulate.local` starts it."""
+    """The URL of our service over a real engine, as `agentworld.serving.local` starts it."""
     port, log, stores = free_port(), folder / "simulator.log", folder.resolve()
     manifest.write(stores / "manifest.json")
     environment = {
@@ -77,7 +77,7 @@ def start_ours_on(engine: ServedEngine, manifest: SimulatorManifest, folder: Pat
         "AGENTWORLD_KEYS": str(stores / "keys"),
         "AGENTWORLD_PORT": str(port),
     }
-    command = [sys.executable, "-m", "agentworld.simulate.main"]
+    command = [sys.executable, "-m", "agentworld.serving.main"]
     with running("the simulator service", command, environment, port, log) as server:
         server.wait_until_ready("/health", _READY_SECONDS)
         yield server.url

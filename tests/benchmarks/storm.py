@@ -12,7 +12,7 @@ import psutil
 import uvloop
 
 from agentworld.errors import SimulatorError
-from agentworld.steps.targets import Figure
+from agentworld.reports.targets import Figure
 from benchmarks.crowd import Crowd, crowd_of
 from benchmarks.load import Latency, play
 from benchmarks.machine import allow_many_files

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import httpx
 
 from agentworld.engine.server import ServedEngine, serve
+from agentworld.pinning.manifest import pin
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling, SimulatorManifest
-from agentworld.simulate.manifest import pin
 from benchmarks.counting_model import ANSWER, CONTEXT_TOKENS, counting_model
 from benchmarks.prefix import CacheCounts, read_counts
 from benchmarks.servers import start_ours_on

@@ -16,8 +16,8 @@ import make.access
 import make.chart
 import make.console
 from agentworld.engine.process import LOOPBACK, free_port
-from agentworld.evidence.keys import SIMULATOR_KEYS, TRUSTED, load_signer, public_pem
 from agentworld.ledger import Ledger
+from agentworld.signing.keys import SIMULATOR_KEYS, TRUSTED, load_signer, public_pem
 from fakes.api_server import kubeconfig
 from waiting import wait_for
 

@@ -13,7 +13,7 @@ from helm_python.errors import HelmReleaseError
 
 import make.chart
 from agentworld.errors import ClusterError
-from agentworld.evidence.keys import SIGNER
+from agentworld.signing.keys import SIGNER
 from agentworld_operator.policy.drift import is_as_built
 from agentworld_operator.resources.write import KINDS
 from machines.helm_release import PLACES

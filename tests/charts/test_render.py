@@ -7,9 +7,9 @@ import yaml
 from helm_python.errors import HelmRenderError
 
 import make.chart
-from agentworld.simulate.cluster_main import Settings as ServiceSettings
-from agentworld.simulate.stores import Stores
-from agentworld.steps.addresses import Settings as RegistrySettings
+from agentworld.operations.registry import Settings as RegistrySettings
+from agentworld.serving.cluster_main import Settings as ServiceSettings
+from agentworld.storage.stores import Stores
 from agentworld_console.settings import Settings as ConsoleSettings
 from agentworld_operator.first_secrets import Settings as SecretsSettings
 from agentworld_operator.settings import Settings, WebhookSettings

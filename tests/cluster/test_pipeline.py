@@ -16,10 +16,10 @@ import pytest
 from kubernetes import client
 
 import make.pipelines
-from agentworld.audit.receipts import read_receipt
 from agentworld.records.conclusion import Conclusion
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.steps import STEPS
+from agentworld.runner.order import STEPS
+from agentworld.storage.receipts import read_receipt
 from agentworld_pipelines.api_server import ApiServer, configuration
 from agentworld_pipelines.placement import Nodes, Place, Placement
 from agentworld_pipelines.retries import Retries

@@ -7,10 +7,10 @@ import httpx
 import pytest
 
 import make.chart
-from agentworld.audit.evidence import Evidence
-from agentworld.audit.verify import verify_run
+from agentworld.audit.checks.run import verify_run
+from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger import Ledger
-from agentworld.simulate.mounted_keys import told_keys
+from agentworld.statements.mounted_keys import told_keys
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from agentworld_operator.resources.places import PLACES
 from cluster.rows import Rows

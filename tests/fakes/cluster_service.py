@@ -18,8 +18,8 @@ import yaml
 import make.access
 from agentworld.access.secret import RUN_TOKENS, ensure_secret
 from agentworld.engine.process import LOOPBACK, free_port
-from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, TRUSTED, ensure_signer
 from agentworld.ledger import Ledger
+from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, TRUSTED, ensure_signer
 from agentworld.storage.objects import ObjectStore
 from fakes.api_server import kubeconfig
 from machines.program import Program
@@ -77,7 +77,7 @@ class ClusterService:
 
     def start(self) -> None:
         """Until it answers."""
-        command = [sys.executable, "-m", "agentworld.simulate.cluster_main"]
+        command = [sys.executable, "-m", "agentworld.serving.cluster_main"]
         self._program.start(command, self._environment)
         wait_for(self._answers, 60)
 

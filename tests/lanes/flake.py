@@ -1,7 +1,7 @@
-"""Looks for tests that fail now and then: `python -m lanes.flake 20`.
+"""Looks for tests that fail now and then: `python -m lanes.flake 20 3`.
 
 Three rounds of both lanes, in which each short test that waits is repeated, so that it runs at
-least so many times in all, over its parameters; a process keeps a core busy meanwhile. The
+least so many times in all three, over its parameters; a process keeps a core busy meanwhile. The
 durations are those of the last `make test`. The tests that wait run in two processes, for one
 would take four hours.
 """
@@ -27,8 +27,8 @@ PARTS = {
 }
 
 
-def main(times: int) -> int:
-    """The exit status: 0 where no test failed once."""
+def main(times: int, num_rounds: int) -> int:
+    """The exit status: 0 where no test failed once; fewer rounds repeat less often."""
     if not RESULTS.exists():
         print(f"error: {RESULTS} is not there: run `make test` first, for the durations of tests")
         return 2
@@ -36,7 +36,7 @@ def main(times: int) -> int:
     began, runs, failures = time.monotonic(), Counter[str](), Counter[str]()
     is_whole = True
     with lanes_folder() as folder, busy_core():
-        for number in range(ROUNDS):
+        for number in range(num_rounds):
             each = -(-times // ROUNDS)
             repeating = (f"--repeat={each}", f"--last-results={RESULTS}")
             round_folder = folder / f"round-{number}"
@@ -63,4 +63,4 @@ def main(times: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+    sys.exit(main(*map(int, sys.argv[1:])))

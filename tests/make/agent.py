@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import make.ledger
 import make.service
-from agentworld.audit.sources import Sources
+from agentworld.audit.read.sources import Sources
 from agentworld.ledger.writes import Taken
 from agentworld.lineage.base import Agent, Registry, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
+from agentworld.operations.ledger import open_evidence
 from agentworld.records.alias import AliasMove
 from agentworld.records.base import Digest
 from agentworld.records.deployment import Deployment, DeploymentMove
@@ -18,9 +19,8 @@ from agentworld.records.edge import Claim
 from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
 from agentworld.records.step_statement import Validation
-from agentworld.simulate.alias_book import AliasBook
-from agentworld.simulate.deploying import now
-from agentworld.steps.ledger import open_evidence
+from agentworld.statements.agent_use import now
+from agentworld.statements.alias_moves import AliasBook
 from agentworld.storage.simulators import PinnedSimulator
 from make import records
 from make.statement import file

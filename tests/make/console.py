@@ -8,7 +8,6 @@ from starlette.testclient import TestClient
 
 import make.access
 import make.ledger
-from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer, load_trusted
 from agentworld.ledger import Ledger
 from agentworld.ledger.writes import Closed, Taken
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
@@ -25,8 +24,9 @@ from agentworld.records.episode import (
 )
 from agentworld.records.run import RunClosing, RunOpening
 from agentworld.records.usage import Usage
-from agentworld.simulate.alias_book import AliasBook
-from agentworld.simulate.sealing import Sealer
+from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer, load_trusted
+from agentworld.statements.alias_moves import AliasBook
+from agentworld.statements.log_checkpoints import Sealer
 from agentworld.storage.objects import WriteOnce
 from agentworld_console.access import Callers
 from agentworld_console.app import create_app

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from agentworld.audit.chain import AgentChain, LiveLink, StageLink
+from agentworld.audit.questions.agent import AgentChain, LiveLink, StageLink
 from agentworld.lineage.base import VersionRef
 from agentworld.records.gate import GateVerdict
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
-from agentworld.steps import AFTER_GATE, STEPS
-from agentworld.steps.folders import AGENT, CHAIN, REPORT, VERDICT, TrainedAgent
+from agentworld.runner.folders import AGENT, CHAIN, REPORT, VERDICT, TrainedAgent
+from agentworld.runner.order import AFTER_GATE, STEPS
 from make import records
 
 

@@ -9,14 +9,14 @@ from typing import NamedTuple, Protocol
 from agentworld.access import Access
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import AgentworldError, NotFound
-from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
 from agentworld.ledger import Ledger
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.simulate.app import create_app
-from agentworld.simulate.keeper import Keeper
-from agentworld.simulate.on_demand import Found, OnDemand
-from agentworld.simulate.sealing import Sealer
-from agentworld.simulate.simulators import Wanted
+from agentworld.serving.app import create_app
+from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.simulators.base import Wanted
+from agentworld.serving.simulators.many import Found, OnDemand
+from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
+from agentworld.statements.log_checkpoints import Sealer
 from agentworld.storage.objects import WriteOnce
 from make import records
 from make.service import ACCESS

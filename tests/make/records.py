@@ -6,7 +6,6 @@ from tempfile import TemporaryDirectory
 from agentworld.domains.terminal.prompts import prompt_parts
 from agentworld.domains.terminal.words import all_words
 from agentworld.engine.openai import REQUEST
-from agentworld.evidence.statement import Statement, Subject
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.checkpoint import Checkpoint, Stage
 from agentworld.records.dataset import DataSet, PoolFile
@@ -33,6 +32,7 @@ from agentworld.records.trajectory import Trajectory, Turn
 from agentworld.records.trajectory_log import TrajectoryStep
 from agentworld.rendering.messages import RENDERER, system_text
 from agentworld.rendering.parse import PARSER
+from agentworld.signing.statement import Statement, Subject
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 from make.weights import weights
 

@@ -17,13 +17,13 @@ import make.access
 from agentworld.access.key import key_digest
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import ClusterError, SimulatorError
+from agentworld.pinning.manifest import pin
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import EpisodeOpening
 from agentworld.records.run import RunOpening
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.simulate.manifest import pin
 from agentworld_operator.resources.places import typed
 from machines import images
 from machines.nodes import Cluster

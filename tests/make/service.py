@@ -20,28 +20,28 @@ from agentworld.access.run_token import RunTokens
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.fake import FakeEngine
 from agentworld.engine.process import LOOPBACK, free_port
-from agentworld.evidence.keys import (
+from agentworld.http.protection import Limits
+from agentworld.http.server import server as listening_server
+from agentworld.ledger import Ledger
+from agentworld.operations.ledger import open_ledger
+from agentworld.records.base import Digest
+from agentworld.records.episode import new_name
+from agentworld.records.run import RunOpening
+from agentworld.serving.app import create_app
+from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.service import SimulatorService
+from agentworld.serving.setup import guard_of
+from agentworld.serving.simulators.single import OneSimulator
+from agentworld.signing.keys import (
     SIMULATOR_KEYS,
     STEP_KEYS,
     ensure_signer,
     load_signer,
     load_trusted,
 )
-from agentworld.ledger import Ledger
-from agentworld.records.base import Digest
-from agentworld.records.episode import new_name
-from agentworld.records.run import RunOpening
-from agentworld.simulate.app import create_app
-from agentworld.simulate.guard import Limits
-from agentworld.simulate.keeper import Keeper
-from agentworld.simulate.listening import guard_of
-from agentworld.simulate.listening import server as listening_server
-from agentworld.simulate.one_simulator import OneSimulator
-from agentworld.simulate.sealing import Sealer
-from agentworld.simulate.service import SimulatorService
-from agentworld.simulate.stores import Stores
-from agentworld.steps.ledger import open_ledger
+from agentworld.statements.log_checkpoints import Sealer
 from agentworld.storage.objects import WriteOnce
+from agentworld.storage.stores import Stores
 from make import records
 
 ACCESS = LocalAccess(RunTokens(b"a secret of the tests"))

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import psutil
 
-from agentworld.audit.receipts import finished_steps
 from agentworld.records.base import Digest
 from agentworld.records.conclusion import Conclusion
 from agentworld.records.step import StepReceipt
-from agentworld.steps import STEPS_OF
+from agentworld.runner.order import STEPS_OF
 from agentworld.steps.conclude import conclusions
+from agentworld.storage.receipts import finished_steps
 from agentworld_pipelines.local import LOG
 
 _PIPELINE = "world_model"
@@ -40,7 +40,7 @@ rl: {{num_steps: 8, prompts_per_step: 2, group_size: 2, max_tokens: 4, checkpoin
 STAND_IN = """
 from pathlib import Path
 from agentworld.records.base import digest_bytes
-from agentworld.steps.base import run_step
+from agentworld.runner.step import run_step
 
 def work(out, tick, parent):
     {work}
@@ -60,7 +60,7 @@ PREPARE = """
 """
 SFT = """
     import shutil
-    from agentworld.steps.base import output_of
+    from agentworld.runner.step import output_of
     shutil.copytree(parent, out, dirs_exist_ok=True, ignore=lambda *_: ["receipt.json"])
     return output_of(parent)
 """

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
+from agentworld.operations import registering
+from agentworld.operations.statements import hand_in, sign
 from agentworld.records.step_statement import Registered, Validation
-from agentworld.steps import registering
-from agentworld.steps.filing import hand_in, sign
 
 
 def file(told: Registered | Validation, store: Path) -> None:

@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import make.ledger
-from agentworld.audit.evidence import Evidence
-from agentworld.audit.registration import registration_of
-from agentworld.audit.sources import Sources
-from agentworld.evidence.keys import Signer, ensure_signer, load_trusted
-from agentworld.evidence.registration import sign_registration
-from agentworld.evidence.weights import RunWeights, sign_weights
+from agentworld.audit.checks.registration import registration_of
+from agentworld.audit.read.evidence import Evidence
+from agentworld.audit.read.sources import Sources
 from agentworld.ledger import Ledger
 from agentworld.ledger.writes import Opened, Taken
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
@@ -21,7 +18,10 @@ from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
-from agentworld.simulate.sealing import Sealer
+from agentworld.signing.keys import Signer, ensure_signer, load_trusted
+from agentworld.signing.registration import sign_registration
+from agentworld.signing.weights import RunWeights, sign_weights
+from agentworld.statements.log_checkpoints import Sealer
 from agentworld.storage.objects import WriteOnce
 from make import records
 from make.statement import registered

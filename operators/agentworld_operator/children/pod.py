@@ -98,7 +98,7 @@ def _verifier(pinned: Pinned) -> Manifest:
     return {
         "name": VERIFIER,
         "image": pinned.verifier_image,
-        "command": ["python3", "-m", "agentworld.simulate.verifier"],
+        "command": ["python3", "-m", "agentworld.pinning.verifier"],
         "env": _variables(told),
         **({"envFrom": [{"secretRef": {"name": secret}}]} if secret else {}),
         "resources": _VERIFIER_RESOURCES,

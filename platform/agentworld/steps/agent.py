@@ -4,18 +4,18 @@ import asyncio
 from pathlib import Path
 
 from agentworld.client.trajectory import TrajectoryLog
+from agentworld.operations.ledger import ledger_digest
+from agentworld.operations.serving import reached
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import Tick
 from agentworld.records.run import AgentRun
-from agentworld.steps.base import output_of, run_step
-from agentworld.steps.folders import PRACTICE, RUN, TRAJECTORY, Practice, model_of, once
-from agentworld.steps.guard import no_live_shell
-from agentworld.steps.heavy import lasting
-from agentworld.steps.ledger import ledger_digest
-from agentworld.steps.remote import anywhere
-from agentworld.steps.serving import reached
+from agentworld.runner.folders import PRACTICE, RUN, TRAJECTORY, Practice, model_of, once
+from agentworld.runner.frozen_gc import lasting
+from agentworld.runner.remote import anywhere
+from agentworld.runner.step import output_of, run_step
+from agentworld.runner.training_guard import no_live_shell
 
 
 @anywhere("imitated")

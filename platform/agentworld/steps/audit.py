@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-from agentworld.audit.chain import audit_agent
+from agentworld.audit.questions.agent import audit_agent
 from agentworld.client.credential import ClientSettings
 from agentworld.errors import InputError, StoreError
+from agentworld.operations.audit_sources import open_sources
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
-from agentworld.simulate.stores import Stores
-from agentworld.steps.base import output_of, run_step
-from agentworld.steps.folders import AGENT, CHAIN, TrainedAgent
-from agentworld.steps.remote import anywhere
-from agentworld.steps.sources import open_sources
+from agentworld.runner.folders import AGENT, CHAIN, TrainedAgent
+from agentworld.runner.remote import anywhere
+from agentworld.runner.step import output_of, run_step
 from agentworld.storage.address import shown
+from agentworld.storage.stores import Stores
 
 _OF_A_SERVICE = ("ledger_url", "objects_url", "checkpoints_url")
 

@@ -3,16 +3,16 @@
 import asyncio
 from pathlib import Path
 
-from agentworld.evidence.weights import RunWeights, sign_weights
+from agentworld.operations.keys import step_signer
+from agentworld.operations.ledger import ledger_digest
+from agentworld.operations.runs import desk
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.records.run import AgentRun, RunClosing
-from agentworld.steps.base import output_of, run_step
-from agentworld.steps.desk import desk
-from agentworld.steps.folders import PRACTICE, RUN, Practice
-from agentworld.steps.keys import step_signer
-from agentworld.steps.ledger import ledger_digest
-from agentworld.steps.remote import anywhere
+from agentworld.runner.folders import PRACTICE, RUN, Practice
+from agentworld.runner.remote import anywhere
+from agentworld.runner.step import output_of, run_step
+from agentworld.signing.weights import RunWeights, sign_weights
 from agentworld.storage.simulators import SimulatorStore
 
 

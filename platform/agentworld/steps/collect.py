@@ -8,8 +8,8 @@ from agentworld.domains.sandbox import check_sandbox
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
-from agentworld.steps.base import run_step
-from agentworld.steps.remote import anywhere
+from agentworld.runner.remote import anywhere
+from agentworld.runner.step import run_step
 from agentworld.storage.trajectories import recorded
 
 

@@ -15,11 +15,11 @@ from typing import Literal, NamedTuple, Protocol
 
 from agentworld.errors import InputError
 from agentworld.records.conclusion import Conclusion
-from agentworld.steps import STEPS_OF
-from agentworld.steps.failure import in_words
-from agentworld.steps.folders import verdict_of
-from agentworld.steps.progress import StepProgress, read_progress
-from agentworld.steps.remote import anywhere, keep
+from agentworld.runner.failure import in_words
+from agentworld.runner.folders import verdict_of
+from agentworld.runner.order import STEPS_OF
+from agentworld.runner.progress import StepProgress, read_progress
+from agentworld.runner.remote import anywhere, keep
 from agentworld.storage.working_copy import there
 
 _JOBS = "jobs"

@@ -5,9 +5,9 @@ from pathlib import Path
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
-from agentworld.steps.base import run_step
-from agentworld.steps.heavy import lasting
-from agentworld.steps.remote import anywhere
+from agentworld.runner.frozen_gc import lasting
+from agentworld.runner.remote import anywhere
+from agentworld.runner.step import run_step
 from agentworld.steps.stage import check_unchanged, inputs_of, parts_of
 
 

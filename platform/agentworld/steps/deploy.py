@@ -5,19 +5,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentworld.errors import InputError
+from agentworld.operations.ledger import ledger_digest
+from agentworld.operations.simulators import Shown, set_alias
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest, Record
 from agentworld.records.gate import Gate
 from agentworld.records.progress import Tick
 from agentworld.records.report import WorldModelReport
-from agentworld.simulate.stores import Stores
-from agentworld.steps.base import run_step
-from agentworld.steps.folders import DEPLOYED
-from agentworld.steps.ledger import ledger_digest
-from agentworld.steps.remote import anywhere
-from agentworld.steps.simulators import Shown, set_alias
+from agentworld.runner.folders import DEPLOYED
+from agentworld.runner.remote import anywhere
+from agentworld.runner.step import run_step
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import PinnedSimulator
+from agentworld.storage.stores import Stores
 
 _BY = "pipeline"
 

@@ -17,9 +17,9 @@ from agentworld.records.base import Digest
 from agentworld.records.progress import Tick, side_by_side
 from agentworld.records.report import Estimate, WorldModelReport
 from agentworld.records.sample import Pool, Sample
-from agentworld.steps.base import output_of, run_step
-from agentworld.steps.folders import REPORT, checkpoint_of, context_tokens_of, model_of
-from agentworld.steps.remote import anywhere
+from agentworld.runner.folders import REPORT, checkpoint_of, context_tokens_of, model_of
+from agentworld.runner.remote import anywhere
+from agentworld.runner.step import output_of, run_step
 from agentworld.steps.stage import STAGES
 from agentworld.storage.pools import read_dataset, read_pool
 

@@ -10,10 +10,10 @@ from agentworld.records.base import Digest
 from agentworld.records.gate import Gate, GateVerdict
 from agentworld.records.progress import Tick
 from agentworld.records.report import WorldModelReport
-from agentworld.steps.base import output_of, run_step
-from agentworld.steps.folders import REPORT, VERDICT, verdict_of
-from agentworld.steps.metrics import metrics_of
-from agentworld.steps.remote import anywhere
+from agentworld.reports.metrics import metrics_of
+from agentworld.runner.folders import REPORT, VERDICT, verdict_of
+from agentworld.runner.remote import anywhere
+from agentworld.runner.step import output_of, run_step
 
 
 class Verdict(NamedTuple):

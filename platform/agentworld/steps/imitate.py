@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from agentworld.errors import InputError
+from agentworld.operations.simulators import chosen_simulator, versions_of
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
-from agentworld.steps.base import output_of, run_step
-from agentworld.steps.folders import CHOSEN, Chosen, once
-from agentworld.steps.guard import no_live_shell
-from agentworld.steps.heavy import lasting
-from agentworld.steps.remote import anywhere, fetch
-from agentworld.steps.simulators import chosen_simulator, versions_of
+from agentworld.runner.folders import CHOSEN, Chosen, once
+from agentworld.runner.frozen_gc import lasting
+from agentworld.runner.remote import anywhere, fetch
+from agentworld.runner.step import output_of, run_step
+from agentworld.runner.training_guard import no_live_shell
 
 
 @anywhere("collected")

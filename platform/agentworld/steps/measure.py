@@ -18,6 +18,9 @@ from agentworld.domains.sandbox import check_sandbox
 from agentworld.domains.terminal.prompts import DOMAIN
 from agentworld.errors import InputError
 from agentworld.evaluate.served import Replayed, free_running_score, latency, replay
+from agentworld.operations.ledger import ledger_digest
+from agentworld.operations.serving import reached
+from agentworld.operations.simulators import attach, chosen_simulator
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_file, digest_json
@@ -25,13 +28,10 @@ from agentworld.records.progress import Tick, share_of
 from agentworld.records.report import ServedReport
 from agentworld.records.run import AgentRun, RunOpening
 from agentworld.records.sample import Sample
-from agentworld.steps.base import run_step
-from agentworld.steps.folders import REPORT
-from agentworld.steps.ledger import ledger_digest
-from agentworld.steps.remote import anywhere
-from agentworld.steps.run_name import forget_run_name, has_run_name, run_name
-from agentworld.steps.serving import reached
-from agentworld.steps.simulators import attach, chosen_simulator
+from agentworld.runner.folders import REPORT
+from agentworld.runner.remote import anywhere
+from agentworld.runner.run_name import forget_run_name, has_run_name, run_name
+from agentworld.runner.step import run_step
 from agentworld.storage.address import shown
 from agentworld.storage.disk import Disk
 from agentworld.storage.simulators import PinnedSimulator

@@ -3,17 +3,17 @@
 import asyncio
 from pathlib import Path
 
+from agentworld.operations.ledger import ledger_digest
+from agentworld.operations.runs import desk
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.records.run import AgentRun, RunOpening
-from agentworld.steps.base import output_of, run_step
-from agentworld.steps.code import code_digest
-from agentworld.steps.desk import desk
-from agentworld.steps.folders import CHOSEN, RUN, Chosen
-from agentworld.steps.ledger import ledger_digest
-from agentworld.steps.remote import anywhere
-from agentworld.steps.run_name import run_name
+from agentworld.runner.code import code_digest
+from agentworld.runner.folders import CHOSEN, RUN, Chosen
+from agentworld.runner.remote import anywhere
+from agentworld.runner.run_name import run_name
+from agentworld.runner.step import output_of, run_step
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 

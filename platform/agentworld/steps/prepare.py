@@ -6,8 +6,8 @@ from agentworld.data.prepare import prepare as prepare_dataset
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
-from agentworld.steps.base import output_of, run_step
-from agentworld.steps.remote import anywhere
+from agentworld.runner.remote import anywhere
+from agentworld.runner.step import output_of, run_step
 
 
 @anywhere("collected")

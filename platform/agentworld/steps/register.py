@@ -3,16 +3,16 @@
 from pathlib import Path
 
 from agentworld.lineage.base import WorldModel
+from agentworld.operations.registering import registered
+from agentworld.operations.registry import open_registry, registry_digest
+from agentworld.operations.statements import hand_in
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.records.report import WorldModelReport
-from agentworld.steps.addresses import open_registry, registry_digest
-from agentworld.steps.base import output_of, run_step
-from agentworld.steps.filing import hand_in
-from agentworld.steps.folders import REPORT, VERSION, checkpoint_of, model_of
-from agentworld.steps.metrics import metrics_of
-from agentworld.steps.registering import registered
-from agentworld.steps.remote import anywhere
+from agentworld.reports.metrics import metrics_of
+from agentworld.runner.folders import REPORT, VERSION, checkpoint_of, model_of
+from agentworld.runner.remote import anywhere
+from agentworld.runner.step import output_of, run_step
 
 NAME = "agentworld-terminal"
 

@@ -2,19 +2,18 @@
 
 from pathlib import Path
 
-from agentworld.audit.receipts import read_receipt
 from agentworld.errors import InputError
 from agentworld.lineage.base import Agent
+from agentworld.operations.attested import attested
+from agentworld.operations.registering import registered
+from agentworld.operations.registry import open_registry, registry_digest
+from agentworld.operations.statements import hand_in
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.records.report import AgentReport
 from agentworld.records.run import AgentRun
-from agentworld.steps.addresses import open_registry, registry_digest
-from agentworld.steps.attested import attested
-from agentworld.steps.base import output_of, run_step
-from agentworld.steps.filing import hand_in
-from agentworld.steps.folders import (
+from agentworld.runner.folders import (
     AGENT,
     PRACTICE,
     REPORT,
@@ -24,8 +23,9 @@ from agentworld.steps.folders import (
     checkpoint_of,
     model_of,
 )
-from agentworld.steps.registering import registered
-from agentworld.steps.remote import anywhere
+from agentworld.runner.remote import anywhere
+from agentworld.runner.step import output_of, run_step
+from agentworld.storage.receipts import read_receipt
 
 
 @anywhere("agent")

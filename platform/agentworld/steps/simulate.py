@@ -7,23 +7,23 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from agentworld.audit.receipts import step_that_made
 from agentworld.engine.programs import is_installed
 from agentworld.errors import InputError
 from agentworld.lineage.base import VersionRef, WorldModel
+from agentworld.operations.installed import installed
+from agentworld.operations.pinning import pin_model
+from agentworld.operations.probe import probe
+from agentworld.operations.registry import open_registry
+from agentworld.operations.serving import served
+from agentworld.operations.simulators import attach
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest, digest_json
 from agentworld.records.progress import Tick
 from agentworld.records.report import WorldModelReport
-from agentworld.steps.addresses import open_registry
-from agentworld.steps.base import output_of, run_step
-from agentworld.steps.folders import REPORT, VERSION, model_of
-from agentworld.steps.installed import installed
-from agentworld.steps.pinning import pin_model
-from agentworld.steps.probing import probe
-from agentworld.steps.remote import anywhere
-from agentworld.steps.serving import served
-from agentworld.steps.simulators import attach
+from agentworld.runner.folders import REPORT, VERSION, model_of
+from agentworld.runner.remote import anywhere
+from agentworld.runner.step import output_of, run_step
+from agentworld.storage.receipts import step_that_made
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 

@@ -10,7 +10,7 @@ from agentworld.errors import InputError
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
-from agentworld.steps.base import folder_of, output_of
+from agentworld.runner.step import folder_of, output_of
 
 STAGES = ("cpt", "sft", "rl")
 """The steps that can be trained by many processes."""

@@ -23,6 +23,10 @@ from agentworld.evaluate.agent import (
     play_all,
 )
 from agentworld.evaluate.live import LiveWorld
+from agentworld.operations.ledger import ledger_digest
+from agentworld.operations.serving import reached
+from agentworld.operations.simulators import chosen_simulator
+from agentworld.operations.statements import hand_in, sign
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick, one_after_another, share_of
@@ -31,10 +35,7 @@ from agentworld.records.run import RunOpening
 from agentworld.records.simulator import Sampling
 from agentworld.records.step_statement import Validation
 from agentworld.records.trajectory import Trajectory
-from agentworld.simulate.adopting import now
-from agentworld.steps.base import output_of, run_step
-from agentworld.steps.filing import hand_in, sign
-from agentworld.steps.folders import (
+from agentworld.runner.folders import (
     CHOSEN,
     REPORT,
     TRAJECTORY,
@@ -42,10 +43,9 @@ from agentworld.steps.folders import (
     checkpoint_of,
     model_of,
 )
-from agentworld.steps.ledger import ledger_digest
-from agentworld.steps.remote import anywhere, fetch
-from agentworld.steps.serving import reached
-from agentworld.steps.simulators import chosen_simulator
+from agentworld.runner.remote import anywhere, fetch
+from agentworld.runner.step import output_of, run_step
+from agentworld.statements.genesis import now
 from agentworld.storage.causal_lm import context_tokens
 from agentworld.storage.simulators import SimulatorStore
 from agentworld.storage.trajectories import write_trajectories

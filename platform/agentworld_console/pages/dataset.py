@@ -2,7 +2,7 @@
 
 from starlette.requests import Request
 
-from agentworld.audit.dataset import Reader
+from agentworld.audit.questions.dataset import Reader
 from agentworld.errors import NotFound
 from agentworld.records.base import Digest
 from agentworld_console import lists

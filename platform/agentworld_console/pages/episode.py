@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from starlette.requests import Request
 
-from agentworld.audit.verify_episode import EpisodeVerification, verify_episode
+from agentworld.audit.checks.episode import EpisodeVerification, verify_episode
 from agentworld.errors import NotFound
 from agentworld.records.episode import Episode, EpisodeStep
 from agentworld_console import lists, rows

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from starlette.requests import Request
 
-from agentworld.audit.dataset import data_of
+from agentworld.audit.questions.dataset import data_of
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.ledger.pages import ListedRun
 from agentworld.lineage.base import Version

@@ -8,15 +8,15 @@ from typing import NamedTuple
 import pytest
 
 import make.ledger
-from agentworld.audit.evidence import Evidence
-from agentworld.audit.verify import RunVerification, verify_run
-from agentworld.audit.verify_episode import EpisodeVerification, verify_episode
-from agentworld.evidence.keys import ensure_signer, load_trusted
+from agentworld.audit.checks.episode import EpisodeVerification, verify_episode
+from agentworld.audit.checks.run import RunVerification, verify_run
+from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger import Ledger
 from agentworld.ledger.writes import Closed, Opened, Taken
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunOpening
-from agentworld.simulate.sealing import Sealer
+from agentworld.signing.keys import ensure_signer, load_trusted
+from agentworld.statements.log_checkpoints import Sealer
 from agentworld.storage.objects import WriteOnce
 from make import records
 

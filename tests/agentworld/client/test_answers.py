@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworld.client.answers import read_episode, read_failure, read_step
-from agentworld.simulate.schemas import write_episode, write_step
+from agentworld.http.schemas import write_episode, write_step
 from make import records
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=())), max_size=4)

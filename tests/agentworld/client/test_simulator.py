@@ -7,6 +7,7 @@ import pytest
 from agentworld.client.simulator import SIMULATOR_HEADER, SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog, read_trajectory
 from agentworld.errors import InputError, SimulatorError, StoreError
+from agentworld.http.schemas import write_episode
 from agentworld.records.episode import (
     Episode,
     EpisodeOpening,
@@ -16,7 +17,6 @@ from agentworld.records.episode import (
 )
 from agentworld.records.run import AgentRun, OpenedRun, RunOpening
 from agentworld.records.trajectory_log import Sampled, TrajectoryBegin, TrajectoryEnd
-from agentworld.simulate.schemas import write_episode
 from make import records
 
 OURS, OTHER = records.manifest().digest, records.manifest(control_text="another").digest

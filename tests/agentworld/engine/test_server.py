@@ -15,10 +15,10 @@ from agentworld.engine.base import Completion
 from agentworld.engine.openai import OpenAIEngine
 from agentworld.engine.server import serve
 from agentworld.errors import EngineError, InputError
+from agentworld.pinning.manifest import pin
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.simulator import Sampling
-from agentworld.simulate.manifest import pin
 from make import records
 
 MAX_TOKENS, CONTEXT_TOKENS = 40, 256

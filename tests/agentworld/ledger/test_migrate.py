@@ -11,10 +11,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import MetaData, insert, inspect
 
-from agentworld.audit.evidence import Evidence
-from agentworld.audit.verify import verify_run
+from agentworld.audit.checks.run import verify_run
+from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import Conflict
-from agentworld.evidence.keys import ensure_signer, load_trusted
 from agentworld.ledger import Ledger, migrate
 from agentworld.ledger.database import connect
 from agentworld.ledger.tables import METADATA
@@ -22,7 +21,8 @@ from agentworld.ledger.writes import Taken
 from agentworld.records.episode import Source, text_bytes
 from agentworld.records.run import LOCAL_TENANT, RunOpening
 from agentworld.records.usage import Usage
-from agentworld.simulate.sealing import Sealer
+from agentworld.signing.keys import ensure_signer, load_trusted
+from agentworld.statements.log_checkpoints import Sealer
 from agentworld.storage.objects import WriteOnce
 from make import records
 from make.ledger import closing, open_episode, steps

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import make.console
-from agentworld.audit.agents import audit_agents
-from agentworld.audit.everything import verify_everything
+from agentworld.audit.checks.store import verify_everything
+from agentworld.audit.questions.agents import audit_agents
 from agentworld.ledger import Ledger
 from agentworld.lineage.mlflow import MlflowRegistry
 from agentworld_console.library import Library

@@ -22,10 +22,10 @@ import make.ledger
 import make.service
 from agentworld.errors import NotFound, StoreError
 from agentworld.lineage.base import VersionRef, WorldModel
+from agentworld.operations.registry import open_registry
 from agentworld.records.base import digest_bytes
 from agentworld.records.run import AgentRun
-from agentworld.steps.addresses import open_registry
-from agentworld.steps.folders import (
+from agentworld.runner.folders import (
     AGENT,
     CHECKPOINT,
     PRACTICE,

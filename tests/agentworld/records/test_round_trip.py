@@ -11,14 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-import agentworld.evidence
 import agentworld.records
+import agentworld.signing
 from agentworld.errors import InputError
-from agentworld.evidence.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
-from agentworld.evidence.declared import attested, check_attested
-from agentworld.evidence.deployment import read_deployment, sign_deployment
-from agentworld.evidence.edge import sign_edge, verify_edge
-from agentworld.evidence.keys import ensure_signer, load_trusted
 from agentworld.records.base import Record, canonical_json
 from agentworld.records.declaration import DECLARATIONS
 from agentworld.records.deployment import Deployment
@@ -26,12 +21,17 @@ from agentworld.records.edge import Edge
 from agentworld.records.episode import EpisodeOpening
 from agentworld.records.step_statement import STEP_STATEMENTS
 from agentworld.records.tool import Tool
+from agentworld.signing.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
+from agentworld.signing.declaration import attested, check_attested
+from agentworld.signing.deployment import read_deployment, sign_deployment
+from agentworld.signing.edge import sign_edge, verify_edge
+from agentworld.signing.keys import ensure_signer, load_trusted
 from make.any_record import fields_of
 
 
 def every_record() -> list[type[Record]]:
     """All types of records, in the rooms that define what is stored and signed."""
-    for room in (agentworld.records, agentworld.evidence):
+    for room in (agentworld.records, agentworld.signing):
         for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
             importlib.import_module(module.name)
     found, waiting = set(), [Record]
@@ -39,7 +39,7 @@ def every_record() -> list[type[Record]]:
         kinds = waiting.pop().__subclasses__()
         waiting += kinds
         found |= {kind for kind in kinds if kind.__module__.startswith("agentworld.")}
-    rooms = ("agentworld.records.", "agentworld.evidence.")
+    rooms = ("agentworld.records.", "agentworld.signing.")
     ours = [kind for kind in found if kind.__module__.startswith(rooms)]
     return sorted(ours, key=lambda kind: (kind.__module__, kind.__name__))
 

@@ -5,8 +5,8 @@ import pytest
 import make.job
 from agentworld.errors import InputError
 from agentworld.lineage.base import VersionRef
+from agentworld.runner.folders import AGENT, TrainedAgent
 from agentworld.steps.audit import audit
-from agentworld.steps.folders import AGENT, TrainedAgent
 from make import records
 
 _STORES = ("LEDGER_URL", "OBJECTS_URL", "CHECKPOINTS_URL")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentworld.steps.base import output_of
+from agentworld.runner.step import output_of
 from agentworld.steps.collect import collect
 from agentworld.storage.trajectories import write_trajectories
 from make import records

@@ -9,9 +9,9 @@ import pytest
 import make.job
 from agentworld.errors import InputError
 from agentworld.records.conclusion import Conclusion
+from agentworld.runner.folders import VERDICT
+from agentworld.runner.progress import ProgressFile
 from agentworld.steps.conclude import conclude, conclusions
-from agentworld.steps.folders import VERDICT
-from agentworld.steps.progress import ProgressFile
 
 
 class Status(NamedTuple):

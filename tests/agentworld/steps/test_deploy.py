@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 
 from agentworld.errors import Conflict, InputError
+from agentworld.operations.simulators import alias_history, attach, set_alias
 from agentworld.records.gate import Gate, Judged
 from agentworld.records.report import Report
-from agentworld.steps.base import output_of
+from agentworld.runner.progress import read_progress
+from agentworld.runner.step import output_of
 from agentworld.steps.deploy import Deployed, deploy
-from agentworld.steps.progress import read_progress
-from agentworld.steps.simulators import alias_history, attach, set_alias
 from agentworld.storage.simulators import PinnedSimulator
 from make import records
 

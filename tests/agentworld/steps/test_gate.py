@@ -6,10 +6,10 @@ import pytest
 from agentworld.errors import InputError
 from agentworld.records.gate import GateVerdict, Judged
 from agentworld.records.report import WorldModelReport
-from agentworld.steps.base import output_of
-from agentworld.steps.folders import REPORT
+from agentworld.runner.folders import REPORT
+from agentworld.runner.progress import read_progress
+from agentworld.runner.step import output_of
 from agentworld.steps.gate import Verdict, gate
-from agentworld.steps.progress import read_progress
 from make import records
 
 

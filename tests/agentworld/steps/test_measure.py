@@ -16,15 +16,15 @@ import make.service
 from agentworld.domains import sandbox
 from agentworld.errors import EngineError, InputError, SandboxUnavailable, SimulatorError
 from agentworld.lineage.base import WorldModel
+from agentworld.operations.prompt_world import endpoint_at, prompt_world
+from agentworld.operations.simulators import set_alias, sheet
 from agentworld.recipes import Recipe
 from agentworld.records.episode import new_name
 from agentworld.records.report import ServedReport
 from agentworld.records.run import AgentRun
 from agentworld.records.trajectory import Trajectory
+from agentworld.runner.run_name import Named
 from agentworld.steps.measure import measure
-from agentworld.steps.prompt_world import endpoint_at, prompt_world
-from agentworld.steps.run_name import Named
-from agentworld.steps.simulators import set_alias, sheet
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.trajectories import read_trajectories
 from fakes import endpoint
@@ -219,7 +219,7 @@ def test_a_world_of_something_else_is_refused(recipe, tmp_path):
 
 
 def test_a_simulator_that_got_worse_than_it_was_registered_has_drifted(night, pinned, tmp_path):
-    from agentworld.steps.addresses import open_registry
+    from agentworld.operations.registry import open_registry
 
     score = records.world_score().model_copy(update={"free_running": records.estimate(0.95)})
     rl = records.checkpoint("rl", artifact=pinned.manifest.artifact)

@@ -6,12 +6,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agentworld.audit.receipts import RECEIPT, read_receipt
 from agentworld.errors import InputError
+from agentworld.runner.folders import CHECKPOINT, checkpoint_of
+from agentworld.runner.progress import read_progress
 from agentworld.steps.cpt import cpt
-from agentworld.steps.folders import CHECKPOINT, checkpoint_of
 from agentworld.steps.member import main
-from agentworld.steps.progress import read_progress
+from agentworld.storage.receipts import RECEIPT, read_receipt
 from agentworld.train.resume import newest_checkpoint
 from machines.forked import run_with_ranks
 from machines.launched import launch, run_together

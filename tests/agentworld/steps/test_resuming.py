@@ -6,7 +6,7 @@ import pytest
 
 from agentworld.errors import EngineError
 from agentworld.evaluate.world import ScoredWorld
-from agentworld.steps.folders import once
+from agentworld.runner.folders import once
 from make import records
 
 pytestmark = pytest.mark.waits  # torch and MLflow stand behind these steps

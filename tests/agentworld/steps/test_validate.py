@@ -41,7 +41,7 @@ def test_an_agent_is_tried_in_its_own_simulator_of_a_service_of_many(tmp_path):
 
 
 def test_the_base_is_the_weights_that_the_agent_began_with(tmp_path):
-    from agentworld.steps.folders import CHECKPOINT, CHOSEN, Chosen
+    from agentworld.runner.folders import CHECKPOINT, CHOSEN, Chosen
     from agentworld.steps.validate import _base
 
     world = records.pinned(tmp_path)

@@ -11,12 +11,12 @@ from agentworld.access.secret import read_secret
 from agentworld.client.credential import ClientSettings
 from agentworld.client.trajectory import read_trajectory
 from agentworld.errors import AgentworldError, InputError, StoreError
-from agentworld.evidence.keys import SIGNER, TRUSTED, current_key, load_signer, load_trusted
 from agentworld.ledger import Ledger
 from agentworld.records.file import MOST_BYTES
 from agentworld.records.report import read_report
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.step import StepReceipt
+from agentworld.signing.keys import SIGNER, TRUSTED, current_key, load_signer, load_trusted
 from agentworld.storage.causal_lm import context_tokens
 from agentworld.storage.model_folder import check_safe
 from agentworld.storage.objects import ObjectStore, WriteOnce

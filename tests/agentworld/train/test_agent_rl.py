@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import make.service
-from agentworld.audit.join import join_run
+from agentworld.audit.questions.join import join_run
 from agentworld.client.simulator import SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog, read_trajectory
 from agentworld.recipes.train import AgentRecipe, AgentRlRecipe

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentworld.audit.receipts import read_receipt
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.steps.cpt import cpt
+from agentworld.storage.receipts import read_receipt
 from make import training
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from agentworld.errors import InputError
 from agentworld.recipes import load_recipe
 from agentworld.recipes.train import NextTokenRecipe, WorldRlRecipe
 from agentworld.records.checkpoint import Checkpoint
+from agentworld.runner.folders import checkpoint_of, model_of
 from agentworld.steps.cpt import cpt
-from agentworld.steps.folders import checkpoint_of, model_of
 from agentworld.steps.member import main
 from agentworld.storage.working_copy import open_copy
 from agentworld.train.zero import check_zero

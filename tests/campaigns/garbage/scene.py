@@ -12,13 +12,13 @@ from typing import NamedTuple
 from starlette.testclient import TestClient
 
 import make.console
-from agentworld.audit import receipts
-from agentworld.audit.agents import audit_agents
-from agentworld.audit.everything import verify_everything
-from agentworld.audit.sources import Sources
-from agentworld.evidence.keys import public_pem
+from agentworld.audit.checks.store import verify_everything
+from agentworld.audit.questions.agents import audit_agents
+from agentworld.audit.read.sources import Sources
 from agentworld.ledger import Ledger
 from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.signing.keys import public_pem
+from agentworld.storage import receipts
 from agentworld_console.library import Library
 from campaigns.tamper import registered, story
 from campaigns.tamper.mutation import stranger

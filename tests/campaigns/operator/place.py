@@ -8,7 +8,7 @@ from typing import NamedTuple
 import make.access
 from agentworld.access.secret import RUN_TOKENS, ensure_secret
 from agentworld.engine.process import LOOPBACK
-from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
+from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
 from agentworld_operator.resources.places import typed
 from campaigns.harness.processes import Command
 from campaigns.operator.clocks import Clocks
@@ -94,7 +94,7 @@ class Place(NamedTuple):
             "host": LOOPBACK,
             "port": port,
         }
-        return [sys.executable, "-m", "agentworld.simulate.cluster_main"], _environment(told)
+        return [sys.executable, "-m", "agentworld.serving.cluster_main"], _environment(told)
 
     def configuration(self, port: int) -> Object:
         """Has the API server ask the webhook: nothing moves past an operator that is gone."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
-from agentworld.audit.verify import verify_run
+from agentworld.audit.checks.run import verify_run
 from agentworld.engine.process import free_port
 from agentworld.errors import StoreError
 from campaigns.harness.finding import Finding, mistakes

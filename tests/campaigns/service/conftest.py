@@ -17,12 +17,12 @@ import pytest
 import make.service
 from agentworld.client.simulator import SimulatorClient
 from agentworld.engine.fake import FakeEngine
-from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer
 from agentworld.ledger import Ledger
 from agentworld.records.episode import EpisodeOpening, Source
 from agentworld.records.run import RunOpening
-from agentworld.simulate.app import create_app
-from agentworld.simulate.sealing import Sealer
+from agentworld.serving.app import create_app
+from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer
+from agentworld.statements.log_checkpoints import Sealer
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from campaigns.harness.journal import Journal
 from campaigns.service import law

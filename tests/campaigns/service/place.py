@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import agentworld
-from agentworld.audit.evidence import Evidence
-from agentworld.evidence.keys import SIMULATOR_KEYS, ensure_signer, load_trusted
+from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger import Ledger
+from agentworld.pinning.manifest import check_code
 from agentworld.records.base import digest_bytes
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.simulate.keeper import Keeper
-from agentworld.simulate.manifest import check_code
-from agentworld.simulate.sealing import Sealer
+from agentworld.serving.episodes.store import Keeper
+from agentworld.signing.keys import SIMULATOR_KEYS, ensure_signer, load_trusted
+from agentworld.statements.log_checkpoints import Sealer
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from campaigns.harness.processes import Command
 from campaigns.harness.proxy import LOOPBACK
@@ -70,7 +70,7 @@ class Place(NamedTuple):
             "AGENTWORLD_PORT": str(port),
             "PYTHONPATH": str(Path(agentworld.__file__).parents[1]),
         }
-        return [sys.executable, "-m", "agentworld.simulate.main"], environment
+        return [sys.executable, "-m", "agentworld.serving.main"], environment
 
     def engine(self, name: str, version: str, port: int, rate: float, seed: str) -> Command:
         """The command and the environment of an engine, which has the same secret in every life."""

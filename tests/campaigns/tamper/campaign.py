@@ -17,9 +17,9 @@ from pathlib import Path
 
 from sqlalchemy.exc import DataError, IntegrityError
 
-from agentworld.audit.deployments import deployment_problems
-from agentworld.audit.evidence import Evidence
-from agentworld.audit.intact import readable, verify_ledger
+from agentworld.audit.checks.deployments import deployment_problems
+from agentworld.audit.checks.ledger import readable, verify_ledger
+from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger import Ledger
 from campaigns.harness.report import MOST_SENTENCES, Report, count
 from campaigns.tamper import columns, objects, planted, registry, removed, statements

@@ -5,12 +5,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 
-from agentworld.audit.everything import verify_everything
-from agentworld.audit.intact import verify_ledger
-from agentworld.evidence.keys import SIMULATOR_KEYS, rotate
+from agentworld.audit.checks.ledger import verify_ledger
+from agentworld.audit.checks.store import verify_everything
 from agentworld.lineage.base import VersionRef
-from agentworld.steps.declared import restored
-from agentworld.steps.ledger import open_ledger
+from agentworld.operations.declarations import restored
+from agentworld.operations.ledger import open_ledger
+from agentworld.signing.keys import SIMULATOR_KEYS, rotate
 from campaigns.tamper.player import Player
 from campaigns.tamper.world import World
 

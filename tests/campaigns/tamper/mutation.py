@@ -7,8 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from agentworld.evidence.keys import Signer, ensure_signer
 from agentworld.ledger.tables import METADATA
+from agentworld.signing.keys import Signer, ensure_signer
 from campaigns.tamper.databases import Hand, Row, Statement
 from campaigns.tamper.world import World
 

@@ -1,14 +1,14 @@
 """What an attacker puts there: rows that nobody signed, or that he signed with a key of his own."""
 
-from agentworld.evidence.checkpoint import RunCheckpoint, sign_checkpoint
-from agentworld.evidence.edge import sign_edge
-from agentworld.evidence.keys import public_pem
-from agentworld.evidence.merkle import merkle_root
 from agentworld.records.base import digest_bytes
 from agentworld.records.edge import Claim, Edge, Traffic
 from agentworld.records.episode import text_digest
 from agentworld.records.log import LogEntry
-from agentworld.simulate.notary import edge_name
+from agentworld.signing.checkpoint import RunCheckpoint, sign_checkpoint
+from agentworld.signing.edge import sign_edge
+from agentworld.signing.keys import public_pem
+from agentworld.signing.merkle import merkle_root
+from agentworld.statements.signer import edge_name
 from campaigns.tamper.mutation import (
     Draw,
     Drawn,

@@ -5,12 +5,11 @@ import json
 from contextlib import suppress
 
 import make.service
-from agentworld.audit.gone import gone
+from agentworld.audit.checks.withdrawals import gone
 from agentworld.engine.base import Completion
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import Conflict
-from agentworld.evidence.keys import SIMULATOR_KEYS, STEP_KEYS, load_signer, public_pem
-from agentworld.evidence.weights import RunWeights, sign_weights
+from agentworld.http.schemas import Request
 from agentworld.ledger import Ledger
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
@@ -23,11 +22,12 @@ from agentworld.records.episode import EpisodeOpening, Source, new_name
 from agentworld.records.run import AgentRun, RunClosing, RunOpening
 from agentworld.records.simulator import ConfidencePolicy
 from agentworld.records.step_statement import Validation
-from agentworld.simulate.adopting import now
-from agentworld.simulate.alias_book import AliasBook
-from agentworld.simulate.keeper import Keeper
-from agentworld.simulate.service import SimulatorService
-from agentworld.simulate.session import Request
+from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.service import SimulatorService
+from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, load_signer, public_pem
+from agentworld.signing.weights import RunWeights, sign_weights
+from agentworld.statements.alias_moves import AliasBook
+from agentworld.statements.genesis import now
 from campaigns.tamper.world import World
 from make import records
 from make.statement import file, registered

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import make.ledger
 import make.service
-from agentworld.audit.sources import Sources
+from agentworld.audit.read.sources import Sources
 from agentworld.lineage.base import Agent, WorldModel
 from agentworld.lineage.mlflow import MlflowRegistry
+from agentworld.operations.ledger import open_evidence
 from agentworld.records.alias import AliasMove
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest
@@ -19,9 +20,8 @@ from agentworld.records.edge import Claim
 from agentworld.records.episode import new_name
 from agentworld.records.run import RunClosing, RunOpening
 from agentworld.records.step_statement import Validation
-from agentworld.simulate.alias_book import AliasBook
-from agentworld.simulate.deploying import now
-from agentworld.steps.ledger import open_evidence
+from agentworld.statements.agent_use import now
+from agentworld.statements.alias_moves import AliasBook
 from make import records
 from make.statement import file, registered
 

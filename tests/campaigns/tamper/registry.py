@@ -12,9 +12,9 @@ from contextlib import closing
 from itertools import cycle
 from pathlib import Path
 
-from agentworld.audit.agents import audit_agents
-from agentworld.audit.everything import verify_everything
-from agentworld.audit.sources import Sources
+from agentworld.audit.checks.store import verify_everything
+from agentworld.audit.questions.agents import audit_agents
+from agentworld.audit.read.sources import Sources
 from campaigns.tamper.links import LINK_MUTATIONS, OF_AGENTS
 from campaigns.tamper.mutation import Mutation
 from campaigns.tamper.registered import AGENTS, NAMES, built

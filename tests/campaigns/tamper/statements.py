@@ -3,14 +3,14 @@
 MLflow's aliases always agree with what he makes of the uses.
 """
 
-from agentworld.evidence.checkpoint import checkpoint_name
-from agentworld.evidence.declared import attested
-from agentworld.evidence.deployment import read_deployment, sign_deployment
 from agentworld.records.alias import AliasChange
 from agentworld.records.attestation import Attestation
 from agentworld.records.declaration import AliasEntry, Declaration, Erasure, Restore, Withdrawal
 from agentworld.records.deployment import Deployment
 from agentworld.records.step_statement import Links, Registered, StepStatement, Validation
+from agentworld.signing.checkpoint import checkpoint_name
+from agentworld.signing.declaration import attested
+from agentworld.signing.deployment import read_deployment, sign_deployment
 from campaigns.tamper.databases import Row, Statement
 from campaigns.tamper.mutation import (
     Draw,

@@ -9,10 +9,10 @@ withdrawn. A backup was restored, and it was declared what that lost.
 import asyncio
 from pathlib import Path
 
-from agentworld.evidence.keys import SIMULATOR_KEYS, rotate
 from agentworld.lineage.base import VersionRef
+from agentworld.operations.declarations import restored
 from agentworld.records.run import AgentRun
-from agentworld.steps.declared import restored
+from agentworld.signing.keys import SIMULATOR_KEYS, rotate
 from campaigns.tamper.databases import Database
 from campaigns.tamper.player import MANIFESTS, Player
 from campaigns.tamper.world import World

@@ -6,17 +6,17 @@ from contextlib import closing
 import pytest
 
 import make.ledger
-from agentworld.audit.everything import verify_everything
-from agentworld.audit.sources import edge_to
-from agentworld.audit.verify import verify_run
-from agentworld.evidence.checkpoint import sign_checkpoint, verify_checkpoint
-from agentworld.evidence.edge import sign_edge, verify_edge
-from agentworld.evidence.keys import public_pem
+from agentworld.audit.checks.run import verify_run
+from agentworld.audit.checks.store import verify_everything
+from agentworld.audit.read.sources import edge_to
 from agentworld.ledger.writes import Opened, Taken
 from agentworld.lineage.base import VersionRef
 from agentworld.records.episode import Episode, EpisodeOpening
-from agentworld.simulate.mounted_keys import told_keys
-from agentworld.simulate.notary import edge_name
+from agentworld.signing.checkpoint import sign_checkpoint, verify_checkpoint
+from agentworld.signing.edge import sign_edge, verify_edge
+from agentworld.signing.keys import public_pem
+from agentworld.statements.mounted_keys import told_keys
+from agentworld.statements.signer import edge_name
 from campaigns.tamper.mutation import changed, inserted, removed, stranger
 from campaigns.tamper.player import Player
 from campaigns.tamper.removed import cut

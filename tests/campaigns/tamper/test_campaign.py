@@ -5,8 +5,8 @@ from typing import get_args
 
 import pytest
 
-from agentworld.audit.agents import audit_agents
-from agentworld.audit.everything import verify_everything
+from agentworld.audit.checks.store import verify_everything
+from agentworld.audit.questions.agents import audit_agents
 from agentworld.ledger.tables import METADATA
 from agentworld.records.attestation import AttestationKind
 from campaigns.tamper import columns

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import make.ledger
-from agentworld.audit.deployments import deployments, in_use
-from agentworld.audit.evidence import Evidence
-from agentworld.audit.sources import Sources
+from agentworld.audit.checks.deployments import deployments, in_use
+from agentworld.audit.read.evidence import Evidence
+from agentworld.audit.read.sources import Sources
 from agentworld.errors import InputError
 from agentworld.ledger import Ledger
 from agentworld.ledger.tables import METADATA
 from agentworld.lineage.base import Agent, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
-from agentworld.steps.ledger import open_evidence
+from agentworld.operations.ledger import open_evidence
 from agentworld.storage.objects import ObjectStore
 from campaigns.tamper.databases import Database
 

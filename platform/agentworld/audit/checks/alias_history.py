@@ -1,0 +1,143 @@
+"""Whether the history of aliases is the one that was signed, change by change.
+
+Each change names the one before it, so that none can be left out or put elsewhere. What was there
+before changes were signed is as the adoption has it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+
+from agentworld.audit.checks.genesis import adoption_problems
+from agentworld.audit.checks.losses import lost_of
+from agentworld.audit.read.at_time import is_then
+from agentworld.audit.read.declarations import adoption_of
+from agentworld.audit.read.evidence import Evidence, copies_of
+from agentworld.errors import EvidenceError
+from agentworld.ledger.aliases import Aliases
+from agentworld.ledger.attestations import Attestations
+from agentworld.records.alias import AliasChange
+from agentworld.records.base import Digest
+from agentworld.records.declaration import ALIAS_CHANGES, AliasEntry, alias_entries
+from agentworld.signing.declaration import check_attested, verify_declared
+
+_Entries = dict[str, AliasEntry]
+"""What was signed, by the names of its copies."""
+_Histories = dict[str, list[AliasChange]]
+"""By aliases, each in its order."""
+
+
+def alias_problems(
+    aliases: Aliases, attestations: Attestations, evidence: Evidence, at: datetime | None = None
+) -> Iterator[str]:
+    """What is wrong with the history of aliases, a sentence each, with alias, moment and meaning.
+
+    Of all of it, or of the changes by a moment. Nobody can tell of aliases that moved before any
+    service of today came to the ledger.
+    """
+    lost = lost_of(attestations, evidence)
+    yield from lost.problems
+    yield from adoption_problems(attestations, evidence)
+    adoption = None
+    with suppress(EvidenceError):  # told above; what it names is then of nobody
+        adoption = adoption_of(attestations, evidence.second_store, evidence.trusted)
+    # The copies first: what is signed meanwhile is in the ledger before it has one.
+    copies = copies_of(ALIAS_CHANGES, evidence.second_store)
+    kept, problems = _kept(attestations, evidence)
+    copies = {name: copies[name] for name in copies.keys() - kept.keys() - lost.names}
+    gone, gone_problems = _gone(copies, evidence, at)
+    yield from (*problems, *gone_problems)
+    if adoption is None and not kept and not gone:
+        return
+    entries = alias_entries(adoption.changes if adoption else ())
+    adopted = {each.name: each for each in entries if each.name not in lost.names}
+    signed = adopted | kept | gone
+    rows, garbled = _rows(aliases)
+    yield from garbled.values()
+    newest, _ = _kept(attestations, evidence)  # with what was signed before the rows were read
+    was, now = _histories(signed.values()), _histories((signed | newest).values())
+    for alias in sorted((now.keys() | rows.keys()) - garbled.keys()):
+        yield from _differences(*(_by(at, each.get(alias, [])) for each in (was, rows, now)))
+
+
+def _kept(told: Attestations, evidence: Evidence) -> tuple[_Entries, list[str]]:
+    entries, problems = {}, []
+    for each in told.find("alias"):
+        try:
+            entries[each.name] = check_attested(each, AliasEntry, evidence.trusted)
+        except EvidenceError as error:
+            problems.append(
+                f"the statement of alias {each.subject!r} at {each.at} does not verify: {error}"
+            )
+    return entries, problems
+
+
+def _gone(
+    copies: dict[str, bytes], evidence: Evidence, at: datetime | None
+) -> tuple[_Entries, list[str]]:
+    """What the second store alone has, and what is to be said of it at a moment."""
+    entries, problems = {}, []
+    for name, envelope in sorted(copies.items()):
+        try:
+            entries[name] = verify_declared(envelope, AliasEntry, evidence.trusted)
+        except EvidenceError as error:
+            problems.append(f"the copy {name} does not verify: {error}")
+        else:
+            change = entries[name].change
+            if is_then(change.at, at):
+                problems.append(
+                    f"the statement that {_words(change)} is gone from the ledger; restore it"
+                )
+    return entries, problems
+
+
+def _rows(aliases: Aliases) -> tuple[_Histories, dict[str, str]]:
+    """The histories as the ledger tells them, and why others cannot be read."""
+    changes, garbled = aliases.readable_history()
+    rows: _Histories = {}
+    for change in changes:
+        rows.setdefault(change.alias, []).append(change)
+    return rows, garbled
+
+
+def _histories(entries: Iterable[AliasEntry]) -> _Histories:
+    """By each one's word on what was before it; what hangs on nothing known comes last."""
+    left = sorted(entries, key=lambda each: each.change.at)
+    found: _Histories = {}
+    last: dict[str, Digest | None] = {}
+    while left:
+        known = (each for each in left if each.previous == last.get(each.change.alias))
+        entry = next(known, left[0])
+        left.remove(entry)
+        last[entry.change.alias] = entry.digest
+        found.setdefault(entry.change.alias, []).append(entry.change)
+    return found
+
+
+def _by(at: datetime | None, changes: list[AliasChange]) -> list[AliasChange]:
+    return [each for each in changes if is_then(each.at, at)]
+
+
+def _differences(
+    was: list[AliasChange], rows: list[AliasChange], now: list[AliasChange]
+) -> Iterator[str]:
+    """Of one alias: what was signed, what the ledger had after that, what was signed by then."""
+    missing = list((Counter(was) - Counter(rows)).elements())
+    added = list((Counter(rows) - Counter(now)).elements())
+    for change in missing:
+        other = next((each for each in added if each.at == change.at), None)
+        if other is None:
+            yield f"it was signed that {_words(change)}, and the ledger does not have it"
+        else:
+            added.remove(other)
+            yield f"it was signed that {_words(change)}, and the ledger says that {_words(other)}"
+    for change in added:
+        yield f"the ledger says that {_words(change)}, and nobody signed it"
+    if not missing and not added and rows != now[: len(rows)]:
+        yield f"the changes of alias {rows[0].alias!r} are not in the order that was signed"
+
+
+def _words(change: AliasChange) -> str:
+    meant = "nothing" if change.ended else change.simulator
+    return f"alias {change.alias!r} meant {meant} from {change.at} on, by {change.set_by!r}"

@@ -1,0 +1,154 @@
+"""Which simulator made an agent, as it was signed when the agent was registered.
+
+The newest edge counts, by the time that was signed: rows can be put in another order. What does not
+hold of it makes it disputed, whatever it said of itself.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Protocol
+
+from agentworld.audit.checks.losses import lost_by_any, lost_of
+from agentworld.audit.read.at_time import is_signed_then
+from agentworld.audit.read.evidence import Evidence, copies_of
+from agentworld.errors import EvidenceError
+from agentworld.ledger.attestations import Attestations
+from agentworld.records.attestation import Attestation
+from agentworld.records.base import Digest, Record, Sentence, digest_bytes
+from agentworld.records.edge import Edge, Grade, SignedEdge
+from agentworld.records.run import AgentRun
+from agentworld.signing.edge import verify_edge
+from agentworld.statements.signer import EDGES, edge_name
+
+UNTOLD = "nobody signed which simulator made it: it was registered before that"
+
+
+class EdgeAudit(Record):
+    """How far it can be relied on that a simulator made an agent."""
+
+    grade: Grade
+    reasons: tuple[Sentence, ...] = ()
+    """Why it is disputed."""
+    edge: Edge | None = None
+    """As it was signed; null where none was, or none that verifies."""
+
+    @property
+    def num_copied(self) -> int:
+        """Steps of its run that forks copied, as they were signed."""
+        return self.edge.traffic.num_copied if self.edge else 0
+
+
+class Registered(Protocol):
+    """What the registry has of an agent."""
+
+    @property
+    def artifact(self) -> Digest:
+        """Its weights."""
+        ...
+
+    @property
+    def run(self) -> str:
+        """That made it."""
+        ...
+
+    @property
+    def edge_digest(self) -> Digest | None:
+        """Of the envelope in which its edge was signed."""
+        ...
+
+
+def audit_edge(name: str, agent: Registered, told: Attestations, evidence: Evidence) -> EdgeAudit:
+    """Of an agent that is registered by a name."""
+    copies = copies_of(f"{EDGES}/{agent.run}", evidence.second_store)
+    kept = told.find("edge", run=agent.run)
+    lost = lost_of(told, evidence, agent.run).names
+    problems = [*_missing(kept, {name: copies[name] for name in copies if name not in lost})]
+    edges = []
+    for each in kept:
+        try:
+            edges.append((_verified(each, evidence), each.envelope))
+        except EvidenceError as error:
+            problems.append(f"the edge {each.name} does not verify: {error}")
+    own = [(edge, signed) for edge, signed in edges if edge.claim.artifact == agent.artifact]
+    own = [(edge, signed) for edge, signed in own if edge.claim.agent == name]
+    if not own:
+        signed = [*copies.values(), *(each.envelope for each in kept)]
+        if agent.edge_digest and agent.edge_digest not in map(digest_bytes, signed):
+            problems.append("the edge that it was registered with is gone; restore the ledger")
+        # An edge that was signed, and is gone or does not verify, is told above.
+        return EdgeAudit(grade="disputed", reasons=tuple(problems) or (UNTOLD,))
+    edge, _ = sorted(own, key=lambda each: each[0].at)[-1]
+    # A version keeps the edge that it was registered with, also where a newer one was signed.
+    if agent.edge_digest not in {digest_bytes(signed) for _, signed in own}:
+        problems.append("the registry has another edge of it than the ledger")
+    reasons = (*edge.reasons, *problems)
+    return EdgeAudit(grade="disputed" if reasons else edge.grade, reasons=reasons, edge=edge)
+
+
+def as_signed(run: AgentRun, found: EdgeAudit | None) -> AgentRun:
+    """A run with the episodes and steps that were signed of it, where they were: its row's counts
+    are for who looks at it, and nobody signed them.
+    """
+    if run.closing is None or found is None or found.edge is None:
+        return run
+    told = found.edge.traffic
+    counts = {"num_episodes": told.num_episodes, "num_steps": told.num_steps}
+    return run.model_copy(update=counts)
+
+
+def edges_of(simulator: Digest, told: Attestations, evidence: Evidence) -> list[Edge]:
+    """Every edge of a simulator that verifies; of a run, an artifact and a name the newest."""
+    edges = []
+    for each in told.find("edge", simulator=simulator):
+        with suppress(EvidenceError):  # which `edge_problems` tells
+            edges.append(_verified(each, evidence))
+    edges.sort(key=lambda edge: edge.at)
+    return list({(e.run, e.claim.artifact, e.claim.agent): e for e in edges}.values())
+
+
+def all_edges(told: Attestations, evidence: Evidence) -> Iterator[SignedEdge]:
+    """Every edge that verifies."""
+    for each in told.all():
+        if each.kind == "edge":
+            with suppress(EvidenceError):  # which `edge_problems` tells
+                edge = _verified(each, evidence)
+                yield SignedEdge(edge=edge, envelope=each.envelope.decode())
+
+
+def edge_problems(
+    told: Attestations, evidence: Evidence, at: datetime | None = None
+) -> Iterator[str]:
+    """What is wrong with all edges, or with those that were signed by a moment; each is told by its
+    name, in which its run is.
+    """
+    copies, lost = copies_of(EDGES, evidence.second_store), lost_by_any(told, evidence.trusted)
+    kept = [each for each in told.all() if each.kind == "edge"]
+    signed = (name for name in copies.keys() - lost if is_signed_then(copies[name], at))
+    yield from _missing(kept, {name: copies[name] for name in signed})
+    for each in (each for each in kept if is_signed_then(each.envelope, at)):
+        try:
+            _verified(each, evidence)
+        except EvidenceError as error:
+            yield f"the edge {each.name} does not verify: {error}"
+
+
+def _missing(kept: Sequence[Attestation], copies: Mapping[str, bytes]) -> Iterator[str]:
+    """A row may be older than its copy, for a moment; a copy never is older than its row.
+
+    So the copies are those of before the rows were read.
+    """
+    rows = {each.name: each.envelope for each in kept}
+    for name, envelope in copies.items():
+        if name not in rows:
+            yield f"the edge {name} is gone from the ledger; restore it"
+        elif rows.get(name, envelope) != envelope:
+            yield f"the edge {name} is another one in the second store"
+
+
+def _verified(kept: Attestation, evidence: Evidence) -> Edge:
+    edge = verify_edge(kept.envelope, evidence.trusted)
+    told = (edge_name(edge.run, kept.envelope), edge.claim.artifact, edge.simulator, edge.run)
+    if (*told, edge.at) != (kept.name, kept.subject, kept.simulator, kept.run, kept.at):
+        raise EvidenceError("its row says something else than what was signed; restore it")
+    return edge

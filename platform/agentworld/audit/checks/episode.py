@@ -1,0 +1,194 @@
+"""Whether the record of an episode is the one that was signed, without a look at any other.
+
+An episode is covered by its run's log: by the entries that open and close it, and by those that
+name the heads of its steps.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agentworld.audit.checks.signed_log import (
+    RunRecord,
+    SignedLog,
+    opening_entry,
+    read_log,
+    step_problems,
+)
+from agentworld.audit.read.evidence import Evidence, EvidenceState, state_of
+from agentworld.errors import EvidenceError, NotFound
+from agentworld.records.base import Digest, Record, Sentence
+from agentworld.records.episode import CloseReason, Episode
+from agentworld.records.garbled import readable, reading
+from agentworld.records.log import Fields, episode_closed
+
+_AT_ONCE = 64
+"""Episodes that are read together."""
+
+
+class EpisodeVerification(Record):
+    """The answer to: is this episode's record the one that was signed?"""
+
+    episode: str
+    run: str
+    simulator: Digest
+    state: EvidenceState
+    num_steps: int
+    closed: CloseReason | None
+    erased: bool
+    """Retention took its texts away, so that their digests alone were compared."""
+    last_entry: int
+    """The last one of the run's log that tells of the episode; 0 where none does."""
+    signed_length: int
+    """Entries that the newest good checkpoint covers; later ones are only chained."""
+    problems: tuple[Sentence, ...]
+    """Those of the episode and of its run's log; none where both are intact."""
+
+
+class EpisodeTold(NamedTuple):
+    """What a run's log says of an episode."""
+
+    opening: Fields
+    closing: Fields | None = None
+
+
+def verify_episode(name: str, ledger: RunRecord, evidence: Evidence) -> EpisodeVerification:
+    """Checks an episode and its run's log.
+
+    Raises NotFound where there never was such an episode, EvidenceError where it is gone or
+    garbled.
+    """
+    log = read_log(_kept(name, ledger).run, ledger, evidence)
+    # Again, after its log: what a service adds meanwhile is told in the log's end.
+    episode = _readable(name, ledger)
+    entries, told = _entries_of(episode, log), episodes_told(log).get(name)
+    # Where no closing names its last head, a step that is missing under any entry may be its own.
+    covering = entries if told and told.closing else None
+    problems = (
+        *log.problems,
+        *step_problems(log, covering),
+        *readable(f"episode {name}", _differences(episode, told, log, ledger)),
+    )
+    last = max(entries, default=0)
+    return EpisodeVerification(
+        episode=name,
+        run=log.run.id,
+        simulator=log.run.simulator,
+        state=state_of(problems, signed=last <= log.signed_length),
+        num_steps=len(episode.steps),
+        closed=episode.closed,
+        erased=episode.opening is None,
+        last_entry=last,
+        signed_length=log.signed_length,
+        problems=problems,
+    )
+
+
+def episodes_told(log: SignedLog) -> dict[str, EpisodeTold]:
+    """What a log says of each of its episodes."""
+    told: dict[str, EpisodeTold] = {}
+    for said in log.told:
+        name = str(said.get("episode"))
+        if said.get("kind") == "episode-opened":
+            told[name] = EpisodeTold(said)
+        elif said.get("kind") == "episode-closed" and name in told:
+            told[name] = told[name]._replace(closing=said)
+    return told
+
+
+def episode_problems(
+    told: dict[str, EpisodeTold], log: SignedLog, ledger: RunRecord
+) -> Iterator[str]:
+    """What is wrong with the episodes that the log names."""
+    names = list(told)
+    for start in range(0, len(names), _AT_ONCE):
+        group = names[start : start + _AT_ONCE]
+        read = _read_together(group, ledger)
+        for name in group:
+            yield from _problems(name, read.get(name), told[name], log, ledger)
+
+
+def _read_together(names: list[str], ledger: RunRecord) -> dict[str, Episode]:
+    """Nothing where one of them cannot be read: each is then read by itself, which tells why."""
+    try:
+        with reading("a run's episodes"):
+            return ledger.episodes_named(names)
+    except EvidenceError:
+        return {}
+
+
+def _problems(
+    name: str, read: Episode | None, told: EpisodeTold, log: SignedLog, ledger: RunRecord
+) -> Iterator[str]:
+    try:
+        episode = read or _readable(name, ledger)
+    except NotFound:
+        yield f"episode {name} is missing"
+    except EvidenceError as error:
+        yield str(error)
+    else:
+        yield from readable(f"episode {name}", _differences(episode, told, log, ledger))
+
+
+def _kept(name: str, ledger: RunRecord) -> Episode:
+    """The episode; raises EvidenceError where a run's log names one that the ledger dropped."""
+    try:
+        return _readable(name, ledger)
+    except NotFound:
+        opened = opening_entry(name, ledger)
+        if opened is None:
+            raise
+        raise EvidenceError(
+            f"episode {name} was opened in run {opened.run} (entry {opened.sequence} of its log)"
+            " and is gone from the ledger; restore the ledger"
+        ) from None
+
+
+def _readable(name: str, ledger: RunRecord) -> Episode:
+    """The episode; raises EvidenceError where what the ledger holds of it is none any more."""
+    with reading(f"episode {name}"):
+        return ledger.episode(name)
+
+
+def _entries_of(episode: Episode, log: SignedLog) -> set[int]:
+    """The places in the log that tell of the episode or of its steps."""
+    heads = {step.head for step in episode.steps}
+    named = {place for place, said in enumerate(log.told, 1) if said.get("episode") == episode.id}
+    return named | {place for place, found in log.heads.items() if not heads.isdisjoint(found)}
+
+
+def _differences(
+    episode: Episode, told: EpisodeTold | None, log: SignedLog, ledger: RunRecord
+) -> Iterator[str]:
+    if told is None:
+        yield f"the log of run {log.run.id} does not name episode {episode.id}"
+        return
+    first = episode.first_head
+    # An earlier release told no number of copied steps.
+    begun = told.opening.get("head"), told.opening.get("num_copied", episode.num_copied)
+    if begun != (first, episode.num_copied) or not episode.begins_whole:
+        yield f"episode {episode.id} did not begin as the log says"
+    if problem := log.erasures.problem_of(episode.id, erased=episode.opening is None):
+        yield problem
+    if not _follows(episode, first):
+        yield f"the steps of episode {episode.id} do not follow from each other"
+    if told.closing:
+        said = [told.closing.get(name) for name in ("reason", "num_steps", "head")]
+        if said != [episode.closed, len(episode.steps), episode.head]:
+            yield f"episode {episode.id} did not end as the log says"
+    elif episode.closed and not _closed_since(episode, episode.closed, log, ledger):
+        yield f"episode {episode.id} ended and the log does not say so"
+
+
+def _follows(episode: Episode, first: Digest) -> bool:
+    try:
+        with reading(f"episode {episode.id}"):
+            return episode.follows(first)
+    except EvidenceError:  # what cannot be hashed was never chained
+        return False
+
+
+def _closed_since(episode: Episode, reason: CloseReason, log: SignedLog, ledger: RunRecord) -> bool:
+    """Whether it ended after the log was read."""
+    closed = episode_closed(episode.id, len(episode.steps), episode.head, reason)
+    newer = ledger.log(log.run.id, after=len(log.told))
+    return any(closed.items() <= entry.told.items() for entry in newer)

@@ -1,0 +1,58 @@
+"""Which episodes of a run were erased by somebody who said so."""
+
+from typing import NamedTuple
+
+from agentworld.audit.checks.losses import Lost
+from agentworld.audit.read.evidence import Evidence, copies_of
+from agentworld.errors import EvidenceError
+from agentworld.ledger.attestations import Attestations
+from agentworld.records.declaration import ERASURES, Erasure
+from agentworld.signing.declaration import check_attested
+
+
+class Erasures(NamedTuple):
+    """The erasures that were declared in a run, or before any were."""
+
+    run: str
+    told: Attestations
+    evidence: Evidence
+    adopted: frozenset[str] | None
+    """Episodes that were erased before; null where nobody signs what is erased."""
+    declared: frozenset[str]
+    problems: tuple[str, ...]
+
+    @classmethod
+    def of(cls, run: str, told: Attestations, lost: Lost, evidence: Evidence) -> "Erasures":
+        """Those of a run; asked for before its episodes are read."""
+        # The copies first: what is erased meanwhile is in the ledger before it has one.
+        copies = copies_of(f"{ERASURES}/{run}", evidence.second_store)
+        names = {each.name for each in told.find("erasure", run=run)}
+        gone = [name for name in sorted(copies.keys() - names) if name not in lost.names]
+        problems = [f"the erasure {name} is gone from the ledger; restore it" for name in gone]
+        try:
+            adopted = evidence.declared(told).erased
+        except EvidenceError as error:
+            adopted = frozenset()  # what it names is then of nobody
+            problems.append(f"what the ledger held unsigned does not verify: {error}")
+        declared, unverified = _declared(run, told, evidence)
+        return cls(run, told, evidence, adopted, declared, (*problems, *unverified))
+
+    def problem_of(self, episode: str, *, erased: bool) -> str | None:
+        """What is wrong with an episode that was read, with its texts or without."""
+        if not erased:
+            again = episode in self.declared
+            return f"episode {episode} was erased, and its texts are there again" if again else None
+        if self.adopted is None or episode in self.adopted or episode in self.declared:
+            return None
+        declared, _ = _declared(self.run, self.told, self.evidence)  # it may have been just now
+        return None if episode in declared else f"episode {episode} is erased without a declaration"
+
+
+def _declared(run: str, told: Attestations, evidence: Evidence) -> tuple[frozenset[str], list[str]]:
+    found, problems = set(), []
+    for each in told.find("erasure", run=run):
+        try:
+            found.add(check_attested(each, Erasure, evidence.trusted).episode)
+        except EvidenceError as error:
+            problems.append(f"the erasure of episode {each.subject} does not verify: {error}")
+    return frozenset(found), problems

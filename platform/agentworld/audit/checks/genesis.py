@@ -1,0 +1,25 @@
+"""What a ledger held, unsigned, when its changes began to be signed."""
+
+from agentworld.audit.read.declarations import read_copy
+from agentworld.audit.read.evidence import Evidence
+from agentworld.errors import EvidenceError, NotFound
+from agentworld.ledger.attestations import Attestations
+from agentworld.records.declaration import ADOPTION, Adoption
+from agentworld.signing.declaration import check_attested, verify_declared
+
+
+def adoption_problems(told: Attestations, evidence: Evidence) -> list[str]:
+    """What is wrong with the ledger's own copy of it."""
+    kept = told.find("adoption")
+    try:
+        copies = [read_copy(ADOPTION, evidence.second_store)]
+        verify_declared(copies[0], Adoption, evidence.trusted)
+        for each in kept:
+            check_attested(each, Adoption, evidence.trusted)
+    except NotFound:
+        return []  # on its way
+    except EvidenceError as error:
+        return [f"what the ledger held unsigned does not verify: {error}"]
+    if [each.envelope for each in kept] != copies:
+        return ["the ledger tells otherwise what it held unsigned"]
+    return []

@@ -1,0 +1,159 @@
+"""Whether a whole ledger is what was signed: every run, every edge, every name.
+
+A problem is a sentence that names its run, edge, alias or key. What was added since the last
+signature is no problem: it is chained, and the next signature covers it.
+"""
+
+from collections.abc import Collection, Container, Iterator
+from datetime import datetime
+from typing import NamedTuple, Protocol, get_args
+
+from agentworld.audit.checks.alias_history import alias_problems
+from agentworld.audit.checks.edges import edge_problems
+from agentworld.audit.checks.losses import told_again
+from agentworld.audit.checks.orphans import stray_problems
+from agentworld.audit.checks.reports import report_problems
+from agentworld.audit.checks.run import RunVerification, seldom_searched, verify_any
+from agentworld.audit.checks.signed_log import RunRecord
+from agentworld.audit.checks.statements import filed_problems
+from agentworld.audit.read.at_time import runs_then
+from agentworld.audit.read.evidence import Evidence
+from agentworld.errors import EvidenceError, NotFound
+from agentworld.ledger.aliases import Aliases
+from agentworld.ledger.attestations import Attestations
+from agentworld.ledger.signing_keys import SigningKeys
+from agentworld.records.attestation import AttestationKind
+from agentworld.records.declaration import DECLARATIONS, Withdrawal
+from agentworld.records.garbled import readable
+from agentworld.records.log import Fields
+from agentworld.records.progress import Tick, no_tick
+from agentworld.records.step_statement import STEP_STATEMENTS
+from agentworld.signing.declaration import check_attested
+from agentworld.signing.keys import public_pem
+from agentworld.storage.objects import ObjectStore
+
+
+class WholeLedger(RunRecord, Protocol):
+    """All of a ledger."""
+
+    @property
+    def aliases(self) -> Aliases:
+        """People's names for simulators."""
+        ...
+
+    @property
+    def signing_keys(self) -> SigningKeys:
+        """Which keys a service said that it signs with."""
+        ...
+
+    @property
+    def objects(self) -> ObjectStore | None:
+        """Where its long texts are, and the reports that names moved by."""
+        ...
+
+    def run_names(self) -> list[str]:
+        """All runs by their names, also those that cannot be read."""
+        ...
+
+    def first_entry(self, run: str) -> Fields:
+        """How a run was opened; nothing where its log does not tell it."""
+        ...
+
+    def strays(self) -> list[str]:
+        """A sentence for each row that belongs to nothing."""
+        ...
+
+
+class LedgerVerification(NamedTuple):
+    """The answer to: is this ledger what was signed?"""
+
+    runs: dict[str, RunVerification]
+    """By their names, also of those that only the second store has."""
+    beside: tuple[str, ...]
+    """Problems of all that is no run's record."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What somebody changed, added or took away; none where the ledger is intact."""
+        of_runs = (each for found in self.runs.values() for each in found.named_problems)
+        return (*of_runs, *self.beside)
+
+
+def verify_ledger(
+    ledger: WholeLedger, evidence: Evidence, tick: Tick = no_tick, at: datetime | None = None
+) -> LedgerVerification:
+    """Checks all of a ledger, also while it is written.
+
+    Of a moment, the runs that were open by then, as they are now, and what was signed by then.
+    """
+    with seldom_searched():
+        runs = _runs(ledger, evidence.for_many(ledger.attestations), tick, at)
+    return LedgerVerification(runs, tuple(_beside(ledger, runs, evidence, at)))
+
+
+def _runs(
+    ledger: WholeLedger, evidence: Evidence, tick: Tick, at: datetime | None
+) -> dict[str, RunVerification]:
+    # First the copies: a run that is opened and signed meanwhile is in the ledger before.
+    signed = {name.partition("/")[0] for name in evidence.second_store.names()}
+    # A run's name is a word, and what else is signed is under names with a dash.
+    known = ledger.run_names()
+    gone = sorted(filter(str.isalnum, signed.difference(known)))
+    names = [*runs_then(known, ledger, at), *gone]
+    found = {}
+    for done, name in enumerate(names, 1):
+        try:
+            found[name] = verify_any(name, ledger, evidence)
+        except NotFound:  # it was declared to be lost, or is listed by what is no name of a run
+            if name in known:
+                found[name] = RunVerification.of_garbled(name, "its name is garbled; restore it")
+        tick(done, len(names))
+    return found
+
+
+def _beside(
+    ledger: WholeLedger, runs: Collection[str], evidence: Evidence, at: datetime | None
+) -> Iterator[str]:
+    yield from readable("the statements", edge_problems(ledger.attestations, evidence, at))
+    for kind in (*STEP_STATEMENTS.values(), Withdrawal):
+        filed = filed_problems(kind, ledger.attestations, evidence, at)
+        yield from readable("the statements", filed)
+    names = alias_problems(ledger.aliases, ledger.attestations, evidence, at)
+    yield from readable("the history of names", names)
+    yield from readable("the statements", _of_kinds(ledger.attestations))
+    yield from readable("the statements", _of_no_run(ledger.attestations, runs, evidence))
+    again = told_again(ledger.attestations, evidence.trusted)
+    yield from readable("the statements", again)
+    yield from readable("the history of names", report_problems(ledger.aliases, ledger.objects, at))
+    yield from readable("the signing keys", _of_keys(ledger.signing_keys, evidence))
+    yield from readable("the ledger", _of_strays(ledger))
+    known = {*runs, *ledger.run_names()}
+    strays = stray_problems(ledger.attestations, known, evidence)
+    yield from readable("the second store", strays)
+
+
+def _of_kinds(told: Attestations) -> Iterator[str]:
+    for each in told.all():
+        if each.kind not in get_args(AttestationKind):
+            yield f"the statement {each.name} is of an unknown kind, {each.kind!r}"
+
+
+def _of_no_run(told: Attestations, runs: Container[str], evidence: Evidence) -> Iterator[str]:
+    """Declarations that no run is asked for; those of a run are checked with it."""
+    for each in told.all():
+        if each.run and each.run not in runs and each.kind in ("erasure", "restore"):
+            try:
+                check_attested(each, DECLARATIONS[each.kind], evidence.trusted)
+            except EvidenceError as error:
+                yield f"the {each.kind} {each.name} does not verify: {error}"
+
+
+def _of_keys(told: SigningKeys, evidence: Evidence) -> Iterator[str]:
+    trusted = {name: public_pem(key).decode() for name, key in evidence.trusted.items()}
+    for each in told.all():
+        if trusted.get(each.key) != each.public:
+            yield f"the key {each.key} of the ledger is none that is trusted"
+
+
+def _of_strays(ledger: WholeLedger) -> Iterator[str]:
+    yield from ledger.strays()

@@ -1,0 +1,59 @@
+"""What is registered as a statement that can be signed, and compared with what was."""
+
+import json
+from collections.abc import Iterator
+
+from pydantic import TypeAdapter, ValidationError
+
+from agentworld.errors import EvidenceError
+from agentworld.lineage.base import Agent, WorldModel
+from agentworld.records.base import Digest, digest_json, first_problem
+from agentworld.signing.registration import Registration
+from agentworld.signing.statement import Subject
+
+_Registered = TypeAdapter[WorldModel | Agent](WorldModel | Agent)
+
+
+def registration_of(name: str, what: WorldModel | Agent) -> Registration:
+    """The statement that this is registered under a name."""
+    return _registration(name, what, what.digest)
+
+
+def registration_in(name: str, record: str) -> Registration:
+    """The same, of a record as a registry keeps it; raises EvidenceError where it is none."""
+    return _registration(name, read_record(record), digest_json(json.loads(record)))
+
+
+def read_record(record: str) -> WorldModel | Agent:
+    """What was registered; raises EvidenceError where that cannot be read."""
+    try:
+        return _Registered.validate_json(record)
+    except ValidationError as error:
+        raise EvidenceError(
+            f"its record cannot be read ({first_problem(error)}); restore it"
+        ) from error
+
+
+def _registration(name: str, what: WorldModel | Agent, record: Digest) -> Registration:
+    return Registration(
+        name=name,
+        kind="world-model" if isinstance(what, WorldModel) else "agent",
+        artifact=what.artifact,
+        record=record,
+        materials=tuple(Subject.of(*each) for each in _materials(what)),
+    )
+
+
+def _materials(what: WorldModel | Agent) -> Iterator[tuple[str, Digest]]:
+    for made in what.stages:
+        for parent in made.parents:
+            yield f"{made.stage}.parent", parent
+        yield f"{made.stage}.recipe", digest_json(made.recipe)
+        if made.data:
+            yield f"{made.stage}.data", made.data
+        if made.simulator:
+            yield f"{made.stage}.simulator", made.simulator
+        if made.reward_model:
+            yield f"{made.stage}.reward_model", made.reward_model
+    if what.report:
+        yield "report", what.report

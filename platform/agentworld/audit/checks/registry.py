@@ -1,0 +1,169 @@
+"""Whether what a registry keeps is what was registered: tags, record, files, run, signature.
+
+Who can write to a registry can change each of them; here they are compared with each other, and
+the record and what it is made of with what the step that registered it signed.
+"""
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentworld.audit.checks.registration import read_record, registration_in
+from agentworld.audit.read.evidence import EvidenceState, state_of
+from agentworld.errors import EvidenceError
+from agentworld.lineage.base import Agent, Registry, StoredVersion, VersionRef, WorldModel
+from agentworld.lineage.data_input import data_inputs
+from agentworld.lineage.tags import tags_of
+from agentworld.records.base import Digest, Record, Sentence, digest_json
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.garbled import read_list, readable, reading
+from agentworld.records.progress import Tick, no_tick
+from agentworld.records.step_statement import Registered
+from agentworld.signing.keys import TrustedKeys
+from agentworld.signing.registration import check_registration
+
+_ADDED = ".data"
+"""The end of tags that a version without a signature may lack: older ones have neither."""
+
+
+class VersionVerification(Record):
+    """The answer to: is this version what was registered?"""
+
+    version: str
+    state: EvidenceState
+    """`unsigned` where it was registered before there were signatures, or a ledger had them."""
+    problems: tuple[Sentence, ...]
+    """None where it is intact."""
+
+
+def verify_version(
+    stored: StoredVersion,
+    registry: Registry,
+    step_keys: TrustedKeys,
+    tick: Tick = no_tick,
+    filed: Registered | None = None,
+) -> VersionVerification:
+    """Checks all that a registry keeps of a version, also by what was `filed` with the ledger."""
+    ref = stored.version.ref
+    of_record = _problems_of_record(stored, step_keys, filed)
+    of_links = _problems_of_links(stored, filed) if filed else ()
+    problems = (
+        *_missing(stored),
+        *readable("its record lineage.json", of_record),
+        *readable("its record lineage.json", of_links),
+        *readable("its folder of files", _problems_of_files(stored, registry, tick)),
+    )
+    return VersionVerification(
+        version=str(ref),
+        state=state_of(problems, signed=stored.signature is not None),
+        problems=tuple(f"{ref}: {problem}" for problem in problems),
+    )
+
+
+def _missing(stored: StoredVersion) -> Iterator[str]:
+    if stored.run != "active":
+        yield f"the run that registered it is {stored.run}"
+    if stored.status != "READY":
+        yield f"its status is {stored.status}, and not READY"
+    if stored.model != "READY":
+        yield f"its logged model is {stored.model}, and not READY"
+    if len({place.rstrip("/") for place in stored.places}) > 1:
+        by_name, of_model = stored.places
+        yield f"its files are told to be in {by_name}, and its logged model's are in {of_model}"
+
+
+def _problems_of_record(
+    stored: StoredVersion, trusted: TrustedKeys, filed: Registered | None
+) -> Iterator[str]:
+    name = stored.version.ref.name
+    if stored.record is None:
+        yield "its record lineage.json is gone"
+        return
+    try:
+        what = read_record(stored.record)
+        yield from _problems_of_tags(stored, what)
+        yield from _problems_of_data(stored, what)
+        is_attested = isinstance(what, Agent) and what.edge  # it was signed as its edge was
+        if stored.signature is None and (is_attested or filed):
+            yield "its signature registration.dsse.json is gone"
+        if stored.signature is not None:
+            check_registration(registration_in(name, stored.record), stored.signature, trusted)
+    except EvidenceError as error:
+        yield str(error)
+
+
+def _problems_of_tags(stored: StoredVersion, what: WorldModel | Agent) -> Iterator[str]:
+    if not stored.version.tags:
+        yield "it has no tag of ours any more, so that no search finds it"
+        return
+    for name, value in tags_of(what).items():
+        told = stored.version.tags.get(name)
+        if told is None and stored.signature is None and name.endswith(_ADDED):
+            continue
+        if told != value:
+            yield f"its tag {name} says {told!r}, and its record {value!r}"
+
+
+def _problems_of_data(stored: StoredVersion, what: WorldModel | Agent) -> Iterator[str]:
+    if stored.run == "missing" or (stored.signature is None and not stored.data):  # an older one
+        return
+    wanted, found = Counter(data_inputs(what.stages)), Counter(stored.data)
+    for each in (wanted - found).elements():
+        yield f"its run lacks an input: the data set {each.name}, which {each.readers} read"
+    for each in (found - wanted).elements():
+        yield (
+            f"its run has an input that its record does not: the data set {each.name}, digest"
+            f" {each.shortened}, source {each.source_type} {each.source}, read by {each.readers}"
+        )
+
+
+def _problems_of_links(stored: StoredVersion, filed: Registered) -> Iterator[str]:
+    found, signed = stored.links, filed.links
+    record = digest_of_record(stored.record)
+    if record not in (None, filed.record):
+        yield f"its record is {record}, and it was registered with {filed.record}"
+    if found.run != signed.run:
+        yield f"its run is {found.run}, and it was registered by {signed.run}"
+    if found.model != signed.model:
+        yield f"its logged model is {found.model}, and it was registered with {signed.model}"
+    if stored.run == "missing":
+        return
+    for gone in (Counter(signed.inputs) - Counter(found.inputs)).elements():
+        yield f"its run lacks an input that it had: the model {gone}"
+    for added in (Counter(found.inputs) - Counter(signed.inputs)).elements():
+        yield f"its run has an input that it had not: the model {added}"
+
+
+def garbled_in(registry: Registry) -> Iterator[str]:
+    """What a registry has that can be no version or alias of ours."""
+    told, problems = read_list("the registry", registry.garbled)
+    yield from (*told, *problems)
+
+
+def digest_of_record(record: str | None) -> Digest | None:
+    """Null where it is gone or cannot be read, which is told already."""
+    try:
+        with reading("its record"):
+            return digest_json(json.loads(record or ""))
+    except EvidenceError:
+        return None
+
+
+def _problems_of_files(stored: StoredVersion, registry: Registry, tick: Tick) -> Iterator[str]:
+    if stored.record is None or stored.model == "missing":
+        return
+    try:
+        artifact = read_record(stored.record).artifact
+    except EvidenceError:
+        return
+    found = _artifact_of(stored.version.ref, registry, tick)
+    if found != artifact:
+        yield f"its files are {found}, and its record names {artifact}"
+
+
+def _artifact_of(ref: VersionRef, registry: Registry, tick: Tick) -> Digest:
+    with tempfile.TemporaryDirectory() as folder:
+        registry.fetch(ref, Path(folder))
+        return ArtifactManifest.of(Path(folder), tick).digest

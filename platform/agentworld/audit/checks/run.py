@@ -1,0 +1,124 @@
+"""Whether the record of a run is the one that was signed: nothing changed, left out or cut off.
+
+A problem is a sentence. The chain of every episode is compared with the log that names its
+heads, and the log with what was signed of it.
+"""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from agentworld.audit.checks.episode import episode_problems, episodes_told
+from agentworld.audit.checks.signed_log import RunRecord, SignedLog, read_log, step_problems
+from agentworld.audit.read.evidence import Evidence, EvidenceState, state_of
+from agentworld.errors import EvidenceError
+from agentworld.records.base import Digest, Record, Sentence
+from agentworld.records.garbled import reading
+
+_BETWEEN_SEARCHES = 10_000
+"""Objects that come and stay; Python's own number is 700."""
+
+
+class RunVerification(Record):
+    """The answer to: is this run's record the one that was signed?"""
+
+    run: Sentence
+    simulator: Digest | None
+    """Null where the run's row is gone or garbled."""
+    state: EvidenceState
+    weights: Literal["signed", "claimed"] | None
+    """Whether the step that wrote the final weights signed them; null while the run is open."""
+    log_length: int
+    signed_length: int
+    """Entries that the newest good checkpoint covers; later ones are only chained."""
+    num_episodes: int
+    num_steps: int
+    problems: tuple[Sentence, ...]
+    """None where the record is intact."""
+    notes: tuple[str, ...] = ()
+    """What was declared of it: what a restored backup lost."""
+
+    @property
+    def named_problems(self) -> tuple[str, ...]:
+        """Each with the run that it is of; one that is gone or garbled is told by its name."""
+        run = f"run {self.run}"
+        return tuple(each if f"{run} " in each else f"{run}: {each}" for each in self.problems)
+
+    @classmethod
+    def of_garbled(cls, run: str, problem: str) -> "RunVerification":
+        """Of a record that cannot even be read, for whoever looks at many."""
+        return cls(
+            run=run,
+            simulator=None,
+            state="broken",
+            weights=None,
+            log_length=0,
+            signed_length=0,
+            num_episodes=0,
+            num_steps=0,
+            problems=(problem,),
+        )
+
+
+def verify_run(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerification:
+    """Checks all of a run, also while it is served.
+
+    Raises NotFound where there is no such run, EvidenceError where it is gone or garbled.
+    """
+    with seldom_searched(), reading(f"the ledger's record of run {name}"):
+        log = read_log(name, ledger, evidence)
+        run, told = log.run, episodes_told(log)
+        problems = (
+            *log.problems,
+            *step_problems(log),
+            *_count_problems(log),
+            *episode_problems(told, log, ledger),
+        )
+    return RunVerification(
+        run=name,
+        simulator=run.simulator,
+        state=state_of(problems, signed=log.signed_length >= len(log.told)),
+        weights=("signed" if run.closing.signature else "claimed") if run.closing else None,
+        log_length=len(log.told),
+        signed_length=log.signed_length,
+        num_episodes=run.num_episodes,
+        num_steps=run.num_steps,
+        problems=problems,
+        notes=log.notes,
+    )
+
+
+def verify_any(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerification:
+    """The same for whoever looks at many: a record that is gone or garbled is broken.
+
+    Raises NotFound where there is no such run.
+    """
+    try:
+        return verify_run(name, ledger, evidence)
+    except EvidenceError as error:
+        return RunVerification.of_garbled(name, str(error))
+
+
+@contextmanager
+def seldom_searched() -> Iterator[None]:
+    """For the block garbage is searched for less often, which took half of all the time.
+
+    Millions of rows come and go, and all else in memory was looked through again and again.
+    """
+    known = gc.get_threshold()
+    if not 0 < known[0] < _BETWEEN_SEARCHES:  # around another one, or where nothing is searched
+        yield
+        return
+    gc.set_threshold(_BETWEEN_SEARCHES, *known[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*known)
+
+
+def _count_problems(log: SignedLog) -> Iterator[str]:
+    known = log.told[: log.run.log_length]
+    opened = sum(said.get("kind") == "episode-opened" for said in known)
+    if log.run.num_episodes != opened:
+        yield f"the ledger holds {log.run.num_episodes} episodes and the log names {opened}"

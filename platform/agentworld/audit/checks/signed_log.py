@@ -1,0 +1,214 @@
+"""A run's log, and how far it is the one that was signed: nothing changed, left out or cut off.
+
+What is signed is compared with what is there: the run's row with the log's first and last
+entry, the log with the checkpoints of both stores. An old ledger that was restored does not have
+the newest of them.
+"""
+
+from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+from agentworld.audit.checks.erasures import Erasures
+from agentworld.audit.checks.losses import Lost, is_checkpoint, lost_of
+from agentworld.audit.read.evidence import Evidence, StoredCheckpoints, copies_of
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.ledger.attestations import Attestations
+from agentworld.records.base import Digest
+from agentworld.records.episode import Episode, text_digest
+from agentworld.records.garbled import reading
+from agentworld.records.log import Fields, LogEntry, opening_problem, run_closed
+from agentworld.records.run import AgentRun
+from agentworld.signing.checkpoint import RunCheckpoint
+from agentworld.signing.merkle import MerkleTree
+from agentworld.signing.traffic import TrafficCount
+from agentworld.signing.weights import closing_problem
+
+
+class RunRecord(Protocol):
+    """What a verification reads of the ledger."""
+
+    def run_names(self) -> list[str]:
+        """All runs by their names, also those that cannot be read."""
+        ...
+
+    def run(self, run: str) -> AgentRun:
+        """A run; raises NotFound."""
+        ...
+
+    def counted_run(self, run: str) -> AgentRun:
+        """A run whose episodes and steps are counted anew; raises NotFound."""
+        ...
+
+    def log(self, run: str, after: int = 0) -> list[LogEntry]:
+        """A run's log in its order."""
+        ...
+
+    def episode(self, episode: str) -> Episode:
+        """An episode with its steps; raises NotFound."""
+        ...
+
+    def episodes_named(self, names: Sequence[str]) -> dict[str, Episode]:
+        """Several episodes with their steps, by their names; those that are there."""
+        ...
+
+    def heads_by_entry(self, run: str) -> dict[int, list[Digest]]:
+        """The heads of a run's steps by the log entry that covers them."""
+        ...
+
+    def checkpoints(self, run: str) -> dict[int, bytes]:
+        """A run's signed checkpoints by their lengths."""
+        ...
+
+    @property
+    def attestations(self) -> Attestations:
+        """What was signed beside the logs of runs."""
+        ...
+
+
+class SignedLog(NamedTuple):
+    """A run's log with what is wrong with it."""
+
+    run: AgentRun
+    told: list[Fields]
+    """What its entries say, in their order; one that cannot be read says nothing."""
+    heads: dict[int, list[Digest]]
+    """Of the run's steps, by the entry that covers them."""
+    newest: int
+    """Entries that it had when all of this was read: the run may be served meanwhile."""
+    signed_length: int
+    """Entries that the newest checkpoint covers whose signature holds."""
+    problems: list[str]
+    erasures: Erasures
+    """That were declared."""
+    notes: tuple[str, ...]
+    """What was declared to be lost."""
+
+
+def read_log(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
+    """Raises NotFound where there is no such run, EvidenceError where it is gone or garbled."""
+    with reading(f"the ledger's record of run {name}"):
+        return _read(name, ledger, evidence)
+
+
+def opening_entry(episode: str, ledger: RunRecord) -> LogEntry | None:
+    """The entry of a run's log that tells of this episode's opening; null where none does."""
+    for run in ledger.run_names():
+        with suppress(InputError):  # by such a name no run can be asked for
+            found = (entry for entry in ledger.log(run) if _opens(entry, episode))
+            if entry := next(found, None):
+                return entry
+    return None
+
+
+def step_problems(log: SignedLog, only: Container[int] | None = None) -> Iterator[str]:
+    """Every step is under one entry, and every entry, or `only` these, has the steps it names."""
+    told = {place: said for place, said in enumerate(log.told, 1) if said.get("kind") == "steps"}
+    for place in sorted(told.keys() | log.heads.keys()):
+        if len(log.told) < place <= log.newest or (only is not None and place not in only):
+            continue
+        found = log.heads.get(place, [])
+        digest = text_digest("\n".join(found))
+        said = told.get(place, {})
+        if (said.get("num_steps"), said.get("heads")) != (len(found), digest):
+            yield f"the {len(found)} steps under entry {place} are not those that it names"
+
+
+def _read(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
+    # In this order: what a service adds meanwhile is then never missed where it is looked for.
+    in_ledger, run = ledger.checkpoints(name), _run(name, ledger, evidence)
+    lost = lost_of(ledger.attestations, evidence, name)
+    stored = StoredCheckpoints(in_ledger, _copies(name, lost, evidence))
+    erasures = Erasures.of(name, ledger.attestations, lost, evidence)
+    log, heads = ledger.log(name), ledger.heads_by_entry(name)
+    newest = ledger.run(name).log_length
+    told = [entry.told for entry in log]
+    checkpoints = stored.check(run, evidence.trusted)
+    problems = [
+        *checkpoints.problems,
+        *_length_problems(run, log, newest),
+        *_order_problems(run, log, told),
+        *filter(None, [opening_problem(run, told[0] if told else {})]),
+        *_closing_problems(run, told, evidence),
+        *_checkpoint_problems(checkpoints.good, log, told),
+        *lost.problems,
+        *erasures.problems,
+    ]
+    signed_length = max((each.length for each in checkpoints.good), default=0)
+    return SignedLog(run, told, heads, newest, signed_length, problems, erasures, lost.notes)
+
+
+def _run(name: str, ledger: RunRecord, evidence: Evidence) -> AgentRun:
+    try:
+        return ledger.counted_run(name)
+    except NotFound:
+        # What a person typed may be a path, and is then no run's name.
+        if not name.isalnum():
+            raise
+        found = _copies(name, lost_of(ledger.attestations, evidence, name), evidence)
+        copies = list(filter(is_checkpoint, found))
+        if not copies:
+            raise
+        raise EvidenceError(
+            f"run {name} is gone from the ledger, and the second store has {len(copies)} signed"
+            " checkpoints of it; restore the ledger"
+        ) from None
+
+
+def _copies(run: str, lost: Lost, evidence: Evidence) -> dict[str, bytes]:
+    """Those that were not declared to be lost."""
+    copies = copies_of(run, evidence.second_store)
+    return {name: copy for name, copy in copies.items() if name not in lost.names}
+
+
+def _opens(entry: LogEntry, episode: str) -> bool:
+    fields = entry.told
+    return (fields.get("kind"), fields.get("episode")) == ("episode-opened", episode)
+
+
+def _length_problems(run: AgentRun, log: list[LogEntry], newest: int) -> Iterator[str]:
+    if not run.log_length <= len(log) <= newest:
+        yield f"the log has {len(log)} entries and should have {newest}"
+
+
+def _order_problems(run: AgentRun, log: list[LogEntry], told: list[Fields]) -> Iterator[str]:
+    for place, (entry, fields) in enumerate(zip(log, told, strict=True), 1):
+        if (entry.sequence, fields.get("sequence"), fields.get("run")) != (place, place, run.id):
+            yield f"entry {place} of the log is missing, garbled or out of place"
+            return
+
+
+def _closing_problems(run: AgentRun, told: list[Fields], evidence: Evidence) -> Iterator[str]:
+    known = told[: run.log_length]
+    closings = [fields for fields in known if fields.get("kind") == "run-closed"]
+    if closings != (known[-1:] if run.closing else []):
+        yield "the run's closing and its log do not agree"
+    if run.closing is None:
+        return
+    if closings and not run_closed(run.closing).items() <= closings[-1].items():
+        yield "the run was not closed as the log says"
+    if problem := closing_problem(run, evidence.step_keys or {}):
+        yield problem
+
+
+def _checkpoint_problems(
+    checkpoints: list[RunCheckpoint], log: list[LogEntry], told: list[Fields]
+) -> Iterator[str]:
+    tree, traffic, grown = MerkleTree(), TrafficCount(), zip(log, told, strict=True)
+    for checkpoint in checkpoints:
+        if checkpoint.length > len(log):
+            yield (
+                f"a checkpoint covers {checkpoint.length} entries and the log has {len(log)}: its"
+                " end is cut off, or an old ledger was restored"
+            )
+            return
+        while len(tree) < checkpoint.length:
+            entry, fields = next(grown)
+            tree.append(entry.body)
+            traffic.add(fields)
+        if tree.root != checkpoint.root:
+            yield f"the first {checkpoint.length} entries of the log are not those that were signed"
+            return
+        if not checkpoint.tells(traffic.told):
+            yield f"the checkpoint of {checkpoint.length} entries tells of other traffic than they"
+            return

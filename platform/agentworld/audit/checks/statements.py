@@ -1,0 +1,124 @@
+"""What was signed of versions and of agents, as the ledger and the second store have it: that they
+were registered, validated, withdrawn.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple, TypeVar
+
+from agentworld.audit.checks.losses import lost_by_any
+from agentworld.audit.read.at_time import is_signed_then
+from agentworld.audit.read.evidence import Evidence, copies_of
+from agentworld.errors import EvidenceError
+from agentworld.ledger.attestations import Attestations
+from agentworld.records.attestation import Attestation
+from agentworld.records.base import Digest
+from agentworld.records.declaration import DECLARATIONS, InFolder
+from agentworld.records.step_statement import Registered, Validation
+from agentworld.signing.declaration import check_attested, verify_declared, withdrawn
+from agentworld.signing.keys import TrustedKeys
+
+_Told = TypeVar("_Told", bound=InFolder)
+
+
+class Registrations(NamedTuple):
+    """What was signed of versions when they were registered, the oldest first."""
+
+    counted: tuple[Registered, ...] = ()
+    withdrawn: tuple[Registered, ...] = ()
+    """Of those that people took away."""
+
+    @property
+    def newest(self) -> Registered | None:
+        """Null for a version that was registered before this was signed."""
+        return next(reversed(self.counted), None)
+
+    @property
+    def excused(self) -> set[tuple[str, Digest, str]]:
+        """Name, artifact and run of what was taken away, and was not registered again since."""
+        parts = ((self.counted, False), (self.withdrawn, True))
+        told = [(each, is_withdrawn) for part, is_withdrawn in parts for each in part]
+        told.sort(key=lambda each: each[0].at)
+        newest = {(e.registered_as, e.artifact, e.run): is_withdrawn for e, is_withdrawn in told}
+        return {key for key, is_withdrawn in newest.items() if is_withdrawn}
+
+
+def registrations(told: Attestations, evidence: Evidence, of: str = "") -> Registrations:
+    """Of all versions or of one, those whose signature holds."""
+    subject = {"subject": of} if of else {}
+    # First what was registered: a withdrawal is of one that is there.
+    found = _holding(told.find("registration", **subject), Registered, evidence)
+    gone = withdrawn(told.find("withdrawal", **subject), evidence.trusted)
+    return Registrations(
+        tuple(each for each in found if each.digest not in gone),
+        tuple(each for each in found if each.digest in gone),
+    )
+
+
+def validations(
+    told: Attestations, evidence: Evidence, artifact: Digest | None = None
+) -> list[Validation]:
+    """Of an agent, or of all, those whose signature holds, the oldest first."""
+    of = {"subject": artifact} if artifact else {}
+    return _holding(told.find("validation", **of), Validation, evidence)
+
+
+def filed_problems(
+    kind: type[InFolder],
+    told: Attestations,
+    evidence: Evidence,
+    at: datetime | None = None,
+    of: str = "",
+) -> Iterator[str]:
+    """What is wrong with those of a kind, each told by the version or the agent that it is of.
+
+    Of all, or of one subject; or with those that were signed by a moment.
+    """
+    # The copies first: what is filed meanwhile is in the ledger before it has one.
+    copies = copies_of(kind.folder_of(of) if of else kind.folder, evidence.second_store)
+    rows = {each.name: each for each in told.find(kind.kind, **({"subject": of} if of else {}))}
+    lost = lost_by_any(told, evidence.trusted)
+    keys = _keys_of(kind, evidence)
+    for each in (each for each in rows.values() if is_signed_then(each.envelope, at)):
+        try:
+            check_attested(each, kind, keys)
+        except EvidenceError as error:
+            about = _about(each.envelope, kind, evidence) or _words(each.subject, each.run)
+            yield f"the {kind.kind} {each.name} of {about} does not verify: {error}"
+    for name, copy in sorted(copies.items()):
+        about = _about(copy, kind, evidence)
+        is_others = of and name not in rows and about.partition(" ")[0] != of
+        if is_others or not is_signed_then(copy, at):
+            continue
+        if name not in rows and name not in lost:
+            yield f"the {kind.kind} {name} of {about} is gone from the ledger; restore it"
+        elif name in rows and rows[name].envelope != copy:
+            yield f"the {kind.kind} {name} of {about} is another one in the second store"
+
+
+def _holding(kept: Sequence[Attestation], kind: type[_Told], evidence: Evidence) -> list[_Told]:
+    found = []
+    for each in kept:
+        try:
+            found.append(check_attested(each, kind, _keys_of(kind, evidence)))
+        except EvidenceError:  # which `filed_problems` tells
+            continue
+    return sorted(found, key=lambda each: each.filed.at)
+
+
+def _about(envelope: bytes, kind: type[InFolder], evidence: Evidence) -> str:
+    """What it was signed of; nothing where none of ours signed it."""
+    try:
+        filed = verify_declared(envelope, kind, _keys_of(kind, evidence)).filed
+    except EvidenceError:
+        return ""
+    return _words(filed.subject, filed.run)
+
+
+def _keys_of(kind: type[InFolder], evidence: Evidence) -> TrustedKeys:
+    """Of who declares, or of the steps."""
+    return evidence.trusted if kind.kind in DECLARATIONS else evidence.step_keys or {}
+
+
+def _words(subject: str, run: str) -> str:
+    return f"{subject} of run {run}" if run else subject

@@ -1,0 +1,46 @@
+"""Whether what finished steps left in a store is what their receipts say that they made.
+
+Nobody signed a receipt: whoever writes a step's folder can write another receipt too. What counts
+in the end (versions, simulators, validations) is signed or pinned.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentworld.records.base import Digest
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.garbled import readable
+from agentworld.storage.receipts import RECEIPT, read_receipt
+from agentworld.storage.trajectories import MANIFEST, read_collected
+
+_TRAININGS = ("cpt", "sft", "rl", "imitate", "agent")
+_MODEL = "model"
+_VALIDATIONS = "validate"
+"""Which are told with what was signed of them."""
+
+
+def step_problems(store: Path) -> Iterator[str]:
+    """Weights and collected trajectories that were changed, and receipts that cannot be read.
+
+    A data set's pools are checked by whoever reads them.
+    """
+    for receipt in sorted((store / "steps").glob(f"*/*/{RECEIPT}")):
+        folder = receipt.parent
+        if folder.parent.name != _VALIDATIONS:
+            yield from readable(f"what is in {folder}", _problems(folder))
+
+
+def _problems(folder: Path) -> Iterator[str]:
+    made, found = read_receipt(folder).output, _found(folder)
+    if found not in (None, made):
+        yield f"what is in {folder} is {found}, and its step made {made}; restore it"
+
+
+def _found(folder: Path) -> Digest | None:
+    """Null for a step that made something else, and where that is not here."""
+    step = folder.parent.name
+    if step in _TRAININGS and (folder / _MODEL).is_dir():
+        return ArtifactManifest.of(folder / _MODEL).digest
+    if step == "collect" and (folder / MANIFEST).is_file():
+        return read_collected(folder).digest
+    return None

@@ -1,0 +1,246 @@
+"""Whether all that the platform says of its agents is what was signed, and says one thing.
+
+The whole ledger is checked by itself, every version of the registry by itself, and then what the
+one says is held against the other.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from agentworld.audit.checks.deployments import deployment_problems, deployments, in_use
+from agentworld.audit.checks.edges import all_edges
+from agentworld.audit.checks.ledger import verify_ledger
+from agentworld.audit.checks.registry import VersionVerification, garbled_in
+from agentworld.audit.checks.run import RunVerification, verify_any
+from agentworld.audit.checks.statements import Registrations, filed_problems
+from agentworld.audit.checks.step_outputs import step_problems
+from agentworld.audit.checks.versions import (
+    CheckedVersion,
+    all_refs,
+    check_version,
+    check_versions,
+    filed,
+    filed_of,
+    replaced,
+    returned,
+    told_gone,
+)
+from agentworld.audit.questions.validation import validation_problems
+from agentworld.audit.read.at_time import is_then
+from agentworld.audit.read.sources import Sources, manifest_of
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.lineage.base import Agent, RegisteredAgent, VersionRef
+from agentworld.records.base import Digest, Record, Sentence, digest_bytes
+from agentworld.records.declaration import Withdrawal
+from agentworld.records.edge import SignedEdge
+from agentworld.records.garbled import read_list, readable, reading
+from agentworld.records.progress import Tick, no_tick, share_of
+from agentworld.records.step_statement import Registered, Validation
+from agentworld.storage.simulators import SimulatorStore
+
+_LIST = "the registry's list of versions"
+
+
+class Verification(Record):
+    """The answer to: is everything as it was signed?"""
+
+    runs: dict[Sentence, RunVerification | None]
+    """By their ids; null for each where the store has no keys, so that nothing was signed."""
+    versions: tuple[VersionVerification, ...]
+    problems: tuple[Sentence, ...]
+    """Of all of them and all else in the ledger, and where they contradict each other; none where
+    all is intact."""
+    at: str | None = None
+    """The moment of which was asked; null is now. What was there then is verified as it is now."""
+
+    @property
+    def num_unsigned(self) -> int:
+        """Of runs and versions: they are intact as far as anybody can tell."""
+        found = [*self.runs.values(), *self.versions]
+        return sum(each is None or each.state == "unsigned" for each in found)
+
+
+def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
+    """All of the ledger and all versions of the registry, or what was there of them at a moment."""
+    sources = sources.for_many()
+    signed, edges = filed(sources), _edges(sources)  # first: the registry is as new as they
+    listed, unlisted = read_list(_LIST, sources.versions)  # the signed ones are read all the same
+    refs = all_refs(listed, signed.counted)
+    runs: dict[str, RunVerification | None] = dict.fromkeys(sources.run_names())
+    share, problems = len(runs) / max(1, len(runs) + len(refs)), tuple[str, ...]()
+    if sources.evidence:
+        ticks = share_of(tick, 0, share)
+        told = verify_ledger(sources.ledger, sources.evidence, ticks, sources.at)
+        runs, problems = dict(told.runs), told.problems
+    by_ref = {each.ref: each for each in signed.counted}
+    versions = check_versions(refs, sources, by_ref, share_of(tick, share, 1))
+    in_registry = _unregistered(edges, versions, signed, sources)
+    beside = (
+        *dict.fromkeys((*unlisted, *garbled_in(sources.registry))),
+        *_uses(versions, sources),
+        *readable(_LIST, in_registry),
+        *map(told_gone, replaced(signed.counted, by_ref)),
+        *returned(signed, versions, sources.registry),
+        *_simulators(sources.store),
+        *readable("what steps signed of validations", validation_problems(sources)),
+        *step_problems(sources.store),
+    )
+    return _together(runs, versions, (*problems, *beside), sources)
+
+
+def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Verification:
+    """An agent's version, its uses, its run, its simulator and the world model that this serves.
+
+    Raises NotFound for one that is not registered, InputError for what is no agent.
+    """
+    sources.check_registered(ref)
+    signed = filed_of(ref, sources)
+    own = check_version(ref, sources, signed.newest, share_of(tick, 0, 0.5))
+    if own.agent is None and not own.found.problems:
+        raise InputError(f"{ref} is no agent; name a version of one")
+    runs, simulator = _run_of(own.agent, sources) if own.agent else ({}, None)
+    manifest = manifest_of(simulator, sources.store) if simulator else None
+    refs, unlisted = read_list(_LIST, lambda: sources.world_models_of(manifest))
+    by_ref = {str(each): filed_of(each, sources).newest for each in refs}
+    models = check_versions(refs, sources, by_ref, share_of(tick, 0.5, 1))
+    of_runs = (each for found in runs.values() if found for each in found.named_problems)
+    beside = (
+        *unlisted,
+        *_uses([own], sources, ref),
+        *_said_of([own, *models], sources),
+        *returned(signed, [own], sources.registry),
+        *_simulators(sources.store, [simulator] if simulator else []),
+    )
+    return _together(runs, [own, *models], (*of_runs, *beside), sources)
+
+
+def _together(
+    runs: dict[str, RunVerification | None],
+    versions: Sequence[CheckedVersion],
+    problems: tuple[str, ...],
+    sources: Sources,
+) -> Verification:
+    return Verification(
+        runs=runs,
+        versions=tuple(version.found for version in versions),
+        problems=(
+            *problems,
+            *(each for version in versions for each in version.found.problems),
+            *(f"{each.ref}: {told}" for each in versions for told in each.contradictions),
+        ),
+        at=sources.moment,
+    )
+
+
+def _edges(sources: Sources) -> list[SignedEdge]:
+    if sources.evidence is None:
+        return []
+    with suppress(EvidenceError), reading("the edges"):  # which `verify_ledger` tells
+        signed = all_edges(sources.ledger.attestations, sources.evidence)
+        return [each for each in signed if is_then(each.edge.at, sources.at)]
+    return []
+
+
+def _unregistered(
+    edges: Iterable[SignedEdge],
+    versions: Sequence[CheckedVersion],
+    registered: Registrations,
+    sources: Sources,
+) -> Iterator[str]:
+    """What was signed to be registered, and hides or is gone; a killed registration looks so.
+
+    What was disputed from the start is no more than a claim that somebody made. Of one that was
+    registered again, the newest edge has to be some version's.
+    """
+    there: dict[tuple[str, Digest, str], set[Digest | None]] = {}
+    for name, agent in ((each.ref.name, each.agent) for each in versions if each.agent):
+        there.setdefault((name, agent.artifact, agent.run), set()).add(agent.edge_digest)
+    since = sources.registry.versions(kind="agent") if sources.at else []
+    for tagged in filter(None, map(RegisteredAgent.tagged, since)):
+        key = tagged.ref.name, tagged.artifact, tagged.run
+        there.setdefault(key, set()).add(tagged.edge_digest)
+    signed = [each for each in edges if each.edge.grade != "disputed"]
+    signed.sort(key=lambda each: each.edge.at)
+    newest = {(e.edge.claim.agent, e.edge.claim.artifact, e.edge.run): e for e in signed}
+    for key in sorted(newest.keys() - registered.excused):
+        (name, artifact, run), edge, known = key, newest[key], there.get(key, set())
+        if not known:
+            yield (
+                f"{name}: the registry does not have {artifact}, which run {run} made and whose"
+                " edge was signed; restore that version, or register it to its end"
+            )
+        elif digest_bytes(edge.envelope.encode()) not in known:
+            yield (
+                f"{name}: no version in the registry has the newest edge of {artifact}, which run"
+                f" {run} made; restore that version, or register it to its end"
+            )
+
+
+def _uses(
+    versions: Sequence[CheckedVersion], sources: Sources, of: VersionRef | None = None
+) -> Iterator[str]:
+    """What is wrong with what is in use, all of it or one agent."""
+    yield from readable("what is in use", deployment_problems(sources, of))
+    yield from readable("what is in use", _exchanged(versions, sources, of.name if of else ""))
+
+
+def _said_of(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
+    """What is wrong with what steps signed of these versions, and of the agents among them."""
+    if sources.evidence is None:
+        return
+    told = sources.ledger.attestations, sources.evidence, sources.at
+    for each in versions:
+        for kind in (Registered, Withdrawal):
+            of_version = filed_problems(kind, *told, of=str(each.ref))
+            yield from readable("what was signed of versions", of_version)
+        if each.agent:
+            artifact = each.agent.artifact
+            of_agent = filed_problems(Validation, *told, of=artifact)
+            yield from readable("what steps signed of validations", of_agent)
+            in_store = validation_problems(sources, artifact)
+            yield from readable("what steps signed of validations", in_store)
+
+
+def _exchanged(versions: Sequence[CheckedVersion], sources: Sources, name: str) -> Iterator[str]:
+    """Where another agent bears the name and the number of what is in use."""
+    if sources.evidence is None:
+        return
+    there = {str(each.ref): each.agent for each in versions if each.agent}
+    signed = deployments(sources.ledger.attestations, sources.evidence, name)
+    for used in in_use([each for each in signed if is_then(each.at, sources.at)]):
+        agent = there.get(used.agent)
+        if agent and (agent.artifact, agent.run) != (used.artifact, used.run):
+            yield (
+                f"{used.agent}: {used.artifact} of run {used.run} is in use as {used.alias}, and"
+                f" {agent.artifact} of run {agent.run} is registered; find out who exchanged it"
+            )
+
+
+def _simulators(store: Path, of: Sequence[Digest] | None = None) -> Iterator[str]:
+    """What is not as it was pinned, of all or of some; one that was pinned elsewhere is not there
+    to be checked.
+    """
+    pinned = SimulatorStore(store)
+    for digest in pinned.digests():
+        try:
+            if of is None or digest in of:
+                with reading("what was pinned"):
+                    pinned.find(digest).verify()
+        except (EvidenceError, NotFound) as error:
+            yield f"simulator {digest}: {error}"
+
+
+def _run_of(
+    agent: Agent, sources: Sources
+) -> tuple[dict[str, RunVerification | None], Digest | None]:
+    """Its run, if the ledger has it, and the simulator that served it.
+
+    Where that cannot be read, it is the one that the trainer named.
+    """
+    with suppress(NotFound):
+        if sources.evidence is None:
+            return {agent.run: None}, sources.ledger.run(agent.run).simulator
+        found = verify_any(agent.run, sources.ledger, sources.evidence)
+        return {agent.run: found}, found.simulator or agent.checkpoint.simulator
+    return {}, None

@@ -1,0 +1,165 @@
+"""Versions of the registry, compared with what was signed of them and with their runs."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from agentworld.audit.checks.edges import UNTOLD
+from agentworld.audit.checks.registration import read_record
+from agentworld.audit.checks.registry import VersionVerification, digest_of_record, verify_version
+from agentworld.audit.checks.statements import Registrations, registrations
+from agentworld.audit.questions.agent import breaks_of_run
+from agentworld.audit.read.at_time import is_then
+from agentworld.audit.read.sources import Sources, edge_to
+from agentworld.errors import EvidenceError, NotFound
+from agentworld.lineage.base import Agent, Registry, StoredVersion, Version, VersionRef
+from agentworld.records.base import Digest
+from agentworld.records.garbled import readable, reading
+from agentworld.records.progress import Tick, share_of
+from agentworld.records.step_statement import Registered
+from agentworld.signing.edge import contradictions
+
+
+class CheckedVersion(NamedTuple):
+    """A version of the registry, and what is wrong with it."""
+
+    ref: VersionRef
+    agent: Agent | None
+    """As its record has it; null where it cannot be read, and for a world model."""
+    found: VersionVerification
+    contradictions: tuple[str, ...]
+    """Where it is not what the ledger says of its run."""
+
+
+def filed(sources: Sources) -> Registrations:
+    """What was signed of all versions when they were registered."""
+    if sources.evidence is None:
+        return Registrations()
+    with suppress(EvidenceError), reading("the versions"):  # which `verify_ledger` tells
+        told = registrations(sources.ledger.attestations, sources.evidence)
+        then = (tuple(each for each in part if is_then(each.at, sources.at)) for part in told)
+        return Registrations(*then)
+    return Registrations()
+
+
+def filed_of(ref: VersionRef, sources: Sources) -> Registrations:
+    """What was signed of one."""
+    if sources.evidence is None:
+        return Registrations()
+    return registrations(sources.ledger.attestations, sources.evidence, str(ref))
+
+
+def all_refs(there: Iterable[Version], filed: Iterable[Registered]) -> list[VersionRef]:
+    """All that are there, and those that should be, also where they hide."""
+    refs = {version.ref for version in there}
+    refs |= {VersionRef(name=each.registered_as, version=each.version) for each in filed}
+    return sorted(refs, key=lambda ref: (ref.name, ref.version))
+
+
+def replaced(filed: Iterable[Registered], by_ref: Mapping[str, Registered]) -> Iterator[Registered]:
+    """What was registered under a number that the registry gave again, and not once more."""
+    newest = {(each.registered_as, each.record): each for each in filed}
+    return (each for each in newest.values() if by_ref[each.ref] is not each)
+
+
+def returned(
+    registered: Registrations, versions: Iterable[CheckedVersion], registry: Registry
+) -> Iterator[str]:
+    """What was withdrawn and is there again, though nobody registered it again."""
+    counted = {each.ref for each in registered.counted}
+    there = {str(each.ref): each.ref for each in versions if str(each.ref) not in counted}
+    for ref in dict.fromkeys(each.ref for each in registered.withdrawn if each.ref in there):
+        records = {each.record for each in registered.withdrawn if each.ref == ref}
+        if _record_of(there[ref], registry) in records:
+            yield f"{ref}: it was withdrawn and is there again; delete it, or register it again"
+
+
+def _record_of(ref: VersionRef, registry: Registry) -> Digest | None:
+    with suppress(EvidenceError, NotFound), reading(str(ref)):  # which `check_version` tells
+        return digest_of_record(registry.stored(ref).record)
+    return None
+
+
+def check_versions(
+    refs: Sequence[VersionRef],
+    sources: Sources,
+    filed: Mapping[str, Registered | None],
+    tick: Tick,
+) -> list[CheckedVersion]:
+    """Each, with what was signed of it when it was registered."""
+    parts = [(done / len(refs), (done + 1) / len(refs)) for done in range(len(refs))]
+    return [
+        check_version(ref, sources, filed.get(str(ref)), share_of(tick, *part))
+        for ref, part in zip(refs, parts, strict=True)
+    ]
+
+
+def check_version(
+    ref: VersionRef, sources: Sources, filed: Registered | None, tick: Tick
+) -> CheckedVersion:
+    """One, whatever there is of it."""
+    try:
+        with reading("its record in the registry"):
+            stored = sources.registry.stored(ref)
+    except (EvidenceError, NotFound) as error:
+        is_gone = filed and isinstance(error, NotFound)
+        problems = (told_gone(filed) if filed and is_gone else f"{ref}: {error}",)
+        broken = VersionVerification(version=str(ref), state="broken", problems=problems)
+        return CheckedVersion(ref, None, broken, ())
+    found, agent = _verified(stored, sources, filed, tick), _agent(stored)
+    told = _contradictions(ref, agent, sources) if agent else ()
+    return CheckedVersion(ref, agent, found, tuple(dict.fromkeys(told)))
+
+
+def _verified(
+    stored: StoredVersion, sources: Sources, filed: Registered | None, tick: Tick
+) -> VersionVerification:
+    found = verify_version(stored, sources.registry, sources.step_keys, tick, filed)
+    if sources.evidence is None or filed or found.state != "verified":
+        return found
+    return found.model_copy(update={"state": "unsigned"})  # nobody would miss it
+
+
+def told_gone(filed: Registered) -> str:
+    return (
+        f"{filed.ref}: the registry does not have it, and {filed.artifact} was registered as that;"
+        " restore that version, or see `agentworld audit withdrawn`"
+    )
+
+
+def _agent(stored: StoredVersion) -> Agent | None:
+    try:
+        what = read_record(stored.record or "")
+    except EvidenceError:  # which `verify_version` tells
+        return None
+    return what if isinstance(what, Agent) else None
+
+
+def _contradictions(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
+    """Where an agent's version is not what the ledger says of its run."""
+    run, edge = f"its run {agent.run}", _reasons(ref, agent, sources)
+    yield from readable(run, _breaks(agent, sources))
+    yield from readable("its edge", edge)
+    yield from readable(run, _others_outcomes(agent, sources))
+
+
+def _breaks(agent: Agent, sources: Sources) -> Iterator[str]:
+    try:
+        yield from breaks_of_run(agent, sources.ledger.run(agent.run))
+    except NotFound:
+        yield f"the ledger has no run {agent.run}"
+
+
+def _reasons(ref: VersionRef, agent: Agent, sources: Sources) -> Iterator[str]:
+    """Why its edge proves nothing, but for what was registered before there were any."""
+    edge = edge_to(ref.name, agent, sources)
+    is_older = agent.edge is None and edge is not None and edge.reasons == (UNTOLD,)
+    yield from edge.reasons if edge and not is_older else ()
+
+
+def _others_outcomes(agent: Agent, sources: Sources) -> Iterator[str]:
+    """By now: an edge is joined once, and another run may have been closed since."""
+    with suppress(EvidenceError, NotFound):  # its run is told above
+        run = sources.ledger.run(agent.run)
+        same = sources.runs_for_agent_weights(agent.artifact)
+        yield from contradictions(run, same)

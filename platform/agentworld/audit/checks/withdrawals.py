@@ -1,0 +1,91 @@
+"""What was registered and the registry has no more."""
+
+from collections.abc import Collection, Sequence
+
+from agentworld.audit.checks.statements import filed_problems, registrations
+from agentworld.audit.checks.versions import replaced
+from agentworld.audit.read.sources import Sources
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.lineage.base import Registry, VersionRef
+from agentworld.records.base import Record
+from agentworld.records.declaration import Withdrawal
+from agentworld.records.garbled import reading
+from agentworld.records.step_statement import Registered
+
+
+class Gone(Record):
+    """Versions that nobody declared to be withdrawn, as they were registered."""
+
+    versions: tuple[Registered, ...]
+
+    def withdrawals(self, reason: str, by: str, at: str) -> list[Withdrawal]:
+        """One for each."""
+        told = {"reason": reason, "by": by, "at": at}
+        return [
+            Withdrawal(version=each.ref, artifact=each.artifact, registered=each.digest, **told)
+            for each in self.versions
+        ]
+
+
+def gone(sources: Sources, refs: Collection[str] = ()) -> Gone:
+    """Those that are missing, and those whose number the registry gave again; all, or of `refs`.
+
+    Raises EvidenceError where what was signed of versions does not verify, for then nobody can
+    tell; NotFound for one of `refs` that is not gone; InputError where no key of the steps is
+    known, and where the registry has none of all: it may be another one.
+    """
+    signed = _signed(sources)
+    there = _there(signed, sources.registry)
+    if signed and not there and not refs:
+        raise InputError(
+            f"the registry has none of {len(signed)} registered versions; check its address"
+            " (MLFLOW_TRACKING_URI), or name each version that is gone"
+        )
+    lost = _lost(signed, there)
+    known = {each.ref for each in lost}
+    for ref in refs:
+        if ref not in known:
+            raise NotFound(f"{ref} is not gone from the registry; name one that is, or none")
+    wanted = refs or known
+    return Gone(versions=tuple(each for each in signed if each in lost and each.ref in wanted))
+
+
+def _lost(signed: Sequence[Registered], there: Collection[str]) -> set[Registered]:
+    """With each all that said the same of it, or that would count in its place."""
+    by_ref = {each.ref: each for each in signed}
+    lost = {each for each in signed if each.ref not in there} | {*replaced(signed, by_ref)}
+    records = {(each.registered_as, each.record) for each in lost}
+    same = {each for each in signed if (each.registered_as, each.record) in records}
+    return lost | {each for each in same if by_ref[each.ref] is not each}
+
+
+def _signed(sources: Sources) -> Sequence[Registered]:
+    told, evidence = sources.ledger.attestations, sources.evidence
+    if evidence is None or not evidence.step_keys:
+        raise InputError(
+            "no key of the steps is trusted here, by which versions are registered; name a store"
+            " or keys (AGENTWORLD_KEYS) that have one"
+        )
+    with reading("the ledger's record of its versions"):
+        kinds: tuple[type[Registered] | type[Withdrawal], ...] = (Registered, Withdrawal)
+        for kind in kinds:
+            for problem in filed_problems(kind, told, evidence):
+                raise EvidenceError(f"{problem}; see `agentworld audit verify`")
+        return registrations(told, evidence).counted
+
+
+def _there(signed: Sequence[Registered], registry: Registry) -> set[str]:
+    """By a search, and one by one what that does not find: it may have lost its tags."""
+    found = {str(version.ref) for version in registry.versions()}
+    for each in signed:
+        if each.ref not in found and _has(each, registry):
+            found.add(each.ref)
+    return found
+
+
+def _has(told: Registered, registry: Registry) -> bool:
+    try:
+        registry.version(VersionRef(name=told.registered_as, version=told.version))
+    except NotFound:
+        return False
+    return True

@@ -1,0 +1,107 @@
+"""All that is known of which simulator trained which agent, as lines for other programs.
+
+Told twice of the same store, a form has the same lines in the same order. Of a moment it has the
+lines of what was there by then.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from agentworld.audit.export.openlineage import events
+from agentworld.audit.export.rows import Trained, trained
+from agentworld.audit.read.at_time import is_signed_then
+from agentworld.audit.read.sources import Sources
+from agentworld.records.base import canonical_json
+from agentworld.records.garbled import reading
+
+Form = Literal["in-toto", "csv", "openlineage"]
+
+_COLUMNS = (
+    "agent",
+    "version",
+    "artifact",
+    "run",
+    "simulator",
+    "world_model",
+    "data",
+    "episodes",
+    "steps",
+    "grade",
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the beginning of a formula."""
+
+
+def lines_of(form: Form, sources: Sources) -> Iterator[str]:
+    """The lines of a form; raises EvidenceError for what cannot be told in it."""
+    return _FORMS[form](sources)
+
+
+def _table(sources: Sources) -> Iterator[str]:
+    yield _row(_COLUMNS)
+    for edge in trained(sources):
+        yield _row(_cells(edge))
+
+
+def _cells(edge: Trained) -> tuple[object, ...]:
+    run = edge.served
+    return (
+        edge.version.name,
+        edge.version.version,
+        edge.artifact,
+        edge.run,
+        run.simulator if run else "",
+        edge.world_model or "",
+        edge.data or "",
+        run.num_episodes if run else "",
+        run.num_steps if run else "",
+        edge.edge.grade if edge.edge else "",
+    )
+
+
+def _row(cells: tuple[object, ...]) -> str:
+    written = io.StringIO()
+    csv.writer(written, lineterminator="").writerow([_harmless(str(cell)) for cell in cells])
+    return written.getvalue()
+
+
+def _harmless(cell: str) -> str:
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+
+
+def _envelopes(sources: Sources) -> Iterator[str]:
+    """What was signed: of each run its checkpoints and its weights, then all that was signed beside
+    the runs (edges, moves of names, erasures, restores, uses of agents, what was registered,
+    validated and withdrawn), each version.
+    """
+    for run in sorted(sources.runs(), key=lambda run: run.id):
+        checkpoints = sources.ledger.checkpoints(run.id)
+        for length in sorted(checkpoints):
+            # Nobody signed when it was made; it counts from the newest entry that it covers on.
+            if sources.at is None or length <= run.log_length:
+                what = f"the checkpoint of length {length} of run {run.id}"
+                yield _line(checkpoints[length], what)
+        if run.closing and run.closing.signature:
+            yield _line(run.closing.signature, f"the statement that run {run.id} was closed with")
+    for kept in sources.ledger.attestations.all():
+        if is_signed_then(kept.envelope, sources.at):
+            yield _line(kept.envelope, f"the statement {kept.name}")
+    for version in sources.versions():
+        if signature := sources.registry.stored(version.ref).signature:
+            yield _line(signature, f"the statement that {version.ref} was registered with")
+
+
+def _line(envelope: str | bytes, what: str) -> str:
+    """An envelope is one line as it was signed; one that was changed could be more."""
+    with reading(what):
+        return canonical_json(json.loads(envelope)).decode()
+
+
+_FORMS: dict[Form, Callable[[Sources], Iterator[str]]] = {
+    "in-toto": _envelopes,
+    "csv": _table,
+    "openlineage": events,
+}

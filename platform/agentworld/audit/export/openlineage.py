@@ -1,0 +1,135 @@
+"""The same in OpenLineage's words: stages and agents' trainings as jobs, what they read and made
+as data sets, each named by its digest.
+
+Nobody kept when a stage was trained: its events bear the time at which it was registered. A move of
+a name, a use and an erasure train nothing: they read no data set and make none, and are left out.
+"""
+
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from openlineage.client.event_v2 import (
+    InputDataset,
+    Job,
+    OutputDataset,
+    Run,
+    RunEvent,
+    RunState,
+)
+from openlineage.client.facet_v2 import (
+    DatasetFacet,
+    dataset_type_dataset,
+    dataset_version_dataset,
+    job_type_job,
+    tags_run,
+)
+from openlineage.client.serde import Serde
+
+from agentworld.audit.export.rows import Trained, trained
+from agentworld.audit.read.sources import Sources
+from agentworld.lineage.base import Version, VersionRef
+from agentworld.records.base import Digest
+from agentworld.records.checkpoint import Checkpoint
+
+_NAMESPACE = "agentworld"
+_PRODUCER = "urn:agentworld:audit"
+_IDS = uuid.uuid5(uuid.NAMESPACE_URL, _PRODUCER)
+
+_MODEL = ("MODEL", None)
+_DATA = ("FILE", None)
+_SIMULATOR = ("MODEL", "SIMULATOR")
+
+
+class _Thing(NamedTuple):
+    """What a job reads or makes."""
+
+    digest: Digest
+    kind: tuple[str, str | None]
+
+
+class _Work(NamedTuple):
+    """One run of a job."""
+
+    job: str
+    at: str
+    made: _Thing
+    read: tuple[_Thing, ...]
+    tags: dict[str, str]
+
+
+def events(sources: Sources) -> Iterator[str]:
+    """JSON lines of run events: a START and a COMPLETE for each training, each training once."""
+    told = set()
+    for work in _works(sources):
+        run = str(uuid.uuid5(_IDS, f"{work.job} {work.made.digest} {work.tags.get('agent')}"))
+        if run not in told:
+            told.add(run)
+            for state in (RunState.START, RunState.COMPLETE):
+                yield Serde.to_json(_event(work, run, state))
+
+
+def _works(sources: Sources) -> Iterator[_Work]:
+    for version in sources.versions(kind="world-model"):
+        for made in sources.registry.world_model(version.ref).stages:
+            yield _of_stage(made, version)
+    agents = list(trained(sources))
+    registered = {each.ref: each for each in sources.versions()}
+    for edge in agents:
+        yield from _of_simulator(edge, registered)
+    for edge in agents:
+        made = sources.registry.agent(edge.version).checkpoint
+        yield _of_agent(edge, made, registered[edge.version])
+
+
+def _of_stage(made: Checkpoint, version: Version) -> _Work:
+    models = (*made.parents, *((made.reward_model,) if made.reward_model else ()))
+    data = (_Thing(made.data, _DATA),) if made.data else ()
+    read = (*(_Thing(model, _MODEL) for model in models), *data)
+    return _Work(made.stage, version.at.isoformat(), _Thing(made.artifact, _MODEL), read, {})
+
+
+def _of_simulator(edge: Trained, registered: Mapping[VersionRef, Version]) -> Iterator[_Work]:
+    """How a world model became the simulator that a run was served by."""
+    if edge.served and edge.world_model and edge.world_model_artifact:
+        at = registered[edge.world_model].at.isoformat()
+        model = _Thing(edge.world_model_artifact, _MODEL)
+        yield _Work("simulate", at, _Thing(edge.served.simulator, _SIMULATOR), (model,), {})
+
+
+def _of_agent(edge: Trained, made: Checkpoint, version: Version) -> _Work:
+    run = edge.served
+    parents = tuple(_Thing(parent, _MODEL) for parent in made.parents)
+    simulator = (_Thing(run.simulator, _SIMULATOR),) if run else ()
+    tags = {"agent": str(edge.version), "run": edge.run}
+    if edge.edge:
+        tags["grade"] = edge.edge.grade
+    if run:
+        tags |= {"episodes": str(run.num_episodes), "steps": str(run.num_steps)}
+    at = version.at.isoformat()
+    return _Work(made.stage, at, _Thing(edge.artifact, _MODEL), (*parents, *simulator), tags)
+
+
+def _event(work: _Work, run: str, state: RunState) -> RunEvent:
+    tags = [tags_run.TagsRunFacetFields(*each, _NAMESPACE) for each in sorted(work.tags.items())]
+    kind = job_type_job.JobTypeJobFacet("BATCH", "AGENTWORLD", "TRAINING", producer=_PRODUCER)
+    return RunEvent(
+        eventType=state,
+        eventTime=work.at,
+        producer=_PRODUCER,
+        run=Run(run, {"tags": tags_run.TagsRunFacet(tags, producer=_PRODUCER)} if tags else {}),
+        job=Job(_NAMESPACE, work.job, {"jobType": kind}),
+        inputs=[InputDataset(_NAMESPACE, each.digest, facets=_facets(each)) for each in work.read],
+        outputs=[OutputDataset(_NAMESPACE, work.made.digest, facets=_facets(work.made))],
+    )
+
+
+def _facets(thing: _Thing) -> dict[str, DatasetFacet]:
+    return {
+        "datasetType": dataset_type_dataset.DatasetTypeDatasetFacet(
+            *thing.kind, producer=_PRODUCER
+        ),
+        "version": dataset_version_dataset.DatasetVersionDatasetFacet(
+            thing.digest, producer=_PRODUCER
+        ),
+    }

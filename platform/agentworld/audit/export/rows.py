@@ -1,0 +1,55 @@
+"""Which simulator trained which agent, one line for each: what every form of export is made of."""
+
+from collections.abc import Iterator
+
+from agentworld.audit.checks.edges import EdgeAudit, as_signed
+from agentworld.audit.read.sources import Sources, edge_to, manifest_of
+from agentworld.errors import NotFound
+from agentworld.lineage.base import VersionRef
+from agentworld.records.base import Digest, Record
+from agentworld.records.run import AgentRun
+
+
+class Trained(Record):
+    """A registered agent, and what the ledger saw of its training."""
+
+    version: VersionRef
+    artifact: Digest
+    run: str
+    served: AgentRun | None
+    """The run as the ledger has it; null where it has none."""
+    world_model: VersionRef | None
+    world_model_artifact: Digest | None
+    data: Digest | None
+    """What the last stage of the world model read."""
+    edge: EdgeAudit | None
+    """How far it is proven; null where the store has no keys."""
+
+
+def trained(sources: Sources) -> Iterator[Trained]:
+    """Of all registered agents, in the order of their names and versions."""
+    many = sources.for_many()
+    for version in sources.versions(kind="agent"):
+        yield _trained(version.ref, many)
+
+
+def _trained(ref: VersionRef, sources: Sources) -> Trained:
+    agent = sources.registry.agent(ref)
+    try:
+        run = sources.run(agent.run)
+    except NotFound:
+        run = None
+    manifest = manifest_of(run.simulator, sources.store) if run else None
+    world_model = next(iter(sources.world_models_of(manifest)), None)
+    stages = sources.registry.world_model(world_model).stages if world_model else ()
+    edge = edge_to(ref.name, agent, sources)
+    return Trained(
+        version=ref,
+        artifact=agent.artifact,
+        run=agent.run,
+        served=as_signed(run, edge) if run else None,
+        world_model=world_model,
+        world_model_artifact=manifest.artifact if manifest else None,
+        data=stages[-1].data if stages else None,
+        edge=edge,
+    )

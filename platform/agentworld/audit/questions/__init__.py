@@ -1,0 +1,1 @@
+"""What an auditor asks, each question in its file."""

@@ -1,0 +1,212 @@
+"""The chain of an agent: its weights, its run, the simulator, the world model, the data.
+
+Every link is read from where it was written first: the registry, the ledger that answered
+the steps, the store. Links that should agree are compared, and what does not is said.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from agentworld.audit.checks.edges import EdgeAudit, as_signed
+from agentworld.audit.checks.run import RunVerification
+from agentworld.audit.questions.revalidation import Revalidation, Uses
+from agentworld.audit.questions.validation import validation_of
+from agentworld.audit.read.sources import Sources, edge_to, manifest_of, verification_of
+from agentworld.errors import EvidenceError
+from agentworld.lineage.base import Agent, VersionRef, WorldModel
+from agentworld.records.base import Digest, Record, Sentence, digest_json
+from agentworld.records.checkpoint import Checkpoint, Stage
+from agentworld.records.report import Estimate
+from agentworld.records.run import AgentRun
+from agentworld.records.simulator import SimulatorManifest
+
+
+class StageLink(Record):
+    """A training stage of the world model."""
+
+    stage: Stage
+    artifact: Digest
+    parents: tuple[Digest, ...]
+    recipe: Digest
+    data: Digest | None
+
+    @classmethod
+    def of(cls, made: Checkpoint) -> "StageLink":
+        """The link that a checkpoint is."""
+        return cls(
+            stage=made.stage,
+            artifact=made.artifact,
+            parents=made.parents,
+            recipe=digest_json(made.recipe),
+            data=made.data,
+        )
+
+
+class LiveLink(Record):
+    """What the agent did in the live shell, before and after its RL."""
+
+    report: Digest
+    episodes: int
+    successes_before: int
+    successes_after: int
+    gain: Estimate
+    """Of the share that succeeds, task by task."""
+    commands: int
+    signed: bool = False
+    """Whether the step that made the report signed it; not by an earlier release."""
+
+
+class AgentChain(Record):
+    """The answer to: which simulator, made of which data, trained this agent?"""
+
+    agent: str
+    artifact: Digest
+    run: AgentRun
+    simulator: Digest
+    world_model: str | None
+    world_model_artifact: Digest | None
+    stages: tuple[StageLink, ...]
+    data: Digest | None
+    live: LiveLink | None
+    edge: EdgeAudit | None = None
+    """How far it is proven that the simulator made it; null where the store has no keys."""
+    evidence: RunVerification | None = None
+    """Whether all of the run's record is still the one that was signed; null where nobody asked,
+    or the store has no keys."""
+    in_use_as: tuple[str, ...] = ()
+    revalidate: tuple[Revalidation, ...] = ()
+    """Why it has to be validated anew, where it is in use."""
+    breaks: tuple[Sentence, ...]
+    """Links that do not agree, or cannot be followed; none in a whole chain."""
+    incomplete: tuple[str, ...] = ()
+    """Links that nobody made, and nothing contradicts; none in a whole chain either."""
+    at: str | None = None
+    """The moment of which was asked; null is now. A record is verified as it is now."""
+
+    @property
+    def base(self) -> tuple[Digest, ...]:
+        """What the world model's first stage started from; nothing where that was a new model."""
+        return self.stages[0].parents if self.stages else ()
+
+
+def audit_agent(ref: VersionRef, sources: Sources, *, verify: bool = False) -> AgentChain:
+    """The chain of a registered agent; raises NotFound for one that is not registered.
+
+    By what was signed when it was registered; to `verify` reads every step of its run again.
+    """
+    agent = sources.agent(ref)
+    run = sources.run(agent.run)
+    manifest = manifest_of(run.simulator, sources.store)
+    version, world_model = _world_model(manifest, sources)
+    stages = world_model.stages if world_model else ()
+    live, changed = None, tuple[str, ...]()
+    try:
+        live = _live(agent, run.simulator, sources)
+    except EvidenceError as error:
+        changed = (str(error),)
+    edge = edge_to(ref.name, agent, sources)
+    run = as_signed(run, edge)
+    evidence = verification_of(run.id, sources) if verify else None
+    read = sources.ledger, sources.evidence, sources.store, sources.at
+    use = Uses.read(*read, ref.name).of(ref, agent)
+    breaks = (*breaks_of_run(agent, run), *_breaks_of_stages(stages))
+    return AgentChain(
+        agent=str(ref),
+        artifact=agent.artifact,
+        run=run,
+        simulator=run.simulator,
+        world_model=str(version) if version else None,
+        world_model_artifact=manifest.artifact if manifest else None,
+        stages=tuple(StageLink.of(stage) for stage in stages),
+        data=stages[-1].data if stages else None,
+        live=live,
+        edge=edge,
+        evidence=evidence,
+        in_use_as=use.aliases,
+        revalidate=use.revalidate,
+        breaks=(
+            *breaks,
+            *(edge.reasons if edge else ()),
+            *_claimed(edge, manifest),
+            *_missing(manifest),
+            *changed,
+            *(evidence.problems if evidence else ()),
+        ),
+        incomplete=(*_unknown(manifest, world_model), *_unvalidated(live, changed)),
+        at=sources.moment,
+    )
+
+
+def _world_model(
+    manifest: SimulatorManifest | None, sources: Sources
+) -> tuple[VersionRef | None, WorldModel | None]:
+    versions = sources.world_models_of(manifest)
+    if not versions:
+        return None, None
+    return versions[0], sources.registry.world_model(versions[0])
+
+
+def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
+    """Raises EvidenceError where its report was changed."""
+    found = validation_of(agent, simulator, sources)
+    if found is None:
+        return None
+    report = found.report
+    before, after = report.imitated.live, report.trained.live
+    return LiveLink(
+        report=report.digest,
+        episodes=sum(score.live.num for score in report.scores.values()),
+        successes_before=_successes(before),
+        successes_after=_successes(after),
+        gain=report.live_gain,
+        commands=report.live_steps,
+        signed=found.signed,
+    )
+
+
+def _successes(estimate: Estimate) -> int:
+    return round(estimate.mean * estimate.num)
+
+
+def breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
+    """Where what the registry says of an agent is not what the ledger says of its run."""
+    made = agent.checkpoint
+    if run.simulator != made.simulator:
+        yield f"the run was served by {run.simulator}, the checkpoint names {made.simulator}"
+    if run.final_weights != agent.artifact:
+        yield f"the run ended with {run.final_weights}, the version stands for {agent.artifact}"
+    if made.parents != (run.opening.starting_weights,):
+        started = run.opening.starting_weights
+        yield f"the run began with {started}, the checkpoint names {', '.join(made.parents)}"
+
+
+def _breaks_of_stages(stages: tuple[Checkpoint, ...]) -> Iterator[str]:
+    for before, after in pairwise(stages):
+        if before.artifact not in after.parents:
+            yield f"{after.stage} does not start from {before.stage} ({before.artifact})"
+        if before.data != after.data:
+            yield f"{after.stage} read the data {after.data}, {before.stage} {before.data}"
+
+
+def _missing(manifest: SimulatorManifest | None) -> Iterator[str]:
+    if manifest is None:
+        yield "the simulator's manifest is not in the store"
+
+
+def _unknown(manifest: SimulatorManifest | None, world_model: WorldModel | None) -> Iterator[str]:
+    if manifest and manifest.artifact is None:
+        yield "the simulator is somebody's endpoint, and nobody can verify what that serves"
+    elif manifest and world_model is None:
+        yield f"no registered world model stands for {manifest.artifact}"
+
+
+def _claimed(edge: EdgeAudit | None, manifest: SimulatorManifest | None) -> Iterator[str]:
+    """Where a trainer named other weights than the simulator's own bytes do."""
+    claim = edge.edge.claim if edge and edge.edge else None
+    if claim and manifest and claim.world_model not in (None, manifest.artifact):
+        yield f"the edge names the world model {claim.world_model}, the simulator another"
+
+
+def _unvalidated(live: LiveLink | None, changed: tuple[str, ...]) -> Iterator[str]:
+    if live is None and not changed:
+        yield "the agent was not validated in the live shell"

@@ -1,0 +1,110 @@
+"""What a data set came into: the world models that read it, their simulators, and their agents."""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+
+from agentworld.audit.questions.simulator import TrainedAgent, agents_of
+from agentworld.audit.read.sources import Sources, manifest_of
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.lineage.base import Registry, Version
+from agentworld.records.base import Digest, Record
+from agentworld.records.checkpoint import Stage
+from agentworld.storage.receipts import finished_steps
+from agentworld.storage.simulators import SimulatorStore
+
+_STAGES: tuple[Stage, ...] = ("cpt", "sft", "rl")
+"""Of a world model, in their order."""
+
+
+class Reader(Record):
+    """A version of a world model, and its stages that read the data."""
+
+    world_model: str
+    artifact: Digest
+    stages: tuple[Stage, ...]
+
+
+class ServedReader(Record):
+    """A simulator that serves such a version, and the agents that it trained."""
+
+    simulator: Digest
+    world_model: str
+    agents: tuple[TrainedAgent, ...]
+
+
+class DataSetAudit(Record):
+    """The answer to: where did this data go?"""
+
+    data: Digest
+    at: str | None
+    """The moment of which was asked; null is now."""
+    world_models: tuple[Reader, ...]
+    simulators: tuple[ServedReader, ...]
+    """Of this store."""
+
+
+def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
+    """All that a data set, named by the start of its digest, came into.
+
+    Raises NotFound, or InputError for the start of several.
+    """
+    known = data_sets(sources)
+    data = _found(start, known)
+    readers = known[data]
+    return DataSetAudit(
+        data=data,
+        at=sources.moment,
+        world_models=readers,
+        simulators=tuple(_served(readers, sources)),
+    )
+
+
+def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
+    """What was prepared here or read by a world model, with those that read it."""
+    prepared = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
+    found: dict[Digest, list[Reader]] = {data: [] for data in prepared}
+    for version in sources.versions(kind="world-model"):
+        by: dict[Stage, Digest] = {}
+        if "artifact" in version.tags:  # what is garbled is told by `audit verify`
+            with suppress(EvidenceError, InputError, NotFound):
+                by = data_of(version, sources.registry)
+        for data in dict.fromkeys(by.values()):
+            stages = tuple(stage for stage in by if by[stage] == data)
+            told = {"world_model": str(version.ref), "artifact": version.tags["artifact"]}
+            found.setdefault(data, []).append(Reader(**told, stages=stages))
+    return {data: tuple(readers) for data, readers in found.items()}
+
+
+def data_of(version: Version, registry: Registry) -> dict[Stage, Digest]:
+    """What each stage of a version read: by its tags, or by the record of one without them."""
+    tags = version.tags
+    stages = [stage for stage in _STAGES if f"{stage}.artifact" in tags]
+    if any(f"{stage}.data" not in tags for stage in stages):
+        made = registry.world_model(version.ref).stages
+        return {each.stage: each.data for each in made if each.data}
+    told = {stage: tags[f"{stage}.data"] for stage in stages}
+    return {stage: data for stage, data in told.items() if data}
+
+
+def _found(start: str, known: Collection[Digest]) -> Digest:
+    """The one that starts so."""
+    start = start if start.startswith("sha256:") else f"sha256:{start}"
+    found = sorted(each for each in known if each.startswith(start))
+    if not found:
+        there = ", ".join(sorted(known)) or "none yet; run `agentworld demo`"
+        raise NotFound(f"no data set {start} was read or prepared here; data sets are {there}")
+    if len(found) > 1:
+        raise InputError(f"{start} is the start of {', '.join(found)}; write more of it")
+    return found[0]
+
+
+def _served(readers: Sequence[Reader], sources: Sources) -> Iterator[ServedReader]:
+    versions = {reader.artifact: reader.world_model for reader in reversed(readers)}
+    for simulator in SimulatorStore(sources.store).digests():
+        manifest = manifest_of(simulator, sources.store)  # one that was changed is told by `verify`
+        if manifest and manifest.artifact in versions:
+            yield ServedReader(
+                simulator=simulator,
+                world_model=versions[manifest.artifact],
+                agents=agents_of(sources.runs_of_simulator(simulator).found, sources),
+            )

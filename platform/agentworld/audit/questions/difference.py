@@ -1,0 +1,90 @@
+"""What two agents do not have in common, from their weights back to their data."""
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import JsonValue
+
+from agentworld.audit.read.sources import Sources, manifest_of
+from agentworld.lineage.base import VersionRef
+from agentworld.records.base import Record
+from agentworld.records.checkpoint import Checkpoint
+
+_Facts = Iterator[tuple[str, JsonValue]]
+
+
+class Difference(Record):
+    """One thing that is not the same."""
+
+    what: str
+    """Where it is in what made them, by dots: `simulator.sampling.temperature`."""
+    first: JsonValue
+    second: JsonValue
+    """Null where there is no such thing."""
+
+
+class AgentsDifference(Record):
+    """The answer to: what is different about these two agents?"""
+
+    first: str
+    second: str
+    differences: tuple[Difference, ...]
+    """The agents' own first, their data last; none where the same things made them."""
+    at: str | None = None
+    """The moment of which was asked; null is now."""
+
+
+def audit_diff(first: VersionRef, second: VersionRef, sources: Sources) -> AgentsDifference:
+    """By what the registry, the ledger and the manifests say; raises NotFound."""
+    one, other = dict(_facts(first, sources)), dict(_facts(second, sources))
+    return AgentsDifference(
+        first=str(first),
+        second=str(second),
+        differences=tuple(
+            Difference(what=what, first=one.get(what), second=other.get(what))
+            for what in _in_order([*one, *other])
+            if one.get(what) != other.get(what)
+        ),
+        at=sources.moment,
+    )
+
+
+def _in_order(names: Sequence[str]) -> list[str]:
+    """Each once, with those of its own part, and parts as they come."""
+    parts = list(dict.fromkeys(name.partition(".")[0] for name in names))
+    return sorted(dict.fromkeys(names), key=lambda name: parts.index(name.partition(".")[0]))
+
+
+def _facts(ref: VersionRef, sources: Sources) -> _Facts:
+    agent = sources.agent(ref)
+    run = sources.run(agent.run)
+    manifest = manifest_of(run.simulator, sources.store)
+    yield from _of_stage("agent", agent.checkpoint)
+    yield "agent.starting_weights", run.opening.starting_weights
+    yield "agent.live_validation", agent.report
+    yield "run.episodes", run.num_episodes
+    yield "run.steps", run.num_steps
+    yield "simulator", run.simulator
+    if manifest:
+        told = manifest.model_dump(mode="json", exclude={"files"})  # the artifact names them
+        yield from _leaves("simulator", told)
+    versions = sources.world_models_of(manifest)
+    yield "world_model", str(versions[0]) if versions else None
+    stages = sources.registry.world_model(versions[0]).stages if versions else ()
+    for stage in reversed(stages):
+        yield from _of_stage(stage.stage, stage)
+    yield "base", ", ".join(stages[0].parents) or None if stages else None
+    yield "data", stages[-1].data if stages else None
+
+
+def _of_stage(name: str, made: Checkpoint) -> _Facts:
+    yield f"{name}.artifact", made.artifact
+    yield f"{name}.reward_model", made.reward_model
+    yield from _leaves(f"{name}.recipe", made.model_dump(mode="json")["recipe"])
+
+
+def _leaves(name: str, value: JsonValue) -> _Facts:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _leaves(f"{name}.{key}", inner)
+    else:
+        yield name, value

@@ -1,0 +1,179 @@
+"""Which agents in use have to be validated anew, because a name for simulators moved on.
+
+Nothing of this is stored: it follows from what is signed, so that nobody can forget to say it, and
+it never is out of date.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import groupby, pairwise, takewhile
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
+
+from agentworld.audit.checks.deployments import deployments, in_use
+from agentworld.audit.checks.statements import validations
+from agentworld.audit.questions.validation import newest_validation, validation_problem
+from agentworld.audit.read.at_time import is_then
+from agentworld.audit.read.evidence import Evidence
+from agentworld.audit.read.sources import Runs
+from agentworld.errors import EvidenceError
+from agentworld.ledger.aliases import History
+from agentworld.lineage.base import Agent, VersionRef
+from agentworld.records.alias import AliasChange
+from agentworld.records.base import Digest, Record, Sentence
+from agentworld.records.deployment import Deployment
+from agentworld.records.step_statement import Validation
+from agentworld.storage.receipts import finished_at
+
+
+class Revalidation(Record):
+    """Why an agent has to be validated anew."""
+
+    alias: str
+    """A name for simulators, which meant the one that trained the agent."""
+    at: str
+    """When it moved to what it means."""
+    trained_in: Digest
+    simulator: Digest
+    """What it means now, and the agent was not validated in."""
+    problem: Sentence | None = None
+    """Why the validation that there is does not count; null where there is none."""
+
+    def __str__(self) -> str:
+        moved = f"{self.alias} moved from {self.trained_in} to {self.simulator} at {self.at}"
+        return f"{moved}; {self.problem}" if self.problem else moved
+
+
+class _Dated(Protocol):
+    @property
+    def at(self) -> str: ...
+
+
+_Told = TypeVar("_Told", bound=_Dated)
+
+
+class AgentUse(NamedTuple):
+    """What an agent is in use as, and what it has to be validated for."""
+
+    aliases: tuple[str, ...] = ()
+    revalidate: tuple[Revalidation, ...] = ()
+
+
+class Uses(NamedTuple):
+    """All agents in use, or those of one name, as they were read at one moment."""
+
+    deployed: Sequence[Deployment]
+    moves: History
+    ledger: Runs
+    store: Path
+    evidence: Evidence | None
+    at: datetime | None = None
+
+    @classmethod
+    def read(
+        cls,
+        ledger: Runs,
+        evidence: Evidence | None,
+        store: Path,
+        at: datetime | None = None,
+        name: str = "",
+    ) -> "Uses":
+        """Now, or at a moment. Where nothing was ever signed, no agent is in use."""
+        told = deployments(ledger.attestations, evidence, name) if evidence else []
+        # Names matter to what is in use alone.
+        moves = ledger.aliases.readable_history() if told else History([], {})
+        return cls(in_use(_by(at, told)), moves, ledger, store, evidence, at)
+
+    def of(self, ref: VersionRef, agent: Agent) -> AgentUse:
+        """Of one agent as it is registered."""
+        meant = (str(ref), agent.artifact, agent.run)
+        own = [each for each in self.deployed if (each.agent, each.artifact, each.run) == meant]
+        if not own:
+            return AgentUse()
+        return AgentUse(tuple(sorted(each.alias for each in own)), self.revalidations(own[0]))
+
+    def revalidations(self, used: Deployment) -> tuple[Revalidation, ...]:
+        """What an agent in use has to be validated for; nothing where it is as it was trained."""
+        found: list[Revalidation] = []
+        by_name = sorted(_by(self.at, self.moves.changes), key=attrgetter("alias"))
+        for alias, group in groupby(by_name, key=attrgetter("alias")):
+            moves, opened = list(group), str(self.ledger.first_entry(used.run).get("at", ""))
+            problem = self.moves.garbled.get(alias)
+            if problem and any(used.simulator in _meant(each) for each in moves):
+                found.append(_revalidation(used, moves[-1], problem))
+            elif move := moved_on(moves, used.simulator, opened):
+                found += self._due(used.artifact, _revalidation(used, move))
+        return tuple(found)
+
+    def _due(self, artifact: Digest, reason: Revalidation) -> Iterator[Revalidation]:
+        """Unless it was validated; a validation that does not count is told with the reason."""
+        told = self.ledger.attestations
+        made = validations(told, self.evidence, artifact) if self.evidence else []
+        in_it = [each for each in _by(self.at, made) if each.report.simulator == reason.simulator]
+        problems = [self._problem(each.step, made) for each in in_it]
+        if None in problems:
+            return
+        problem = problems[-1] if problems else self._unsigned(artifact, reason.simulator)
+        yield reason.model_copy(update={"problem": problem})
+
+    def _problem(self, step: str, made: Sequence[Validation]) -> str | None:
+        own = [each for each in made if each.step == step]
+        return validation_problem(self.store, step, own)
+
+    def _unsigned(self, artifact: Digest, simulator: Digest) -> str | None:
+        """Why the validation that no step signed does not count; null where there is none."""
+        try:
+            step = newest_validation(self.store, artifact, simulator)
+        except EvidenceError as error:
+            return str(error)
+        is_there = step is not None and (self.at is None or finished_at(step) <= self.at)
+        return "nobody signed the validation that is there" if is_there else None
+
+
+def _revalidation(used: Deployment, move: AliasChange, problem: str | None = None) -> Revalidation:
+    meant = {"trained_in": used.simulator, "simulator": move.simulator}
+    return Revalidation(alias=move.alias, at=move.at, problem=problem, **meant)
+
+
+def moved_on(history: Sequence[AliasChange], simulator: Digest, opened: str) -> AliasChange | None:
+    """The move that gave a name the meaning that it has, if it had meant this simulator.
+
+    `history` is of one name. What it meant before a run was `opened` does not count; a canary is
+    meant too. Null where the name means the simulator, or nothing.
+    """
+    newest = history[-1]
+    if newest.ended or simulator in _meant(newest):
+        return None
+    if not any(
+        simulator in _meant(move) and not _is_before(following.at, opened)
+        for move, following in pairwise(history)
+    ):
+        return None
+
+    def is_same(move: AliasChange) -> bool:
+        return (
+            not move.ended and move.simulator == newest.simulator and simulator not in _meant(move)
+        )
+
+    return list(takewhile(is_same, reversed(history)))[-1]
+
+
+def _is_before(moment: str, other: str) -> bool:
+    """Not where somebody garbled one of them: rather one validation too many."""
+    try:
+        return datetime.fromisoformat(moment) < datetime.fromisoformat(other)
+    except (ValueError, TypeError):
+        return False
+
+
+def _meant(move: AliasChange) -> Iterator[Digest]:
+    if not move.ended:
+        yield move.simulator
+        if move.canary:
+            yield move.canary.simulator
+
+
+def _by(at: datetime | None, told: Sequence[_Told]) -> list[_Told]:
+    """What had been told by a moment."""
+    return [each for each in told if is_then(each.at, at)]

@@ -1,0 +1,111 @@
+"""The agents that a simulator trained, and its runs that made none."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from agentworld.audit.checks.edges import EdgeAudit, as_signed, edges_of
+from agentworld.audit.checks.run import RunVerification
+from agentworld.audit.read.sources import (
+    Sources,
+    edge_to,
+    find_simulator,
+    manifest_of,
+    verification_of,
+)
+from agentworld.lineage.base import RegisteredAgent
+from agentworld.records.base import Digest, Record, Sentence
+from agentworld.records.edge import Edge
+from agentworld.records.run import AgentRun
+
+
+class TrainedAgent(Record):
+    """A registered agent and the run that made it."""
+
+    agent: str
+    artifact: Digest
+    run: AgentRun
+    edge: EdgeAudit | None = None
+    """How far it is proven that the simulator made it; null where the store has no keys."""
+
+
+class SimulatorAudit(Record):
+    """The answer to: which agents did this simulator touch?"""
+
+    simulator: Digest
+    world_model: str | None
+    world_model_artifact: Digest | None
+    agents: tuple[TrainedAgent, ...]
+    other_runs: tuple[AgentRun, ...]
+    """Runs that it served and that made no registered agent: evaluations, and what was cut off."""
+    unregistered: tuple[Edge, ...] = ()
+    """Signed edges to agents that the registry does not have, or does not have any more."""
+    problems: tuple[Sentence, ...] = ()
+    """Runs of it that cannot be read."""
+    evidence: dict[str, RunVerification]
+    """Whether each run's record is still the one that was signed; empty where nobody asked, or the
+    store has no keys."""
+    at: str | None = None
+    """The moment of which was asked; null is now. A record is verified as it is now."""
+
+
+def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> SimulatorAudit:
+    """Everything that a simulator, named by an alias or the start of its digest, took part in.
+
+    By what was signed; to `verify` reads every step of its runs again.
+    """
+    sources = sources.for_many()
+    simulator = find_simulator(name, sources)
+    manifest = manifest_of(simulator, sources.store)
+    versions = sources.world_models_of(manifest)
+    runs, garbled = sources.runs_of_simulator(simulator)
+    agents = agents_of(runs, sources)
+    made = {agent.run.id for agent in agents}
+    verified = {run.id: verification_of(run.id, sources) for run in runs if verify}
+    return SimulatorAudit(
+        simulator=simulator,
+        world_model=str(versions[0]) if versions else None,
+        world_model_artifact=manifest.artifact if manifest else None,
+        agents=agents,
+        unregistered=tuple(_unregistered(simulator, agents, sources)),
+        other_runs=tuple(run for run in runs if run.id not in made),
+        problems=tuple(garbled),
+        evidence={run: found for run, found in verified.items() if found},
+        at=sources.moment,
+    )
+
+
+def agents_of(runs: Sequence[AgentRun], sources: Sources) -> tuple[TrainedAgent, ...]:
+    """The registered agents that these runs made, whatever simulator their trainers name."""
+    named: dict[str, list[RegisteredAgent]] = {}
+    for simulator in sorted({run.simulator for run in runs}):
+        for each in sources.agents_in(simulator):
+            named.setdefault(each.run, []).append(each)
+    return tuple(
+        _trained(made, run, sources)
+        for run in runs
+        for made in named.get(run.id) or _made_by(run, sources)
+    )
+
+
+def _trained(made: RegisteredAgent, run: AgentRun, sources: Sources) -> TrainedAgent:
+    edge = edge_to(made.ref.name, made, sources, None if sources.at else run)
+    counted = as_signed(run, edge)
+    return TrainedAgent(agent=str(made.ref), artifact=made.artifact, run=counted, edge=edge)
+
+
+def _made_by(run: AgentRun, sources: Sources) -> Iterator[RegisteredAgent]:
+    for ref in sources.agents_of(run):
+        yield RegisteredAgent.of(ref, sources.registry.agent(ref))
+
+
+def _unregistered(
+    simulator: Digest, agents: tuple[TrainedAgent, ...], sources: Sources
+) -> Iterator[Edge]:
+    if sources.evidence is None:
+        return
+    known = {(made.run.id, made.artifact, made.agent.partition("@")[0]) for made in agents}
+    for edge in edges_of(simulator, sources.ledger.attestations, sources.evidence):
+        if sources.at and datetime.fromisoformat(edge.at) > sources.at:
+            continue
+        if (edge.run, edge.claim.artifact, edge.claim.agent) not in known:
+            yield edge

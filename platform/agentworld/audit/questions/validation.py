@@ -1,0 +1,126 @@
+"""What an agent was seen to do in the live environment: the reports of finished validations.
+
+A step signs what it saw, and the ledger keeps that whole. A report in a store that nobody signed is
+of an earlier release, or somebody's who writes there: it is read, and relied on for nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from agentworld.audit.checks.statements import validations
+from agentworld.audit.read.at_time import is_then
+from agentworld.audit.read.sources import Sources
+from agentworld.errors import EvidenceError, InputError
+from agentworld.lineage.base import Agent
+from agentworld.records.base import Digest
+from agentworld.records.report import AgentReport
+from agentworld.records.report import read_report as read_any
+from agentworld.records.step_statement import Validation
+from agentworld.storage.receipts import (
+    RECEIPT,
+    FinishedStep,
+    read_receipt,
+    step_that_made,
+    step_that_read,
+)
+
+_STEP = "validate"
+
+
+class Validated(NamedTuple):
+    """A live validation."""
+
+    report: AgentReport
+    signed: bool
+    """By the step that made it."""
+
+
+def validation_of(agent: Agent, simulator: Digest, sources: Sources) -> Validated | None:
+    """The validation that an agent was registered with, whose digest is signed with it; of an
+    older one the newest in its simulator. Null where nobody has one.
+
+    Raises EvidenceError for a report that is not the one of its receipt.
+    """
+    if agent.report:
+        with _reading():
+            step = step_that_made(sources.store, _STEP, agent.report)
+    else:
+        step = newest_validation(sources.store, agent.artifact, simulator)
+    kept = read_report(step) if step else None
+    signed = [
+        each.report
+        for each in _signed(sources, agent.artifact)
+        if (agent.report or simulator) in (each.report.digest, each.report.simulator)
+    ]
+    if signed:
+        return Validated(signed[-1], signed=True)
+    return Validated(kept, signed=False) if kept else None
+
+
+def newest_validation(store: Path, artifact: Digest, simulator: Digest) -> FinishedStep | None:
+    """Of these weights in a simulator; raises EvidenceError where a receipt cannot be read."""
+    with _reading():
+        return step_that_read(store, _STEP, agent=artifact, simulator=simulator)
+
+
+def read_report(step: FinishedStep) -> AgentReport:
+    """Of a finished validation; raises EvidenceError where somebody put another in its place."""
+    with _reading():
+        report = read_any(step.folder / "report.json")
+    if not isinstance(report, AgentReport) or report.digest != step.receipt.output:
+        raise EvidenceError(f"the live validation in {step.folder} was changed; restore it")
+    return report
+
+
+def validation_problems(sources: Sources, artifact: Digest | None = None) -> Iterator[str]:
+    """Reports of this store that are not what their receipts, or their steps, say: all of them, or
+    those that were signed of an agent.
+    """
+    signed: dict[str, list[Validation]] = {}
+    for each in _signed(sources, artifact):
+        signed.setdefault(each.step, []).append(each)
+    receipts = sorted((sources.store / "steps" / _STEP).glob(f"*/{RECEIPT}"))
+    for step in signed if artifact else [receipt.parent.name for receipt in receipts]:
+        if problem := validation_problem(sources.store, step, signed.get(step, [])):
+            yield problem
+
+
+def validation_problem(store: Path, step: str, signed: Sequence[Validation]) -> str | None:
+    """Why a step's report in a store is none of those that the step signed; null where it is one,
+    where nobody signed any, and where the store does not have it.
+    """
+    folder = store / "steps" / _STEP / step
+    if not (folder / RECEIPT).exists():
+        return None
+    try:
+        with _reading():
+            found = FinishedStep(folder, read_receipt(folder))
+        report = read_report(found)
+    except EvidenceError as error:
+        return str(error)
+    told = [found.receipt.inputs.get(name) for name in ("agent", "imitated", "simulator")]
+    own = [each for each in signed if each.report == report]
+    if not signed or told in [[e.artifact, e.imitated, e.report.simulator] for e in own]:
+        return None
+    return (
+        f"the live validation in {folder} is not the one of {signed[-1].artifact} that its step"
+        " signed; restore it"
+    )
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Raises EvidenceError for what somebody left so that it cannot be read."""
+    try:
+        yield
+    except InputError as error:
+        raise EvidenceError(f"a live validation cannot be read ({error}); restore it") from error
+
+
+def _signed(sources: Sources, artifact: Digest | None = None) -> list[Validation]:
+    if sources.evidence is None:
+        return []
+    found = validations(sources.ledger.attestations, sources.evidence, artifact)
+    return [each for each in found if is_then(each.at, sources.at)]

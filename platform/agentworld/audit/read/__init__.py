@@ -1,0 +1,1 @@
+"""Where an audit reads, and as of which moment."""

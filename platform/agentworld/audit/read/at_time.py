@@ -1,0 +1,105 @@
+"""What was known at a moment: what came later is left out.
+
+When something was registered is the registry's word, when something ran, the run's log's, and when
+something was signed, the statement's. What does not tell its time counts as there.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Protocol
+
+from agentworld.errors import EvidenceError
+from agentworld.lineage.base import Registry, VersionRef
+from agentworld.records.garbled import reading
+from agentworld.records.log import Fields, LogEntry
+from agentworld.records.run import AgentRun
+from agentworld.signing.envelope import read_unverified
+from agentworld.signing.traffic import TrafficCount
+
+_WITHIN = ("edge", "deployment", "change")
+"""Where in a statement its own words are; others tell theirs at once."""
+
+
+class Logs(Protocol):
+    """What is asked of the ledger."""
+
+    def log(self, run: str, after: int = 0) -> list[LogEntry]:
+        """A run's log in its order."""
+        ...
+
+
+class Openings(Protocol):
+    """The same, of many runs at a glance."""
+
+    def first_entry(self, run: str) -> Fields:
+        """How a run was opened; nothing where its log does not tell it."""
+        ...
+
+
+def is_then(told: object, at: datetime | None) -> bool:
+    """Whether a time that was told had come by a moment; all have by now."""
+    try:
+        return at is None or datetime.fromisoformat(str(told)) <= at
+    except (ValueError, TypeError):
+        return True
+
+
+def is_signed_then(envelope: bytes, at: datetime | None) -> bool:
+    """The same of a statement, by its own words, whoever signed it."""
+    if at is None:
+        return True
+    try:
+        told = read_unverified(envelope, {}).predicate
+    except EvidenceError:
+        return True
+    words = next((told[name] for name in _WITHIN if name in told), told)
+    return is_then(words.get("at") if isinstance(words, dict) else None, at)
+
+
+def runs_then(names: Sequence[str], ledger: Openings, at: datetime | None) -> list[str]:
+    """Those that were open by then."""
+    return [name for name in names if at is None or is_then(_opened_at(name, ledger), at)]
+
+
+def run_then(run: AgentRun, logs: Logs, at: datetime) -> AgentRun | None:
+    """A run as it was; null where it was opened later.
+
+    One whose log cannot be read is told as it is now: that log says of no moment.
+    """
+    try:
+        with reading(f"the log of run {run.id}"):
+            told = [entry.fields for entry in logs.log(run.id)]
+            before = [each for each in told if datetime.fromisoformat(str(each["at"])) <= at]
+    except EvidenceError:  # which a verification tells
+        return run
+    if told and not before:
+        return None
+    return run if len(before) == len(told) else _as_told(run, before)
+
+
+def refs_then(
+    refs: Sequence[VersionRef], registry: Registry, at: datetime | None
+) -> list[VersionRef]:
+    """Those that were registered by then; all of them where no moment is named."""
+    return [ref for ref in refs if at is None or registry.version(ref).at <= at]
+
+
+def _opened_at(run: str, ledger: Openings) -> str:
+    with suppress(EvidenceError), reading(f"run {run}"):  # which a verification tells
+        return str(ledger.first_entry(run).get("at", ""))
+    return ""
+
+
+def _as_told(run: AgentRun, told: Sequence[Fields]) -> AgentRun:
+    """By the entries that there were."""
+    count = TrafficCount()
+    for each in told:
+        count.add(each)
+    changes = {
+        "closing": run.closing if any(each["kind"] == "run-closed" for each in told) else None,
+        "num_episodes": count.told.num_episodes,
+        "num_steps": count.told.num_steps,
+        "log_length": len(told),
+    }
+    return run.model_copy(update=changes)

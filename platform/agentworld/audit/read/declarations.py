@@ -1,0 +1,98 @@
+"""What was declared of a whole ledger, which each of its runs is held against."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from agentworld.errors import AgentworldError, EvidenceError, NotFound
+from agentworld.ledger.attestations import Attestations
+from agentworld.records.attestation import Attestation
+from agentworld.records.declaration import ADOPTION, Adoption, Restore
+from agentworld.signing.declaration import check_attested, verify_declared
+from agentworld.signing.keys import TrustedKeys
+from agentworld.storage.objects import WriteOnce
+
+
+class Restores(NamedTuple):
+    """Restores of a backup that somebody declared."""
+
+    counted: tuple[Restore, ...] = ()
+    """Not those that a later one names, which an older backup took away."""
+    names: frozenset[str] = frozenset()
+    """Of the copies that these call lost."""
+    problems: tuple[str, ...] = ()
+    """Of declarations that do not hold."""
+
+    @classmethod
+    def of(cls, kept: Sequence[Attestation], trusted: TrustedKeys) -> "Restores":
+        """Those that a ledger keeps, each verified."""
+        found, problems = [], []
+        for each in kept:
+            try:
+                found.append(check_attested(each, Restore, trusted))
+            except EvidenceError as error:
+                problems.append(f"the restore {each.name} does not verify: {error}")
+        named = {name for each in found for name in each.lost}
+        counted = tuple(each for each in found if each.name not in named)
+        names = frozenset(name for each in counted for name in each.lost)
+        return cls(counted, names, tuple(problems))
+
+
+class Declared:
+    """Read and verified when it is asked for, and once: for one audit, which keeps it no longer."""
+
+    def __init__(self, told: Attestations, second_store: WriteOnce, trusted: TrustedKeys) -> None:
+        self._told = told
+        self._second_store = second_store
+        self._trusted = trusted
+
+    @cached_property
+    def erased(self) -> frozenset[str] | None:
+        """Episodes that were erased before anybody declared it; null where nobody signs any.
+
+        Raises EvidenceError where no trusted key signed it.
+        """
+        adoption = adoption_of(self._told, self._second_store, self._trusted)
+        return None if adoption is None else frozenset(adoption.erased)
+
+    @cached_property
+    def restores(self) -> Restores:
+        """Of all that is no run's log."""
+        return Restores.of(self.restores_of(""), self._trusted)
+
+    def restores_of(self, run: str) -> Sequence[Attestation]:
+        """The rows of those that a run lost entries by; nothing of them is verified."""
+        return self._by_run.get(run, ())
+
+    @cached_property
+    def _by_run(self) -> dict[str, list[Attestation]]:
+        found: dict[str, list[Attestation]] = {}
+        for each in self._told.find("restore"):
+            found.setdefault(each.run, []).append(each)
+        return found
+
+
+def read_copy(name: str, second_store: WriteOnce) -> bytes:
+    """A copy; one that cannot be read has no bytes and verifies for nobody. Raises NotFound."""
+    try:
+        return second_store.get(name)
+    except NotFound:
+        raise
+    except AgentworldError as error:
+        if error.retryable:
+            raise
+        return b""
+
+
+def adoption_of(
+    told: Attestations, second_store: WriteOnce, trusted: TrustedKeys
+) -> Adoption | None:
+    """What the ledger held unsigned: as the second store has it, else the ledger.
+
+    Null where no service of today ever came. Raises EvidenceError where no trusted key signed it.
+    """
+    try:
+        return verify_declared(read_copy(ADOPTION, second_store), Adoption, trusted)
+    except NotFound:
+        kept = told.find("adoption")
+    return verify_declared(kept[0].envelope, Adoption, trusted) if kept else None

@@ -1,0 +1,107 @@
+"""What proves a run's record beside the ledger that holds it: keys, and the second store.
+
+A checkpoint is copied to the second store before the ledger keeps it. A service that was killed
+between the two leaves a copy alone, which proves as much; a checkpoint without its copy is one
+that somebody took away, or put there.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from agentworld.audit.read.declarations import Declared, read_copy
+from agentworld.errors import EvidenceError
+from agentworld.ledger.attestations import Attestations
+from agentworld.records.run import AgentRun
+from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
+from agentworld.signing.keys import TrustedKeys
+from agentworld.storage.objects import WriteOnce
+
+EvidenceState = Literal["verified", "unsigned", "broken"]
+"""How far a record can be relied on:
+
+    verified  all of it is signed, and there as it was signed
+    unsigned  its end is chained and not signed yet
+    broken    it is not what was signed
+"""
+
+
+class Evidence(NamedTuple):
+    """What a verification trusts."""
+
+    trusted: TrustedKeys
+    """Those of simulators, which sign logs."""
+    second_store: WriteOnce
+    step_keys: TrustedKeys | None = None
+    """Those of the steps that write weights; null trusts none."""
+    kept: Declared | None = None
+    """What was declared of the whole ledger, for an audit of many runs; null reads it for each."""
+
+    def declared(self, told: Attestations) -> Declared:
+        """What was declared of the whole ledger."""
+        return self.kept or Declared(told, self.second_store, self.trusted)
+
+    def for_many(self, told: Attestations) -> "Evidence":
+        """The same for one audit of many runs."""
+        return self._replace(kept=self.declared(told))
+
+
+class StoredCheckpoints(NamedTuple):
+    """A run's checkpoints as both stores hold them; nothing is checked yet."""
+
+    in_ledger: dict[int, bytes]
+    """By their lengths."""
+    copies: dict[str, bytes]
+    """By their names."""
+
+    def check(self, run: AgentRun, trusted: TrustedKeys) -> "CheckedCheckpoints":
+        """Those whose signatures hold, and what is wrong with the others."""
+        lengths = [length for length in self.in_ledger if isinstance(length, int)]
+        names = {checkpoint_name(run.id, length): length for length in lengths}
+        problems = [
+            f"the checkpoint of length {length} has no copy in the second store"
+            for name, length in names.items()
+            if name not in self.copies
+        ]
+        for length in self.in_ledger.keys() - set(lengths):
+            problems.append(f"a checkpoint's length is {length!r}, which is no number; remove it")
+        stored = [(name, self.in_ledger[length]) for name, length in names.items()]
+        good: list[RunCheckpoint] = []
+        for name, envelope in dict.fromkeys([*stored, *self.copies.items()]):
+            try:
+                good.append(_verified(name, envelope, run, trusted))
+            except EvidenceError as error:
+                problems.append(f"the checkpoint {name} does not verify: {error}")
+        return CheckedCheckpoints(sorted(good, key=lambda each: each.length), problems)
+
+
+class CheckedCheckpoints(NamedTuple):
+    """What was signed of a run, the shortest log first."""
+
+    good: list[RunCheckpoint]
+    problems: list[str]
+
+
+def state_of(problems: Sequence[str], *, signed: bool) -> EvidenceState:
+    """The state of a record with these problems, which is signed to its end or not."""
+    if problems:
+        return "broken"
+    return "verified" if signed else "unsigned"
+
+
+def copies_of(run: str, second_store: WriteOnce) -> dict[str, bytes]:
+    """The copies of a run's checkpoints by their names."""
+    return {name: read_copy(name, second_store) for name in second_store.names(f"{run}/")}
+
+
+def _verified(name: str, envelope: bytes, run: AgentRun, trusted: TrustedKeys) -> RunCheckpoint:
+    checkpoint = verify_checkpoint(envelope, trusted)
+    if checkpoint_name(checkpoint.run, checkpoint.length) != name:
+        raise EvidenceError(
+            f"it was signed for {checkpoint.length} entries of run {checkpoint.run}; find out who"
+            " moved it"
+        )
+    if checkpoint.simulator != run.simulator:
+        raise EvidenceError(
+            f"it was signed for {checkpoint.simulator}, and the run names {run.simulator}"
+        )
+    return checkpoint

@@ -1,0 +1,194 @@
+"""Where an audit reads: the registry, the ledger, and the store of finished steps."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from agentworld.audit.checks.edges import EdgeAudit, Registered, audit_edge
+from agentworld.audit.checks.ledger import WholeLedger
+from agentworld.audit.checks.run import RunVerification, verify_any
+from agentworld.audit.questions.alias import audit_alias
+from agentworld.audit.read.at_time import refs_then, run_then, runs_then
+from agentworld.audit.read.evidence import Evidence
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.ledger.aliases import Aliases
+from agentworld.lineage.base import Agent, RegisteredAgent, Registry, Version, VersionRef
+from agentworld.records.base import Digest
+from agentworld.records.garbled import ReadEach
+from agentworld.records.run import AgentRun
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.signing.keys import TrustedKeys
+from agentworld.signing.weights import closing_problem
+from agentworld.storage.simulators import SimulatorStore
+
+
+class Runs(WholeLedger, Protocol):
+    """What an audit asks of the ledger."""
+
+    def runs(self) -> list[AgentRun]:
+        """All runs; raises EvidenceError where one is garbled."""
+        ...
+
+    def readable_runs(self, **columns: str) -> ReadEach[AgentRun]:
+        """Those that can be read of all, or with this `simulator` or these `final_weights`."""
+        ...
+
+
+class Sources(NamedTuple):
+    """All that an audit knows."""
+
+    registry: Registry
+    ledger: Runs
+    store: Path
+    evidence: Evidence | None = None
+    """Null where the store has no keys, so that nothing in it was signed."""
+    step_keys: TrustedKeys = {}
+    """Those of the steps, which sign what is registered."""
+    at: datetime | None = None
+    """The moment of which is asked; null is now."""
+
+    @property
+    def moment(self) -> str | None:
+        """As an answer says it."""
+        return self.at.isoformat() if self.at else None
+
+    def versions(self, **tags: str) -> list[Version]:
+        """All versions with these values of tags, in the order of names and versions."""
+        found = self.registry.versions(**tags)
+        return [each for each in found if self.at is None or each.at <= self.at]
+
+    def check_registered(self, ref: VersionRef) -> None:
+        """Raises NotFound for a version that is not registered, or was so later."""
+        registered = self.registry.version(ref).at
+        if self.at is not None and registered > self.at:
+            raise NotFound(f"{ref} was not registered by {self.moment}; name a later time")
+
+    def for_many(self) -> "Sources":
+        """The same for one audit of many: what was declared of the whole ledger is read once."""
+        evidence = self.evidence and self.evidence.for_many(self.ledger.attestations)
+        return self._replace(evidence=evidence)
+
+    def agent(self, ref: VersionRef) -> Agent:
+        """A registered agent; raises NotFound, also for one that was registered later."""
+        agent = self.registry.agent(ref)
+        if self.at is not None:
+            self.check_registered(ref)
+        return agent
+
+    def run_names(self) -> list[str]:
+        """All runs by their names, also those that cannot be read."""
+        return runs_then(self.ledger.run_names(), self.ledger, self.at)
+
+    def runs(self) -> list[AgentRun]:
+        """All runs, as they were."""
+        return self._then(self.ledger.runs())
+
+    def run(self, run: str) -> AgentRun:
+        """A run as it was; raises NotFound, also for one that was opened later."""
+        found = next(iter(self._then([self.ledger.run(run)])), None)
+        if found is None:
+            raise NotFound(f"run {run} was not open by {self.moment}; name a later time")
+        return found
+
+    def runs_of_simulator(self, simulator: Digest) -> ReadEach[AgentRun]:
+        """The runs that a simulator served, as they were."""
+        found, problems = self.ledger.readable_runs(simulator=simulator)
+        return ReadEach(self._then(found), problems)
+
+    def runs_for_agent_weights(self, weights: Digest) -> list[AgentRun]:
+        """The runs that had ended with these weights; a garbled one is told by `audit verify`."""
+        found = self._then(self.ledger.readable_runs(final_weights=weights).found)
+        return [run for run in found if run.final_weights == weights]
+
+    def agents_of(self, run: AgentRun) -> list[VersionRef]:
+        """The registered agents that a run made."""
+        made = self.registry.agents_of(run.id) if run.final_weights else []
+        return refs_then(made, self.registry, self.at)
+
+    def agents_in(self, simulator: Digest) -> list[RegisteredAgent]:
+        """Those whose trainers named this simulator, as their tags tell them."""
+        found = self.versions(simulator=simulator, kind="agent")
+        return [agent for agent in map(RegisteredAgent.tagged, found) if agent]
+
+    def world_models_of(self, manifest: SimulatorManifest | None) -> list[VersionRef]:
+        """The registered versions whose weights a simulator serves; an endpoint serves none."""
+        return refs_then(world_models_of(manifest, self.registry), self.registry, self.at)
+
+    def named(self, name: str) -> str:
+        """What an alias meant; what was no alias is taken for the start of a digest."""
+        if self.at is None or name.startswith("sha256:"):
+            return named(name, self.ledger.aliases)
+        history = self.ledger.aliases.history(name)
+        return audit_alias(name, history, self.at).simulator or name
+
+    def _then(self, runs: list[AgentRun]) -> list[AgentRun]:
+        if self.at is None:
+            return runs
+        at = self.at
+        return [then for run in runs if (then := run_then(run, self.ledger, at))]
+
+
+def verification_of(run: str, sources: Sources) -> RunVerification | None:
+    """Whether a run's record is the one that was signed; null where nothing was."""
+    return verify_any(run, sources.ledger, sources.evidence) if sources.evidence else None
+
+
+def edge_to(
+    name: str, agent: Registered, sources: Sources, run: AgentRun | None = None
+) -> EdgeAudit | None:
+    """How far it is proven which simulator made an agent; null where nothing was signed.
+
+    `run` is the agent's as it is now, where it was read already.
+    """
+    if sources.evidence is None:
+        return None
+    found = audit_edge(name, agent, sources.ledger.attestations, sources.evidence)
+    problem = _weights_problem(agent.run, run, sources) if found.grade == "proven" else None
+    if problem is None:
+        return found
+    return found.model_copy(update={"grade": "disputed", "reasons": (*found.reasons, problem)})
+
+
+def _weights_problem(run: str, known: AgentRun | None, sources: Sources) -> str | None:
+    """Why no step that is trusted now signed what a run made."""
+    try:
+        found = known if known and known.closing else sources.ledger.run(run)
+    except NotFound:
+        return f"the ledger has no run {run}"
+    except EvidenceError as error:
+        return str(error)
+    if found.closing is None or found.closing.signature is None:
+        return "the signature that its run was closed with is gone"
+    trusted = sources.evidence.step_keys if sources.evidence else None
+    return closing_problem(found, trusted or {})
+
+
+def manifest_of(simulator: Digest, store: Path) -> SimulatorManifest | None:
+    """A simulator's manifest, if the store has it; its own bytes prove that it is the one."""
+    try:
+        return SimulatorStore(store).find(simulator).manifest
+    except (InputError, EvidenceError):
+        return None
+
+
+def world_models_of(manifest: SimulatorManifest | None, registry: Registry) -> list[VersionRef]:
+    """The registered versions whose weights a simulator serves; an endpoint serves none."""
+    return registry.world_models_of(manifest.artifact) if manifest and manifest.artifact else []
+
+
+def find_simulator(name: str, sources: Sources) -> Digest:
+    """The simulator of an alias or of the start of a digest; raises NotFound, or InputError."""
+    start = sources.named(name)
+    # A ledger on a server knows simulators that were pinned in another store.
+    served, garbled = sources.ledger.readable_runs(simulator=start)
+    if served or garbled:
+        return start
+    return SimulatorStore(sources.store).find(start).digest
+
+
+def named(name: str, aliases: Aliases) -> str:
+    """What an alias means now; what is no alias is taken for the start of a digest."""
+    try:
+        return aliases.resolve(name)
+    except NotFound:
+        return name

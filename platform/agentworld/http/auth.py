@@ -1,0 +1,129 @@
+"""The gate: who comes without a credential that is known is turned away before anything is read."""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable
+from functools import partial
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agentworld.access import Access, Caller
+from agentworld.errors import AccessError, AgentworldError
+from agentworld.http.errors import answer_of, count
+
+_OPEN = frozenset(("/health",))
+_OF_A_RUN = frozenset(
+    ("ws", "mcp", "reset", "step", "state", "schema", "metadata", "openapi.json", "v1")
+)
+_MOST_BYTES = 16 * 2**10
+"""Of a credential: a service account's token has two thousand."""
+_LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+class Gate:
+    """Puts the caller into the scope, for every door.
+
+    `loopback_only` turns away what a web page elsewhere makes a browser here ask: where nobody
+    is asked for a credential, nothing else would.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access, *, loopback_only: bool = False) -> None:
+        self._app = app
+        self._access = access
+        self._loopback_only = loopback_only
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket") or scope["path"] in _OPEN:
+            await self._app(scope, receive, send)
+            return
+        ask = partial(self._caller, scope["headers"])
+        try:
+            scope["caller"] = await ask()
+        except AgentworldError as error:
+            count(scope, error)
+            await _turn_away(scope, send, error)
+            return
+        scope["ask_again"] = ask
+        await self._app(_in_run(scope, scope["caller"].run), receive, send)
+
+    async def _caller(self, headers: Headers) -> Caller:
+        if self._loopback_only:
+            check_loopback(headers)
+        return await self._access.caller(credential(headers))
+
+
+def _in_run(scope: Scope, run: str | None) -> Scope:
+    """With a run's token, what a wire has at its root is that run's: `/ws` is `/runs/RUN/ws`."""
+    _, _, rest = scope["path"].partition("/")
+    if run is None or rest.partition("/")[0] not in _OF_A_RUN:
+        return scope
+    path = f"/runs/{run}{scope['path']}"
+    return {**scope, "path": path, "raw_path": path.encode()}
+
+
+def credential(headers: Headers) -> str | None:
+    """A bearer token, or the password of an address; null where there is none.
+
+    `http://run:TOKEN@host` is how a client that sends no headers of its own sends one. Of two, a
+    proxy before us may have checked the other one: none is taken.
+    """
+    told = [value for name, value in headers if name == b"authorization"]
+    if len(told) != 1 or len(told[0]) > _MOST_BYTES:
+        return None
+    scheme, _, rest = told[0].decode("latin-1").partition(" ")
+    match scheme.lower():
+        case "bearer":
+            return rest.strip() or None
+        case "basic":
+            return _password(rest.strip())
+    return None
+
+
+def _password(pair: str) -> str | None:
+    try:
+        return base64.b64decode(pair, validate=True).decode().partition(":")[2] or None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def check_loopback(headers: Headers) -> None:
+    """A page of another site names itself as the origin, and its own name as the host."""
+    for name, value in headers:
+        told = value.decode("latin-1")
+        if name == b"host" and _host(f"//{told}") not in _LOOPBACK:
+            raise AccessError(
+                f"this answers this machine alone, and not {told!r:.80}; name localhost",
+                kind="forbidden",
+            )
+        if name == b"origin" and _host(told) not in _LOOPBACK:
+            raise AccessError(
+                f"a page of {told!r:.80} may not ask here; open it from localhost",
+                kind="forbidden",
+            )
+
+
+def _host(address: str) -> str | None:
+    try:
+        return urlsplit(address).hostname
+    except ValueError:
+        return None
+
+
+async def _turn_away(scope: Scope, send: Send, error: AgentworldError) -> None:
+    status, headers, body = answer_of(error, scope["path"])
+    kind = "http"
+    if scope["type"] == "websocket":
+        kind = "websocket.http"
+        if "websocket.http.response" not in scope.get("extensions", {}):
+            await send({"type": "websocket.close"})
+            return
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers["www-authenticate"] = 'Bearer realm="agentworld"'
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": f"{kind}.response.start", "status": status, "headers": pairs})
+    await send({"type": f"{kind}.response.body", "body": json.dumps(body).encode()})

@@ -1,0 +1,179 @@
+"""From errors to HTTP: one table, one handler, one body."""
+
+import math
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import JsonValue
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.routing import Match, Route
+from starlette.types import Scope
+
+from agentworld.client.simulator import SIMULATOR_HEADER
+from agentworld.errors import (
+    AccessError,
+    AccessFailure,
+    AgentworldError,
+    ClusterError,
+    Conflict,
+    EngineError,
+    EngineFailure,
+    InputError,
+    NotFound,
+)
+from agentworld.http.naming import Answering
+from agentworld.http.openai_errors import in_openai_words, is_openai
+from agentworld.http.schemas import Failure, Problem
+
+_MEANINGS = {
+    400: "the request cannot be read",
+    401: "nobody knows the credential, or there is none",
+    403: "the caller has not the role that this needs, or the simulator is not for the tenant",
+    404: "there is no such run, episode, simulator or route",
+    408: "the request did not arrive in time; try again",
+    409: "the run is closed, or the step is out of turn",
+    413: "the body is too large; send less",
+    422: "the request is wrong, or the episode is too long for the simulator",
+    429: "over capacity, or over the tenant's limits; try again after the seconds in Retry-After",
+    431: "the head of the request is too large; send less",
+    502: "the engine's answer is no observation, or not a sure one",
+    503: "the engine or the ledger is gone, or there is no room; try again after the seconds in"
+    " Retry-After",
+    504: "the engine gave no answer within its time; try again",
+}
+JsonObject = dict[str, JsonValue]
+
+_HEADERS = {
+    SIMULATOR_HEADER: {
+        "description": "who failed; always there where the service has one simulator",
+        "schema": {"type": "string"},
+    },
+    "retry-after": {"description": "seconds until a retry", "schema": {"type": "integer"}},
+}
+# A database does not say when it is back, and an engine seldom.
+_PAUSE_SECONDS = 1.0
+_ACCESS_STATUS: dict[AccessFailure, int] = {
+    "unauthorised": 401,
+    "forbidden": 403,
+    "limit": 429,
+    "unavailable": 503,
+}
+_ENGINE_STATUS: dict[EngineFailure, int] = {
+    "engine": 503,
+    "open": 503,
+    "slow": 504,
+    "capacity": 429,
+    "refused": 502,
+    "context": 422,
+    "cut-off": 502,
+    "unparsable": 502,
+    "unsure": 502,
+}
+
+
+_BEFORE_ANY_WIRE = (401, 408, 413, 431)
+"""What a request is answered that no endpoint has seen."""
+
+
+def failures(*statuses: int) -> dict[int | str, dict[str, object]]:
+    """The failures that an endpoint declares."""
+    every = sorted({*statuses, *_BEFORE_ANY_WIRE, 403})
+    told = {"model": Failure, "headers": _HEADERS}
+    return {status: {**told, "description": _MEANINGS[status]} for status in every}
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Answers every error: what the service names, what it cannot read, what it did wrong."""
+    named = AgentworldError, RequestValidationError, HTTPException, ClientDisconnect
+    for error in (*named, Exception):
+        app.add_exception_handler(error, _answer)
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    path, method = request.scope["path"], request.method
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        allow = ", ".join(sorted(_methods(request.scope)))
+        if method == "OPTIONS":
+            return Response(status_code=HTTPStatus.NO_CONTENT, headers={"allow": allow})
+        sentence = f"{path[:80]!r} does not take {method}; send {allow}"
+        error = HTTPException(error.status_code, sentence, {"allow": allow})
+    elif isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
+        error = HTTPException(error.status_code, f"nothing is at {path[:80]!r}; see /openapi.json")
+    status, headers, body = answer_of(error, path)
+    count(request.scope, error)
+    # Our own mistakes are answered outside of every middleware, the one that names us included.
+    return JSONResponse(body, status, headers | Answering.of(request.scope).headers)
+
+
+def _methods(scope: Scope) -> set[str]:
+    """What any route takes at this address, for each knows its own methods alone."""
+    routes = [route for route in scope["app"].routes if isinstance(route, Route)]
+    there = [route for route in routes if route.matches(scope)[0] != Match.NONE]
+    return {"OPTIONS"}.union(*(route.methods or () for route in there))
+
+
+def answer_of(error: Exception, path: str = "") -> tuple[int, dict[str, str], JsonObject]:
+    """The status, headers and body of the answer that an error is, in the words of its address."""
+    status, problem = _translate(error)
+    headers = {"content-type": "application/json"}
+    if isinstance(error, HTTPException):  # what a route does take
+        headers |= error.headers or {}
+    if problem.retry_after_seconds is not None:
+        headers["retry-after"] = str(math.ceil(problem.retry_after_seconds))
+    if is_openai(path):
+        status, more, failure = in_openai_words(status, problem, error)
+        return status, headers | more, failure.model_dump()
+    return status, headers, Failure(error=problem).model_dump()
+
+
+def count(scope: Scope, error: Exception) -> None:
+    """Among what the service was asked in vain."""
+    scope["app"].state.house.keeper.metrics.told(problem_of(error).kind)
+
+
+def problem_of(error: Exception) -> Problem:
+    """What a failure is told as, whatever the wire."""
+    return _translate(error)[1]
+
+
+def _pause(retryable: bool) -> float | None:
+    return _PAUSE_SECONDS if retryable else None
+
+
+def _translate(error: Exception) -> tuple[int, Problem]:
+    message = str(error)
+    match error:
+        case NotFound():
+            return 404, Problem(kind="not-found", message=message, retryable=False)
+        case Conflict():
+            return 409, Problem(kind="conflict", message=message, retryable=False)
+        case InputError():
+            return 422, Problem(kind="input", message=message, retryable=False)
+        case AccessError(kind=refused, retryable=again, retry_after_seconds=pause):
+            wait = pause or _pause(again)
+            problem = Problem(
+                kind=refused, message=message, retryable=again, retry_after_seconds=wait
+            )
+            return _ACCESS_STATUS[refused], problem
+        case EngineError(kind=kind, retryable=again, retry_after_seconds=pause):
+            wait = pause or _pause(again)
+            problem = Problem(kind=kind, message=message, retryable=again, retry_after_seconds=wait)
+            return _ENGINE_STATUS[kind], problem
+        case AgentworldError(retryable=again):
+            told = "unavailable" if isinstance(error, ClusterError) else "store"
+            wait = _pause(again)
+            problem = Problem(kind=told, message=message, retryable=again, retry_after_seconds=wait)
+            return 503, problem
+        case RequestValidationError():
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            return 422, Problem(kind="input", message=f"{where}: {first['msg']}", retryable=False)
+        case HTTPException(status_code=status, detail=detail):
+            told = "not-found" if status in (404, 405) else "input"
+            return status, Problem(kind=told, message=detail, retryable=False)
+        case ClientDisconnect():  # nobody is there to read it
+            return 400, Problem(kind="input", message="the request was cut off", retryable=True)
+    return 500, Problem(kind="internal", message="our mistake; see the log", retryable=False)

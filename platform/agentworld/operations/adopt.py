@@ -1,0 +1,123 @@
+"""Agents of outside trainers: weights that a run made become a version, by their maker's word.
+
+Nothing is taken back: where the run was closed with other weights, the version is disputed.
+"""
+
+import asyncio
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from agentworld.errors import Conflict, InputError
+from agentworld.lineage.base import Agent, VersionRef
+from agentworld.operations.attested import attested
+from agentworld.operations.ledger import existing_ledger
+from agentworld.operations.registering import registered
+from agentworld.operations.registry import open_registry, registry_digest
+from agentworld.operations.serving import deployed_service
+from agentworld.operations.statements import hand_in
+from agentworld.records.base import Digest, Record, first_problem
+from agentworld.records.checkpoint import ArtifactManifest, Checkpoint, model_files
+from agentworld.records.deployment import AgentName
+from agentworld.records.edge import Grade
+from agentworld.records.progress import Tick
+from agentworld.records.run import AgentRun
+from agentworld.runner.folders import CHECKPOINT, model_of
+from agentworld.runner.step import run_step
+from agentworld.storage.model_folder import check_safe
+from agentworld.storage.weights import num_parameters
+
+ADOPTED = "adopted.json"
+
+_NAME: TypeAdapter[str] = TypeAdapter(AgentName)
+
+
+class Adopted(Record):
+    """What became of an outside trainer's weights."""
+
+    version: VersionRef
+    run: AgentRun
+    grade: Grade
+    """Of its edge, as it was signed."""
+    reasons: tuple[str, ...]
+    """Why it is disputed."""
+
+
+class _Asked(Record):
+    """What the step is done for."""
+
+    name: str
+    run: str
+
+
+def adopt(store: str, model: str, run: str, name: str) -> str:
+    """The folder of the agent and of its version; its files are copied there.
+
+    Raises InputError for a folder that holds no model, and Conflict for a run that is open.
+    """
+    parameters = _checked(Path(model), name)
+    closed = _run(run, Path(store))
+    if closed.closing is None:
+        raise Conflict(f"run {run} is open; close it with the weights that it made, then adopt")
+    artifact = ArtifactManifest.of(Path(model)).digest
+    made = Checkpoint(
+        stage="agent",
+        artifact=artifact,
+        num_parameters=parameters,
+        recipe={},
+        parents=(closed.opening.starting_weights,),
+        simulator=closed.simulator,
+    )
+
+    def work(out: Path, tick: Tick) -> Digest:
+        _copy(Path(model), model_of(out), artifact, tick)
+        made.write(out / CHECKPOINT)
+        registry = open_registry(Path(store))
+        edge = attested(name, made, closed, registry, Path(store))
+        agent = Agent(checkpoint=made, run=run, edge=edge)
+        version = registered(name, agent, model_of(out), registry, Path(store), out)
+        told = {"grade": edge.edge.grade, "reasons": edge.edge.reasons}
+        Adopted(version=version, run=closed, **told).write(out / ADOPTED)
+        return artifact
+
+    inputs = {"model": artifact, "run": closed.digest, "registry": registry_digest()}
+    folder = run_step(Path(store), "adopt", [_Asked(name=name, run=run)], inputs, work)
+    return str(hand_in(folder, Path(store)))
+
+
+def _checked(model: Path, name: str) -> int:
+    """The number of its parameters."""
+    try:
+        _NAME.validate_python(name)
+    except ValidationError as error:
+        raise InputError(
+            f"an agent cannot be named {name!r}; correct {first_problem(error)}"
+        ) from error
+    check_safe(model)
+    return num_parameters(model)
+
+
+def _run(run: str, store: Path) -> AgentRun:
+    """As who answered its steps has it."""
+    if client := deployed_service():
+
+        async def asked() -> AgentRun:
+            try:
+                return await client.resume_run(run)
+            finally:
+                await client.close()
+
+        return asyncio.run(asked())
+    with closing(existing_ledger(store)) as ledger:
+        return ledger.run(run)
+
+
+def _copy(model: Path, to: Path, artifact: Digest, tick: Tick) -> None:
+    shutil.rmtree(to, ignore_errors=True)  # what a killed step had copied
+    for name, path in model_files(model).items():
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, to / name)
+    if ArtifactManifest.of(to, tick).digest != artifact:
+        raise InputError(f"{model} changed while it was read; adopt it when nobody writes there")

@@ -1,0 +1,141 @@
+"""Which agent is in use for what: signed first, then mirrored to the registry.
+
+Whoever is killed between the two is told by the audit, and does the same again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from pydantic import ValidationError
+
+from agentworld.audit.questions.revalidation import Revalidation, Uses
+from agentworld.errors import InputError, StoreError
+from agentworld.lineage.base import Registry, VersionRef
+from agentworld.operations.ledger import existing_ledger, has_keys, open_evidence
+from agentworld.operations.registry import check_store, open_registry
+from agentworld.operations.serving import deployed_operator
+from agentworld.records.alias import AliasChange
+from agentworld.records.base import Record, first_problem
+from agentworld.records.deployment import AgentAlias, AgentName, Deployment, DeploymentMove
+from agentworld.serving.setup import notary_of
+from agentworld.statements.signer import Notary
+from agentworld.storage.stores import Stores
+
+_MARK = "revalidate"
+_log = logging.getLogger(__name__)
+
+
+class _Use(Record):
+    """Whose use an operator speaks of."""
+
+    name: AgentName
+    alias: AgentAlias
+
+
+def use(ref: VersionRef, alias: str, store: Path, by: str, reason: str | None = None) -> Deployment:
+    """From now on this version is in use so; the same again comes to the same end.
+
+    Raises InputError for what is wrong, and NotFound for an agent whose simulator signed nothing.
+    """
+    registry = _registry(ref.name, alias, store)
+    agent = registry.agent(ref)
+    try:
+        move = DeploymentMove(
+            version=ref.version, artifact=agent.artifact, run=agent.run, by=by, reason=reason
+        )
+    except ValidationError as error:
+        raise InputError(f"{ref} cannot be used so; correct {first_problem(error)}") from error
+    made = asyncio.run(_done(store, lambda at: at.deploy(ref.name, alias, move)))
+    registry.set_alias(ref, alias)
+    return made
+
+
+def unuse(name: str, alias: str, store: Path, by: str, reason: str | None = None) -> Deployment:
+    """From now on no version of this name is in use so; raises NotFound where none ever was."""
+    registry = _registry(name, alias, store)
+    made = asyncio.run(_done(store, lambda at: at.end_deployment(name, alias, by, reason)))
+    registry.remove_alias(name, alias)
+    return made
+
+
+def due_by(change: AliasChange, store: Path) -> dict[str, Revalidation]:
+    """The agents in use that a move of a name for simulators lets be validated anew."""
+    if not has_keys(store):
+        return {}
+    with closing(existing_ledger(store)) as ledger:
+        uses = Uses.read(ledger, open_evidence(store), store)
+        due = {used.agent: uses.revalidations(used) for used in uses.deployed}
+    if uses.deployed:
+        mirror(due, partial(open_registry, store))
+    moved = change.alias, change.at
+    found = ((agent, each) for agent, reasons in due.items() for each in reasons)
+    return {agent: each for agent, each in found if (each.alias, each.at) == moved}
+
+
+def mirror(due: Mapping[str, Sequence[Revalidation]], registry: Callable[[], Registry]) -> None:
+    """Tags those versions in the registry, and no others; what is true is derived each time.
+
+    A registry that is gone is told the next time, and holds nothing up.
+    """
+    try:
+        there = registry()
+        for version in there.versions(kind="agent"):
+            reason = "; ".join(map(str, due.get(str(version.ref), ()))) or None
+            if version.tags.get(_MARK) != reason:
+                there.mark(version.ref, _MARK, reason)
+    except StoreError as error:
+        _log.warning("the registry does not hear which agents are to be validated anew: %s", error)
+
+
+def _registry(name: str, alias: str, store: Path) -> Registry:
+    try:
+        _Use(name=name, alias=alias)
+    except ValidationError as error:
+        problem = first_problem(error)
+        raise InputError(f"no {name!r} is in use as {alias!r}; correct {problem}") from error
+    check_store(store)
+    return open_registry(store)
+
+
+class _Desk(Protocol):
+    """Raises a typed error for what a service refuses."""
+
+    async def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
+        """From now on a version is in use so."""
+        ...
+
+    async def end_deployment(
+        self, name: str, alias: str, by: str, reason: str | None
+    ) -> Deployment:
+        """From now on no version of this name is."""
+        ...
+
+
+class _Here(NamedTuple):
+    """A store's own notary."""
+
+    notary: Notary
+
+    async def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
+        return self.notary.deploy(name, alias, move)
+
+    async def end_deployment(
+        self, name: str, alias: str, by: str, reason: str | None
+    ) -> Deployment:
+        return self.notary.end_deployment(name, alias, by, reason)
+
+
+async def _done(store: Path, work: Callable[[_Desk], Awaitable[Deployment]]) -> Deployment:
+    """By the service that is deployed, or by its own code here."""
+    if operator := deployed_operator():
+        try:
+            return await work(operator)
+        finally:
+            await operator.close()
+    with closing(existing_ledger(store)) as ledger:
+        return await work(_Here(notary_of(Stores.of(store), ledger)))

@@ -1,0 +1,48 @@
+"""What the simulator that trained an agent signs of it, when the agent is registered."""
+
+import asyncio
+from pathlib import Path
+
+from agentworld.audit.read.sources import world_models_of
+from agentworld.lineage.base import Registry
+from agentworld.operations.runs import desk
+from agentworld.records.base import Digest
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.edge import Claim, SignedEdge
+from agentworld.records.run import AgentRun
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+
+
+def attested(
+    name: str, made: Checkpoint, run: AgentRun, registry: Registry, store: Path
+) -> SignedEdge:
+    """The edge from the run's simulator to the agent that is registered by this name."""
+    simulator = SimulatorStore(store).find(run.simulator)
+    (starting_weights,) = made.parents
+    claim = Claim(
+        agent=name,
+        artifact=made.artifact,
+        starting_weights=starting_weights,
+        simulator=made.simulator or run.simulator,
+        world_model=simulator.manifest.artifact,
+        data=_data(simulator.manifest, registry),
+    )
+    return asyncio.run(_signed(run, claim, simulator, store))
+
+
+async def _signed(
+    run: AgentRun, claim: Claim, simulator: PinnedSimulator, store: Path
+) -> SignedEdge:
+    async with desk(simulator, store) as at:
+        return await at.attest(run.id, claim)
+
+
+def _data(manifest: SimulatorManifest, registry: Registry) -> tuple[Digest, ...]:
+    """What the simulator's weights were trained on, as the registry has it."""
+    stages = [
+        stage
+        for version in world_models_of(manifest, registry)
+        for stage in registry.world_model(version).stages
+    ]
+    return tuple(dict.fromkeys(stage.data for stage in stages if stage.data))

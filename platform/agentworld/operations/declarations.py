@@ -1,0 +1,76 @@
+"""What an operator does to a store's record, and declares: erasures, restores, withdrawals."""
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from agentworld.audit.checks.missing_rows import Missing, missing
+from agentworld.audit.checks.withdrawals import Gone, gone
+from agentworld.errors import InputError
+from agentworld.operations.audit_sources import open_sources
+from agentworld.operations.ledger import existing_ledger, open_evidence
+from agentworld.records.base import first_problem
+from agentworld.records.declaration import Declaration
+from agentworld.serving.setup import notary_of
+from agentworld.statements.genesis import now
+from agentworld.storage.stores import Stores
+
+
+def erase_episode(episode: str, store: Path, by: str) -> None:
+    """Takes away what was said in an episode, and keeps a signed statement of it.
+
+    Raises NotFound, Conflict for an open episode, and StoreError. Once more ends what was
+    interrupted.
+    """
+    with closing(existing_ledger(store)) as ledger:
+        notary = notary_of(Stores.of(store), ledger)
+        with notary.declaring("erasure", episode) as declare:
+            ledger.erase_texts(episode, by, declare)
+
+
+def restored(store: Path, reason: str, by: str) -> Missing:
+    """What the second store holds and the ledger does not, any more; with a reason it is declared.
+
+    Runs that lost entries cannot go on from then on. Without a reason nothing is written. Raises
+    InputError for a reason that is too long, and Conflict where the second store is of another
+    ledger, whose backup this one is not.
+    """
+    with closing(existing_ledger(store)) as ledger:
+        evidence = open_evidence(store, ledger)
+        if not reason:
+            return missing(ledger, evidence.second_store, evidence.trusted)
+        notary = notary_of(Stores.of(store), ledger)
+        notary.adopt(restored=True)
+        found = missing(ledger, evidence.second_store, notary.known_keys())
+        for lost in _declared(found.declarations, reason, by):
+            notary.declare(lost)
+        return found
+
+
+def withdrawn(store: Path, refs: Collection[str], reason: str, by: str) -> Gone:
+    """What was registered and the registry has no more, all or these; declared with a reason.
+
+    From then on nobody misses them. Without a reason nothing is written. Raises InputError for a
+    reason that is too long, NotFound where nothing was ever signed or one of `refs` is not gone,
+    and EvidenceError where what was signed does not verify.
+    """
+    sources = open_sources(store)
+    with closing(existing_ledger(store)) as ledger:
+        evidence = open_evidence(store, ledger)
+        found = gone(sources._replace(ledger=ledger, evidence=evidence), refs)
+        if reason:
+            notary = notary_of(Stores.of(store), ledger)
+            for each in _declared(found.withdrawals, reason, by):
+                notary.declare(each)
+        return found
+
+
+def _declared(
+    declarations: Callable[[str, str, str], Sequence[Declaration]], reason: str, by: str
+) -> Sequence[Declaration]:
+    try:
+        return declarations(reason, by, now())
+    except ValidationError as error:
+        raise InputError(f"this cannot be declared; correct {first_problem(error)}") from error

@@ -1,0 +1,42 @@
+"""Weights from elsewhere become a simulator; nothing is trained."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from agentworld.engine.adapter import adapter_arguments
+from agentworld.errors import InputError
+from agentworld.operations.pinning import frozen, pin_model, with_world
+from agentworld.recipes import Recipe
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.progress import Tick
+from agentworld.storage.causal_lm import check_complete, with_generation_defaults
+from agentworld.storage.limited import ask
+from agentworld.storage.model_folder import check_safe
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+
+
+def import_world(chosen: Recipe, store: Path, model: Path, tick: Tick) -> PinnedSimulator:
+    """A simulator of a folder with a causal LM, drawn as its maker says where the recipe does not.
+
+    Raises InputError for a folder that cannot be served, before many gigabytes are read.
+    """
+    check_safe(model)
+    check_complete(model)
+    adapter_arguments(chosen.engine.kind, model)
+    sampling = with_generation_defaults(chosen.simulate.sampling, model)
+    chosen = with_world(chosen, sampling=sampling)
+    frozen(ArtifactManifest(files={}), model, chosen)
+    _check_tried(model)
+    return pin_model(SimulatorStore(store).take_in(model, tick), model, chosen, store)
+
+
+def _check_tried(model: Path) -> None:
+    """Raises InputError for a folder whose prompts or weights cannot be what they should."""
+    if find_spec("transformers") is None:
+        raise ModuleNotFoundError(name="transformers")
+    too_much = (
+        f"{model} has a chat template, a tokenizer or a config.json that takes too much time or"
+        " memory; correct it"
+    )
+    if problem := ask("agentworld.train.trial", str(model.resolve()), too_much):
+        raise InputError(problem)

@@ -1,0 +1,59 @@
+"""A store's keys: those that are trusted, the one that signs, and a new one in its place."""
+
+from pathlib import Path
+
+from agentworld.records.base import Record
+from agentworld.runner.remote import keep
+from agentworld.signing.keys import (
+    SIGNER,
+    STEP_KEYS,
+    TRUSTED,
+    Signer,
+    current_key,
+    ensure_signer,
+    load_trusted,
+    rotate,
+)
+from agentworld.storage.stores import Stores
+from agentworld.storage.working_copy import copy_of
+
+
+class StoredKey(Record):
+    """A key by its id; one that signs no more still verifies what it signed."""
+
+    key: str
+    signs: bool
+
+
+def keys_of(store: Path, whose: str) -> list[StoredKey]:
+    """Every key that is trusted; raises NotFound where there is none."""
+    folder = _folder(store, whose)
+    current = current_key(folder)
+    return [StoredKey(key=key, signs=key == current) for key in load_trusted(folder)]
+
+
+def rotate_key(store: Path, whose: str) -> StoredKey:
+    """The new signer; raises NotFound where nobody ever signed."""
+    return StoredKey(key=rotate(_folder(store, whose)).public_key.keyid, signs=True)
+
+
+def step_signer(store: Path) -> Signer:
+    """The key of the steps that write weights, made now where there is none.
+
+    Raises InputError in a working copy of a bucket that was told of none.
+    """
+    keys = _folder(store, STEP_KEYS)
+    signer = ensure_signer(keys)
+    keep(keys / TRUSTED)
+    return signer
+
+
+def registering_signer(store: Path) -> Signer | None:
+    """The same; null in a working copy that was told of none, where versions are unsigned."""
+    if copy_of(store.resolve()) and not (_folder(store, STEP_KEYS) / SIGNER).exists():
+        return None
+    return step_signer(store)
+
+
+def _folder(store: Path, whose: str) -> Path:
+    return Stores.keys_of(store) / whose

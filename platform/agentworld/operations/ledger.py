@@ -1,0 +1,76 @@
+"""A store's ledger, and what proves what is in it."""
+
+from pathlib import Path
+
+from agentworld.audit.read.evidence import Evidence
+from agentworld.client.credential import ClientSettings
+from agentworld.errors import NotFound
+from agentworld.ledger import Ledger
+from agentworld.records.base import Digest, digest_json
+from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, TrustedKeys, load_trusted
+from agentworld.statements.mounted_keys import told_keys
+from agentworld.storage.address import shown
+from agentworld.storage.objects import ObjectStore, WriteOnce
+from agentworld.storage.stores import Stores
+
+_SQLITE = "sqlite:///"
+
+
+def open_ledger(store: Path) -> Ledger:
+    """The ledger that a store's simulators write; an empty one where there is none yet."""
+    stores = Stores.of(store)
+    return Ledger(stores.ledger_url, ObjectStore(stores.objects_url))
+
+
+def existing_ledger(store: Path) -> Ledger:
+    """The ledger of a store; raises NotFound before an empty file is made."""
+    url = Stores.of(store).ledger_url
+    file = Path(url.removeprefix(_SQLITE))
+    if url.startswith(_SQLITE) and not file.is_file():
+        raise NotFound(
+            f"{file.parent} holds no {file.name}; serve a simulator there, or name another store"
+        )
+    return open_ledger(store)
+
+
+def ledger_digest() -> Digest:
+    """Names the ledger: what is written in one is not in another.
+
+    A service's goes by the service, whether or not who audits says where it is.
+    """
+    service = ClientSettings().service_url
+    return digest_json(shown(service or Stores.named().get("ledger_url") or "the store's own"))
+
+
+def has_keys(store: Path, ledger: Ledger | None = None) -> bool:
+    """Whether a simulator ever signed something there; `ledger` is the store's, if it is open."""
+    own = Stores.of(store).keys / SIMULATOR_KEYS
+    return own.is_dir() or bool((ledger or open_ledger(store)).signing_keys.all())
+
+
+def trusted_steps(store: Path) -> TrustedKeys:
+    """The keys of the steps; none where no step ever signed."""
+    steps = Stores.keys_of(store) / STEP_KEYS
+    return load_trusted(steps) if steps.is_dir() else {}
+
+
+def trusted_services(store: Path, ledger: Ledger | None = None) -> TrustedKeys:
+    """The keys of the store's simulators; none where no simulator ever signed.
+
+    Keys that the auditor holds come first: those of the ledger are told by who is audited.
+    """
+    own = Stores.of(store).keys / SIMULATOR_KEYS
+    if own.is_dir():
+        return load_trusted(own)
+    return told_keys((ledger or open_ledger(store)).signing_keys)
+
+
+def open_evidence(store: Path, ledger: Ledger | None = None) -> Evidence:
+    """What proves a store's runs; raises NotFound where no simulator ever signed."""
+    stores = Stores.of(store)
+    trusted = trusted_services(store, ledger)
+    return Evidence(
+        trusted=trusted or load_trusted(stores.keys / SIMULATOR_KEYS),
+        second_store=WriteOnce(stores.checkpoints_url),
+        step_keys=trusted_steps(store) or None,
+    )

@@ -1,0 +1,75 @@
+"""From a model's files in the store to a simulator of them, as a recipe says."""
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from agentworld.engine.programs import is_installed
+from agentworld.engine.server import serve
+from agentworld.errors import InputError
+from agentworld.operations.installed import installed, version_elsewhere
+from agentworld.pinning.manifest import pin
+from agentworld.pinning.seed_probe import prove_seeds
+from agentworld.recipes import Recipe
+from agentworld.recipes.serve import SimulateRecipe
+from agentworld.records.base import first_problem
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.runner.remote import keep
+from agentworld.storage.causal_lm import context_tokens
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+
+
+def pin_model(
+    artifact: ArtifactManifest, model: Path, chosen: Recipe, store: Path
+) -> PinnedSimulator:
+    """A simulator of a model that was taken in; raises InputError for seeds that do not hold."""
+    manifest = frozen(artifact, model, chosen)
+    if manifest.sampling.seed_policy == "seeded":
+        _prove_seeds(manifest, model, chosen, store)
+    pinned = SimulatorStore(store).keep(manifest)
+    keep(pinned.folder)
+    return pinned
+
+
+def frozen(artifact: ArtifactManifest, model: Path, chosen: Recipe) -> SimulatorManifest:
+    """The manifest of a model as a recipe says; raises InputError for what cannot be served."""
+    here = installed(chosen.engine.kind)
+    return pin(
+        artifact,
+        chosen.simulate,
+        chosen.engine,
+        lock=here.lock,
+        image=here.image,
+        version=version_elsewhere(chosen.engine.kind),
+        context_tokens=chosen.simulate.context_tokens or context_tokens(model),
+    )
+
+
+def with_world(chosen: Recipe, **fields: object) -> Recipe:
+    """The recipe with other fields of its simulator; raises InputError for a value that is none."""
+    try:
+        part = SimulateRecipe.model_validate({**dict(chosen.simulate), **fields})
+    except ValidationError as error:
+        raise InputError(f"a world cannot be pinned so: {first_problem(error)}") from error
+    return chosen.model_copy(update={"simulate": part})
+
+
+def _prove_seeds(manifest: SimulatorManifest, model: Path, chosen: Recipe, store: Path) -> None:
+    """Asks the engine that will serve the model, on the hardware that will.
+
+    Raises InputError for seeds that do not hold, or that nobody can ask for here.
+    """
+    if not is_installed(chosen.engine.kind):
+        raise InputError(
+            f"equal seeds have to be seen to give equal bytes, and {chosen.engine.kind} is not"
+            " installed here; set simulate.sampling.seed_policy to refuse, or pin where it is"
+        )
+    with serve(
+        model.resolve(),
+        chosen.engine,
+        sampling=manifest.sampling,
+        context_tokens=manifest.context_tokens,
+        log=store / "logs" / "seeds.log",
+    ) as served:
+        prove_seeds(manifest, served.connect, served.concurrency)

@@ -1,0 +1,65 @@
+"""Somebody's endpoint and a text become a simulator, which nobody can verify."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from agentworld.engine.base import Engine
+from agentworld.errors import EngineError, InputError
+from agentworld.pinning.manifest import pin_endpoint
+from agentworld.pinning.seed_probe import prove_seeds
+from agentworld.recipes import Recipe
+from agentworld.records.message import Message
+from agentworld.records.simulator import Endpoint, SimulatorManifest
+from agentworld.serving.simulators.engines import Secrets, connect_engines
+from agentworld.storage.address import shown
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+
+_MODELS_OWN_END = ("cut-off", "unparsable")
+_TIMEOUT_SECONDS = 120.0
+
+
+def endpoint_at(url: str, model: str) -> Endpoint:
+    """Somebody's model, by the address that its maker gives; raises InputError."""
+    try:
+        return Endpoint(url=url.rstrip("/").removesuffix("/v1"), model=model)
+    except ValidationError:
+        # Not `from` the error, which quotes the address with what is secret in it.
+        raise InputError(
+            f"{shown(url)} and {model!r} are no endpoint; give https://HOST, without a name, a"
+            " password or a query, and the model's name"
+        ) from None
+
+
+def prompt_world(chosen: Recipe, store: Path, endpoint: Endpoint) -> PinnedSimulator:
+    """A simulator that has answered once; raises EngineError where nobody answers."""
+    manifest = pin_endpoint(endpoint, chosen.simulate)
+    connect = partial(
+        connect_engines,
+        manifest,
+        [endpoint.url],
+        endpoint.model,
+        concurrency=chosen.engine.concurrency,
+        timeout_seconds=_TIMEOUT_SECONDS,
+        api_key=Secrets().engine_api_key.get_secret_value(),
+    )
+    asyncio.run(_ask_once(manifest, connect))
+    prove_seeds(manifest, connect, chosen.engine.concurrency)
+    return SimulatorStore(store).keep(manifest)
+
+
+async def _ask_once(manifest: SimulatorManifest, connect: Callable[[], Engine]) -> None:
+    """That a model said nothing usable is the model's; that nobody answered is not."""
+    engine = connect()
+    prompt = Message(role="system", content=manifest.system_prompt)
+    action = Message(role="user", content="ls")
+    try:
+        await engine.complete([prompt, action], manifest.sampling)
+    except EngineError as error:
+        if error.kind not in _MODELS_OWN_END:
+            raise
+    finally:
+        await engine.close()

@@ -1,0 +1,59 @@
+"""How a step registers: it signs the record beside the version, and the version for the ledger."""
+
+from pathlib import Path
+
+from agentworld.audit.checks.registration import read_record, registration_in, registration_of
+from agentworld.audit.read.sources import manifest_of, world_models_of
+from agentworld.errors import EvidenceError
+from agentworld.lineage.base import Agent, Registry, StoredVersion, VersionRef, WorldModel
+from agentworld.operations.keys import registering_signer
+from agentworld.operations.ledger import trusted_steps
+from agentworld.operations.statements import sign
+from agentworld.records.step_statement import Registered
+from agentworld.signing.registration import check_registration, sign_registration
+from agentworld.statements.genesis import now
+
+
+def registered(
+    name: str, what: WorldModel | Agent, model: Path, registry: Registry, store: Path, out: Path
+) -> VersionRef:
+    """A version; unsigned where no key can be had. What is signed for the ledger goes to `out`."""
+    signer = registering_signer(store)
+    signature = sign_registration(registration_of(name, what), signer) if signer else None
+    if isinstance(what, WorldModel):
+        ref = registry.register_world_model(name, what, model, signature=signature)
+    else:
+        world_model = _world_model_of(what, registry, store)
+        ref = registry.register_agent(
+            name, what, model, signature=signature, world_model=world_model
+        )
+    if told := _as_it_is(registry.stored(ref), store):
+        sign(told, store, out)
+    return ref
+
+
+def _world_model_of(agent: Agent, registry: Registry, store: Path) -> VersionRef | None:
+    """The version that its simulator serves, where that is of this store and registered."""
+    simulator = agent.edge.edge.simulator if agent.edge else agent.checkpoint.simulator
+    manifest = manifest_of(simulator, store) if simulator else None
+    return next(iter(world_models_of(manifest, registry)), None)
+
+
+def _as_it_is(stored: StoredVersion, store: Path) -> Registered | None:
+    """Null for a version that was there before and that no step signed: it is not ours to sign."""
+    ref, record = stored.version.ref, stored.record or ""
+    try:
+        made = registration_in(ref.name, record)
+        check_registration(made, stored.signature or "", trusted_steps(store))
+    except EvidenceError:  # which the audit says
+        return None
+    what = read_record(record)
+    return Registered(
+        registered_as=ref.name,
+        version=ref.version,
+        artifact=made.artifact,
+        run=what.run if isinstance(what, Agent) else "",
+        record=made.record,
+        links=stored.links,
+        at=now(),
+    )

@@ -1,0 +1,93 @@
+"""Where runs are opened and closed: at the service that is deployed, or by its own code here.
+
+Here no engine is started and nothing listens, for neither asks anything of a model.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import NamedTuple, NoReturn, Protocol
+
+from agentworld.client.simulator import SimulatorClient
+from agentworld.errors import EngineError
+from agentworld.operations.ledger import open_ledger
+from agentworld.operations.serving import deployed_service
+from agentworld.records.edge import Claim, SignedEdge
+from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.runs import Runs
+from agentworld.serving.service import SimulatorService
+from agentworld.serving.setup import sealer_of
+from agentworld.serving.simulators.single import OneSimulator
+from agentworld.storage.simulators import PinnedSimulator
+from agentworld.storage.stores import Stores
+
+
+class Desk(Protocol):
+    """Raises a typed error for what a service refuses."""
+
+    async def open(self, opening: RunOpening, name: str) -> AgentRun:
+        """Begins a run, once under a name."""
+        ...
+
+    async def get(self, run: str) -> AgentRun:
+        """A run as it is now."""
+        ...
+
+    async def close(self, run: str, closing: RunClosing) -> AgentRun:
+        """Ends a run and signs its log."""
+        ...
+
+    async def attest(self, run: str, claim: Claim) -> SignedEdge:
+        """Which simulator made an agent, graded and signed."""
+        ...
+
+
+@asynccontextmanager
+async def desk(simulator: PinnedSimulator, store: Path) -> AsyncIterator[Desk]:
+    """The desk for runs in a simulator of this store."""
+    client = deployed_service(simulator.digest)
+    if client:
+        try:
+            yield _AtService(client)
+        finally:
+            await client.close()
+        return
+    with closing(open_ledger(store)) as ledger:
+        keeper = Keeper(ledger, only=simulator.digest)
+        service = SimulatorService(simulator.manifest, _NotStarted(), keeper)
+        sealer = sealer_of(Stores.of(store), ledger, simulator.digest)
+        try:
+            yield Runs(keeper, OneSimulator(service, ledger.aliases), sealer)
+        finally:
+            await keeper.close()
+
+
+class _AtService(NamedTuple):
+    """A service, as whoever comes by its door."""
+
+    client: SimulatorClient
+
+    async def open(self, opening: RunOpening, name: str) -> AgentRun:
+        return await self.client.open_run(opening, name)
+
+    async def get(self, run: str) -> AgentRun:
+        return await self.client.resume_run(run)
+
+    async def close(self, run: str, closing: RunClosing) -> AgentRun:
+        await self.client.resume_run(run)
+        return await self.client.close_run(closing.final_weights, closing.signature)
+
+    async def attest(self, run: str, claim: Claim) -> SignedEdge:
+        await self.client.resume_run(run)
+        return await self.client.attest(claim)
+
+
+class _NotStarted:
+    """The engine of a desk, which nothing asks."""
+
+    async def complete(self, *_asked: object, **_how: object) -> NoReturn:
+        raise EngineError("no engine was started where runs are opened", retryable=False)
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""

@@ -1,0 +1,129 @@
+"""A pinned simulator, served while a step needs it, or reached where a service is deployed."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentworld.client.credential import ClientSettings, Credential
+from agentworld.client.operator import OperatorClient
+from agentworld.client.simulator import SimulatorClient
+from agentworld.client.trajectory import TrajectoryLog
+from agentworld.engine.programs import recipe_of
+from agentworld.operations.installed import check_installed
+from agentworld.recipes.serve import EngineRecipe
+from agentworld.records.base import Digest
+from agentworld.records.simulator import Endpoint, SimulatorManifest
+from agentworld.runner.folders import MANIFEST
+from agentworld.runner.remote import fetch
+from agentworld.serving.local import LOCAL, Listening, LocalSimulator, serve_simulator
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+from agentworld.storage.stores import Stores
+
+
+def pinned_engine(manifest: SimulatorManifest) -> EngineRecipe:
+    """The engine that a simulator was pinned with; an endpoint's world needs none."""
+    if isinstance(manifest.engine, Endpoint):
+        return EngineRecipe()
+    return recipe_of(manifest.engine)
+
+
+@contextmanager
+def served_at(
+    simulator: Path,
+    engine: EngineRecipe,
+    store: Path,
+    logs: Path,
+    at: Listening = LOCAL,
+) -> Iterator[LocalSimulator]:
+    """The simulator in this folder, at an address of its own."""
+    # Absolute, because other processes read it.
+    pinned = PinnedSimulator.read(simulator.resolve())
+    check_installed(pinned.manifest)
+    fetch(pinned.model)
+    manifest, stores = pinned.folder / MANIFEST, Stores.of(store)
+    with serve_simulator(manifest, pinned.model, engine, stores, logs, at) as local:
+        yield local
+
+
+@contextmanager
+def served(
+    simulator: Path,
+    engine: EngineRecipe,
+    store: Path,
+    logs: Path,
+    trajectory: TrajectoryLog | None = None,
+) -> Iterator[SimulatorClient]:
+    """A client that takes answers from the simulator in this folder and from no other.
+
+    `trajectory` takes down what is done with it, in the agent's own words.
+    """
+    digest = PinnedSimulator.read(simulator).digest
+    with (
+        served_at(simulator, engine, store, logs) as local,
+        _let_go(SimulatorClient(local.url, simulator=digest, trajectory=trajectory)) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def reached(
+    simulator: Digest,
+    at_once: int,
+    store: Path,
+    logs: Path,
+    trajectory: TrajectoryLog | None = None,
+) -> Iterator[SimulatorClient]:
+    """The same of a simulator of this store; where a service is deployed, it is asked instead.
+
+    What is served here is served by the engine that it was pinned with, which takes `at_once`
+    requests.
+    """
+    client = deployed_service(simulator, trajectory)
+    if client:
+        with _let_go(client):
+            yield client
+        return
+    pinned = SimulatorStore(store).find(simulator)
+    engine = pinned_engine(pinned.manifest).model_copy(update={"concurrency": at_once})
+    with served(pinned.folder, engine, store, logs, trajectory) as client:
+        yield client
+
+
+def deployed_service(
+    simulator: Digest | None = None,
+    trajectory: TrajectoryLog | None = None,
+    attempts: int = 5,
+) -> SimulatorClient | None:
+    """A client of the service that AGENTWORLD_SERVICE_URL names; null where it names none."""
+    settings = ClientSettings()
+    if not settings.service_url:
+        return None
+    return SimulatorClient(
+        settings.service_url,
+        simulator=simulator,
+        credential=_credential(settings),
+        trajectory=trajectory,
+        attempts=attempts,
+    )
+
+
+def deployed_operator() -> OperatorClient | None:
+    """The same, for what an operator asks of it."""
+    settings = ClientSettings()
+    if not settings.service_url:
+        return None
+    return OperatorClient(settings.service_url, credential=_credential(settings))
+
+
+def _credential(settings: ClientSettings) -> Credential | None:
+    return settings.shown if settings.credential_file else settings.shown()
+
+
+@contextmanager
+def _let_go(client: SimulatorClient) -> Iterator[SimulatorClient]:
+    """The client's connections end with the block, in which no event loop runs."""
+    try:
+        yield client
+    finally:
+        asyncio.run(client.close())

@@ -1,0 +1,228 @@
+"""A store's simulators as people ask for them: by an alias, a digest or its start, or a folder."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from agentworld.audit.read.sources import world_models_of
+from agentworld.client.simulator import SimulatorClient
+from agentworld.errors import InputError, NotFound, SimulatorError
+from agentworld.lineage.base import Registry, VersionRef
+from agentworld.operations.ledger import existing_ledger, open_ledger
+from agentworld.operations.registry import check_store, open_registry
+from agentworld.operations.serving import deployed_service
+from agentworld.records.alias import AliasChange, AliasMove
+from agentworld.records.base import Digest, Record, first_problem
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.episode import new_name
+from agentworld.records.gate import Gate
+from agentworld.records.report import Report
+from agentworld.records.simulator import Endpoint, SimulatorManifest
+from agentworld.runner.remote import keep
+from agentworld.serving.setup import notary_of
+from agentworld.signing.model_signing import model_statement
+from agentworld.signing.statement import Statement
+from agentworld.statements.alias_moves import AliasBook
+from agentworld.storage.objects import ObjectStore
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+from agentworld.storage.stores import Stores
+
+
+class SimulatorSummary(Record):
+    """What a store knows of a simulator."""
+
+    simulator: Digest
+    world_model: str
+    """Its registered version; else its artifact, or what is asked of somebody's endpoint."""
+    verifiable: bool
+    """False for an endpoint: nobody can tell what it serves."""
+    validated: bool
+    """Whether an evaluation of it is attached."""
+    aliases: tuple[str, ...]
+    """That mean it now."""
+    size_bytes: int
+
+
+class SimulatorSheet(SimulatorSummary):
+    """A simulator with all that it is."""
+
+    folder: str
+    reports: tuple[Digest, ...]
+    """Evaluations of it, or of its weights."""
+    manifest: SimulatorManifest
+
+
+class Shown(NamedTuple):
+    """What lets a name move."""
+
+    gate: tuple[Gate, ...] = ()
+    report: str | None = None
+    """The digest of the evaluation that the gate is judged by."""
+    override: str | None = None
+    """Why it may move whatever the gate says."""
+
+
+_NO_ALIAS = ("not-found", "input")
+"""What a service says of a name that nobody gave, and of one that nobody can give."""
+
+NOTHING = Shown()
+"""No gate is asked."""
+
+
+def find(name: str, store: Path) -> PinnedSimulator:
+    """The simulator of an alias, of the start of a digest, or in a folder (that has a slash).
+
+    Raises NotFound, or InputError.
+    """
+    if "/" in name:
+        return PinnedSimulator.read(Path(name))
+    return SimulatorStore(store).find(_meanings(store).get(name, name))
+
+
+def chosen_simulator(name: str, store: Path) -> PinnedSimulator:
+    """The simulator of this store that a job is given, in any of these ways.
+
+    Where a service is deployed, it says what an alias means; raises SimulatorError where it does
+    not answer, or not this credential.
+    """
+    if "/" in name:
+        name = PinnedSimulator.read(Path(name)).digest
+    if name.startswith("sha256:"):  # an alias holds no colon
+        return SimulatorStore(store).find(name)
+    client = deployed_service()
+    there = "at AGENTWORLD_SERVICE_URL" if client else f"in {store}"
+    meant = asyncio.run(_meaning_at(client, name)) if client else _meanings(store).get(name)
+    try:
+        return SimulatorStore(store).find(meant or name)
+    except NotFound as error:
+        told = f"{name!r} means {meant}" if meant else f"there is no alias {name!r}"
+        raise NotFound(f"{told} {there}, and {error}") from error
+
+
+def versions_of(simulator: PinnedSimulator, store: Path) -> list[VersionRef]:
+    """The registered versions that stand for its weights; raises StoreError."""
+    registry = _registry(store)
+    return world_models_of(simulator.manifest, registry) if registry else []
+
+
+def summaries(store: Path) -> list[SimulatorSummary]:
+    """All simulators of a store."""
+    meanings, registry = _meanings(store), _registry(store)
+    simulators = SimulatorStore(store).all()
+    return [SimulatorSummary(**_known(each, meanings, registry)) for each in simulators]
+
+
+def sheet(simulator: PinnedSimulator, store: Path) -> SimulatorSheet:
+    """All that is known of one simulator."""
+    return SimulatorSheet(
+        **_known(simulator, _meanings(store), _registry(store)),
+        folder=str(simulator.folder),
+        reports=tuple(simulator.reports),
+        manifest=simulator.manifest,
+    )
+
+
+def signing_statement(simulator: PinnedSimulator) -> Statement:
+    """Its model's files in the OpenSSF form, unsigned; raises InputError for an endpoint."""
+    manifest = simulator.manifest
+    if manifest.artifact is None:
+        raise InputError(
+            f"{simulator.digest} is the world of an endpoint, which has no files to sign; name one"
+            " with weights"
+        )
+    return model_statement(ArtifactManifest(files=manifest.files), manifest.artifact)
+
+
+def attach(simulator: PinnedSimulator, report: Report, store: Path) -> None:
+    """Adds an evaluation, and keeps it where a service judges moves of aliases by it."""
+    simulator.attach(report)
+    keep(simulator.folder)
+    ObjectStore(Stores.objects_url_of(store)).put(report.canonical)
+
+
+def set_alias(
+    alias: str, name: str, store: Path, by: str, shown: Shown = NOTHING, key: str | None = None
+) -> AliasChange:
+    """From now on the alias means this simulator; judged and recorded as a service does it.
+
+    Told again with its key it is recorded once, and moves nothing back. Raises InputError for what
+    is wrong, and Conflict where the gate refuses it.
+    """
+    simulator = find(name, store)
+    try:
+        told = {"simulator": simulator.digest, "by": by, **shown._asdict()}
+        move = AliasMove.model_validate(told)
+    except ValidationError as error:
+        raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
+    with closing(open_ledger(store)) as ledger:
+        book = AliasBook(ledger, notary_of(Stores.of(store), ledger))
+        artifact = simulator.manifest.artifact
+        return book.move(alias, move, artifact, key or new_name(), dry_run=False)
+
+
+def alias_history(store: Path, alias: str | None = None) -> list[AliasChange]:
+    """What an alias, or each, meant over time; raises NotFound for one that means nothing."""
+    changes: list[AliasChange] = []
+    try:
+        with closing(existing_ledger(store)) as ledger:
+            changes = ledger.aliases.history(alias)
+    except NotFound:  # no ledger, and so no alias
+        pass
+    if alias is not None and not changes:
+        raise NotFound(f"there is no alias {alias!r} in {store}; set it, or name another store")
+    return changes
+
+
+def meaning(alias: str, store: Path) -> AliasChange | None:
+    """Since when, and by whose word, an alias means what it means; null where it means nothing."""
+    changes = [change for change in alias_history(store) if change.alias == alias]
+    return changes[-1] if changes and not changes[-1].ended else None
+
+
+def _meanings(store: Path) -> dict[str, Digest]:
+    newest = {change.alias: change for change in alias_history(store)}
+    return {alias: each.simulator for alias, each in newest.items() if not each.ended}
+
+
+async def _meaning_at(client: SimulatorClient, alias: str) -> Digest | None:
+    try:
+        return await client.meaning(alias)
+    except SimulatorError as error:
+        if error.kind not in _NO_ALIAS:
+            raise
+        return None
+    finally:
+        await client.close()
+
+
+def _registry(store: Path) -> Registry | None:
+    try:
+        check_store(store)
+    except NotFound:
+        return None
+    return open_registry(store)
+
+
+def _known(
+    simulator: PinnedSimulator, meanings: Mapping[str, Digest], registry: Registry | None
+) -> dict[str, object]:
+    manifest = simulator.manifest
+    return {
+        "simulator": simulator.digest,
+        "world_model": _world_model(manifest, registry),
+        "verifiable": manifest.artifact is not None,
+        "validated": bool(simulator.reports),
+        "aliases": tuple(name for name, digest in meanings.items() if digest == simulator.digest),
+        "size_bytes": simulator.size_bytes,
+    }
+
+
+def _world_model(manifest: SimulatorManifest, registry: Registry | None) -> str:
+    if isinstance(manifest.engine, Endpoint):
+        return f"{manifest.engine.model} at {manifest.engine.url}"
+    versions = world_models_of(manifest, registry) if registry else []
+    return ", ".join(map(str, versions)) or str(manifest.artifact)

@@ -1,0 +1,70 @@
+"""What a step says of its own work, signed and kept with the ledger, by whoever keeps that.
+
+It stays in the step's folder too, so that what no ledger took is handed in when the step is asked
+for again.
+"""
+
+import asyncio
+import logging
+from contextlib import closing
+from pathlib import Path
+
+from agentworld.client.simulator import SimulatorClient
+from agentworld.errors import AgentworldError
+from agentworld.operations.keys import registering_signer
+from agentworld.operations.ledger import open_ledger, trusted_services, trusted_steps
+from agentworld.operations.serving import deployed_service
+from agentworld.records.step_statement import Registered, StepStatement, Validation
+from agentworld.runner.remote import fetch
+from agentworld.signing.declaration import attested
+from agentworld.statements.steps import Files
+from agentworld.storage.objects import WriteOnce
+from agentworld.storage.stores import Stores
+from agentworld.storage.working_copy import copy_of
+
+_STATEMENT = "statement.json"
+
+_log = logging.getLogger(__name__)
+
+
+def sign(told: Registered | Validation, store: Path, out: Path) -> None:
+    """Into the folder of the step that says it; nothing where no key can be had."""
+    if signer := registering_signer(store):
+        envelope = attested(told, signer).envelope.decode()
+        statement = StepStatement.model_validate({"kind": told.kind, "envelope": envelope})
+        statement.write(out / _STATEMENT)
+
+
+def hand_in(folder: Path, store: Path) -> Path:
+    """Has kept what a finished step signed, now or before; its folder again.
+
+    What nobody takes is told as unsigned, and no reason for a step to fail: the log says why.
+    """
+    path = fetch(folder / _STATEMENT)
+    if path.is_file():
+        try:
+            _hand_in(StepStatement.read(path), store)
+        except AgentworldError as error:
+            _log.warning("what %s signed is not kept with the ledger: %s", folder, error)
+    return folder
+
+
+def _hand_in(statement: StepStatement, store: Path) -> None:
+    if client := deployed_service():
+        asyncio.run(_handed_in(client, statement))
+    elif copy_of(store.resolve()) is None or "ledger_url" in Stores.named():
+        _keep(statement, store)
+
+
+def _keep(statement: StepStatement, store: Path) -> None:
+    second_store = WriteOnce(Stores.of(store).checkpoints_url)
+    with closing(open_ledger(store)) as ledger:
+        keys = trusted_steps(store), trusted_services(store, ledger)
+        Files(ledger.attestations, second_store, *keys).add(statement)
+
+
+async def _handed_in(client: SimulatorClient, statement: StepStatement) -> None:
+    try:
+        await client.file(statement)
+    finally:
+        await client.close()

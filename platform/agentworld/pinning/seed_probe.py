@@ -1,0 +1,145 @@
+"""Whether equal seeds give equal bytes: asked of the very engine, on the hardware that it runs on.
+
+Sums of floating-point numbers depend on what is computed beside them, so that an answer may
+change with the other requests of the moment. A seed is a promise only where the same questions,
+asked alone and all at once, are answered by the same bytes.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from agentworld.domains.terminal.tasks import make_errand
+from agentworld.engine.base import Engine
+from agentworld.errors import EngineError, InputError
+from agentworld.records.base import Record
+from agentworld.records.episode import Episode, EpisodeOpening
+from agentworld.records.message import Message
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.rendering.episode import episode_messages
+
+_PROMPTS = 4
+_LEAST_QUESTIONS = 8
+_ALONE_AT_A_START = 4
+
+_MODELS_OWN_END = ("cut-off", "unparsable")
+
+
+class SeedProbe(Record):
+    """What one engine was seen to do."""
+
+    concurrency: int
+    num_questions: int
+    """Of several prompts, each under several seeds."""
+    difference: str | None = None
+    """The first one, in words; null where all answers were the same bytes."""
+
+
+class _Question(NamedTuple):
+    messages: list[Message]
+    seed: int
+
+
+class _Answer(NamedTuple):
+    text: str
+    ending: str
+    """`stop`, or how the model ended without an answer, which has to be the same too."""
+
+
+class _Round(NamedTuple):
+    """The answers to the first questions, and how they were asked."""
+
+    how: str
+    answers: list[_Answer]
+
+
+async def probe_seeds(
+    engine: Engine, manifest: SimulatorManifest, concurrency: int, *, briefly: bool = False
+) -> SeedProbe:
+    """Asks as the manifest says; `briefly` asks few questions alone and none a third time.
+
+    Raises EngineError where the engine fails.
+    """
+    questions = _questions(manifest, max(concurrency, _LEAST_QUESTIONS))
+    alone = questions[:_ALONE_AT_A_START] if briefly else questions
+
+    async def ask(question: _Question) -> _Answer:
+        return await _ask(engine, manifest, question)
+
+    rounds = [_Round("alone", [await ask(question) for question in alone])]
+    rounds.append(_Round("all at once", await asyncio.gather(*map(ask, questions))))
+    if not briefly:
+        backwards = await asyncio.gather(*map(ask, reversed(questions)))
+        rounds.append(_Round("all at once and in another order", backwards[::-1]))
+    return SeedProbe(
+        concurrency=concurrency,
+        num_questions=len(questions),
+        difference=_difference(questions, rounds),
+    )
+
+
+def prove_seeds(
+    manifest: SimulatorManifest,
+    connect: Callable[[], Engine],
+    concurrency: int,
+    *,
+    briefly: bool = False,
+) -> None:
+    """Raises InputError where the manifest promises what this engine was seen not to keep."""
+    if manifest.sampling.seed_policy == "refuse":
+        return
+
+    async def probe() -> SeedProbe:
+        engine = connect()
+        try:
+            return await probe_seeds(engine, manifest, concurrency, briefly=briefly)
+        finally:
+            await engine.close()
+
+    found = asyncio.run(probe())
+    if found.difference:
+        raise InputError(
+            f"equal seeds do not give equal bytes here: {found.difference}; set"
+            " sampling.seed_policy to refuse"
+        )
+
+
+def _questions(manifest: SimulatorManifest, num: int) -> list[_Question]:
+    prompts = [_prompt(manifest, number) for number in range(_PROMPTS)]
+    return [_Question(prompts[seed % _PROMPTS], seed) for seed in range(num)]
+
+
+def _prompt(manifest: SimulatorManifest, number: int) -> list[Message]:
+    """What the service asks at the first step of an episode."""
+    errand = make_errand(number, held_out=True)
+    opening = EpisodeOpening(run="probe", task=errand.task)
+    history = episode_messages(manifest, Episode.begun("probe", manifest.digest, opening))
+    return [*history, Message(role="user", content=errand.steps[0])]
+
+
+async def _ask(engine: Engine, manifest: SimulatorManifest, question: _Question) -> _Answer:
+    try:
+        said = await engine.complete(question.messages, manifest.sampling, question.seed)
+    except EngineError as error:
+        if error.kind not in _MODELS_OWN_END:
+            raise
+        return _Answer("", error.kind)
+    return _Answer(said.text, "stop")
+
+
+def _difference(questions: Sequence[_Question], rounds: Sequence[_Round]) -> str | None:
+    for before, after in pairwise(rounds):
+        for question, one, other in zip(questions, before.answers, after.answers, strict=False):
+            if one != other:
+                return (
+                    f"asked {before.how}, seed {question.seed} gave {_told(one)}, and asked"
+                    f" {after.how} {_told(other)}"
+                )
+    if all(answer.ending != "stop" for answer in rounds[0].answers):
+        return "no question was answered to its end, so that nothing could be compared"
+    return None
+
+
+def _told(answer: _Answer) -> str:
+    return repr(answer.text[:40]) if answer.text else f"no answer ({answer.ending})"

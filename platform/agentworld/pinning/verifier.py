@@ -1,0 +1,63 @@
+"""What checks an engine's weights before it starts: `python -m agentworld.pinning.verifier`.
+
+It ends well only where every file is the one that the manifest names, and leaves the arguments
+with which vLLM answers to the manifest's digest. An engine that started without it, or over other
+weights, answers to another name, and is not believed.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from agentworld.engine.adapter import adapter_arguments
+from agentworld.errors import AgentworldError
+from agentworld.pinning.manifest import check_files
+from agentworld.recipes.environment import from_environment
+from agentworld.records.base import write_whole
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.storage.fetch import fetch_files
+
+
+class Settings(BaseSettings):
+    """As AGENTWORLD_MANIFEST and so on."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", frozen=True)
+
+    manifest: Path
+    model_folder: Path
+    """The files, or where they are to be."""
+    weights_url: str | None = None
+    """Where to fetch them; they are in the folder otherwise."""
+    engine_arguments: Path
+    """What is written where all is well."""
+
+
+def verify(settings: Settings) -> None:
+    """Raises InputError naming the first file that is not the pinned one."""
+    began = time.monotonic()
+    manifest = SimulatorManifest.read(settings.manifest)
+    if settings.weights_url:
+        fetch_files(settings.weights_url, manifest.files, settings.model_folder)
+    fetched = time.monotonic()
+    check_files(manifest, settings.model_folder)
+    adapted = adapter_arguments("vllm", settings.model_folder, manifest.digest)
+    named = adapted or ("--served-model-name", manifest.digest)
+    write_whole(settings.engine_arguments, " ".join(named).encode())
+    took = f"fetched in {fetched - began:.2f} s, checked in {time.monotonic() - fetched:.2f} s"
+    sys.stdout.write(f"{manifest.digest}: {len(manifest.files)} files, {took}\n")
+
+
+def main() -> int:
+    """Exit status 2 and one sentence, which becomes the Simulator's condition."""
+    try:
+        verify(from_environment(Settings))
+    except AgentworldError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

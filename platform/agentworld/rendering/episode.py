@@ -1,0 +1,36 @@
+"""From a served episode to the chat messages that its engine reads before the next action."""
+
+from agentworld.errors import Conflict
+from agentworld.records.episode import Episode, EpisodeStep
+from agentworld.records.message import Message
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.trajectory import PromptParts
+from agentworld.rendering.messages import exchange, world_messages
+from agentworld.rendering.tools import action_space
+
+
+def episode_messages(manifest: SimulatorManifest, episode: Episode) -> list[Message]:
+    """What the engine reads before the next action; raises Conflict where a step was erased."""
+    opening = episode.opened_with
+    prompt = PromptParts(
+        task_description=manifest.system_prompt,  # all parts before the initial state, as pinned
+        action_space=action_space(opening.tools),
+        initial_state=opening.start,
+        simulation_instruction=opening.simulation_instruction or manifest.control_text,
+    )
+    first, *_ = world_messages(prompt, (), "")
+    given = [exchange(turn.action, turn.observation) for turn in opening.given]
+    turns = [*given, *map(step_messages, episode.steps)]
+    return [first, *(message for turn in turns for message in turn)]
+
+
+def step_messages(step: EpisodeStep) -> list[Message]:
+    """A step as the engine reads it in later ones; raises Conflict where retention erased it."""
+    if step.action is None or step.observation is None:
+        raise erased(step)
+    return exchange(step.action, step.observation)
+
+
+def erased(step: EpisodeStep) -> Conflict:
+    """The error of a step whose texts are needed and were erased."""
+    return Conflict(f"step {step.number} of episode {step.episode} was erased by retention")

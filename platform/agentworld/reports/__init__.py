@@ -1,0 +1,1 @@
+"""What a finished job is summed up in: figures, targets, an HTML page."""

@@ -1,0 +1,141 @@
+"""The report of a job: one HTML file with its plots in it, for light and for dark screens.
+
+Everything that a model or a recipe wrote is escaped by the template.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from agentworld.audit.questions.agent import AgentChain
+from agentworld.records.base import write_whole
+from agentworld.records.report import (
+    AgentReport,
+    AgentScore,
+    Estimate,
+    WorldModelReport,
+    WorldModelScore,
+)
+from agentworld.reports.summary import Summary
+from agentworld.reports.targets import figures_of
+from agentworld.runner.folders import CHAIN, REPORT
+from agentworld.runner.order import AFTER_GATE
+
+
+class Bar(NamedTuple):
+    """One bar of a plot: its share of the width, and what is written behind it."""
+
+    label: str
+    share: float
+    text: str
+    kind: str
+    """Which colour it has."""
+    interval: tuple[float, float] | None = None
+
+
+class Plot(NamedTuple):
+    """Bars below each other on one scale."""
+
+    title: str
+    bars: list[Bar]
+
+
+_Column = Callable[[WorldModelScore], Estimate | None]
+
+
+def write_page(path: Path, folders: Mapping[str, Path], summary: Summary) -> Path:
+    """Writes the report of a job that ended well."""
+    refused = summary.gate.verdict == "refused"
+    page = render_page(
+        summary,
+        WorldModelReport.read(folders["evaluate"] / REPORT),
+        None if refused else AgentReport.read(folders["validate"] / REPORT),
+        None if refused else AgentChain.read(folders["audit"] / CHAIN),
+    )
+    write_whole(path, page.encode())
+    return path
+
+
+def render_page(
+    summary: Summary, world: WorldModelReport, agent: AgentReport | None, chain: AgentChain | None
+) -> str:
+    """The page as text; a job that its gate ended has neither agent nor chain."""
+    templates = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return templates.get_template("page.html").render(
+        summary=summary,
+        figures=figures_of(summary),
+        world_plots=_world_plots(world),
+        classes=_classes(world),
+        stages=list(world.stages),
+        agent_plots=_agent_plots(agent) if agent else [],
+        agent=agent,
+        seconds=_seconds(summary),
+        chain=chain,
+        after_gate=AFTER_GATE,
+    )
+
+
+def _world_plots(report: WorldModelReport) -> list[Plot]:
+    columns: dict[str, _Column] = {
+        "All turns": lambda score: score.exact_match,
+        "Turns that need memory": lambda score: score.exact_match_state,
+        "Turns with an unseen word": lambda score: score.exact_match_unseen,
+        "Free-running": lambda score: score.free_running,
+    }
+    plots = [Plot(title, _scores(report, column)) for title, column in columns.items()]
+    return [plot for plot in plots if plot.bars]
+
+
+def _scores(report: WorldModelReport, column: _Column) -> list[Bar]:
+    return [
+        _bar(name, found, kind)
+        for scores, kind in ((report.baselines, "plain"), (report.stages, "made"))
+        for name, score in scores.items()
+        if (found := column(score))
+    ]
+
+
+def _agent_plots(report: AgentReport) -> list[Plot]:
+    def bars(world: Callable[[AgentScore], Estimate]) -> list[Bar]:
+        return [
+            _bar(name, world(score), "made" if name == "trained" else "plain")
+            for name, score in report.scores.items()
+        ]
+
+    return [
+        Plot("In the simulator", bars(lambda score: score.simulated)),
+        Plot("In the live shell", bars(lambda score: score.live)),
+    ]
+
+
+def _bar(name: str, estimate: Estimate, kind: str) -> Bar:
+    interval = (estimate.low, estimate.high)
+    return Bar(name, estimate.mean, f"{estimate.mean:.3f}", kind, interval)
+
+
+def _seconds(summary: Summary) -> Plot:
+    longest = max(summary.seconds.values())
+    bars = [
+        Bar(step, seconds / longest, f"{seconds:.0f} s", "made")
+        for step, seconds in summary.seconds.items()
+    ]
+    return Plot("Seconds of each step", bars)
+
+
+def _classes(report: WorldModelReport) -> list[tuple[str, int, list[Estimate | None]]]:
+    """Exact match by command class, the most frequent class first: its turns, and each stage."""
+    last = list(report.stages.values())[-1]
+    ordered = sorted(last.by_class, key=lambda name: -last.by_class[name].num)
+    scores: list[WorldModelScore] = list(report.stages.values())
+    return [
+        (name, last.by_class[name].num, [score.by_class.get(name) for score in scores])
+        for name in ordered
+    ]

@@ -1,0 +1,128 @@
+"""Every figure of a finished job in one record, under the names that benchmarks look for."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from agentworld.records.base import Record
+from agentworld.records.gate import Outcome
+from agentworld.records.report import (
+    AgentReport,
+    AgentScore,
+    Estimate,
+    WorldModelReport,
+    WorldModelScore,
+)
+from agentworld.runner.code import commit
+from agentworld.runner.folders import AGENT, REPORT, TrainedAgent, verdict_of
+from agentworld.storage.receipts import read_receipt
+
+
+class ExactMatch(Record):
+    """Shares of turns: all, those that need memory, those that hold an unseen word."""
+
+    exact_match: float
+    exact_match_state: float
+    exact_match_unseen: float
+
+    @classmethod
+    def of(cls, score: WorldModelScore) -> "ExactMatch":
+        """The means of a score."""
+        return cls(
+            exact_match=score.exact_match.mean,
+            exact_match_state=score.exact_match_state.mean,
+            exact_match_unseen=score.exact_match_unseen.mean,
+        )
+
+
+class WorldModelFigures(Record):
+    """The stages, and what is there without training."""
+
+    cpt: ExactMatch
+    sft: ExactMatch
+    rl: ExactMatch
+    baseline: dict[str, ExactMatch]
+    rl_gain: Estimate | None
+    """Exact match of RL less that of SFT; null, as `lead`, in an evaluation of long ago."""
+    lead: Estimate | None
+    """Of the better of the two over the baselines: the smallest."""
+
+
+class Success(Record):
+    """Shares of tasks."""
+
+    simulated_success: float
+    live_success: float
+
+    @classmethod
+    def of(cls, score: AgentScore) -> "Success":
+        """The means of a score."""
+        return cls(simulated_success=score.simulated.mean, live_success=score.live.mean)
+
+
+class AgentFigures(Record):
+    """The agent at each stage of its training."""
+
+    base: Success | None
+    """The world model's weights; null in a validation of long ago."""
+    imitated: Success
+    """After it imitated explorers."""
+    trained: Success
+    """After RL in the simulator."""
+    live_gain: float
+    """Of RL."""
+    live_gain_interval: tuple[float, float]
+    live_steps_in_training: int
+
+
+class Summary(Record):
+    """What `summary.json` holds."""
+
+    recipe: str
+    """Its name; a bound may be that of one recipe."""
+    commit: str
+    world_model: WorldModelFigures
+    gate: Outcome
+    agent: AgentFigures | None
+    """Null, as the simulator, where the gate refused."""
+    simulator: dict[str, str] | None
+    seconds: dict[str, float]
+    """Of each step, when it ran; a step that was used again took that long before."""
+    peak_memory_gib: float
+    """Of all processes together."""
+
+
+def summarise(recipe: str, folders: Mapping[str, Path], peak_memory_gib: float) -> Summary:
+    """The figures of a job that ended well, from the folders of its finished steps."""
+    receipts = {step: read_receipt(folder) for step, folder in folders.items()}
+    peaks = (receipt.peak_memory_gib for receipt in receipts.values())
+    decided = verdict_of(folders["gate"])
+    passed = decided.verdict == "passed"
+    return Summary(
+        recipe=recipe,
+        commit=commit(),
+        world_model=_world_model(WorldModelReport.read(folders["evaluate"] / REPORT)),
+        gate=Outcome(verdict=decided.verdict, reason=decided.reason),
+        agent=_agent(folders) if passed else None,
+        simulator={"digest": receipts["simulate"].output} if passed else None,
+        seconds={step: receipt.seconds for step, receipt in receipts.items()},
+        peak_memory_gib=max(peak_memory_gib, *peaks),
+    )
+
+
+def _world_model(report: WorldModelReport) -> WorldModelFigures:
+    baselines = {name: ExactMatch.of(score) for name, score in report.baselines.items()}
+    stages = {name: ExactMatch.of(score) for name, score in report.stages.items()}
+    return WorldModelFigures(**stages, baseline=baselines, rl_gain=report.rl_gain, lead=report.lead)
+
+
+def _agent(folders: Mapping[str, Path]) -> AgentFigures:
+    report = AgentReport.read(folders["validate"] / REPORT)
+    made = TrainedAgent.read(folders["register_agent"] / AGENT)
+    return AgentFigures(
+        base=Success.of(report.base) if report.base else None,
+        imitated=Success.of(report.imitated),
+        trained=Success.of(report.trained),
+        live_gain=report.live_gain.mean,
+        live_gain_interval=(report.live_gain.low, report.live_gain.high),
+        live_steps_in_training=made.live_steps,
+    )

@@ -1,0 +1,99 @@
+"""What the figures of a job are held against: what must hold, and what is hoped for.
+
+A figure that claims a difference keeps a bound where its whole interval does.
+"""
+
+from typing import Literal, NamedTuple
+
+from agentworld.records.report import Estimate
+from agentworld.reports.summary import AgentFigures, Summary
+
+_MEASURES = ("exact_match", "exact_match_state", "exact_match_unseen")
+_WORDS = ("all turns", "need memory", "unseen word")
+_MUST = (0.75, 0.70, 0.40)
+_GOALS = (0.95, 0.90, 0.80)
+_ABOVE_ZERO = 1e-9
+MOST_SECONDS = {"demo": 900, "long": 3600}  # by recipe; any other takes what it takes
+
+
+class Figure(NamedTuple):
+    """A value and its bounds; `at_most` where less is better."""
+
+    name: str
+    value: float
+    must: float | None = None
+    goal: float | None = None
+    at_most: bool = False
+    unit: str = ""
+    interval: tuple[float, float] | None = None
+    """Of a difference, with 95 %."""
+
+    @property
+    def shown(self) -> str:
+        """The value with its unit, or its interval, as people read it."""
+        if self.interval:
+            low, high = self.interval
+            return f"{self.value:+.3f} {low:+.3f} to {high:+.3f}"
+        digits = ".0f" if abs(self.value) >= 1_000 else ".3g"
+        return f"{self.value:{digits}} {self.unit}".strip()
+
+    @property
+    def holds(self) -> bool:
+        """Whether the value keeps what must hold."""
+        return self.must is None or self.keeps(self.must)
+
+    def keeps(self, bound: float) -> bool:
+        """Whether the value, or its whole interval, is on the right side of a bound."""
+        low, high = self.interval or (self.value, self.value)
+        return high <= bound if self.at_most else low >= bound
+
+    def verdict(self, bound: float) -> Literal["yes", "no", "no difference seen"]:
+        """The same in words; the last where the interval of a difference holds 0."""
+        if self.keeps(bound):
+            return "yes"
+        low, high = self.interval or (self.value, self.value)
+        return "no difference seen" if self.interval and low <= 0 <= high else "no"
+
+    def wants(self, bound: float) -> str:
+        """A bound in words."""
+        if self.at_most:
+            return f"at most {bound:.3g}"
+        return "above 0" if bound == _ABOVE_ZERO else f"at least {bound:.3g}"
+
+
+def figures_of(summary: Summary) -> list[Figure]:
+    """Every figure that was found and has a bound."""
+    world = summary.world_model
+    best = max(world.sft, world.rl, key=lambda stage: stage.exact_match)
+    exact = [
+        Figure(f"exact match, {words}", getattr(best, measure), must, goal)
+        for measure, words, must, goal in zip(_MEASURES, _WORDS, _MUST, _GOALS, strict=True)
+    ]
+    seconds, most = sum(summary.seconds.values()), MOST_SECONDS.get(summary.recipe)
+    return [
+        *exact,
+        *_difference("lead over both baselines", world.lead, must=0.1),
+        *_difference("gain of RL over SFT", world.rl_gain, goal=_ABOVE_ZERO),
+        *(_of_agent(summary.agent) if summary.agent else ()),
+        Figure("time of all steps", seconds, must=most, at_most=True, unit="s"),
+        Figure("memory at most", summary.peak_memory_gib, must=6, at_most=True, unit="GiB"),
+    ]
+
+
+def _of_agent(agent: AgentFigures) -> list[Figure]:
+    gain, interval = agent.live_gain, agent.live_gain_interval
+    return [
+        Figure("live success, imitated", agent.imitated.live_success, must=0.05),
+        Figure("live success, trained", agent.trained.live_success, must=0.40, goal=0.80),
+        Figure("live gain of RL", gain, must=_ABOVE_ZERO, interval=interval),
+        Figure("live steps in training", agent.live_steps_in_training, must=0, at_most=True),
+    ]
+
+
+def _difference(
+    name: str, found: Estimate | None, must: float | None = None, goal: float | None = None
+) -> list[Figure]:
+    """Nothing where an evaluation of long ago told none."""
+    if found is None:
+        return []
+    return [Figure(name, found.mean, must, goal, interval=(found.low, found.high))]

@@ -1,0 +1,89 @@
+"""How far a step is, in a small file that whoever started the job can watch."""
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from agentworld.errors import InputError, StoreError
+from agentworld.records.base import Record
+from agentworld.runner.remote import keep, prune
+
+State = Literal["running", "reused", "finished", "failed", "skipped"]
+_SECONDS_BETWEEN_WRITES = 0.5
+
+
+class StepProgress(Record):
+    """The last that a step said of itself."""
+
+    step: str
+    state: State
+    done: int = 0
+    total: int = 0
+    started: float
+    """Seconds since the epoch."""
+    seconds: float = 0.0
+    folder: str = ""
+    failure: str = ""
+    """The kind of error that ended it."""
+    sentence: str = ""
+    """What is wrong and what to do."""
+
+
+class ProgressFile:
+    """Writes a step's progress, at most twice a second."""
+
+    def __init__(self, store: Path, step: str) -> None:
+        self._path = progress_path(store, step)
+        self._last = StepProgress(step=step, state="running", started=time.time())
+        self._written = 0.0
+
+    def begin(self) -> None:
+        """Says that the step is under way."""
+        self._write(self._last)
+        keep(self._path)
+
+    def tick(self, done: int, total: int) -> None:
+        """Says how far the work is."""
+        if time.monotonic() - self._written >= _SECONDS_BETWEEN_WRITES:
+            self._write(self._last.model_copy(update={"done": done, "total": total}))
+
+    def finish(self, state: Literal["reused", "finished"], folder: Path, seconds: float) -> None:
+        """Says that the step's folder is there."""
+        ended = {"state": state, "folder": str(folder), "seconds": seconds}
+        self._write(self._last.model_copy(update=ended))
+        keep(self._path)
+
+    def fail(self, failure: str, sentence: str) -> None:
+        """Says what went wrong, if the disk lets it, or the bucket."""
+        # The failure may be a full disk; whoever watches then finds the disk full itself.
+        with suppress(OSError, StoreError):
+            ended = {"state": "failed", "failure": failure, "sentence": sentence}
+            self._write(self._last.model_copy(update=ended))
+            keep(self._path)
+
+    def _write(self, progress: StepProgress) -> None:
+        progress.write(self._path)
+        self._last = progress
+        self._written = time.monotonic()
+
+
+def read_progress(store: Path, step: str) -> StepProgress | None:
+    """A step's progress; null before it began."""
+    try:
+        return StepProgress.read(progress_path(store, step))
+    except InputError:
+        return None
+
+
+def forget_progress(store: Path) -> None:
+    """Before a job begins, so that nothing of the last one is taken for its own."""
+    folder = store / "progress"
+    for path in folder.glob("*.json"):
+        path.unlink()
+    prune(folder)
+
+
+def progress_path(store: Path, step: str) -> Path:
+    """The file that a step says it in."""
+    return store / "progress" / f"{step}.json"

@@ -1,0 +1,257 @@
+"""A store in a bucket: each step works on a working copy, and puts back what it made.
+
+What is small and says what is there, the records, is brought before a step; the files that it reads
+only once it has something to do. While it works, what a killed step goes on from is put back.
+"""
+
+import inspect
+import logging
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from pathlib import Path
+from typing import ParamSpec, TypeVar, cast
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from agentworld.errors import StoreError
+from agentworld.recipes.environment import from_environment
+from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, TRUSTED, put_signer
+from agentworld.storage.lease import Lease
+from agentworld.storage.working_copy import WorkingCopy, copy_of, is_bucket, open_copy
+from agentworld.train.resume import CHECKPOINTS, sealed_checkpoints
+
+_log = logging.getLogger(__name__)
+
+_KEYS = "keys"
+_RECORDS = re.compile(
+    r"steps/[^/]+/[^/]+/[^/]+\.json|simulators/[^/]+/(reports/)?[^/]+\.json"
+    rf"|{_KEYS}/[^/]+/{TRUSTED}/[^/]+\.pem|(progress|jobs)/[^/]+\.json"
+)
+_OF_RECORDS = ("steps", "simulators", _KEYS, "progress", "jobs")
+_AT_THE_END = ("model", "checkpoint.json", CHECKPOINTS)
+
+_Arguments = ParamSpec("_Arguments")
+_Answer = TypeVar("_Answer")
+
+_read: ContextVar[tuple[Path, ...]] = ContextVar("_read", default=())
+"""The folders whose files the step in this context reads."""
+
+
+class Settings(BaseSettings):
+    """As AGENTWORLD_SCRATCH and so on."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTWORLD_", env_ignore_empty=True, frozen=True)
+
+    scratch: Path = Path(tempfile.gettempdir()) / "agentworld"
+    """Where working copies are: a disk with room for what a step reads and makes."""
+    keep_seconds: float = Field(10.0, gt=0)
+    """How often a step at work puts back what it made."""
+    lease_seconds: float = Field(60.0, gt=0)
+    """After how long without a word the process of a step counts as killed."""
+    step_key: SecretStr = SecretStr("")
+    """The signer of trained weights, as PEM: no bucket holds a private key."""
+    simulator_key: SecretStr = SecretStr("")
+    """The signer of the logs of simulators that a step serves."""
+
+
+def anywhere(
+    *reads: str,
+) -> Callable[[Callable[_Arguments, _Answer]], Callable[_Arguments, _Answer]]:
+    """Lets a step's `store` be a URL too, and its folders and its answer be URLs in it.
+
+    `reads` are the arguments that name folders whose files it needs, and not their records alone.
+    """
+
+    def made(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
+        signature = inspect.signature(step)
+
+        @wraps(step)
+        def called(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:
+            bound = signature.bind(*arguments, **named)
+            bound.apply_defaults()
+            store = bound.arguments["store"]
+            copy = _opened(store) if is_bucket(store) else copy_of(Path(store))
+            if copy is None:
+                return step(*arguments, **named)
+            _refresh(copy)
+            told = {name: _here(copy, value) for name, value in bound.arguments.items()}
+            bound.arguments.update(told)
+            before = _read.set(tuple(Path(str(told[name])) for name in reads))
+            try:
+                answer = step(*bound.args, **bound.kwargs)
+                return _there(copy, answer) if is_bucket(store) else answer
+            finally:
+                _read.reset(before)
+
+        return called
+
+    return made
+
+
+def located(store: str) -> Path:
+    """The folder of a store, or of the working copy of one in a bucket, with its records."""
+    if not is_bucket(store):
+        return Path(store)
+    copy = _opened(store)
+    _refresh(copy)
+    return copy.root
+
+
+def located_path(name: str, store: str) -> str:
+    """The path of what is in a store's bucket; a file is brought. Any other word as it is."""
+    return str(_here(_opened(store), name)) if is_bucket(store) else name
+
+
+def fetch(path: Path) -> Path:
+    """The same path, with all that the bucket has there by now, if it is in a working copy."""
+    if copy := copy_of(path):
+        copy.bring(path)
+    return path
+
+
+def keep(path: Path) -> None:
+    """Puts a file or a folder back now, so that no other pod misses it; raises StoreError."""
+    if copy := copy_of(path):
+        copy.put(path)
+
+
+def is_kept(path: Path) -> bool:
+    """Whether a file is there, and in the bucket too if it has to be: who wrote it may have been
+    killed before, or people may have taken it away since.
+    """
+    copy = copy_of(path)
+    if copy:
+        copy.bring(path)
+    return path.exists() and (copy is None or copy.has(path))
+
+
+def fetch_read(folder: Path) -> None:
+    """What the step in this context reads, and what there is of its own folder already."""
+    if copy := copy_of(folder):
+        copy.bring(*_read.get(), folder)
+
+
+@contextmanager
+def leased(folder: Path, busy: str) -> Iterator[Lease | None]:
+    """A step's folder is this machine's alone, where it is a copy of one in a bucket.
+
+    Raises StoreError where another machine works in it.
+    """
+    if copy := copy_of(folder):
+        seconds = from_environment(Settings).lease_seconds
+        lease = Lease(copy.there(f"{folder}.lease"), busy, seconds)
+        with lease.held():
+            yield lease
+    else:
+        yield None
+
+
+@contextmanager
+def kept_while(folder: Path, progress: Path, lease: Lease | None) -> Iterator[None]:
+    """Has what a step reads, and puts its folder back again and again; then once more.
+
+    Raises StoreError where another machine has the folder by then.
+    """
+    copy = copy_of(folder)
+    if copy is None or lease is None:
+        yield
+        return
+    fetch_read(folder)
+    with _Keeper(copy, lease, folder, progress, from_environment(Settings).keep_seconds):
+        yield
+    lease.check()
+    copy.put(folder)
+    lease.check()
+
+
+def prune(folder: Path) -> None:
+    """Takes out of the bucket what a finished step needed on its way."""
+    if copy := copy_of(folder):
+        copy.prune(folder)
+
+
+class _Keeper:
+    """A thread that puts back what a killed step goes on from."""
+
+    def __init__(
+        self, copy: WorkingCopy, lease: Lease, folder: Path, progress: Path, seconds: float
+    ) -> None:
+        self._copy = copy
+        self._lease = lease
+        self._folder = folder
+        self._progress = progress
+        self._seconds = seconds
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._round()
+
+    def _work(self) -> None:
+        while not self._ended.wait(self._seconds):
+            self._round()
+
+    def _round(self) -> None:
+        """A bucket that is gone may be back next time; without it the step ends badly anyway."""
+        try:
+            self._lease.check()
+            self._copy.put(self._progress, *_resumable(self._folder))
+            if (self._folder / CHECKPOINTS).is_dir():
+                self._copy.prune(self._folder / CHECKPOINTS)
+        except StoreError as error:
+            _log.warning("%s; trying again", error)
+
+
+def _resumable(folder: Path) -> list[Path]:
+    """All that is in a step's folder but what is whole only at the end, what vouches for that, and
+    checkpoints that are being written.
+    """
+    there = [path for path in folder.iterdir() if path.name not in _AT_THE_END]
+    kept = [path for path in there if not (path / CHECKPOINTS).is_dir()]
+    return [*kept, *sealed_checkpoints(folder / CHECKPOINTS)]
+
+
+def _opened(store: str) -> WorkingCopy:
+    settings = from_environment(Settings)
+    copy = open_copy(store, settings.scratch)
+    for name, key in ((STEP_KEYS, settings.step_key), (SIMULATOR_KEYS, settings.simulator_key)):
+        if pem := key.get_secret_value():
+            put_signer(copy.root / _KEYS / name, pem)
+    return copy
+
+
+def _refresh(copy: WorkingCopy) -> None:
+    """Brings the records that there are by now."""
+    copy.bring(*(copy.root / name for name in _OF_RECORDS), only=_RECORDS)
+
+
+def _here(copy: WorkingCopy, value: object) -> object:
+    """A file in the bucket, as a recipe's, is brought."""
+    if isinstance(value, tuple):
+        return tuple(_here(copy, each) for each in value)
+    if not isinstance(value, str) or copy.here(value) == value:
+        return value
+    path = Path(copy.here(value))
+    if path.suffix:
+        copy.bring(path)
+    return str(path)
+
+
+def _there(copy: WorkingCopy, answer: _Answer) -> _Answer:
+    """What a step answers: a folder, or several values of which some are folders."""
+    if isinstance(answer, str):
+        return type(answer)(copy.there(answer))
+    if isinstance(answer, tuple) and hasattr(answer, "_make"):
+        return cast("_Answer", answer._make(_there(copy, each) for each in answer))
+    return answer

@@ -1,0 +1,142 @@
+"""A step runs once for its recipe, its inputs and the code; after that its folder is used again.
+
+The receipt is written last. A folder without one is what a killed run left behind, and the
+work continues in it from its own checkpoints.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypedDict
+
+from agentworld.recipes.environment import from_environment
+from agentworld.recipes.ranks import Ranks
+from agentworld.records.base import Digest, Record, digest_json
+from agentworld.records.progress import Tick, no_tick
+from agentworld.records.step import StepReceipt
+from agentworld.runner.code import code_digest
+from agentworld.runner.failure import in_words, sentence_of
+from agentworld.runner.lock import hold
+from agentworld.runner.progress import ProgressFile, progress_path
+from agentworld.runner.remote import fetch_read, is_kept, keep, kept_while, leased, prune
+from agentworld.runner.watch import Watch
+from agentworld.storage.lease import Lease
+from agentworld.storage.receipts import RECEIPT, read_receipt
+
+DRIVER_LOCK = "driver.lock"
+_FOLDER_DIGITS = 16
+_PATIENCE_SECONDS = 5.0  # a step whose driver was killed needs a moment to notice
+
+Work = Callable[[Path, Tick], Digest]
+"""Fills a folder and names what it made."""
+
+
+def run_step(
+    store: Path,
+    step: str,
+    recipe: Sequence[Record],
+    inputs: dict[str, Digest],
+    work: Work,
+    *,
+    check: Callable[[], None] | None = None,
+) -> Path:
+    """The folder of the finished step, made now or before.
+
+    `check` raises where the work cannot be done here: then nothing of it is begun, and whoever
+    else works on it is left alone.
+    """
+    covered = _covered(step, recipe, inputs)
+    key = digest_json(covered)
+    folder = _folder(store, step, key)
+    if not from_environment(Ranks).is_first:
+        return _work_along(folder, work)
+    progress = ProgressFile(store, step)
+    receipt = folder / RECEIPT
+    with _failure_told(progress, store):
+        progress.begin()
+        if _is_reused(folder, progress):
+            return folder
+        if check:
+            check()
+        started = time.monotonic()
+        with _alone(folder, step) as lease:
+            if _is_reused(folder, progress):  # by whom it waited for
+                return folder
+            receipt.unlink(missing_ok=True)
+            told = progress_path(store, step)
+            with Watch(store / DRIVER_LOCK) as watch, kept_while(folder, told, lease):
+                output = work(folder, progress.tick)
+            seconds = time.monotonic() - started
+            StepReceipt(
+                **covered,
+                key=key,
+                output=output,
+                seconds=seconds,
+                peak_memory_gib=watch.peak_memory_gib,
+            ).write(receipt)
+            keep(receipt)
+            prune(folder)
+        progress.finish("finished", folder, seconds)
+    return folder
+
+
+def folder_of(store: Path, step: str, recipe: Sequence[Record], inputs: dict[str, Digest]) -> Path:
+    """The folder that `run_step` fills, finished or not."""
+    return _folder(store, step, digest_json(_covered(step, recipe, inputs)))
+
+
+def _is_reused(folder: Path, progress: ProgressFile) -> bool:
+    if not is_kept(folder / RECEIPT):
+        return False
+    progress.finish("reused", folder, read_receipt(folder).seconds)
+    return True
+
+
+def _work_along(folder: Path, work: Work) -> Path:
+    """What each process but the first does of a step that several do together."""
+    if not (folder / RECEIPT).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        fetch_read(folder)
+        work(folder, no_tick)
+    return folder
+
+
+def output_of(folder: str) -> Digest:
+    """What a finished step made; raises InputError where it is not finished."""
+    return read_receipt(Path(folder)).output
+
+
+class _Covered(TypedDict):
+    step: str
+    recipe: Digest
+    inputs: dict[str, Digest]
+    code: Digest
+
+
+def _covered(step: str, recipe: Sequence[Record], inputs: dict[str, Digest]) -> _Covered:
+    parts = digest_json([part.model_dump(mode="json") for part in recipe])
+    return {"step": step, "recipe": parts, "inputs": inputs, "code": code_digest(step)}
+
+
+def _folder(store: Path, step: str, key: Digest) -> Path:
+    return store / "steps" / step / key.removeprefix("sha256:")[:_FOLDER_DIGITS]
+
+
+@contextmanager
+def _alone(folder: Path, step: str) -> Iterator[Lease | None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    busy = f"another process works on {step} in {folder}; wait for it, or end it"
+    lock = folder.with_name(folder.name + ".lock")
+    with hold(lock, busy, patience_seconds=_PATIENCE_SECONDS), leased(folder, busy) as lease:
+        yield lease
+
+
+@contextmanager
+def _failure_told(progress: ProgressFile, store: Path) -> Iterator[None]:
+    try:
+        with in_words(store):
+            yield
+    except Exception as error:
+        progress.fail(type(error).__name__, sentence_of(error))
+        raise

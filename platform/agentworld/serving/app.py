@@ -1,0 +1,95 @@
+"""The only wiring: simulators and what they share make a service."""
+
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import cache
+
+from fastapi import FastAPI, Request, Response
+
+from agentworld import __version__
+from agentworld.access import Access
+from agentworld.errors import AgentworldError
+from agentworld.http.auth import Gate
+from agentworld.http.errors import add_handlers
+from agentworld.http.naming import Named
+from agentworld.serving.entrance import House
+from agentworld.serving.episodes.quota import Allowance
+from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.housekeeping import again_and_again
+from agentworld.serving.protocols import (
+    aliases,
+    chat,
+    deployments,
+    native,
+    openenv,
+    openenv_http,
+    openenv_openapi,
+)
+from agentworld.serving.protocols.mcp import ToolsDoor
+from agentworld.serving.runs import Runs
+from agentworld.serving.simulators.base import Simulators
+from agentworld.statements.log_checkpoints import Sealer
+
+_log = logging.getLogger(__name__)
+
+
+def create_app(
+    simulators: Simulators,
+    keeper: Keeper,
+    sealer: Sealer,
+    access: Access,
+    *,
+    idle_seconds: float = 3600.0,
+    seal_seconds: float = 10.0,
+    answer_seconds: float = 50.0,
+    loopback_only: bool = False,
+) -> FastAPI:
+    """The service of these simulators; in the end it lets go of them and of the keeper's ledger.
+
+    Who may come is for `access` to say; `loopback_only` also turns away pages of other sites.
+    An episode without a step for `idle_seconds` is ended; logs are signed every `seal_seconds`
+    and when the service ends. A socket hears within `answer_seconds` what became of its step, or
+    that nobody knows.
+    """
+    runs, tools = Runs(keeper, simulators, sealer), ToolsDoor()
+
+    @asynccontextmanager
+    async def working(_app: FastAPI) -> AsyncIterator[None]:
+        async with (
+            again_and_again(runs.seal, seal_seconds),
+            again_and_again(lambda: keeper.expire(idle_seconds), idle_seconds / 10),
+            tools.working(),
+        ):
+            yield
+        try:
+            await keeper.close()
+            await runs.seal()
+        except AgentworldError as error:
+            _log.warning("%s; what was answered last is chained and not signed", error)
+        finally:
+            await simulators.close()
+            keeper.ledger.close()
+
+    app = FastAPI(
+        title="agentworld simulator", version=__version__, lifespan=working, openapi_url=None
+    )
+    allowance = Allowance(access, keeper.owners)
+    app.state.house = House(simulators, keeper, runs, access, allowance)
+    app.state.answer_seconds = answer_seconds
+    # As they are: to include a router makes its routes anew, which takes a tenth of a second.
+    for door in (native, aliases, deployments, openenv_http, chat):
+        app.router.routes += door.router.routes
+    app.router.routes += [*openenv.ROUTES, openenv_openapi.route(app), tools.route]
+    app.add_route("/openapi.json", _openapi(app), include_in_schema=False)
+    app.add_middleware(Gate, access=access, loopback_only=loopback_only)
+    app.add_middleware(Named, only=simulators.only)
+    add_handlers(app)
+    return app
+
+
+def _openapi(app: FastAPI) -> Callable[[Request], Response]:
+    """Written once: to write it takes as long as many steps, and anybody may ask for it."""
+    written = cache(lambda: json.dumps(app.openapi()).encode())
+    return lambda _request: Response(written(), media_type=native.JSON)

@@ -1,0 +1,300 @@
+"""What every door calls: the simulators, for one caller, as far as they may and within limits.
+
+What belongs to somebody else is not there: the answer is the one for a name that nobody gave. Which
+simulator answers is the run's to say, and never the request's.
+"""
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from starlette.types import Scope
+
+from agentworld.access import Access, Caller
+from agentworld.domains.tools import tools_of
+from agentworld.errors import InputError, NotFound
+from agentworld.http.naming import Answering
+from agentworld.http.schemas import Request
+from agentworld.ledger.reading import Owner
+from agentworld.records.base import Digest
+from agentworld.records.edge import Claim, SignedEdge
+from agentworld.records.episode import (
+    Episode,
+    EpisodeOpening,
+    EpisodeStep,
+    ResetResult,
+    StepResult,
+    text_bytes,
+)
+from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.step_statement import StepStatement
+from agentworld.records.tool import Tool
+from agentworld.serving.episodes import session
+from agentworld.serving.episodes.open_episodes import OpenEpisode
+from agentworld.serving.episodes.quota import Allowance
+from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.runs import Runs
+from agentworld.serving.service import SimulatorService
+from agentworld.serving.simulators.base import Simulators, Wanted
+from agentworld.serving.telemetry.counts import Door
+
+
+class House(NamedTuple):
+    """What all entrances of a process share."""
+
+    simulators: Simulators
+    keeper: Keeper
+    runs: Runs
+    access: Access
+    allowance: Allowance
+
+
+class Entrance:
+    """The house as one caller sees it."""
+
+    __slots__ = ("_answering", "_door", "_house", "caller")
+
+    def __init__(self, scope: Scope, door: Door = "http") -> None:
+        self._house: House = scope["app"].state.house
+        self.caller: Caller = scope["caller"]
+        self._answering = Answering.of(scope)
+        self._door: Door = door
+
+    async def open_run(self, opening: RunOpening, name: str | None = None) -> OpenedRun:
+        """Begins a run of the caller's tenant."""
+        caller, house = self.caller, self._house
+        self._check_opens()
+        if caller.name != caller.tenant:  # somebody whom access was checked for
+            opening = opening.model_copy(update={"opened_by": caller.name})
+        async with house.allowance.run(caller.tenant, name):
+            run = await house.runs.open(opening, name, caller.tenant)
+        self._answering.simulator = run.simulator
+        return OpenedRun(run=run, token=house.access.run_token(run.id, caller.tenant))
+
+    async def meaning(self, alias: str) -> Digest:
+        """The simulator that a run of the caller's tenant is opened with by this name, if it gets
+        no canary; raises what opening it would.
+        """
+        self._check_opens()
+        simulators = self._house.simulators
+        simulator = await simulators.meant(Wanted(alias, None, self.caller.tenant))
+        simulators.check(simulator)
+        return simulator
+
+    async def run(self, run: str) -> AgentRun:
+        """A run that the caller may see."""
+        await self.simulator_of(run)
+        return await self._house.runs.get(run)
+
+    async def close_run(self, run: str, closing: RunClosing) -> AgentRun:
+        """Ends a run of the caller's tenant."""
+        await self._check_owns(run, _no_run(run))
+        await self._simulator(run)
+        return await self._house.runs.close(run, closing)
+
+    async def attest(self, run: str, claim: Claim) -> SignedEdge:
+        """Which simulator made an agent, in a run of the caller's tenant.
+
+        A run's token is an agent's, which says nothing of itself.
+        """
+        if self.caller.run is not None:
+            raise InputError("a run's token attests nothing; ask with an API key")
+        await self._check_owns(run, _no_run(run))
+        await self._simulator(run)
+        return await self._house.runs.attest(run, claim)
+
+    async def file(self, statement: StepStatement) -> str:
+        """Keeps what a step signed, whoever brings it, but for an agent."""
+        self.caller.check("agent")
+        if self.caller.run is not None:
+            raise InputError("a run's token files nothing; ask with an API key")
+        return await self._house.runs.file(statement)
+
+    async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
+        """Begins an episode in a run of the caller's tenant, or from one that they may see."""
+        await self._check_owns(opening.run, _no_run(opening.run))
+        for source in (opening.fork, opening.replay):
+            if source is not None:
+                await self._check_sees_episode(source.episode)
+        allowance, tenant = self._house.allowance, self.caller.tenant
+        allowed = allowance.check(tenant)
+        service = await self._service(opening.run)
+        async with allowance.episode(tenant, name):
+            begun = await service.reset(opening, name)
+        if allowed:
+            allowed.used(0, len(text_bytes(opening.text)))
+        return begun
+
+    async def step(self, episode: str, request: Request) -> StepResult:
+        """Takes the next step of one of the caller's episodes, or repeats an earlier one."""
+        at = self._held(episode) or await self._owned(episode)
+        taken = await self._take(at.service, episode, request)
+        return session.answered(at.service.digest, at.run, taken)
+
+    async def take(self, episode: str, request: Request) -> EpisodeStep:
+        """The same, and what it cost."""
+        at = self._held(episode) or await self._owned(episode)
+        return await self._take(at.service, episode, request)
+
+    def check_allowed(self) -> None:
+        """Raises AccessError where the tenant has used what it may for now."""
+        self._house.allowance.check(self.caller.tenant)
+
+    async def check_in(self, run: str, episode: str) -> None:
+        """Raises NotFound for an episode that is not this run's, be it there or not."""
+        await self._check_sees(run, _no_run(run))
+        with suppress(NotFound):
+            if await self._house.keeper.run_of(episode) == run:
+                return
+        raise NotFound(f"there is no episode {episode} in run {run}; reset to begin one")
+
+    async def simulator_of(self, run: str) -> Digest:
+        """Which simulator a run is of that the caller may see."""
+        await self._check_sees(run, _no_run(run))
+        return await self._simulator(run)
+
+    async def service_of(self, run: str) -> SimulatorService:
+        """What serves a run that the caller may see."""
+        return await self._house.simulators.find(await self.simulator_of(run))
+
+    async def manifest(self, simulator: Digest | None = None) -> SimulatorManifest:
+        """Of a simulator, or of the one that there is, which anybody may see."""
+        simulators = self._house.simulators
+        wanted = simulator or simulators.only
+        if wanted is None:
+            raise NotFound(
+                "this service has many simulators; name one, as in /simulators/DIGEST/manifest"
+            )
+        service = await simulators.find(wanted)
+        self._answering.simulator = wanted
+        return service.manifest
+
+    async def episode(self, episode: str) -> Episode:
+        """An episode that the caller may see."""
+        await self._simulator(await self._check_sees_episode(episode))
+        return await self._house.keeper.episode(episode)
+
+    async def settled(self, episode: str) -> Episode:
+        """The same, once no step of it is under way on this replica."""
+        await self._simulator(await self._check_sees_episode(episode))
+        return await self._house.keeper.settled(episode)
+
+    async def known(self, episode: str, *, anew: bool = False) -> OpenEpisode:
+        """The same as this replica goes on with it: nothing is read of one that it holds, unless
+        `anew`, for another replica may have gone on with it.
+        """
+        service = await self._service(await self._check_sees_episode(episode))
+        return await service.known(episode, anew=anew)
+
+    async def tools(self, episode: str) -> tuple[Tool, ...]:
+        """What may be called in an episode that the caller may see."""
+        service = await self._service(await self._check_sees_episode(episode))
+        opening = (await service.known(episode)).opening
+        return tools_of(service.manifest.domains, opening)
+
+    async def close_episode(self, episode: str) -> None:
+        """Ends one of the caller's episodes."""
+        await self._simulator(await self._check_owns_episode(episode))
+        await self._house.keeper.end(episode)
+
+    async def _take(self, service: SimulatorService, episode: str, request: Request) -> EpisodeStep:
+        allowed = self._house.allowance.step(self.caller.tenant)
+        step, timings = await service.step(episode, request)
+        if timings:
+            service.counts.stepped(self._door, timings, step.usage)
+        if timings and allowed:
+            num_bytes = len(text_bytes(request.action)) + len(text_bytes(step.observation or ""))
+            allowed.used(step.usage.input_tokens + step.usage.output_tokens, num_bytes)
+        return step
+
+    def _held(self, episode: str) -> "_Place | None":
+        """Where an episode is that is the caller's, where nobody has to be asked: most steps."""
+        caller, house = self.caller, self._house
+        held = house.keeper.held(episode)
+        if held is None or "agent" not in caller.roles:
+            return None
+        run = held.opening.run
+        if caller.run is None:
+            is_theirs = house.keeper.owners.knows(run, caller.tenant)
+        else:
+            is_theirs = caller.run == run
+        service = house.simulators.connected.get(held.simulator)
+        if service is None or not is_theirs:
+            return None
+        self._answering.simulator = held.simulator
+        return _Place(service, run)
+
+    async def _owned(self, episode: str) -> "_Place":
+        run = await self._check_owns_episode(episode)
+        return _Place(await self._service(run), run)
+
+    async def _service(self, run: str) -> SimulatorService:
+        """What answers for a run that was checked to be the caller's to ask for."""
+        return await self._house.simulators.find(await self._simulator(run))
+
+    async def _simulator(self, run: str) -> Digest:
+        """Of a run that was checked likewise: to name it tells that the run is there."""
+        simulator = (await self._owner(run)).simulator
+        self._house.simulators.check(simulator)
+        self._answering.simulator = simulator
+        return simulator
+
+    def _check_opens(self) -> None:
+        self.caller.check("agent")
+        if self.caller.run is not None:
+            raise InputError("a run's token opens no other run; ask with an API key")
+
+    async def _check_owns_episode(self, episode: str) -> str:
+        self.caller.check("agent")
+        run = await self._house.keeper.run_of(episode)
+        await self._check_owns(run, _no_episode(episode))
+        return run
+
+    async def _check_sees_episode(self, episode: str) -> str:
+        # Nothing else of it is read before: its state tells that it is there.
+        self.caller.check("agent", "auditor")
+        run = await self._house.keeper.run_of(episode)
+        await self._check_sees(run, _no_episode(episode))
+        return run
+
+    async def _check_owns(self, run: str, otherwise: str) -> None:
+        """May act in it: the run is the caller's tenant's, or the one of their token."""
+        self.caller.check("agent")
+        if self.caller.run == run:
+            return
+        owner = await self._owner(run)
+        if self.caller.run is not None or owner.tenant != self.caller.tenant:
+            raise NotFound(otherwise)
+
+    async def _check_sees(self, run: str, otherwise: str) -> None:
+        self.caller.check("agent", "auditor")
+        if "auditor" not in self.caller.roles:
+            await self._check_owns(run, otherwise)
+        await self._owner(run)
+
+    async def _owner(self, run: str) -> Owner:
+        """Who holds a run's token knows that it was opened, and nobody else does."""
+        try:
+            return await self._house.keeper.owners.of(run)
+        except NotFound as error:
+            is_gone = self.caller.run == run
+            raise NotFound(_gone_run(run) if is_gone else _no_run(run)) from error
+
+
+class _Place(NamedTuple):
+    """Where an episode goes on."""
+
+    service: SimulatorService
+    run: str
+
+
+def _no_run(run: str) -> str:
+    return f"there is no run {run}; open one first"
+
+
+def _gone_run(run: str) -> str:
+    return f"run {run} was opened and the ledger has it no more; have it restored, or open another"
+
+
+def _no_episode(episode: str) -> str:
+    return f"there is no episode {episode}; reset to begin one"

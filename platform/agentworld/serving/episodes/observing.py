@@ -1,0 +1,102 @@
+"""Asking the engine: as often as the manifest allows, as sure as it demands."""
+
+import asyncio
+from collections.abc import Sequence
+
+from agentworld.engine.base import Completion, Engine
+from agentworld.engine.metered import Metered
+from agentworld.errors import EngineError
+from agentworld.records.episode import Confidence
+from agentworld.records.message import Message
+from agentworld.records.simulator import ConfidencePolicy, SimulatorManifest
+from agentworld.serving.episodes import session
+from agentworld.serving.episodes.session import Observed
+
+_UNKNOWN = Confidence()
+
+
+class Observer:
+    """One engine asked as one manifest says. It remembers nothing: serving changes nothing."""
+
+    def __init__(self, manifest: SimulatorManifest, engine: Engine) -> None:
+        self._manifest = manifest
+        self._engine = engine
+
+    async def observe(
+        self, messages: Sequence[Message], seed: int | None, episode: str
+    ) -> Observed:
+        """An observation, or an EngineError that says why there is none."""
+        retry, metered = self._manifest.retry, Metered(self._engine)
+        for _ in range(retry.attempts - 1):
+            try:
+                return await self._ask(metered, messages, seed, episode)
+            except EngineError as error:
+                if not error.retryable or error.kind not in retry.retry_on:
+                    raise
+        return await self._ask(metered, messages, seed, episode)
+
+    async def _ask(
+        self, engine: Metered, messages: Sequence[Message], seed: int | None, episode: str
+    ) -> Observed:
+        policy = self._manifest.confidence
+        if policy.num_samples == 1:
+            completion = await self._complete(engine, messages, seed, episode)
+            others: list[Completion | BaseException] = []
+        else:
+            seeds = [None if seed is None else seed + n for n in range(policy.num_samples)]
+            asked = (self._complete(engine, messages, s, episode) for s in seeds)
+            first, *others = await asyncio.gather(*asked, return_exceptions=True)
+            if isinstance(first, BaseException):
+                raise first
+            completion = first
+        shown = session.observation(self._manifest, completion)
+        confidence = judged(policy, completion.mean_logprob, self._agreement(shown, others))
+        if confidence.low and policy.below == "refuse":
+            raise EngineError(
+                f"the simulator is not sure of its answer ({_told(confidence)}); mask this step,"
+                " or act otherwise",
+                kind="unsure",
+                retryable=self._manifest.sampling.temperature > 0,
+            )
+        return Observed(shown, confidence, engine.usage, engine.queued_seconds)
+
+    async def _complete(
+        self, engine: Metered, messages: Sequence[Message], seed: int | None, episode: str
+    ) -> Completion:
+        try:
+            return await engine.complete(messages, self._manifest.sampling, seed, affinity=episode)
+        except EngineError as error:
+            # Where the prompt takes the answer's place, more tokens for that would not help.
+            session.check_context(self._manifest, error.num_prompt_tokens)
+            raise
+
+    def _agreement(self, shown: str, others: Sequence[Completion | BaseException]) -> float | None:
+        """A sample that failed says nothing; one without an observation does not agree."""
+        answered = [other for other in others if isinstance(other, Completion)]
+        if not answered:
+            return None
+        return sum(self._says(other, shown) for other in answered) / len(answered)
+
+    def _says(self, other: Completion, shown: str) -> bool:
+        try:
+            return session.observation(self._manifest, other) == shown
+        except EngineError:
+            return False
+
+
+def judged(
+    policy: ConfidencePolicy, mean_logprob: float | None, agreement: float | None
+) -> Confidence:
+    """Under a threshold, what is not known is low."""
+    low = _is_low(mean_logprob, policy.min_logprob) or _is_low(agreement, policy.min_agreement)
+    if mean_logprob is agreement is None and not low:
+        return _UNKNOWN  # one for all the steps that a service keeps
+    return Confidence(mean_logprob, agreement, low)
+
+
+def _is_low(value: float | None, least: float | None) -> bool:
+    return least is not None and (value is None or value < least)
+
+
+def _told(confidence: Confidence) -> str:
+    return f"mean log-probability {confidence.mean_logprob}, agreement {confidence.agreement}"

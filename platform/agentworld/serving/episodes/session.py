@@ -1,0 +1,192 @@
+"""An episode as a pure fold over its steps: what to ask, what an answer means, what to store."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agentworld.engine.base import Completion
+from agentworld.errors import Conflict, EngineError, InputError
+from agentworld.http.schemas import Request
+from agentworld.records.base import Digest, digest_json
+from agentworld.records.episode import (
+    Confidence,
+    Episode,
+    EpisodeOpening,
+    EpisodeStep,
+    ResetResult,
+    Source,
+    StepResult,
+    next_head,
+    text_digest,
+)
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.usage import Usage
+from agentworld.rendering.episode import erased
+from agentworld.rendering.parse import parse_observation
+from agentworld.scoring.success import outcome
+from agentworld.serving.episodes.open_episodes import OpenEpisode
+
+
+class Observed(NamedTuple):
+    """What an action shows, and how sure that is."""
+
+    observation: str
+    confidence: Confidence
+    usage: Usage = Usage()
+    queued_seconds: float = 0.0
+    """In which the engine was waited for."""
+
+
+def check_seed(manifest: SimulatorManifest, opening: EpisodeOpening) -> None:
+    """Raises InputError for a seed that this simulator cannot honour; a replay honours any."""
+    refuses = manifest.sampling.seed_policy == "refuse" and opening.replay is None
+    if opening.seed is not None and refuses:
+        raise InputError(
+            f"the seed {opening.seed} cannot be honoured: the simulator's seed policy is `refuse`,"
+            " for its engine was not shown to give equal bytes for equal seeds; leave the seed out,"
+            " replay a recorded episode, or name a simulator whose policy is `seeded`"
+        )
+
+
+def seed(manifest: SimulatorManifest, opening: EpisodeOpening, number: int) -> int | None:
+    """The seed of a step's answer, where the simulator takes one: equal for equal episodes."""
+    if manifest.sampling.seed_policy == "refuse":
+        return None
+    task_seed = opening.task.seed if opening.task else 0
+    digest = digest_json([task_seed if opening.seed is None else opening.seed, number])
+    return int(digest.removeprefix("sha256:")[:8], 16)
+
+
+def continued(opening: EpisodeOpening, source: Episode, at: Source) -> EpisodeOpening:
+    """The opening of an episode that forks or repeats `source`: its start, its task, its world.
+
+    Raises Conflict where the source has not so many steps, InputError where the opening asks
+    for a start of its own.
+    """
+    if at.step > len(source.steps):
+        raise Conflict(f"episode {source.id} has {len(source.steps)} steps and no step {at.step}")
+    own = opening.model_dump(exclude={"run", "fork", "replay", "seed"}, exclude_defaults=True)
+    if own:
+        raise InputError(
+            f"an episode that starts from {source.id} takes {', '.join(sorted(own))} from it;"
+            " leave it out"
+        )
+    mine = {"run": opening.run, "fork": opening.fork, "replay": opening.replay}
+    given = {"seed": opening.seed} if opening.seed is not None else {}
+    return source.opened_with.model_copy(update=mine | given)
+
+
+def forked(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
+    """The episode with a copy of these steps, under its own name and chained to its own start."""
+    copies: list[EpisodeStep] = []
+    head = episode.first_head
+    for step in steps:
+        # What they used was used by the other episode.
+        copies.append(step._replace(episode=episode.id, usage=Usage()).linked(head))
+        head = copies[-1].head
+    if copies and copies[-1].done:
+        raise Conflict(
+            f"episode {steps[-1].episode} ended with step {len(copies)}; fork it earlier"
+        )
+    return episode._replace(steps=tuple(copies))
+
+
+def recorded(episode: OpenEpisode, request: Request) -> EpisodeStep | None:
+    """The answer that was already given; null where the request is the episode's next step.
+
+    Raises Conflict for a step out of turn, for another action, and after the end.
+    """
+    taken, number = len(episode.steps), request.number
+    if number is not None and 1 <= number <= taken:
+        return _same(episode.steps[number - 1], request.action)
+    if episode.closed:
+        raise Conflict(
+            f"episode {episode.id} is over ({episode.closed}) after step {taken}; reset to begin"
+            " another"
+        )
+    if number not in (None, taken + 1):
+        raise Conflict(f"the next step of episode {episode.id} is {taken + 1}, not {number}")
+    return None
+
+
+def replayed(episode: OpenEpisode, action: str) -> Observed:
+    """What the record showed for the next step, byte for byte.
+
+    Raises Conflict where the record ends, has another action, or was erased.
+    """
+    taken = len(episode.steps)
+    if taken >= len(episode.record):
+        raise Conflict(
+            f"the record ends with step {len(episode.record)}; fork the episode to go on"
+        )
+    step = _same(episode.record[taken], action)
+    if step.observation is None:
+        raise erased(step)
+    return Observed(step.observation, step.confidence)
+
+
+def _same(step: EpisodeStep, action: str) -> EpisodeStep:
+    if step.action_digest != text_digest(action):
+        raise Conflict(
+            f"step {step.number} of episode {step.episode} was taken with another action,"
+            f" {(step.action or 'erased')[:80]!r}"
+        )
+    return step
+
+
+def check_context(manifest: SimulatorManifest, num_prompt_tokens: int) -> None:
+    """Raises EngineError where a prompt and its longest answer do not fit."""
+    if num_prompt_tokens + manifest.sampling.max_tokens > manifest.context_tokens:
+        raise EngineError(
+            f"the episode's {num_prompt_tokens} tokens and an answer of"
+            f" {manifest.sampling.max_tokens} do not fit in {manifest.context_tokens};"
+            " end it and begin another",
+            kind="context",
+            retryable=False,
+        )
+
+
+def observation(manifest: SimulatorManifest, completion: Completion) -> str:
+    """What the engine said, without its thoughts; raises EngineError where that is nothing."""
+    check_context(manifest, completion.num_prompt_tokens)
+    shown = parse_observation(completion.text)
+    if shown is None:
+        raise EngineError(
+            f"there is no observation in the engine's answer {completion.text[:80]!r}",
+            kind="unparsable",
+            retryable=manifest.sampling.temperature > 0,
+        )
+    return shown
+
+
+def next_step(episode: OpenEpisode, action: str, observed: Observed) -> EpisodeStep:
+    """The step to store: what was shown, and what it means for the task."""
+    number = len(episode.steps) + 1
+    shown, confidence, usage, _ = observed
+    result = outcome(episode.opening.task, episode.opening.limit, number, action, shown)
+    digests = text_digest(action), text_digest(shown)
+    head = next_head(episode.head, number, *digests, (*result, *confidence))
+    said = episode.id, number, action, shown, *digests
+    return EpisodeStep(*said, *result, confidence, usage, head)
+
+
+def opened(episode: Episode) -> ResetResult:
+    """The answer to a reset."""
+    opening = episode.opened_with
+    return ResetResult(
+        simulator=episode.simulator,
+        run=episode.run,
+        episode=episode.id,
+        step=len(episode.steps),
+        instruction=opening.task.instruction if opening.task else None,
+        control=opening.control,
+    )
+
+
+def answered(simulator: Digest, run: str, step: EpisodeStep) -> StepResult:
+    """The answer to a step, the same however often it is asked for."""
+    if step.observation is None:
+        raise erased(step)
+    outcome_ = step.reward, step.done, step.truncated
+    return StepResult(
+        simulator, run, step.episode, step.number, step.observation, *outcome_, *step.confidence
+    )

@@ -1,0 +1,105 @@
+"""The wire on which an operator moves people's names for simulators, and asks who needs one; and
+an agent asks what a name means.
+"""
+
+import asyncio
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from pydantic import StringConstraints
+
+from agentworld.errors import InputError
+from agentworld.http.errors import failures
+from agentworld.records.alias import AliasChange, AliasMove, Use
+from agentworld.records.base import Digest, Words
+from agentworld.serving.entrance import Entrance
+from agentworld.serving.protocols.native import Entered
+from agentworld.statements.alias_moves import AliasBook
+
+router = APIRouter(generate_unique_id_function=lambda route: route.name)
+
+
+# A coroutine, for FastAPI calls anything else in a thread.
+async def book(request: Request) -> AliasBook:
+    """The aliases of this service."""
+    house = request.app.state.house
+    return AliasBook(house.keeper.ledger, house.runs.notary)
+
+
+_Book = Annotated[AliasBook, Depends(book)]
+_Alias = Annotated[str, Path(pattern="^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")]
+_Key = Annotated[
+    Annotated[str, StringConstraints(pattern="^[0-9A-Za-z-]{1,64}$")],
+    Header(description="told again with it, a move is recorded once"),
+]
+_DryRun = Annotated[bool, Query(description="judges, and records nothing")]
+
+
+@router.put("/aliases/{alias}", responses=failures(400, 404, 409, 422, 429, 502, 503, 504))
+async def move_alias(
+    alias: _Alias,
+    move: AliasMove,
+    entered: Entered,
+    known: _Book,
+    idempotency_key: _Key,
+    dry_run: _DryRun = False,
+) -> AliasChange:
+    """From now on a name means this simulator, where the report passes the gate; for operators.
+
+    A gate that is not passed is 409, or is recorded with the reason for the override.
+    """
+    entered.caller.check("operator")
+    artifact = await _artifact(entered, move.simulator) if move.report else None
+    moved = partial(known.move, alias, move, artifact, idempotency_key, dry_run=dry_run)
+    return await asyncio.to_thread(moved)
+
+
+@router.delete("/aliases/{alias}", responses=failures(404, 409, 422, 503))
+async def end_alias(
+    alias: _Alias,
+    by: Annotated[Words, Query()],
+    entered: Entered,
+    known: _Book,
+    idempotency_key: _Key,
+    dry_run: _DryRun = False,
+) -> AliasChange:
+    """From now on a name means nothing, which its history tells; for operators."""
+    entered.caller.check("operator")
+    ended = partial(known.end, alias, by, idempotency_key, dry_run=dry_run)
+    return await asyncio.to_thread(ended)
+
+
+@router.get("/aliases/{alias}", responses=failures(404, 422, 503))
+async def get_alias(alias: _Alias, entered: Entered, known: _Book) -> list[AliasChange]:
+    """What a name meant over time; the last is what it means. For operators and auditors."""
+    entered.caller.check("operator", "auditor")
+    return await asyncio.to_thread(known.history, alias)
+
+
+@router.get("/aliases/{alias}/simulator", responses=failures(400, 404, 409, 422, 503))
+async def get_meaning(alias: _Alias, entered: Entered) -> Digest:
+    """The simulator that a name means now, for whoever may open runs with it."""
+    return await entered.meaning(alias)
+
+
+@router.get("/aliases", responses=failures(503))
+async def get_aliases(entered: Entered, known: _Book) -> list[AliasChange]:
+    """The same of every name."""
+    entered.caller.check("operator", "auditor")
+    return await asyncio.to_thread(known.history)
+
+
+@router.get("/simulators/{simulator}/use", responses=failures(422, 503))
+async def get_use(simulator: Digest, entered: Entered, known: _Book) -> Use:
+    """How many runs and episodes are open with any simulator; for operators."""
+    entered.caller.check("operator")
+    return await asyncio.to_thread(known.use, simulator)
+
+
+async def _artifact(entered: Entrance, simulator: Digest) -> Digest | None:
+    """Of a simulator that is served here; of another one only its own digest is known."""
+    try:
+        return (await entered.manifest(simulator)).artifact
+    except InputError:
+        return None

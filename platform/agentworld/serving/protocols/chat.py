@@ -1,0 +1,104 @@
+"""OpenAI's chat wire: the simulator is a model, and every completion a committed step.
+
+An answer is written down before its first byte is sent, streamed or not: a stream's events are made
+of a step that is durable, so that one that breaks off is asked for again, and its status says what
+went wrong while one still can.
+"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Request, Response
+
+from agentworld.http.errors import failures
+from agentworld.http.openai_errors import ChatFailure
+from agentworld.serving.entrance import Entrance
+from agentworld.serving.episodes import session
+from agentworld.serving.protocols.chat_answer import ChatCompletion, completion, events, written
+from agentworld.serving.protocols.chat_model import (
+    Model,
+    ModelList,
+    check_model,
+    check_pinned,
+    model_name,
+)
+from agentworld.serving.protocols.chat_request import ChatRequest
+from agentworld.serving.protocols.chat_session import named, take_alone, take_next
+from agentworld.serving.protocols.native import JSON, NewName
+
+_EVENTS = "text/event-stream"
+
+EpisodeName = Annotated[str | None, Header(description="the episode that goes on")]
+
+
+# A coroutine, for FastAPI calls anything else in a thread.
+async def _entrance(request: Request) -> Entrance:
+    """The service as this caller sees it."""
+    return Entrance(request.scope, "openai")
+
+
+Entered = Annotated[Entrance, Depends(_entrance)]
+
+
+router = APIRouter(
+    prefix="/runs/{run}/v1",
+    tags=["OpenAI"],
+    generate_unique_id_function=lambda route: f"openai_{route.name}",
+)
+
+
+def _failures(*statuses: int) -> dict[int | str, dict[str, object]]:
+    """As they are declared."""
+    declared = failures(400, *statuses)
+    told = {status: {**said, "model": ChatFailure} for status, said in declared.items()}
+    told[400]["description"] = "the request is wrong, or asks for what this simulator is not"
+    return told
+
+
+_EVENT = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
+_ANSWERS: dict[int | str, dict[str, object]] = {
+    200: {"content": {_EVENTS: {"itemSchema": _EVENT}}},  # as OpenAPI 3.2 and FastAPI say it
+    **_failures(404, 409, 422, 429, 502, 503, 504),
+}
+
+
+@router.get("/models", responses=_failures(404, 409, 422, 503))
+async def list_models(run: str, entered: Entered) -> ModelList:
+    """The run's simulator, and no other."""
+    return ModelList(data=(Model(id=model_name((await entered.run(run)).simulator)),))
+
+
+@router.get("/models/{model}", responses=_failures(404, 409, 422, 503))
+async def get_model(run: str, model: str, entered: Entered) -> Model:
+    """The run's simulator, by its short name or by its digest."""
+    simulator = (await entered.run(run)).simulator
+    check_model(model, simulator)
+    return Model(id=model_name(simulator))
+
+
+@router.post("/chat/completions", response_model=ChatCompletion, responses=_ANSWERS)
+async def complete(
+    run: str,
+    entered: Entered,
+    asked: ChatRequest,
+    x_agentworld_episode: EpisodeName = None,
+    idempotency_key: NewName = None,
+) -> Response:
+    """The observation of the last message, which is a step of an episode.
+
+    Of the one that `metadata.episode` or the header names, else of a new one with this one step.
+    """
+    service = await entered.service_of(run)
+    check_model(asked.model, service.digest)
+    check_pinned(service.manifest.sampling, asked)
+    episode = named(x_agentworld_episode, asked)
+    if episode is None:
+        step = await take_alone(entered, run, asked, idempotency_key)
+    else:
+        step = await take_next(entered, run, asked, episode)
+    answer = completion(session.answered(service.digest, run, step), step)
+    headers = {"x-agentworld-episode": step.episode, "x-agentworld-step": str(step.number)}
+    if not asked.stream:
+        return Response(written(answer.model_dump()), 200, headers, JSON)
+    with_usage = bool(asked.stream_options and asked.stream_options.include_usage)
+    headers["cache-control"] = "no-cache"
+    return Response(events(answer, with_usage), 200, headers, _EVENTS)

@@ -1,0 +1,81 @@
+"""A pinned simulator as a model of OpenAI's wire: what it is called, and what is fixed.
+
+A request can choose no other model and no setting but the pinned one, for what answered then would
+not be what the manifest says.
+"""
+
+from typing import Literal
+
+from agentworld.errors import NotFound
+from agentworld.http.openai_errors import WrongField
+from agentworld.records.base import Digest, Record
+from agentworld.records.simulator import Sampling
+from agentworld.serving.protocols.chat_request import ChatRequest, Pinned
+
+
+class Model(Record):
+    """The simulator, as a model."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    """A manifest has no date: it is its bytes."""
+    owned_by: Literal["agentworld"] = "agentworld"
+
+
+class ModelList(Record):
+    """The one there is."""
+
+    object: Literal["list"] = "list"
+    data: tuple[Model]
+
+
+def model_name(simulator: Digest) -> str:
+    """What the simulator is called as a model."""
+    return f"agentworld-{simulator.removeprefix('sha256:')[:12]}"
+
+
+def check_model(model: str, simulator: Digest) -> None:
+    """Raises NotFound for another model than the simulator, which answers for no other."""
+    if model not in (model_name(simulator), simulator):
+        raise NotFound(
+            f"there is no model {model[:80]!r} in this run; its simulator is"
+            f" {model_name(simulator)}"
+        )
+
+
+def check_pinned(sampling: Sampling, request: ChatRequest) -> None:
+    """Raises WrongField where a request would have another simulator than the pinned one."""
+    pins = _pins(sampling)
+    for name in Pinned.model_fields:
+        told, pin = getattr(request, name), pins[name]
+        if name == "stop" and isinstance(told, str):
+            told = (told,)
+        if told is not None and told != pin:
+            raise WrongField(
+                name, f"{name} is pinned to {pin!r} and cannot be {told!r:.80}; leave it out"
+            )
+
+
+def _pins(sampling: Sampling) -> dict[str, object]:
+    """What holds, for each field that would change it."""
+    return {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "max_tokens": sampling.max_tokens,
+        "max_completion_tokens": sampling.max_tokens,
+        "stop": sampling.stop,
+        "n": 1,
+        "tools": (),
+        "tool_choice": "none",
+        "functions": (),
+        "function_call": "none",
+        "response_format": {"type": "text"},
+        "modalities": ("text",),
+        "logprobs": False,
+        "top_logprobs": 0,
+        "frequency_penalty": 0,
+        "presence_penalty": 0,
+        "logit_bias": {},
+    }

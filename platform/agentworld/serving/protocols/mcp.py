@@ -1,0 +1,174 @@
+"""The MCP wire: an episode's tools as a server of them. A call is a step, durable when answered.
+
+Stateless, so that any replica answers any request: its address says which episode, and nothing is
+kept between two requests. What is no observation is an error of the protocol and never a tool's
+result: whatever an agent reads as one is in the record.
+"""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+)
+from mcp.types import Tool as ListedTool
+from pydantic import ValidationError
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from agentworld.domains.tools import action_of
+from agentworld.errors import AgentworldError, InputError
+from agentworld.http.errors import answer_of, count
+from agentworld.http.schemas import Request
+from agentworld.records.base import Digest
+from agentworld.records.episode import StepResult
+from agentworld.serving.entrance import Entrance
+from agentworld.serving.protocols.json_rpc import error_of, refusal
+
+_MOST_BYTES = 4 * 2**20
+_NO_UNICODE = re.compile("[\ud800-\udfff]")
+
+_Asked = ServerRequestContext[Any, HttpRequest]
+
+_log = logging.getLogger(__name__)
+
+
+class ToolsDoor:
+    """Takes requests while `working`."""
+
+    def __init__(self) -> None:
+        self._managers: dict[Digest, StreamableHTTPSessionManager] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self.route = Route("/episodes/{episode}/mcp", self, methods=["POST"])
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """Once in a door's life."""
+        async with asyncio.TaskGroup() as self._working:
+            yield
+            for task in self._tasks:
+                task.cancel()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            episode = await _entrance(scope).known(_episode(scope))
+        except AgentworldError as error:
+            count(scope, error)
+            await _refused(error)(scope, receive, send)
+            return
+        manager = await self._manager(episode.simulator)
+        await manager.handle_request(scope, receive, send)
+
+    async def _manager(self, simulator: Digest) -> StreamableHTTPSessionManager:
+        """A server has one name for good: each simulator has one of its own."""
+        if simulator not in self._managers:
+            made, is_ready = _managed(simulator), asyncio.Event()
+            self._tasks.append(self._working.create_task(_run(made, is_ready)))
+            await is_ready.wait()
+            self._managers.setdefault(simulator, made)  # somebody else may have been faster
+        return self._managers[simulator]
+
+
+def _managed(simulator: Digest) -> StreamableHTTPSessionManager:
+    server = Server(
+        "agentworld simulator", version=simulator, on_list_tools=_list, on_call_tool=_call
+    )
+    server.middleware = [_told]  # the package's own spans would quote what an agent said
+    # Who may ask from where is the gate's to say, so that no address is checked here.
+    return StreamableHTTPSessionManager(
+        server, json_response=True, stateless=True, max_request_body_size=_MOST_BYTES
+    )
+
+
+async def _run(manager: StreamableHTTPSessionManager, is_ready: asyncio.Event) -> None:
+    """Until it is cancelled."""
+    async with manager.run():
+        is_ready.set()
+        await asyncio.Event().wait()
+
+
+async def _list(ctx: _Asked, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG001  one page
+    scope = _scope(ctx)
+    return ListToolsResult(
+        tools=[
+            ListedTool(name=each.name, description=each.description, input_schema=each.input_schema)
+            for each in await _entrance(scope).tools(_episode(scope))
+        ]
+    )
+
+
+async def _call(ctx: _Asked, params: CallToolRequestParams) -> CallToolResult:
+    scope = _scope(ctx)
+    entrance, episode = _entrance(scope), _episode(scope)
+    tools = await entrance.tools(episode)
+    entrance.check_allowed()  # a comparison costs, and is no step yet
+    action = await asyncio.to_thread(action_of, tools, params.name, params.arguments or {})
+    return _shown(await entrance.step(episode, Request(_number(params), action)))
+
+
+def _number(params: CallToolRequestParams) -> int | None:
+    """The step that the caller says it is, so that it is taken once; null is the next one."""
+    match params.meta:
+        case {"agentworld": {"step": number}} if type(number) is int:
+            return number
+        case {"agentworld": told}:
+            raise InputError(f"a call's _meta says {{'step': number}} or nothing, not {told!r:.80}")
+    return None
+
+
+async def _told(ctx: _Asked, call_next: CallNext) -> HandlerResult:
+    """Around every request: our errors as the protocol's."""
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):  # the package's own words
+        raise
+    except Exception as error:  # an edge: the package would tell the client what it says
+        if not isinstance(error, AgentworldError):
+            _log.exception("a request of MCP failed by our mistake")
+        count(_scope(ctx), error)
+        raise MCPError(*error_of(error)) from error
+
+
+def _shown(result: StepResult) -> CallToolResult:
+    """The observation; what is no Unicode in it cannot be read by the protocol's clients."""
+    told = result._asdict()
+    text, num_replaced = _NO_UNICODE.subn("\ufffd", told.pop("observation"))
+    return CallToolResult(
+        content=[TextContent(text=text)],
+        _meta={"agentworld": {**told, "exact": not num_replaced}},
+    )
+
+
+def _refused(error: AgentworldError) -> Response:
+    """Before a request was read: by its status too."""
+    status, headers, _ = answer_of(error)
+    return Response(json.dumps(refusal(error_of(error))), status, headers)
+
+
+def _scope(ctx: _Asked) -> Scope:
+    if ctx.request is None:
+        raise ValueError("the transport handed over no request")
+    return ctx.request.scope
+
+
+def _entrance(scope: Scope) -> Entrance:
+    return Entrance(scope, "mcp")
+
+
+def _episode(scope: Scope) -> str:
+    return str(scope["path_params"]["episode"])

@@ -1,0 +1,173 @@
+"""Our own wire, on which a step is taken once: parse, call, return."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi.responses import PlainTextResponse
+from pydantic import StringConstraints
+from pydantic.json_schema import SkipJsonSchema
+
+from agentworld.http.errors import failures
+from agentworld.http.schemas import (
+    EPISODE,
+    STEP_RESULT,
+    Health,
+    HealthStatus,
+    StepRequest,
+    read_step,
+    write_episode,
+    write_step,
+)
+from agentworld.records.base import Digest
+from agentworld.records.edge import Claim, SignedEdge
+from agentworld.records.episode import EpisodeOpening, ResetResult
+from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.step_statement import StepStatement
+from agentworld.serving.entrance import Entrance
+from agentworld.serving.protocols.links import OF_A_RUN, OF_AN_EPISODE
+from agentworld.serving.service import SimulatorService
+from agentworld.serving.simulators.base import Simulators
+
+# Operations are named as the functions below, so that a link to one outlives its address.
+router = APIRouter(generate_unique_id_function=lambda route: route.name)
+_STATUS: dict[tuple[bool, bool], HealthStatus] = {
+    (True, False): "healthy",
+    (True, True): "degraded",
+    (False, True): "unhealthy",
+    (False, False): "healthy",  # it has no replica to tell of
+}
+"""By whether an engine is asked, and whether one is left alone."""
+JSON = "application/json"
+_STEP_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {JSON: {"schema": StepRequest.model_json_schema()}},
+    }
+}
+
+
+# A coroutine, for FastAPI calls anything else in a thread.
+async def entrance(request: Request) -> Entrance:
+    """The service as this caller sees it."""
+    return Entrance(request.scope)
+
+
+Entered = Annotated[Entrance, Depends(entrance)]
+_Name = Annotated[str, StringConstraints(pattern="^[0-9a-f]{32}$")]
+NewName = Annotated[_Name | SkipJsonSchema[None], Header(description="becomes its id")]
+
+
+@router.post("/runs", responses=failures(400, 404, 409, 422, 429, 503) | OF_A_RUN)
+async def open_run(
+    opening: RunOpening, entered: Entered, idempotency_key: NewName = None
+) -> OpenedRun:
+    """Opens a run with a simulator, and gives its token; the run never moves to another one.
+
+    A request that is sent again with its `Idempotency-Key` opens no second run.
+    """
+    return await entered.open_run(opening, idempotency_key)
+
+
+@router.get("/runs/{run}", responses=failures(404, 409, 422, 503))
+async def get_run(run: str, entered: Entered) -> AgentRun:
+    """A run with the number of its episodes and steps."""
+    return await entered.run(run)
+
+
+@router.post("/runs/{run}/close", responses=failures(400, 404, 409, 422, 503))
+async def close_run(run: str, closing: RunClosing, entered: Entered) -> AgentRun:
+    """Closes a run and its open episodes; the same again changes nothing, others are refused."""
+    return await entered.close_run(run, closing)
+
+
+@router.put("/runs/{run}/edge", responses=failures(400, 404, 409, 422, 503))
+async def attest(run: str, claim: Claim, entered: Entered) -> SignedEdge:
+    """Which simulator made an agent: joined from the run's signed record, graded and signed.
+
+    The same again is signed once; what contradicts the record is graded `disputed`.
+    """
+    return await entered.attest(run, claim)
+
+
+@router.put("/statements", responses=failures(400, 409, 422, 503))
+async def file(statement: StepStatement, entered: Entered) -> str:
+    """Keeps what a step of the platform signed of its own work: a version that it registered, an
+    agent that it validated. The same again is kept once.
+    """
+    return await entered.file(statement)
+
+
+@router.post("/episodes", responses=failures(400, 404, 409, 422, 429, 503) | OF_AN_EPISODE)
+async def reset(
+    opening: EpisodeOpening, entered: Entered, idempotency_key: NewName = None
+) -> ResetResult:
+    """Begins an episode of an open run: new, forked from a recorded one, or a replay of it.
+
+    A request that is sent again with its `Idempotency-Key` begins no second episode.
+    """
+    return await entered.reset(opening, idempotency_key)
+
+
+@router.post(
+    "/steps",
+    response_model=STEP_RESULT,
+    responses=failures(404, 409, 422, 429, 502, 503, 504) | OF_AN_EPISODE,
+    openapi_extra=_STEP_BODY,
+)
+async def step(request: Request, entered: Entered) -> Response:
+    """Takes the next action; a repeated step gets the recorded answer."""
+    episode, wanted = read_step(await request.body())
+    return Response(write_step(await entered.step(episode, wanted)), media_type=JSON)
+
+
+@router.get("/episodes/{episode}", response_model=EPISODE, responses=failures(404, 409, 422, 503))
+async def get_state(episode: str, entered: Entered) -> Response:
+    """Everything that an episode's answers depend on."""
+    return Response(write_episode(await entered.episode(episode)), media_type=JSON)
+
+
+@router.post("/episodes/{episode}/close", status_code=204, responses=failures(404, 409, 422, 503))
+async def close_episode(episode: str, entered: Entered) -> None:
+    """Ends an episode; one that is over stays as it is."""
+    await entered.close_episode(episode)
+
+
+@router.get("/manifest", response_model=SimulatorManifest, responses=failures(404, 503))
+async def get_manifest(entered: Entered) -> Response:
+    """What the one simulator is pinned to: the very bytes that the header's digest is over."""
+    return Response((await entered.manifest()).canonical, media_type=JSON)
+
+
+@router.get(
+    "/simulators/{simulator}/manifest",
+    response_model=SimulatorManifest,
+    responses=failures(404, 409, 422, 503),
+)
+async def get_manifest_of(simulator: Digest, entered: Entered) -> Response:
+    """What a simulator is pinned to: the very bytes that the digest is over."""
+    return Response((await entered.manifest(simulator)).canonical, media_type=JSON)
+
+
+@router.get("/metrics", responses=failures(503), response_class=PlainTextResponse)
+async def get_metrics(request: Request, entered: Entered) -> Response:
+    """What this replica counts, as Prometheus reads it; for operators."""
+    entered.caller.check("operator")
+    accept = request.headers.get("accept", "")
+    render = request.app.state.house.keeper.metrics.render
+    body, media_type = await asyncio.to_thread(render, accept)
+    return Response(body, media_type=media_type)
+
+
+@router.get("/health")
+async def get_health(request: Request) -> Health:
+    """The service listens; without an engine it answers typed refusals."""
+    simulators: Simulators = request.app.state.house.simulators
+    return health_of(simulators.only, *simulators.connected.values())
+
+
+def health_of(simulator: Digest | None, *services: SimulatorService) -> Health:
+    """How the engines of these are."""
+    states = {state for service in services for state in service.states().values()}
+    return Health(simulator=simulator, status=_STATUS[bool(states - {"open"}), "open" in states])

@@ -1,0 +1,233 @@
+"""The OpenEnv wire (0.3 to 0.10), its socket: frames are answered in their order.
+
+Nothing in a frame of that wire lets a client notice that an answer is another one's, or none: what
+is no whole answer is always its `error` frame. A client that waited for too long takes the late
+answer for the one to its next question. So the service is the first to give up: it says that
+nobody knows what became of the step, and closes; who resets with the episode's id on another
+connection sees how far it came.
+"""
+
+import asyncio
+import json
+import math
+from collections.abc import Awaitable, Callable, Generator
+from typing import NamedTuple
+from urllib.parse import parse_qs
+
+from starlette.routing import WebSocketRoute
+from starlette.types import Message, Receive, Scope, Send
+
+from agentworld.access import Caller
+from agentworld.errors import AccessError, AgentworldError, InputError
+from agentworld.http.errors import problem_of
+from agentworld.http.schemas import Problem
+from agentworld.serving.entrance import Entrance
+from agentworld.serving.protocols.json_rpc import INTERNAL_ERROR, RpcError, refusal
+from agentworld.serving.protocols.openenv_chain import Chain
+from agentworld.serving.protocols.openenv_mcp import respond
+from agentworld.serving.protocols.openenv_session import Fields, OpenEnvSession, written
+from agentworld.serving.protocols.time_limits import Patience
+from agentworld.serving.telemetry.metrics import Metrics
+
+_MOST_BYTES = 4 * 2**20
+_FRAME = f"a frame is a text of at most {_MOST_BYTES} bytes"
+_SLOW_SECONDS = 0.5
+_LOOK_SECONDS = 0.01
+_KNOWN_SECONDS = 1.0  # as often as the access file is looked at
+_decoded = json.JSONDecoder().decode
+_CODES = {
+    "capacity": "CAPACITY_REACHED",
+    "limit": "CAPACITY_REACHED",
+    "input": "VALIDATION_ERROR",
+    "unknown": "STEP_UNKNOWN",
+}
+
+
+class Conversation:
+    """One episode after the other, of an open run, until the client closes.
+
+    An ASGI endpoint of its own: what a framework does for each message costs as much as a step.
+    """
+
+    __slots__ = (
+        "_ask_again",
+        "_entrance",
+        "_known_at",
+        "_metrics",
+        "_most_seconds",
+        "_patience",
+        "_query",
+        "_receive",
+        "_run",
+        "_send",
+    )
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = scope["app"].state
+        self._entrance = Entrance(scope, "openenv")
+        self._metrics: Metrics = state.house.keeper.metrics
+        self._ask_again: Callable[[], Awaitable[Caller]] = scope["ask_again"]
+        self._known_at = -math.inf
+        self._run: str = scope["path_params"]["run"]
+        self._query: str = scope["query_string"].decode("latin-1")
+        self._most_seconds: float = state.answer_seconds
+        self._receive = receive
+        self._send = send
+
+    def __await__(self) -> Generator[None, None, None]:
+        return self._converse().__await__()
+
+    async def _converse(self) -> None:
+        await self._receive()  # the connection
+        await self._send({"type": "websocket.accept"})
+        # A task that waits is resumed through all that await it: here, through a dozen layers of
+        # middleware for each step, were it not one of its own.
+        await asyncio.create_task(self._answer_all())
+
+    async def _answer_all(self) -> None:
+        self._patience = Patience(self._most_seconds)
+        try:
+            if session := await self._session():
+                await self._answer_each(session)
+        finally:
+            self._patience.end()
+
+    async def _session(self) -> OpenEnvSession | None:
+        """This connection's own, or the one that the address names; null for a wrong name."""
+        names = parse_qs(self._query).get("session_id")
+        try:
+            chain = Chain(self._entrance, self._run, names[-1]) if names else None
+        except InputError as error:
+            answer = self._failed(problem_of(error), "SESSION_ERROR")
+            await self._send({"type": "websocket.send", "text": answer.text})
+            await self._send({"type": "websocket.close"})
+            return None
+        return OpenEnvSession(self._entrance, self._run, chain)
+
+    async def _answer_each(self, session: OpenEnvSession) -> None:
+        message = await self._receive()
+        while message["type"] == "websocket.receive":
+            answer, next_message = await self._answered(session, message.get("text"))
+            if answer is None:
+                break
+            if answer.problem:
+                self._metrics.told(answer.problem)
+            await self._send({"type": "websocket.send", "text": answer.text})
+            if answer.is_last:
+                break
+            del message, answer  # a connection that waits keeps no texts
+            message = await next_message if next_message else await self._receive()
+        else:
+            return  # the client is gone
+        await self._send({"type": "websocket.close"})
+
+    async def _answered(
+        self, session: OpenEnvSession, text: str | None
+    ) -> tuple["_Answer | None", "asyncio.Future[Message] | None"]:
+        """The answer; and, where it took its time, the message that may have come meanwhile."""
+        try:
+            with self._patience:
+                stranger = await self._stranger() if self._is_due() else None
+                answer = stranger or await self._answer(session, text)
+        except TimeoutError:
+            return self._unknown(f"there is no answer after {self._most_seconds:.0f} s"), None
+        if answer is None or self._patience.seconds < _SLOW_SECONDS:
+            return answer, None
+        # One question at a time is this wire's way: who asks again has given up on the first.
+        coming = asyncio.ensure_future(self._receive())
+        await asyncio.wait({coming}, timeout=_LOOK_SECONDS)
+        if coming.done() and coming.result()["type"] == "websocket.receive":
+            return self._unknown("another frame came before this one's answer"), None
+        return answer, coming
+
+    def _is_due(self) -> bool:
+        """A connection may be older than the day on which its credential was taken back."""
+        return self._patience.since - self._known_at >= _KNOWN_SECONDS
+
+    async def _stranger(self) -> "_Answer | None":
+        """What who is not known any more is answered; null where they are."""
+        try:
+            self._entrance.caller = await self._ask_again()
+        except AccessError as error:
+            return self._failed(problem_of(error))._replace(is_last=not error.retryable)
+        self._known_at = self._patience.since
+        return None
+
+    async def _answer(self, session: OpenEnvSession, text: str | None) -> "_Answer | None":
+        """The frame for a frame; null where the client says good-bye."""
+        try:
+            kind, data = _read(text)
+            match kind:
+                case "step":
+                    return _Answer(written("observation", await session.step(data)))
+                case "reset":
+                    return _Answer(written("observation", await session.reset(data)))
+                case "state":
+                    return _Answer(written("state", await session.state()))
+                case "mcp":
+                    response, error = await respond(self._entrance, self._run, data, session)
+                    return _Answer(written("mcp", response), _kind(error))
+                case "close":
+                    return None
+            raise InputError(f"there is no frame of type {kind!r}; send reset, step, state or mcp")
+        except AgentworldError as error:
+            return self._failed(problem_of(error))
+
+    def _unknown(self, why: str) -> "_Answer":
+        message = (
+            f"nobody knows whether this step was taken: {why}; connect again and reset with the"
+            " episode_id, which shows the last step that was"
+        )
+        problem = Problem(kind="unknown", message=message, retryable=True)
+        return self._failed(problem)._replace(is_last=True)
+
+    def _failed(self, problem: Problem, code: str | None = None) -> "_Answer":
+        code = code or _CODES.get(problem.kind, "EXECUTION_ERROR")
+        return _Answer(written("error", {**problem.model_dump(), "code": code}), problem.kind)
+
+
+class ToolsConversation(Conversation):
+    """The same, of JSON-RPC without a frame around it."""
+
+    __slots__ = ()
+
+    async def _answer(self, session: OpenEnvSession, text: str | None) -> "_Answer":
+        if text is None or len(text) > _MOST_BYTES:
+            return self._failed(problem_of(InputError(_FRAME)))
+        response, error = await respond(self._entrance, self._run, text, session)
+        return _Answer(json.dumps(response), _kind(error))
+
+    def _failed(self, problem: Problem, code: str | None = None) -> "_Answer":  # noqa: ARG002
+        response = refusal(RpcError(INTERNAL_ERROR, problem.message, problem.model_dump()))
+        return _Answer(json.dumps(response), problem.kind)
+
+
+ROUTES = (
+    WebSocketRoute("/runs/{run}/ws", Conversation),
+    WebSocketRoute("/runs/{run}/mcp", ToolsConversation),
+)
+
+
+class _Answer(NamedTuple):
+    text: str
+    problem: str | None = None
+    """Its kind, where it is no whole answer."""
+    is_last: bool = False
+    """Nothing is answered on this connection any more."""
+
+
+def _kind(error: AgentworldError | None) -> str | None:
+    return problem_of(error).kind if error else None
+
+
+def _read(text: str | None) -> tuple[str, Fields]:
+    """A frame's type and its data."""
+    if text is None or len(text) > _MOST_BYTES:
+        raise InputError(_FRAME)
+    try:
+        frame = _decoded(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"the frame is no JSON: {error}") from error
+    if not isinstance(frame, dict) or not isinstance(frame.get("data", {}), dict):
+        raise InputError("a frame is an object with a type and data")
+    return str(frame.get("type")), frame.get("data", {})

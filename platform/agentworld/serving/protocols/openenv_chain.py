@@ -1,0 +1,64 @@
+"""The episodes of an OpenEnv session, one after the other: every replica finds them by name.
+
+A session is a name and nothing else: its first episode has that name, each later one a name made of
+it and of its place. So whoever comes with the name of an episode goes on with that one.
+"""
+
+import hashlib
+import re
+
+from agentworld.errors import InputError, NotFound
+from agentworld.serving.entrance import Entrance
+
+_NAME = re.compile("[0-9a-f]{32}")
+
+
+class Chain:
+    """The episodes of a session in a run."""
+
+    __slots__ = ("_entrance", "_known", "_run", "name")
+
+    def __init__(self, entrance: Entrance, run: str, name: object) -> None:
+        """Raises InputError for what is no session's name."""
+        if type(name) is not str or not _NAME.fullmatch(name):
+            raise InputError(
+                f"there is no session {name!r:.80}; create one by openenv/session/create"
+            )
+        self.name = name
+        self._entrance = entrance
+        self._run = run
+        self._known = 0
+        """So many episodes were there when they were counted last."""
+
+    async def current(self) -> str | None:
+        """The episode that was begun last; null where none was."""
+        length = await self._length()
+        return self._episode(length) if length else None
+
+    async def following(self) -> str:
+        """The name of the episode that is begun next."""
+        return self._episode(await self._length() + 1)
+
+    async def _length(self) -> int:
+        """How many there are by now, by halves: none is missing before the last one."""
+        there, step = self._known, 1
+        while await self._is_there(there + step):
+            there, step = there + step, 2 * step
+        while step > 1:
+            step //= 2
+            if await self._is_there(there + step):
+                there += step
+        self._known = there
+        return there
+
+    async def _is_there(self, place: int) -> bool:
+        try:
+            await self._entrance.check_in(self._run, self._episode(place))
+        except NotFound:
+            return False
+        return True
+
+    def _episode(self, place: int) -> str:
+        if place == 1:
+            return self.name
+        return hashlib.sha256(f"{self._run}\n{self.name}\n{place}".encode()).hexdigest()[:32]

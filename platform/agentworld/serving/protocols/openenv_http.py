@@ -1,0 +1,212 @@
+"""The OpenEnv wire over plain HTTP: what its socket does, with the episode named in each request,
+and the tools of a session, by JSON-RPC.
+
+OpenEnv's own server makes a new environment for every request, so that a step there begins from
+nothing; here a request says which episode it goes on with.
+"""
+
+import asyncio
+import json
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Request as HttpRequest
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from agentworld.errors import EngineError
+from agentworld.http.errors import count, failures
+from agentworld.http.schemas import Health, Request
+from agentworld.records.base import Record
+from agentworld.serving.entrance import Entrance
+from agentworld.serving.protocols.native import JSON, health_of
+from agentworld.serving.protocols.openenv_mcp import RpcRequest, RpcResponse, respond
+from agentworld.serving.protocols.openenv_session import Fields, OpenEnvSession, shown
+
+router = APIRouter(
+    prefix="/runs/{run}",
+    tags=["OpenEnv"],
+    generate_unique_id_function=lambda route: f"openenv_{route.name}",
+)
+
+
+class TextAction(Record):
+    """What an agent does.
+
+    Not called `Action`: clients take a schema of that name for one of tools and nothing else.
+    """
+
+    action: str
+    metadata: dict[str, JsonValue] = {}
+
+
+class Step(Record):
+    """A step of an episode."""
+
+    action: TextAction
+    episode_id: str
+    step: int | None = Field(None, ge=1)
+    """The number that it will have, so that it is taken once; null is the next one."""
+    timeout_s: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """How long the answer is waited for."""
+    request_id: str | None = None
+    """For the caller's own logs."""
+
+
+class Reset(BaseModel):
+    """What an episode begins with: the fields of an opening, but for its run."""
+
+    model_config = ConfigDict(extra="allow")
+
+    seed: int | None = Field(None, ge=0, lt=2**53)
+    episode_id: str | None = Field(None, min_length=1, max_length=255)
+    """An episode that was begun goes on; any other name begins one, once."""
+
+
+class Observation(Record):
+    """What the world showed; after a reset, the task."""
+
+    text: str
+    simulator: str
+    run: str | None = None
+    episode: str
+    step: int
+    truncated: bool = False
+    mean_logprob: float | None = None
+    agreement: float | None = None
+    low_confidence: bool = False
+    control: str | None = None
+
+
+class Shown(Record):
+    """The answer to a reset and to a step."""
+
+    observation: Observation
+    reward: float | None
+    done: bool
+
+
+class State(Record):
+    """How far an episode is."""
+
+    episode_id: str
+    step_count: int
+    run: str
+    simulator: str
+
+
+class Schemas(Record):
+    """What the wire's texts look like, as JSON schemas."""
+
+    action: dict[str, JsonValue]
+    observation: dict[str, JsonValue]
+    state: dict[str, JsonValue]
+
+
+class Metadata(Record):
+    """What this environment is."""
+
+    name: str
+    description: str
+    version: str
+    """The digest of everything that shapes an observation."""
+
+
+# A coroutine, for FastAPI calls anything else in a thread.
+async def _entrance(request: HttpRequest) -> Entrance:
+    return Entrance(request.scope, "openenv")
+
+
+Entered = Annotated[Entrance, Depends(_entrance)]
+
+_FAILURES = failures(400, 404, 409, 422, 429, 502, 503, 504)
+_written = json.JSONEncoder(separators=(",", ":")).encode
+
+
+@router.post("/reset", response_model=Shown, responses=_FAILURES)
+async def reset(run: str, entered: Entered, body: Reset | None = None) -> Response:
+    """Begins an episode, or goes on with the one of this `episode_id`."""
+    given = body.model_dump(exclude_unset=True) if body else {}
+    return _answer(await OpenEnvSession(entered, run).reset(given))
+
+
+@router.post("/step", response_model=Shown, responses=_FAILURES)
+async def step(run: str, entered: Entered, body: Step) -> Response:
+    """Takes the next step of an episode, or repeats an earlier one by its number."""
+    await entered.check_in(run, body.episode_id)
+    try:
+        async with asyncio.timeout(body.timeout_s):
+            result = await entered.step(body.episode_id, Request(body.step, body.action.action))
+    except TimeoutError as error:
+        raise EngineError(
+            f"there is no answer after {body.timeout_s:g} s; /state says if the step was taken",
+            kind="slow",
+        ) from error
+    return _answer(shown(result))
+
+
+@router.get("/state", responses=failures(404, 409, 422, 503))
+async def state(run: str, entered: Entered, episode_id: Annotated[str, Query()]) -> State:
+    """How far an episode is."""
+    await entered.check_in(run, episode_id)
+    found = await entered.settled(episode_id)
+    told = {"episode_id": found.id, "run": found.run, "simulator": found.simulator}
+    return State(**told, step_count=len(found.steps))
+
+
+@router.get("/schema", responses=failures(404, 409, 422, 503))
+async def schema(run: str, entered: Entered) -> Schemas:
+    """The JSON schemas of an action, an observation and a state, which are those of every run."""
+    await entered.simulator_of(run)
+    return Schemas(
+        action=TextAction.model_json_schema(),
+        observation=Observation.model_json_schema(),
+        state=State.model_json_schema(),
+    )
+
+
+@router.get("/metadata", responses=failures(404, 409, 422, 503))
+async def metadata(run: str, entered: Entered) -> Metadata:
+    """What this environment is."""
+    manifest = (await entered.service_of(run)).manifest
+    domains = ", ".join(manifest.domains) or "any"
+    return Metadata(
+        name=f"agentworld simulator ({domains})",
+        description="A language model, pinned, that answers actions as the world would.",
+        version=manifest.digest,
+    )
+
+
+@router.get("/health", responses=failures(404, 409, 422, 503))
+async def health(run: str, entered: Entered) -> Health:
+    """As `/health` says of the run's simulator."""
+    service = await entered.service_of(run)
+    return health_of(service.digest, service)
+
+
+@router.post(
+    "/mcp",
+    response_model=RpcResponse,
+    responses=failures(404, 409, 422, 503),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {JSON: {"schema": RpcRequest.model_json_schema()}},
+        }
+    },
+)
+async def call_tools(run: str, entered: Entered, request: HttpRequest) -> Response:
+    """Lists and calls the tools of an episode, creates and closes a session, by JSON-RPC.
+
+    A request that fails is answered with an error of JSON-RPC and status 200, as OpenEnv does.
+    """
+    await entered.simulator_of(run)
+    body = (await request.body()).decode(errors="replace")
+    response, error = await respond(entered, run, body)
+    if error:
+        count(request.scope, error)
+    return _answer(response)
+
+
+def _answer(told: Fields) -> Response:
+    """In ASCII, for an observation may be no Unicode."""
+    return Response(_written(told), media_type=JSON)

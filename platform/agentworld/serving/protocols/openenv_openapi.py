@@ -1,0 +1,51 @@
+"""The OpenAPI document of one run: what OpenEnv's and OpenAI's clients ask at its address."""
+
+import json
+from functools import cache
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from agentworld.serving.entrance import Entrance
+from agentworld.serving.protocols.native import JSON
+
+_RUN = "/runs/{run}"
+_WIRES = {"OpenEnv", "OpenAI"}
+
+Operation = dict[str, Any]
+
+
+def document_of_run(app: FastAPI) -> dict[str, Any]:
+    """The same for every run: its addresses are relative to where the document is."""
+    whole = app.openapi()
+    paths = {
+        path.removeprefix(_RUN): {
+            method: _without_run(operation)
+            for method, operation in operations.items()
+            if _WIRES.intersection(operation.get("tags", ()))
+        }
+        for path, operations in whole["paths"].items()
+        if path.startswith(f"{_RUN}/")
+    }
+    own = {path: operations for path, operations in paths.items() if operations}
+    return {**whole, "servers": [{"url": "."}], "paths": own}
+
+
+def route(app: FastAPI) -> Route:
+    """Written once, for whoever may see the run."""
+    written = cache(lambda: json.dumps(document_of_run(app)).encode())
+
+    async def document(request: Request) -> Response:
+        await Entrance(request.scope, "openenv").simulator_of(request.path_params["run"])
+        return Response(written(), media_type=JSON)
+
+    return Route(f"{_RUN}/openapi.json", document, methods=["GET"], include_in_schema=False)
+
+
+def _without_run(operation: Operation) -> Operation:
+    parameters = operation.get("parameters", [])
+    own = [each for each in parameters if (each["in"], each["name"]) != ("path", "run")]
+    return {**operation, "parameters": own}

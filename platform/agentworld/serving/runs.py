@@ -1,0 +1,104 @@
+"""Runs of agents: opened with one simulator for good, closed with what they made, and signed."""
+
+import asyncio
+from contextlib import suppress
+
+from agentworld.errors import Conflict, NotFound
+from agentworld.records.deployment import Deployment, DeploymentMove
+from agentworld.records.edge import Claim, SignedEdge
+from agentworld.records.episode import new_name
+from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
+from agentworld.records.step_statement import StepStatement
+from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.simulators.base import Simulators, Wanted
+from agentworld.statements.log_checkpoints import Sealer
+
+
+class Runs:
+    """The runs of all simulators that a process serves."""
+
+    def __init__(self, keeper: Keeper, simulators: Simulators, sealer: Sealer) -> None:
+        self._keeper = keeper
+        self._ledger = keeper.ledger
+        self._simulators = simulators
+        self._sealer = sealer
+        self.notary = sealer.notary
+        """Signs what is declared beside the runs."""
+
+    async def open(
+        self, opening: RunOpening, name: str | None = None, tenant: str = LOCAL_TENANT
+    ) -> AgentRun:
+        """Begins a run with the simulator that is meant, once under a name.
+
+        An alias is resolved here and never again: what is stored names the digest.
+        """
+        known = await self._opened(opening, name, tenant) if name else None
+        if known:
+            return known
+        name = name or new_name()  # before it is known which simulator: a canary goes by it
+        wanted = Wanted(opening.simulator or "", name, tenant)
+        simulator = await self._simulators.meant(wanted)
+        await self._simulators.find(simulator)  # one that cannot be served opens no run
+        if opening.simulator:
+            opening = opening.model_copy(update={"simulator": simulator})
+        return await asyncio.to_thread(self._ledger.open_run, opening, simulator, name, tenant)
+
+    async def get(self, run: str) -> AgentRun:
+        """A run; raises Conflict for one that is nothing to this process."""
+        found = await asyncio.to_thread(self._ledger.run, run)
+        self._simulators.check(found.simulator)
+        return found
+
+    async def close(self, run: str, closing: RunClosing) -> AgentRun:
+        """Ends a run with its open episodes and signs its log; the same again changes nothing."""
+        found = await self.get(run)
+        self._sealer.check_closing(found, closing)
+        num_open = await asyncio.to_thread(self._ledger.num_open_episodes_in, run)
+        closed = await asyncio.to_thread(self._ledger.close_run, run, closing)
+        self._keeper.metrics.of(found.simulator).end("closed", num_open)
+        await asyncio.to_thread(self._sealer.seal, run)
+        return closed
+
+    async def attest(self, run: str, claim: Claim) -> SignedEdge:
+        """Which simulator made an agent, as far as it can be told; signed, and kept."""
+        found = await self.get(run)
+        if found.closing:  # who closed it may have been killed before it was signed
+            await asyncio.to_thread(self._sealer.seal_end, run)
+        return await asyncio.to_thread(self._sealer.notary.edge, found, claim)
+
+    async def file(self, statement: StepStatement) -> str:
+        """Keeps what a step signed of its own work; returns its name."""
+        return await asyncio.to_thread(self.notary.file, statement)
+
+    async def deploy(self, name: str, alias: str, move: DeploymentMove) -> Deployment:
+        """From now on an agent is in use so; signed, and kept."""
+        return await asyncio.to_thread(self._sealer.notary.deploy, name, alias, move)
+
+    async def end_deployment(
+        self, name: str, alias: str, by: str, reason: str | None
+    ) -> Deployment:
+        """From now on no agent of this name is; signed, and kept."""
+        ended = self._sealer.notary.end_deployment
+        return await asyncio.to_thread(ended, name, alias, by, reason)
+
+    async def seal(self) -> int:
+        """Signs the logs that grew, and copies what was declared; returns how many logs."""
+        try:
+            return await asyncio.to_thread(self._sealer.seal_all)
+        finally:  # a log that forked keeps nothing else from being copied
+            await asyncio.to_thread(self.notary.keep_up)
+
+    async def _opened(self, opening: RunOpening, name: str, tenant: str) -> AgentRun | None:
+        """The run that was opened so under this name, whatever its alias means by now."""
+        with suppress(NotFound, Conflict):  # what else has this name is not told of
+            run = await self.get(name)
+            if _is_digest(opening.simulator) and opening.simulator != run.simulator:
+                return None
+            meant = opening.model_copy(update={"simulator": run.opening.simulator})
+            if (run.opening, run.tenant) == (meant, tenant):
+                return run
+        return None
+
+
+def _is_digest(name: str | None) -> bool:
+    return name is not None and name.startswith("sha256:")

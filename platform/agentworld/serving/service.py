@@ -1,0 +1,194 @@
+"""One pinned simulator at work: it asks the engine, judges, and answers what is durable."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from agentworld.domains.tools import check_tools
+from agentworld.engine.base import Engine
+from agentworld.errors import Conflict, InputError, NotFound
+from agentworld.http.schemas import Request
+from agentworld.pinning.manifest import check_code
+from agentworld.records.base import Digest
+from agentworld.records.episode import (
+    Episode,
+    EpisodeOpening,
+    EpisodeStep,
+    ResetResult,
+    Source,
+    new_name,
+)
+from agentworld.records.message import Message
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.rendering.episode import episode_messages
+from agentworld.scoring.success import check_rule
+from agentworld.serving.episodes import session
+from agentworld.serving.episodes.observing import Observer
+from agentworld.serving.episodes.open_episodes import OpenEpisode
+from agentworld.serving.episodes.session import Observed
+from agentworld.serving.episodes.store import Keeper
+from agentworld.serving.telemetry.counts import Timings
+from agentworld.serving.telemetry.metrics import States
+
+Accelerators = Callable[[], tuple[str, ...]]
+"""What the engine computes on now, of each replica where they differ."""
+
+
+class Answered(NamedTuple):
+    """A step that was taken now, or is repeated."""
+
+    step: EpisodeStep
+    timings: Timings | None
+    """Where it took how long; null where it is repeated."""
+
+
+class SimulatorService:
+    """The episodes of one simulator, among those that a process keeps."""
+
+    def __init__(
+        self,
+        manifest: SimulatorManifest,
+        engine: Engine,
+        keeper: Keeper,
+        *,
+        states: States = dict,
+        accelerators: Accelerators = tuple,
+    ) -> None:
+        """`states` tells of each replica of the engine whether it is asked, and `accelerators`
+        what episodes are recorded with.
+
+        Raises InputError where this code is not the pinned.
+        """
+        check_code(manifest)
+        self.manifest = manifest
+        self.digest: Digest = manifest.digest
+        self.states = states
+        self.counts = keeper.metrics.serve(self.digest, states)
+        self._engine = engine
+        self._observer = Observer(manifest, engine)
+        self._keeper = keeper
+        self._accelerators = accelerators
+
+    async def reset(self, opening: EpisodeOpening, name: str | None = None) -> ResetResult:
+        """Begins an episode of an open run, once under a name; without one it gets a new name."""
+        if opening.task:
+            check_rule(opening.task.success)
+        if opening.tools:
+            await asyncio.to_thread(check_tools, opening.tools)
+        session.check_seed(self.manifest, opening)
+        if opening.accelerators:
+            raise InputError("accelerators are recorded by the service; leave them out")
+        episode, record = await self._begin(opening, name or new_name())
+        try:
+            await self._keeper.begin(episode)
+        except Conflict:
+            if not await self._has_begun(episode):
+                raise
+        else:
+            self._keep(episode, record)
+        return session.opened(episode)
+
+    async def step(self, name: str, request: Request) -> Answered:
+        """Answers a step once; a step that fails is not recorded and may be tried again."""
+        episode = await self.known(name)
+        while True:
+            try:
+                return await self._answer(episode, request)
+            except Conflict:
+                known, episode = len(episode.steps), await self._load(name, anew=True)
+                if len(episode.steps) == known:
+                    raise
+                # Another replica went on with it meanwhile, and may do so again.
+
+    async def known(self, episode: str, *, anew: bool = False) -> OpenEpisode:
+        """An episode as this replica goes on with it, or `anew` as the ledger has it."""
+        held = None if anew else self._keeper.held(episode)
+        if held is None:
+            return await self._load(episode, anew=anew)
+        self._check_ours(held.simulator)
+        return held
+
+    async def close(self) -> None:
+        """Lets go of the engine."""
+        await self._engine.close()
+
+    async def _answer(self, episode: OpenEpisode, request: Request) -> Answered:
+        came = time.perf_counter()
+        async with episode.lock:
+            waited = time.perf_counter() - came
+            if step := session.recorded(episode, request):
+                return Answered(step, None)
+            observed = await self._observe(episode, request.action)
+            step = session.next_step(episode, request.action, observed)
+            shown = time.perf_counter()
+            await self._keeper.record(episode, step)
+        now = time.perf_counter()
+        asked = step.usage.engine_seconds or None
+        queued = waited + observed.queued_seconds
+        return Answered(step, Timings(queued, asked, now - shown, now - came))
+
+    async def _observe(self, episode: OpenEpisode, action: str) -> Observed:
+        if episode.opening.replay:
+            return session.replayed(episode, action)
+        asked = [*episode.history, Message(role="user", content=action)]
+        seed = session.seed(self.manifest, episode.opening, len(episode.steps) + 1)
+        return await self._observer.observe(asked, seed, episode.id)
+
+    async def _load(self, name: str, *, anew: bool = False) -> OpenEpisode:
+        episode = await self._episode(name)
+        replay = episode.opened_with.replay
+        record = await self._steps_of(replay) if replay else ()
+        if anew:
+            self._keeper.drop(name)
+        return self._keep(episode, record)
+
+    def _keep(self, episode: Episode, record: tuple[EpisodeStep, ...]) -> OpenEpisode:
+        return self._keeper.keep(
+            episode.id,
+            lambda: OpenEpisode(episode, episode_messages(self.manifest, episode), record),
+        )
+
+    async def _steps_of(self, source: Source) -> tuple[EpisodeStep, ...]:
+        return (await self._episode(source.episode)).steps[: source.step]
+
+    async def _begin(
+        self, opening: EpisodeOpening, name: str
+    ) -> tuple[Episode, tuple[EpisodeStep, ...]]:
+        """The new episode, and the record that it repeats."""
+        here = {"accelerators": self._accelerators()}
+        at = opening.fork or opening.replay
+        if at is None:
+            return Episode.begun(name, self.digest, opening.model_copy(update=here)), ()
+        source = await self._episode(at.episode)
+        opening = session.continued(opening, source, at)
+        if opening.fork:  # what is repeated was computed where it was recorded
+            opening = opening.model_copy(update=here)
+        record = source.steps[: at.step]
+        begun = Episode.begun(name, self.digest, opening)
+        return (begun, record) if opening.replay else (session.forked(begun, record), ())
+
+    async def _has_begun(self, episode: Episode) -> bool:
+        """Whether it is there already, with the same start, wherever its engine ran then."""
+        try:
+            there = await self._episode(episode.id)
+        except (NotFound, Conflict):  # what else has this name is not told of
+            return False
+        opening = episode.opened_with
+        if there.opening:
+            opening = opening.model_copy(update={"accelerators": there.opening.accelerators})
+        return there.first_head == Episode.begun(episode.id, self.digest, opening).first_head
+
+    async def _episode(self, name: str) -> Episode:
+        found = await self._keeper.episode(name)
+        self._check_ours(found.simulator)
+        return found
+
+    def _check_ours(self, simulator: Digest) -> None:
+        if simulator != self.digest:
+            raise another(simulator, self.digest)
+
+
+def another(simulator: Digest, ours: Digest) -> Conflict:
+    """What belongs to another simulator is refused so."""
+    return Conflict(f"this belongs to simulator {simulator} and is never answered by {ours}")

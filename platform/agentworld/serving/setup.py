@@ -1,0 +1,106 @@
+"""What every service's process sets up in the same way."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from agentworld.access import Access
+from agentworld.access.checked import CheckedAccess, LocalAccess
+from agentworld.access.reloaded import Reloaded
+from agentworld.access.run_token import RunTokens
+from agentworld.access.secret import RUN_TOKENS, ensure_secret, read_secret
+from agentworld.errors import InputError
+from agentworld.http.protection import Guard, Limits
+from agentworld.ledger import Ledger
+from agentworld.records.base import Digest
+from agentworld.serving.entrance import House
+from agentworld.signing.keys import (
+    SIMULATOR_KEYS,
+    STEP_KEYS,
+    Signer,
+    TrustedKeys,
+    ensure_signer,
+    load_signer,
+    load_trusted,
+)
+from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.mounted_keys import MountedKeys, told_keys
+from agentworld.statements.signer import Notary
+from agentworld.storage.objects import WriteOnce
+from agentworld.storage.stores import Stores
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def access_on_cluster(keys: Path, access: Path) -> Access:
+    """Who may come to a service whose keys are mounted; raises NotFound where they are not."""
+    return CheckedAccess(Reloaded(access), RunTokens(read_secret(keys / RUN_TOKENS)))
+
+
+def access_of(keys: Path, access: Literal["local"] | Path, host: str) -> Access:
+    """Who may come; raises InputError where nobody would be asked and others could reach it."""
+    return access_with(RunTokens(ensure_secret(keys / RUN_TOKENS)), access, host)
+
+
+def access_with(tokens: RunTokens, access: Literal["local"] | Path, host: str) -> Access:
+    """The same, with the runs' tokens given."""
+    if access != "local":
+        return CheckedAccess(Reloaded(access), tokens)
+    if host not in _LOOPBACK:
+        raise InputError(
+            f"access is `local`, which asks nobody who they are, and the host is {host};"
+            " name an access file, or listen on 127.0.0.1"
+        )
+    return LocalAccess(tokens)
+
+
+def sealer_of(stores: Stores, ledger: Ledger, only: Digest | None) -> Sealer:
+    """Signs the logs of one simulator's runs, or of all."""
+    own = stores.keys / SIMULATOR_KEYS
+    ensure_signer(own)
+    return _sealer(stores, ledger, only, partial(load_signer, own), partial(load_trusted, own))
+
+
+def sealer_on_cluster(stores: Stores, ledger: Ledger) -> Sealer:
+    """Signs the logs of all runs with a key that is mounted; raises NotFound where it is not."""
+    own = MountedKeys(stores.keys / SIMULATOR_KEYS, ledger.signing_keys)
+    own.signer()
+    return _sealer(stores, ledger, None, own.signer, partial(told_keys, ledger.signing_keys))
+
+
+def notary_of(stores: Stores, ledger: Ledger) -> Notary:
+    """Signs what is declared of a ledger where no service is asked to.
+
+    A ledger that a cluster's services sign tells their keys: only one of those makes sense there.
+    """
+    if ledger.signing_keys.all():
+        return sealer_on_cluster(stores, ledger).notary
+    own = stores.keys / SIMULATOR_KEYS
+    ensure_signer(own)
+    return _sealer(
+        stores, ledger, None, partial(load_signer, own), partial(load_trusted, own)
+    ).notary
+
+
+def _sealer(
+    stores: Stores,
+    ledger: Ledger,
+    only: Digest | None,
+    signer: Callable[[], Signer],
+    trusted: Callable[[], TrustedKeys],
+) -> Sealer:
+    steps = stores.keys / STEP_KEYS
+    return Sealer(
+        ledger,
+        only,
+        signer,
+        WriteOnce(stores.checkpoints_url),
+        trusted=trusted,
+        step_keys=lambda: load_trusted(steps) if steps.is_dir() else {},
+    )
+
+
+def guard_of(house: House, limits: Limits) -> Guard:
+    """Names the house's simulator, where it has one, and counts among what it refused."""
+    return Guard(house.simulators.only, limits, house.keeper.metrics.told)

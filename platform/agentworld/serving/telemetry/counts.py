@@ -1,0 +1,60 @@
+"""What is counted of one simulator, in plain numbers, which become metrics when somebody asks.
+
+The client library's own counters cost several times as much and lock, while all of this is one
+event loop's.
+"""
+
+from typing import Literal, NamedTuple, get_args
+
+from agentworld.records.episode import CloseReason
+from agentworld.records.usage import Usage
+from agentworld.serving.telemetry.families import Durations
+
+Door = Literal["http", "openenv", "openai", "mcp"]
+
+
+class Timings(NamedTuple):
+    """How long a step was where, in seconds; null where it never was, as a replay in an engine."""
+
+    queue: float | None = None
+    """Waiting for the episode's step before it, and for its turn at the engine."""
+    engine: float | None = None
+    """With the engine: all samples, all tries."""
+    ledger: float | None = None
+    """Until it was durable."""
+    total: float | None = None
+    """All of it."""
+
+
+_NOTHING_USED = Usage()
+
+
+class Counts:
+    """Of one simulator; every number is there from the start, at 0."""
+
+    def __init__(self) -> None:
+        self.steps = dict.fromkeys(get_args(Door), 0)
+        self.durations = {phase: Durations() for phase in Timings._fields}
+        self.tokens = {"input": 0, "cached": 0, "output": 0}
+        self.begun = 0
+        self.ended = dict.fromkeys(get_args(CloseReason), 0)
+        self._durations = tuple(self.durations.values())
+
+    def stepped(self, door: Door, timings: Timings, usage: Usage = _NOTHING_USED) -> None:
+        """A step was answered."""
+        self.steps[door] += 1
+        for durations, seconds in zip(self._durations, timings, strict=True):
+            if seconds is not None:
+                durations.add(seconds)
+        # No token is in two of these, so that their sum is all of them.
+        self.tokens["input"] += usage.input_tokens - usage.cached_tokens
+        self.tokens["cached"] += usage.cached_tokens
+        self.tokens["output"] += usage.output_tokens
+
+    def begin(self) -> None:
+        """An episode was opened."""
+        self.begun += 1
+
+    def end(self, reason: CloseReason, number: int = 1) -> None:
+        """So many episodes came to their end."""
+        self.ended[reason] += number

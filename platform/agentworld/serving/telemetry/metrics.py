@@ -1,0 +1,157 @@
+"""What a service tells a Prometheus server: counts and times, by labels of few values.
+
+No label is an episode, a run or a path, so that a service has as many series after a year as after
+a minute, for each simulator that it serves.
+"""
+
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Literal, NamedTuple, get_args
+
+from prometheus_client.core import InfoMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+
+from agentworld import __version__
+from agentworld.engine.breaker import State
+from agentworld.errors import StoreError
+from agentworld.records.base import Digest
+from agentworld.serving.telemetry.counts import Counts
+from agentworld.serving.telemetry.families import Durations, counter, gauge, histogram
+
+Refusal = Literal[
+    "input", "conflict", "not-found", "unauthorised", "forbidden", "capacity", "context", "limit"
+]
+"""What is the caller's to mend, or a limit that held: over HTTP, 4xx."""
+
+Fault = Literal[
+    "engine",
+    "slow",
+    "open",
+    "refused",
+    "cut-off",
+    "unparsable",
+    "unsure",
+    "unavailable",
+    "store",
+    "unknown",
+    "internal",
+]
+"""What is the engine's, the ledger's or our own: over HTTP, 5xx."""
+
+States = Callable[[], Mapping[str, State]]
+"""Whether each replica of an engine is asked, by its address."""
+
+
+class Rendered(NamedTuple):
+    """The answer to a scrape."""
+
+    body: bytes
+    content_type: str
+
+
+class Metrics:
+    """Counts what one process does: for each simulator, and what failed for all of them."""
+
+    def __init__(self, open_episodes: Callable[[], Mapping[Digest, int]]) -> None:
+        """A scrape asks how many episodes are open of each simulator that has any."""
+        self._ask_open = open_episodes
+        self._counts: dict[Digest, Counts] = {}
+        self._states: dict[Digest, States] = {}
+        self._open: Mapping[Digest, int] = {}
+        self._refusals = dict.fromkeys(get_args(Refusal), 0)
+        self._faults = dict.fromkeys(get_args(Fault), 0)
+
+    def serve(self, simulator: Digest, states: States) -> Counts:
+        """From now on the simulator is told of, with its engine; returns what is counted of it."""
+        self._states[simulator] = states
+        return self.of(simulator)
+
+    def of(self, simulator: Digest) -> Counts:
+        """What is counted of a simulator, be it served here or only tidied up after."""
+        counts = self._counts.get(simulator)
+        if counts is None:
+            counts = self._counts[simulator] = Counts()
+        return counts
+
+    def refused(self, kind: Refusal) -> None:
+        """A request was answered with what its sender has to mend or to wait for."""
+        self._refusals[kind] += 1
+
+    def failed(self, kind: Fault) -> None:
+        """A request was answered with a failure that its sender has no part in."""
+        self._faults[kind] += 1
+
+    def told(self, kind: str) -> None:
+        """A request was answered with a problem of this kind, whichever of the two that is."""
+        counts = self._refusals if kind in self._refusals else self._faults
+        counts[kind] += 1
+
+    def render(self, accept: str = "") -> Rendered:
+        """The answer to a scrape, in the form that its `Accept` names."""
+        encode, content_type = choose_encoder(accept)
+        return Rendered(encode(self), content_type)
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything; the client library asks for it, in a thread of its own."""
+        # At once: simulators may come while this is read.
+        yield from _of_simulators(self._counts.copy())
+        with suppress(StoreError):  # without the ledger, what else there is to tell is wanted
+            about = "Episodes that are open, whichever replica opened them."
+            told = _keyed(self._open_episodes())
+            yield gauge("agentworld_open_episodes", about, ("simulator",), told)
+        yield counter("agentworld_refusals", "Requests refused.", ("kind",), _keyed(self._refusals))
+        yield counter("agentworld_faults", "Requests that failed.", ("kind",), _keyed(self._faults))
+        served = self._states.copy()
+        about, labels = "1 for the state that an engine is in.", ("simulator", "engine", "state")
+        yield gauge("agentworld_engine_state", about, labels, _states(served))
+        info = InfoMetricFamily("agentworld_simulator", "A simulator that is served.")
+        for simulator in served:
+            info.add_metric((), {"simulator": simulator})
+        yield info
+        build = {"version": __version__, "python": platform.python_version()}
+        yield InfoMetricFamily("agentworld_build", "What the service runs on.", build)
+
+    def _open_episodes(self) -> Mapping[Digest, int]:
+        """Of what is served, and of whatever had one when it was asked before: 0 is told too."""
+        known = dict.fromkeys((*self._states.copy(), *self._open), 0)
+        self._open = known | dict(self._ask_open())
+        return self._open
+
+
+def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
+    def each(values: Callable[[Counts], Mapping[str, float]]) -> dict[tuple[str, ...], float]:
+        return {
+            (simulator, value): count
+            for simulator, counted in counts.items()
+            for value, count in values(counted).items()
+        }
+
+    label = "simulator"
+    yield counter("agentworld_steps", "Steps answered.", (label, "door"), each(lambda c: c.steps))
+    about = "How long steps were where."
+    durations: dict[tuple[str, ...], Durations] = {
+        (simulator, phase): spent
+        for simulator, counted in counts.items()
+        for phase, spent in counted.durations.items()
+    }
+    yield histogram("agentworld_step_duration_seconds", about, (label, "phase"), durations)
+    about = "Tokens of the steps answered."
+    yield counter("agentworld_tokens", about, (label, "kind"), each(lambda c: c.tokens))
+    begun = _keyed({simulator: counted.begun for simulator, counted in counts.items()})
+    yield counter("agentworld_episodes_begun", "Episodes opened.", (label,), begun)
+    ended = each(lambda c: c.ended)
+    yield counter("agentworld_episodes_ended", "Episodes ended.", (label, "reason"), ended)
+
+
+def _keyed(counts: Mapping[str, float]) -> dict[tuple[str, ...], float]:
+    return {(value,): count for value, count in counts.items()}
+
+
+def _states(served: Mapping[Digest, States]) -> dict[tuple[str, ...], float]:
+    return {
+        (simulator, engine, state): float(state == now)
+        for simulator, states in served.items()
+        for engine, now in states().items()
+        for state in get_args(State)
+    }

@@ -1,0 +1,60 @@
+"""A run's log at some length, as the service signs it.
+
+It covers every entry so far, and so every answered step: entries name the heads of the steps.
+"""
+
+from agentworld.records.base import Digest, Record
+from agentworld.records.edge import Traffic
+from agentworld.signing.envelope import read_unverified, sign, told_by, verify
+from agentworld.signing.keys import Signer, TrustedKeys
+from agentworld.signing.statement import Statement, Subject
+
+PREDICATE_TYPE = "urn:agentworld:run-checkpoint:v1"
+_NOUN = "checkpoint of a run"
+
+
+class RunCheckpoint(Record):
+    """So many entries of a run's log, and the root of their Merkle tree."""
+
+    run: str
+    simulator: Digest
+    length: int
+    root: Digest
+    traffic: Traffic | None = None
+    """What these entries tell; null for one that was signed before it was counted."""
+
+    def tells(self, counted: Traffic) -> bool:
+        """Whether its traffic is what was counted of these entries.
+
+        An earlier release told none, or took the steps that forks copied for answered ones.
+        """
+        together = {"num_steps": counted.num_steps + counted.num_copied, "num_copied": 0}
+        return self.traffic in (None, counted, counted.model_copy(update=together))
+
+
+def sign_checkpoint(checkpoint: RunCheckpoint, signer: Signer) -> bytes:
+    """A DSSE envelope; equal checkpoints of one key have equal bytes."""
+    return sign(_statement(checkpoint), signer)
+
+
+def verify_checkpoint(envelope: bytes, trusted: TrustedKeys) -> RunCheckpoint:
+    """What one of the trusted keys signed; raises EvidenceError for anything else."""
+    return told_by(verify(envelope, trusted), RunCheckpoint, _NOUN, _statement)
+
+
+def read_checkpoint(envelope: bytes, known: TrustedKeys) -> RunCheckpoint:
+    """What somebody signed, to compare it; raises EvidenceError where a known key did not."""
+    return told_by(read_unverified(envelope, known), RunCheckpoint, _NOUN, _statement)
+
+
+def checkpoint_name(run: str, length: int) -> str:
+    """Where the copy of a checkpoint is; names sort by length."""
+    return f"{run}/{length:012d}.dsse.json"
+
+
+def _statement(checkpoint: RunCheckpoint) -> Statement:
+    return Statement(
+        subject=(Subject.of(f"run {checkpoint.run}", checkpoint.root),),
+        predicate_type=PREDICATE_TYPE,
+        predicate=checkpoint.model_dump(mode="json", exclude_none=True),
+    )

@@ -1,0 +1,133 @@
+"""The edge from a simulator to an agent: joined from what was signed, and signed itself.
+
+One end is the run's log, which the simulator's service signed; the other is the run's closing,
+in which the step that wrote the weights signed them. What a trainer says is compared with both.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from agentworld.records.base import Digest
+from agentworld.records.edge import Claim, Edge, Traffic
+from agentworld.records.run import AgentRun
+from agentworld.signing.checkpoint import RunCheckpoint
+from agentworld.signing.envelope import sign, told_by, verify
+from agentworld.signing.keys import Signer, TrustedKeys
+from agentworld.signing.statement import Statement, Subject
+
+PREDICATE_TYPE = "urn:agentworld:edge:v1"
+
+
+class Observed(NamedTuple):
+    """What the ledger holds of the run that an agent is said to come from."""
+
+    run: AgentRun
+    checkpoint: RunCheckpoint | None
+    """The newest one whose signature holds."""
+    problems: tuple[str, ...] = ()
+    """Why a signature does not hold."""
+    contradicting: tuple[str, ...] = ()
+    """Where runs in other simulators were closed with the same weights."""
+
+
+def join(claim: Claim, seen: Observed, at: str) -> Edge:
+    """The edge with its grade; what contradicts or is missing is a reason and never an error."""
+    run, checkpoint = seen.run, seen.checkpoint
+    reasons = (*_of_claim(claim, run), *_of_record(seen), *seen.problems)
+    signed = run.closing is not None and run.closing.signature is not None
+    return Edge(
+        claim=claim,
+        run=run.id,
+        tenant=run.tenant,
+        simulator=run.simulator,
+        traffic=checkpoint.traffic or Traffic() if checkpoint else Traffic(),
+        log_length=checkpoint.length if checkpoint else 0,
+        root=checkpoint.root if checkpoint else None,
+        grade="disputed" if reasons else "proven" if signed else "observed",
+        reasons=reasons,
+        at=at,
+    )
+
+
+def contradictions(run: AgentRun, same: Iterable[AgentRun]) -> Iterator[str]:
+    """Of runs with the `same` outcome those that say that another simulator made it, in sentences.
+
+    What is another tenant's is not named.
+    """
+    for other in same:
+        if _contradicts(other, run):
+            name = f"run {other.id}" if other.tenant == run.tenant else "a run of another tenant"
+            yield f"{name} made the same weights in another simulator"
+
+
+def sign_edge(edge: Edge, signer: Signer) -> bytes:
+    """A DSSE envelope of an in-toto statement, whose subject is the agent's artifact."""
+    return sign(_statement(edge), signer)
+
+
+def verify_edge(envelope: bytes, trusted: TrustedKeys) -> Edge:
+    """What one of the trusted keys signed; raises EvidenceError for anything else."""
+    return told_by(verify(envelope, trusted), Edge, "edge", _statement, under="edge")
+
+
+def _of_claim(claim: Claim, run: AgentRun) -> Iterator[str]:
+    if claim.simulator != run.simulator:
+        yield f"the run was served by {run.simulator}, and the trainer names {claim.simulator}"
+    if claim.starting_weights != run.opening.starting_weights:
+        yield (
+            f"the run began with {run.opening.starting_weights}, and the trainer names"
+            f" {claim.starting_weights}"
+        )
+    if run.closing is None:
+        yield "the run is open, and nobody has said what it made"
+    elif run.closing.final_weights != claim.artifact:
+        yield f"the run made {run.closing.final_weights}, and {claim.artifact} is registered"
+    if run.opening.purpose != "training":
+        yield f"the run was opened for {run.opening.purpose}"
+
+
+def _of_record(seen: Observed) -> Iterator[str]:
+    checkpoint = seen.checkpoint
+    if checkpoint is None or checkpoint.length < seen.run.log_length:
+        yield "the end of the run's log is not signed"
+    elif checkpoint.traffic is None:
+        yield "the run's log was signed before its traffic was"
+    elif checkpoint.traffic.num_steps == 0:
+        yield "the simulator answered no step of the run"
+    yield from seen.contradicting
+
+
+def _contradicts(other: AgentRun, run: AgentRun) -> bool:
+    """An evaluation ends with the weights that it began with; and what another tenant merely claims
+    to have made is no evidence.
+    """
+    if other.simulator == run.simulator or other.closing is None:
+        return False
+    is_unchanged = other.opening.starting_weights == other.closing.final_weights
+    is_evaluation = other.opening.purpose == "evaluation" and is_unchanged
+    is_told = other.tenant == run.tenant or other.closing.signature is not None
+    return is_told and not is_evaluation
+
+
+def _statement(edge: Edge) -> Statement:
+    return Statement(
+        subject=(Subject.of(edge.claim.agent, edge.claim.artifact),),
+        predicate_type=PREDICATE_TYPE,
+        predicate={"edge": edge.model_dump(mode="json"), "materials": [*_materials(edge)]},
+    )
+
+
+def _materials(edge: Edge) -> Iterator[JsonValue]:
+    """What the agent was made of, as in-toto names it."""
+    yield _material("simulator", edge.simulator)
+    yield _material("starting-weights", edge.claim.starting_weights)
+    if edge.claim.world_model:
+        yield _material("world-model", edge.claim.world_model)
+    for data in edge.claim.data:
+        yield _material("data", data)
+
+
+def _material(name: str, digest: Digest) -> JsonValue:
+    return dict(Subject.of(name, digest).model_dump(mode="json"))

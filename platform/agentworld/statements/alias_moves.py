@@ -1,0 +1,87 @@
+"""The aliases that a service is asked to move: judged, recorded and signed. Calls block."""
+
+from typing import Any, NamedTuple
+
+from agentworld.errors import Conflict, InputError, NotFound
+from agentworld.ledger import Ledger
+from agentworld.ledger.aliases import checked
+from agentworld.records.alias import AliasChange, AliasMove, Use
+from agentworld.records.base import Digest
+from agentworld.records.report import Report, parse_report
+from agentworld.statements.alias_gate import check_about, check_may_move, judged
+from agentworld.statements.signer import Notary
+
+_DRY = "not recorded"
+
+
+class AliasBook(NamedTuple):
+    """What is asked for, and the ledger's word on it."""
+
+    ledger: Ledger
+    notary: Notary
+
+    def move(
+        self, alias: str, move: AliasMove, artifact: Digest | None, key: str, *, dry_run: bool
+    ) -> AliasChange:
+        """From now on the alias means this; raises Conflict where its gate refuses it.
+
+        `artifact` is of the simulator's weights, where they are known: most evaluations are
+        about those.
+        """
+        of = {move.simulator} | ({artifact} if artifact else set())
+        report = self._report(move, of)
+        verdicts = judged(move.gate, report, of)
+        check_may_move(move, report, verdicts)
+        failed = any(not each.passed for each in verdicts)
+        shown = {
+            "canary": move.canary,
+            "report": move.report,
+            "gate": verdicts,
+            "override": move.override if failed or not move.gate else None,
+        }
+        if dry_run:
+            told = {"alias": checked(alias), "simulator": move.simulator, "set_by": move.by}
+            return AliasChange.model_validate(told | shown | {"at": _DRY})
+        with self.notary.declaring("alias", alias) as declare:
+            recorded: dict[str, Any] = {"key": key, "declare": declare, **shown}
+            return self.ledger.aliases.set(alias, move.simulator, move.by, **recorded)
+
+    def end(self, alias: str, by: str, key: str, *, dry_run: bool) -> AliasChange:
+        """The alias means nothing from now on; raises NotFound where it meant nothing before."""
+        if dry_run:
+            last = self.history(alias)[-1]
+            return last.model_copy(update={"ended": True, "set_by": by, "at": _DRY})
+        with self.notary.declaring("alias", alias) as declare:
+            return self.ledger.aliases.end(alias, by, key=key, declare=declare)
+
+    def history(self, alias: str | None = None) -> list[AliasChange]:
+        """What an alias, or each, meant over time; raises NotFound for one that nobody gave."""
+        changes = self.ledger.aliases.history(alias)
+        if alias is not None and not changes:
+            raise NotFound(f"there is no alias {alias!r}; set it, or name another one")
+        return changes
+
+    def use(self, simulator: Digest) -> Use:
+        """How many runs and episodes are open with a simulator."""
+        return Use(
+            open_runs=self.ledger.num_open_runs_of(simulator),
+            open_episodes=self.ledger.open_episodes(simulator).get(simulator, 0),
+        )
+
+    def _report(self, move: AliasMove, of: set[Digest]) -> Report | None:
+        if move.report is None:
+            return None
+        objects = self.ledger.objects
+        try:
+            if objects is None:
+                raise NotFound("no reports are kept")
+            report = parse_report(objects.get(move.report))
+        except NotFound as error:
+            raise Conflict(
+                f"the report {move.report} is not in the object store; put it there with"
+                " `agentworld simulator attach`, or name another one"
+            ) from error
+        except InputError as error:
+            raise Conflict(f"{move.report} cannot be read: {error}") from error
+        check_about(move, report, of)
+        return report

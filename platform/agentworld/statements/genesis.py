@@ -1,0 +1,131 @@
+"""Which ledger a second store is of, and what that held before its changes were signed.
+
+A ledger is adopted once: what it held is signed, and kept in both. So the second store knows its
+ledger, and refuses another one, whose names and moves would look like what the first one lost.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from agentworld.errors import Conflict, EvidenceError, InputError, NotFound
+from agentworld.ledger import Ledger
+from agentworld.ledger.attestations import Attestations
+from agentworld.records.attestation import Attestation
+from agentworld.records.declaration import ADOPTION, DECLARATIONS, Adoption
+from agentworld.records.step_statement import STEP_STATEMENTS
+from agentworld.signing.declaration import attested, check_attested, verify_declared
+from agentworld.signing.envelope import verify
+from agentworld.signing.keys import Signer, TrustedKeys
+from agentworld.storage.objects import WriteOnce
+
+
+class Adopter:
+    """Signs with the keys of a service. Calls block."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        signer: Callable[[], Signer],
+        second_store: WriteOnce,
+        *,
+        trusted: Callable[[], TrustedKeys],
+        step_keys: Callable[[], TrustedKeys],
+    ) -> None:
+        self._ledger = ledger
+        self._signer = signer
+        self._second_store = second_store
+        self._trusted = trusted
+        self._step_keys = step_keys
+        self._adopted = False
+
+    def known_keys(self) -> TrustedKeys:
+        """Those that are trusted, and its own."""
+        own = self._signer().public_key
+        return {**self._trusted(), own.keyid: own}
+
+    def adopt(self, *, restored: bool = False) -> None:
+        """Signs, once, what the ledger held before its changes were: later ones have to be.
+
+        A ledger that was `restored` from a backup of before that is adopted as it was then. Raises
+        Conflict where the second store is of another ledger.
+        """
+        if self._adopted:
+            return
+        self.check_own(restored=restored)
+        kept = self._ledger.attestations
+        if not kept.find("adoption"):
+            with suppress(Conflict):  # another replica was faster
+                kept.add(self._adoption())
+        self._copy(kept.find("adoption"), set())
+        self.check_own(restored=restored)  # once more: another ledger may have been faster
+        self._adopted = True
+
+    def check_own(self, *, restored: bool = False) -> None:
+        """Raises Conflict where the second store is of another ledger than this."""
+        if not self._adopted:
+            check_own(self._ledger.attestations, self._second_store, restored=restored)
+
+    def _adoption(self) -> Attestation:
+        """As the second store has it: an old ledger that was restored is not adopted anew."""
+        envelope = _copy_of_adoption(self._second_store)
+        if envelope is None:
+            changes = self._ledger.aliases.history()
+            erased = self._ledger.erased_episodes()
+            found = Adoption(changes=tuple(changes), erased=tuple(erased), at=now())
+            return attested(found, self._signer())
+        told = verify_declared(envelope, Adoption, self.known_keys())
+        return Attestation(ADOPTION, told.kind, *told.filed, envelope)
+
+    def _copy(self, made: Iterable[Attestation], folders: set[str]) -> list[str]:
+        """Makes the copies that these folders lack; what no key of ours signed gets none."""
+        there = {name for folder in folders for name in self._second_store.names(f"{folder}/")}
+        problems, known, steps = [], self.known_keys(), self._step_keys()
+        for each in made:
+            if each.name in there:
+                continue
+            try:
+                _check_own(each, known, steps)
+                self._second_store.put(each.name, each.envelope)
+            except (EvidenceError, InputError, Conflict) as error:
+                problems.append(f"{each.name} of the ledger is not copied: {error}")
+        return problems
+
+
+def check_own(kept: Attestations, second_store: WriteOnce, *, restored: bool = False) -> None:
+    """Raises Conflict where the second store is of another ledger than the one that kept these."""
+    # First the copy: a ledger keeps what it signs before it has one.
+    copy = _copy_of_adoption(second_store)
+    own = [each.envelope for each in kept.find("adoption")]
+    if copy is None or copy in own or (restored and not own):
+        return
+    raise Conflict(
+        "the second store was begun with another ledger; name one of its own for this ledger,"
+        " or, if a backup was put in that ledger's place, declare it with"
+        " `agentworld audit restored --reason`"
+    )
+
+
+def _copy_of_adoption(second_store: WriteOnce) -> bytes | None:
+    try:
+        return second_store.get(ADOPTION)
+    except NotFound:
+        return None
+
+
+def now() -> str:
+    """The time as statements tell it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _check_own(made: Attestation, known: TrustedKeys, steps: TrustedKeys) -> None:
+    """Raises EvidenceError for what no key of ours signed, or not under this name."""
+    if said := STEP_STATEMENTS.get(made.kind):
+        check_attested(made, said, steps)
+        return
+    if kind := DECLARATIONS.get(made.kind):
+        check_attested(made, kind, known)
+        return
+    verify(made.envelope, known)
+    if "-" not in made.name.partition("/")[0]:
+        raise EvidenceError("its name is that of a run's checkpoint; find out who added it")

@@ -1,0 +1,163 @@
+"""Signing the logs of runs, at intervals and when a run is closed, with a copy elsewhere.
+
+The copy is written first and once: whoever shortens the ledger, or restores an old one, does
+not know how to take it back. Keys are read when they are needed, for they may be rotated.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from threading import Lock
+from typing import NamedTuple, TypeVar
+
+from agentworld.errors import Conflict, EvidenceError, InputError, StoreError
+from agentworld.ledger import Ledger
+from agentworld.records.base import Digest
+from agentworld.records.edge import Traffic
+from agentworld.records.run import AgentRun, RunClosing
+from agentworld.signing.checkpoint import (
+    RunCheckpoint,
+    checkpoint_name,
+    read_checkpoint,
+    sign_checkpoint,
+)
+from agentworld.signing.keys import Signer, TrustedKeys
+from agentworld.signing.merkle import MerkleTree
+from agentworld.signing.traffic import TrafficCount
+from agentworld.signing.weights import RunWeights, check_weights
+from agentworld.statements.signer import Notary
+from agentworld.storage.objects import WriteOnce
+
+_Keys = TypeVar("_Keys")
+
+
+class Sealer:
+    """Signs the logs of one simulator, or of all. Calls block; several replicas may seal the same
+    run.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        simulator: Digest | None,
+        signer: Callable[[], Signer],
+        second_store: WriteOnce,
+        *,
+        trusted: Callable[[], TrustedKeys] = dict,
+        step_keys: Callable[[], TrustedKeys] = dict,
+    ) -> None:
+        self._ledger = ledger
+        self._simulator = simulator
+        self._signer = signer
+        self._second_store = second_store
+        self._trusted = trusted
+        self._step_keys = step_keys
+        self._read: dict[str, _Read] = {}
+        self._turn = Lock()
+        self.notary = Notary(
+            ledger,
+            partial(_read, signer),
+            second_store,
+            trusted=partial(_read, trusted),
+            step_keys=partial(_read, step_keys),
+        )
+        """Signs with the same keys what is no log."""
+
+    def check_closing(self, run: AgentRun, closing: RunClosing) -> None:
+        """Raises InputError for a signature that no step's key made over just these weights."""
+        if closing.signature is None:
+            return
+        made = RunWeights(run=run.id, simulator=run.simulator, weights=closing.final_weights)
+        trusted = _read(self._step_keys)
+        try:
+            check_weights(made, closing.signature, trusted)
+        except EvidenceError as error:
+            raise InputError(f"the run cannot be closed with this signature: {error}") from error
+
+    def seal_all(self) -> int:
+        """Signs every log that grew since it was signed last; returns how many."""
+        grown = self._ledger.unsealed(self._simulator)
+        problems = []
+        for run in grown:
+            try:
+                self.seal(run)
+            except EvidenceError as error:  # one log that forked keeps no other from being signed
+                problems.append(str(error))
+        with self._turn:  # a run that stands still is not kept in memory
+            self._read = {run: read for run, read in self._read.items() if run in grown}
+        if problems:
+            raise EvidenceError("; ".join(problems))
+        return len(grown)
+
+    def seal(self, run: str) -> None:
+        """Signs a log as it is now; raises EvidenceError where another one was signed as this.
+
+        Raises Conflict where the second store is of another ledger.
+        """
+        self.notary.check_own()
+        checkpoint = self._checkpoint(run)
+        envelope = self._copied(checkpoint)
+        with suppress(Conflict):  # another replica was faster, with the same copy
+            self._ledger.add_checkpoint(run, checkpoint.length, envelope)
+
+    def seal_end(self, run: str) -> None:
+        """Signs a log that has not been to its end; one that has is not read again."""
+        if run in self._ledger.unsealed(self._ledger.owner(run).simulator):
+            self.seal(run)
+
+    def _copied(self, checkpoint: RunCheckpoint) -> bytes:
+        """What the second store holds of this length: ours, or the same by another key."""
+        name = checkpoint_name(checkpoint.run, checkpoint.length)
+        envelope = sign_checkpoint(checkpoint, _read(self._signer))
+        try:
+            self._second_store.put(name, envelope)
+        except Conflict:
+            envelope = self._second_store.get(name)
+            _check_same(checkpoint, envelope, _read(self._trusted))
+        return envelope
+
+    def _checkpoint(self, run: str) -> RunCheckpoint:
+        with self._turn:
+            tree, traffic = self._read.setdefault(run, _Read(MerkleTree(), TrafficCount()))
+            for entry in self._ledger.log(run, after=len(tree)):
+                tree.append(entry.body)
+                traffic.add(entry.told)
+            return RunCheckpoint(
+                run=run,
+                simulator=self._ledger.owner(run).simulator,
+                length=len(tree),
+                root=tree.root,
+                traffic=traffic.told,
+            )
+
+
+class _Read(NamedTuple):
+    """What was read of a log so far."""
+
+    tree: MerkleTree
+    traffic: TrafficCount
+
+
+def _read(keys: Callable[[], _Keys]) -> _Keys:
+    """Trouble with the service's own keys is no mistake of whoever asks."""
+    try:
+        return keys()
+    except InputError as error:
+        raise StoreError(f"the service cannot read its keys: {error}") from error
+
+
+def _check_same(checkpoint: RunCheckpoint, envelope: bytes, known: TrustedKeys) -> None:
+    try:
+        stored = read_checkpoint(envelope, known)
+    except EvidenceError as error:
+        raise EvidenceError(
+            f"{checkpoint.length} entries of run {checkpoint.run} cannot be signed, for what the"
+            f" second store holds of them does not verify: {error}"
+        ) from error
+    alike = stored.model_copy(update={"traffic": checkpoint.traffic}) == checkpoint
+    if not alike or not stored.tells(checkpoint.traffic or Traffic()):
+        raise EvidenceError(
+            f"the log of run {checkpoint.run} has forked: of {checkpoint.length} entries the second"
+            f" store holds {stored.root} of run {stored.run}, and the ledger has {checkpoint.root};"
+            " stop what serves it, and find out which of the two is true"
+        )

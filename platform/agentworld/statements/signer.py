@@ -1,0 +1,144 @@
+"""Signing what the platform knows beside the logs of runs, with a copy where nothing is changed.
+
+The ledger keeps it first: who is killed before the copy is made leaves a signature that holds, and
+the next one who asks the same makes the copy, or a service at its intervals.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from agentworld.errors import EvidenceError, NotFound
+from agentworld.records.attestation import Attestation, AttestationKind
+from agentworld.records.base import digest_bytes
+from agentworld.records.declaration import Declaration, Declare
+from agentworld.records.edge import Claim, Edge, SignedEdge
+from agentworld.records.log import opening_problem
+from agentworld.records.run import AgentRun
+from agentworld.records.step_statement import StepStatement
+from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, verify_checkpoint
+from agentworld.signing.declaration import attested
+from agentworld.signing.edge import Observed, contradictions, join, sign_edge, verify_edge
+from agentworld.signing.merkle import MerkleTree
+from agentworld.signing.traffic import TrafficCount
+from agentworld.signing.weights import closing_problem
+from agentworld.statements.agent_use import Deployer
+from agentworld.statements.genesis import now
+from agentworld.statements.steps import Files
+
+_MANY = 100
+EDGES = "agent-edges"
+"""Where the copies of edges are: a run's name has no dash, so that no checkpoint is there."""
+
+
+class Notary(Deployer):
+    """Of one ledger. Calls block; several replicas may sign the same, which is kept once."""
+
+    _copied = 0
+    """The place to which every copy was made."""
+
+    def edge(self, run: AgentRun, claim: Claim) -> SignedEdge:
+        """What can be said of a claim by now; the same again is signed once."""
+        self.adopt()
+        edge = join(claim, self._observed(run, claim), now())
+        known = self._known(edge)
+        if known is None:
+            envelope = sign_edge(edge, self._signer())
+            name = edge_name(run.id, envelope)
+            known = Attestation(
+                name, "edge", claim.artifact, run.simulator, run.id, edge.at, envelope
+            )
+            self._ledger.attestations.add(known)
+        self._second_store.put(known.name, known.envelope)
+        return SignedEdge(
+            edge=verify_edge(known.envelope, self.known_keys()), envelope=known.envelope.decode()
+        )
+
+    def file(self, statement: StepStatement) -> str:
+        """Keeps what a step signed; returns its name. Raises InputError for what none signed."""
+        keys = self._step_keys(), self.known_keys()
+        return Files(self._ledger.attestations, self._second_store, *keys).add(statement)
+
+    @contextmanager
+    def declaring(self, kind: AttestationKind, subject: str) -> Iterator[Declare]:
+        """Signs what the block declares about a subject and keeps in the ledger; copied after it.
+
+        Told once more, what is there already gets the copy that it lacks.
+        """
+        self.adopt()
+        yield lambda told: attested(told, self._signer())
+        made = self._ledger.attestations.find(kind, subject=subject)
+        # One is copied without a look at its folder: a run may have thousands of erasures.
+        folders = {each.name.rpartition("/")[0] for each in made} if len(made) > 1 else set()
+        self._copy(made, folders)
+
+    def declare(self, told: Declaration) -> None:
+        """Signs and keeps what an operator says: a restore, a withdrawal."""
+        with self.declaring(told.kind, told.filed.subject) as declare:
+            self._ledger.attestations.add(declare(told))
+
+    def keep_up(self) -> None:
+        """Copies what nobody did, for they were killed; raises EvidenceError for what it must not.
+
+        Of what it looked through it asks no second time.
+        """
+        self.adopt()
+        made, place = self._ledger.attestations.after(self._copied)
+        folders = {each.name.rpartition("/")[0] for each in made}
+        if len(folders) > _MANY:  # as when a service starts: then one look at all of them is less
+            folders = {each.name.partition("/")[0] for each in made}
+        if problems := self._copy(made, folders):
+            raise EvidenceError("; ".join(problems))
+        self._copied = place
+
+    def _known(self, edge: Edge) -> Attestation | None:
+        """The newest of this run and artifact and name, where it says the same."""
+        claim = edge.claim
+        for each, told in self._edges(claim.agent, claim.artifact, edge.run):
+            return each if told.model_copy(update={"at": edge.at}) == edge else None
+        return None
+
+    def _observed(self, run: AgentRun, claim: Claim) -> Observed:
+        first = self._ledger.first_entry(run.id)
+        found = opening_problem(run, first), closing_problem(run, self._step_keys())
+        problems = [problem for problem in found if problem]
+        checkpoint = None
+        try:
+            checkpoint = self._newest(run)
+        except (EvidenceError, NotFound) as error:
+            problems.append(f"the newest checkpoint does not verify: {error}")
+        same = self._ledger.runs_for_agent_weights(claim.artifact)
+        return Observed(run, checkpoint, tuple(problems), tuple(contradictions(run, same)))
+
+    def _newest(self, run: AgentRun) -> RunCheckpoint | None:
+        """The newest checkpoint, which both stores hold; null where nothing was signed yet."""
+        stored = self._ledger.checkpoints(run.id)
+        if not stored:
+            return None
+        length = max(stored)
+        checkpoint = self._counted(verify_checkpoint(stored[length], self._trusted()))
+        if (checkpoint.run, checkpoint.simulator, checkpoint.length) != (
+            run.id,
+            run.simulator,
+            length,
+        ):
+            raise EvidenceError(f"it was signed for run {checkpoint.run}; find out who moved it")
+        if self._second_store.get(checkpoint_name(run.id, length)) != stored[length]:
+            raise EvidenceError("the second store holds another one; find out which is true")
+        return checkpoint
+
+    def _counted(self, checkpoint: RunCheckpoint) -> RunCheckpoint:
+        """With its traffic, also where an earlier service signed it without."""
+        if checkpoint.traffic is not None:
+            return checkpoint
+        tree, count = MerkleTree(), TrafficCount()
+        for entry in self._ledger.log(checkpoint.run)[: checkpoint.length]:
+            tree.append(entry.body)
+            count.add(entry.told)
+        if (len(tree), tree.root) != (checkpoint.length, checkpoint.root):
+            raise EvidenceError("the log is not the one that was signed; restore it")
+        return checkpoint.model_copy(update={"traffic": count.told})
+
+
+def edge_name(run: str, envelope: bytes) -> str:
+    """Where the copy of an edge is."""
+    return f"{EDGES}/{run}/{digest_bytes(envelope).removeprefix('sha256:')}.dsse.json"

@@ -1,0 +1,188 @@
+"""Whoever changes the history of names is found, with the name, the moment and what was changed."""
+
+import re
+import sqlite3
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import make.ledger
+from agentworld.audit.checks.alias_history import alias_problems
+from agentworld.audit.read.evidence import Evidence
+from agentworld.ledger import Ledger
+from agentworld.records.alias import AliasMove, Canary
+from agentworld.records.gate import Gate
+from agentworld.signing.keys import ensure_signer, load_trusted, rotate
+from agentworld.statements.alias_moves import AliasBook
+from agentworld.statements.signer import Notary
+from agentworld.storage.objects import WriteOnce
+from make import records
+
+FIRST, SECOND, THIRD = map(records.digest, ("first", "second", "third"))
+
+
+class Scene(NamedTuple):
+    """A store in which names were moved."""
+
+    folder: Path
+    ledger: Ledger
+
+    @property
+    def second_store(self):
+        return WriteOnce(str(self.folder / "checkpoints"))
+
+    @property
+    def notary(self):
+        own = self.folder / "keys"
+        signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
+        return Notary(self.ledger, signer, self.second_store, trusted=trusted, step_keys=dict)
+
+    def move(self, alias, simulator, **told):
+        move = AliasMove(simulator=simulator, by="ada", **told)
+        AliasBook(self.ledger, self.notary).move(alias, move, None, simulator[-60:], dry_run=False)
+
+    def change(self, *statements):
+        with closing(sqlite3.connect(self.folder / "ledger.db")) as database, database:
+            for statement in statements:
+                assert database.execute(statement).rowcount != 0
+
+    def problems(self):
+        evidence = Evidence(load_trusted(self.folder / "keys"), self.second_store)
+        return list(alias_problems(self.ledger.aliases, self.ledger.attestations, evidence))
+
+
+@pytest.fixture
+def scene(tmp_path):
+    """A name that was given before moves were signed, and moved twice since; and another one."""
+    ledger = Ledger(make.ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
+    scene = Scene(tmp_path, ledger)
+    ledger.aliases.set("stable", FIRST, "ada")
+    scene.move("stable", SECOND, canary=Canary(simulator=FIRST, percent=10))
+    scene.move("stable", THIRD)
+    scene.move("other", FIRST)
+    yield scene
+    ledger.close()
+
+
+def test_a_history_that_nobody_touched_has_no_problems_also_through_a_rotation(scene):
+    assert scene.problems() == []
+    rotate(scene.folder / "keys")
+    scene.move("stable", FIRST)
+    AliasBook(scene.ledger, scene.notary).end("stable", "bob", "end", dry_run=False)
+    scene.move("stable", records.digest("fourth"))
+    assert scene.problems() == []
+
+
+@pytest.mark.parametrize(
+    "least", [-6.501161575064481e16, 2.0**53, -0.0, 5e-324, 1.7e308, 1e21, 123456789012345680.0]
+)
+def test_a_history_with_a_gate_of_any_number_has_no_problems(scene, least):
+    gate = (Gate(metric="live_gain", least=least),)
+    scene.move("stable", FIRST, gate=gate, override="as it should be")
+    assert scene.ledger.aliases.history("stable")[-1].gate[0].least == least
+    assert scene.problems() == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        (f"UPDATE aliases SET simulator = '{FIRST}' WHERE sequence = 3", f"says that .*{FIRST}"),
+        ("UPDATE aliases SET set_by = 'eve' WHERE sequence = 2", "ledger says that .*'eve'"),
+        ("UPDATE aliases SET set_by = 'eve' WHERE sequence = 1", "ledger says that .*'eve'"),
+        ("UPDATE aliases SET at = '2026-01-01' WHERE sequence = 3", "from 2026-01-01 on"),
+        ("UPDATE aliases SET override = 'no' WHERE sequence = 3", "the ledger says that"),
+        ("UPDATE aliases SET percent = 90 WHERE sequence = 2", "the ledger says that"),
+        ("UPDATE aliases SET percent = 90 WHERE sequence = 3", "alias 'stable' is garbled"),
+        ("UPDATE aliases SET ended = 1 WHERE sequence = 3", "'stable' meant nothing from"),
+        ("UPDATE aliases SET gate = 'x' WHERE sequence = 4", "alias 'other' is garbled"),
+        ("UPDATE aliases SET alias = 'other' WHERE sequence = 3", "alias 'stable' meant"),
+        ("UPDATE aliases SET sequence = 9 WHERE sequence = 2", "'stable' are not in the order"),
+        ("DELETE FROM aliases WHERE sequence = 1", f"{FIRST} .*the ledger does not have it"),
+        ("DELETE FROM aliases WHERE sequence = 3", f"{THIRD} .*the ledger does not have it"),
+        ("DELETE FROM aliases WHERE alias = 'other'", "'other' .*the ledger does not have it"),
+        (
+            "INSERT INTO aliases (alias, simulator, set_by, at, ended)"
+            f" VALUES ('planted', '{FIRST}', 'eve', '2026-01-01', 0)",
+            "alias 'planted' meant .* from 2026-01-01 on, by 'eve', and nobody signed it",
+        ),
+        ("DELETE FROM attestations WHERE sequence = 3", f"{THIRD} .*is gone from the ledger"),
+        ("DELETE FROM attestations", f"statement that alias 'stable' .*{SECOND}"),
+        ("UPDATE attestations SET kind = 'edge' WHERE sequence = 3", "is gone from the ledger"),
+        ("UPDATE attestations SET at = '2026' WHERE sequence = 3", "at 2026 does not verify"),
+        ("UPDATE attestations SET subject = 'x' WHERE sequence = 3", "alias 'x' at"),
+        ("UPDATE attestations SET envelope = x'00' WHERE sequence = 3", "does not verify"),
+        ("UPDATE attestations SET envelope = x'00' WHERE kind = 'adoption'", "held unsigned"),
+        ("UPDATE attestations SET at = '2026' WHERE kind = 'adoption'", "held unsigned"),
+    ],
+)
+def test_what_was_changed_is_found_and_named(scene, statement, problem):
+    scene.change(statement)
+    problems = scene.problems()
+    assert any(re.search(problem, each) for each in problems), problems
+
+
+def test_a_move_that_was_taken_away_with_its_statement_is_found_by_the_copy(scene):
+    scene.change(
+        "DELETE FROM aliases WHERE sequence = 3", "DELETE FROM attestations WHERE sequence = 3"
+    )
+    gone, missing = scene.problems()
+    assert THIRD in gone
+    assert "is gone from the ledger; restore it" in gone
+    assert THIRD in missing
+    assert "the ledger does not have it" in missing
+
+
+def test_two_moves_that_changed_places_with_their_statements_are_found(scene):
+    scene.change(
+        "UPDATE aliases SET sequence = -sequence WHERE sequence IN (2, 3)",
+        "UPDATE aliases SET sequence = 5 + sequence WHERE sequence < 0",
+        "UPDATE attestations SET sequence = -sequence WHERE sequence IN (2, 3)",
+        "UPDATE attestations SET sequence = 5 + sequence WHERE sequence < 0",
+    )
+    assert scene.problems() == [
+        "the changes of alias 'stable' are not in the order that was signed"
+    ]
+
+
+def test_a_move_after_a_planted_one_is_not_taken_for_planted(scene):
+    scene.ledger.aliases.set("stable", FIRST, "eve")
+    scene.move("stable", records.digest("fourth"))
+    (problem,) = scene.problems()
+    assert problem.endswith("by 'eve', and nobody signed it")
+
+
+def test_nobody_can_tell_of_names_before_any_move_was_signed(tmp_path):
+    ledger = Ledger(make.ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
+    ledger.aliases.set("stable", FIRST, "ada")
+    ensure_signer(tmp_path / "keys")
+    assert Scene(tmp_path, ledger).problems() == []
+    ledger.close()
+
+
+class Busy:
+    """A history to which a service adds after each look at it."""
+
+    def __init__(self, scene):
+        self.scene = scene
+        self.num_looks = 0
+
+    def __getattr__(self, name):
+        def looked(*arguments, **named):
+            ledger = self.scene.ledger
+            of = ledger.aliases if name == "readable_history" else ledger.attestations
+            found = getattr(of, name)(*arguments, **named)
+            self.num_looks += 1
+            self.scene.move("stable", records.digest(f"look {self.num_looks}"))
+            return found
+
+        return looked
+
+
+def test_a_history_that_grows_meanwhile_has_no_problems(scene):
+    busy = Busy(scene)
+    evidence = Evidence(load_trusted(scene.folder / "keys"), scene.second_store)
+    assert list(alias_problems(busy, busy, evidence)) == []
+    assert busy.num_looks > 3

@@ -1,0 +1,255 @@
+"""An agent's edge from its registration on: what the service signed, and who tampers with it."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import make.service
+from agentworld.audit.checks.edges import UNTOLD, EdgeAudit
+from agentworld.audit.questions.simulator import audit_simulator
+from agentworld.audit.read.sources import Sources, edge_to
+from agentworld.lineage.base import Agent
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.operations.ledger import open_evidence
+from agentworld.records.edge import Claim, SignedEdge
+from agentworld.records.run import RunClosing, RunOpening
+from agentworld.signing.keys import STEP_KEYS, current_key, ensure_signer, rotate
+from agentworld.signing.weights import RunWeights, sign_weights
+from agentworld.statements import log_checkpoints
+from agentworld.storage.stores import Stores
+from make import records
+
+STARTED, MADE = records.digest("started"), records.digest("made")
+
+
+class Scene(NamedTuple):
+    """An agent that was trained at a service, and is registered."""
+
+    store: Path
+    sources: Sources
+    agent: Agent
+
+    def audit(self) -> EdgeAudit:
+        found = edge_to("terminal-agent", self.agent, self.sources)
+        assert found
+        return found
+
+    def change(self, statement: str) -> None:
+        """What somebody with the database in hand does."""
+        with closing(sqlite3.connect(self.store / "ledger.db")) as database, database:
+            assert database.execute(statement).rowcount != 0
+
+
+async def train(service: make.service.Service, *, sign: bool, again: bool) -> SignedEdge:
+    client = service.client()
+    run = await client.open_run(RunOpening(agent="terminal-agent", starting_weights=STARTED))
+    await client.step(await client.reset(records.task()), "ls")
+    signature = None
+    if sign:
+        made = RunWeights(run=run.id, simulator=run.simulator, weights=MADE)
+        signature = sign_weights(made, ensure_signer(Stores.of(service.store).keys / STEP_KEYS))
+    await client.close_run(MADE, signature)
+    claim = Claim(
+        agent="terminal-agent", artifact=MADE, starting_weights=STARTED, simulator=run.simulator
+    )
+    edge = await client.attest(claim)
+    if again:
+        assert await client.attest(claim) == edge
+    await client.close()
+    return edge
+
+
+def scene(store: Path, *, sign: bool = True, again: bool = False) -> Scene:
+    service = make.service.service(store)
+    edge = asyncio.run(train(service, sign=sign, again=again))
+    made = records.checkpoint(
+        "agent", artifact=MADE, parents=[STARTED], simulator=service.simulator
+    )
+    agent = Agent(checkpoint=made, run=edge.edge.run, edge=edge)
+    registry = MemoryRegistry()
+    registry.register_agent("terminal-agent", agent, store)
+    sources = Sources(registry, make.service.ledger(store), store, open_evidence(store))
+    return Scene(store, sources, agent)
+
+
+def with_keys_of_now(told: Scene) -> Scene:
+    return told._replace(sources=told.sources._replace(evidence=open_evidence(told.store)))
+
+
+@pytest.mark.parametrize(("sign", "grade"), [(True, "proven"), (False, "observed")])
+def test_the_service_signs_which_simulator_made_an_agent(tmp_path, sign, grade):
+    found = scene(tmp_path, sign=sign).audit()
+    assert (found.grade, found.reasons) == (grade, ())
+    assert found.edge
+    assert (found.edge.traffic.num_episodes, found.edge.traffic.num_steps) == (1, 1)
+    assert found.edge.claim.artifact == MADE
+
+
+def test_the_same_claim_is_signed_once(tmp_path):
+    told = scene(tmp_path, again=True)
+    assert len(told.sources.ledger.attestations.find("edge")) == 1
+
+
+def test_a_run_that_is_closed_while_an_audit_reads_is_no_dispute(tmp_path):
+    told = scene(tmp_path)
+    read = told.sources.ledger.run(told.agent.run).model_copy(update={"closing": None})
+    assert edge_to("terminal-agent", told.agent, told.sources, read) == told.audit()
+
+
+def test_a_rotated_key_still_proves_what_it_signed(tmp_path):
+    told = scene(tmp_path)
+    rotate(Stores.of(tmp_path).keys / "simulator")
+    assert with_keys_of_now(told).audit().grade == "proven"
+
+
+def test_a_step_key_that_is_trusted_no_more_disputes_what_it_signed(tmp_path):
+    told = scene(tmp_path)
+    steps = Stores.of(tmp_path).keys / STEP_KEYS
+    rotate(steps)
+    assert with_keys_of_now(told).audit().grade == "proven"
+    (old,) = {*(steps / "trusted").iterdir()} - {steps / "trusted" / f"{current_key(steps)}.pem"}
+    old.unlink()
+    found = with_keys_of_now(told).audit()
+    assert found.grade == "disputed"
+    assert [reason for reason in found.reasons if "is not signed by the step" in reason]
+
+
+def test_an_edge_whose_run_lost_its_signature_is_disputed(tmp_path):
+    told = scene(tmp_path)
+    told.change("UPDATE runs SET signature = NULL")
+    assert told.audit().reasons == ("the signature that its run was closed with is gone",)
+
+
+def test_a_log_that_an_earlier_service_signed_is_counted_when_its_edge_is_made(
+    tmp_path, monkeypatch
+):
+    signed = log_checkpoints.sign_checkpoint
+
+    def untold(checkpoint, signer):
+        return signed(checkpoint.model_copy(update={"traffic": None}), signer)
+
+    monkeypatch.setattr(log_checkpoints, "sign_checkpoint", untold)
+    found = scene(tmp_path).audit()
+    assert (found.grade, found.edge and found.edge.traffic.num_steps) == ("proven", 1)
+
+
+def test_a_run_of_another_simulator_with_the_same_outcome_is_told_as_far_as_it_may_be(tmp_path):
+    told = scene(tmp_path)
+    ledger, notary = make.service.ledger(tmp_path), make.service.sealer(tmp_path).notary
+    assert told.agent.edge
+    claim, run = told.agent.edge.edge.claim, ledger.run(told.agent.run)
+
+    def close(tenant, purpose, signature=None):
+        opening = RunOpening(agent="a", starting_weights=STARTED, purpose=purpose)
+        other = ledger.open_run(opening, records.digest("elsewhere"), tenant=tenant)
+        ledger.close_run(other.id, RunClosing(final_weights=MADE, signature=signature))
+        return other.id
+
+    close("rival", "training")
+    assert notary.edge(run, claim).edge.grade == "proven"
+    own = close(run.tenant, "evaluation")
+    close("rival", "training", "signed")
+    reasons = notary.edge(run, claim).edge.reasons
+    assert sorted(reasons) == [
+        "a run of another tenant made the same weights in another simulator",
+        f"run {own} made the same weights in another simulator",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (
+            """UPDATE runs SET opening = replace(opening, '"training"', '"evaluation"')""",
+            "the run was not opened as the log says, which has purpose 'training'",
+        ),
+        (
+            "UPDATE runs SET tenant = 'rival'",
+            "the run was not opened as the log says, which has tenant 'local'",
+        ),
+        ("DELETE FROM log WHERE sequence = 1", "the run was not opened as the log says"),
+    ],
+)
+def test_a_run_whose_row_is_not_as_its_log_has_it_is_disputed(tmp_path, statement, words):
+    told = scene(tmp_path)
+    told.change(statement)
+    assert told.agent.edge
+    notary, claim = make.service.sealer(tmp_path).notary, told.agent.edge.edge.claim
+    edge = notary.edge(make.service.ledger(tmp_path).run(told.agent.run), claim).edge
+    assert edge.grade == "disputed"
+    assert words in edge.reasons
+
+
+def test_by_how_much_is_told_as_it_was_signed(tmp_path):
+    told = scene(tmp_path)
+    told.change("UPDATE runs SET num_episodes = 99, num_steps = 99")
+    (made,) = audit_simulator(make.service.SIMULATOR, told.sources).agents
+    assert (made.run.num_episodes, made.run.num_steps) == (1, 1)
+
+
+def test_an_edge_that_was_taken_away_is_missed(tmp_path):
+    told = scene(tmp_path)
+    told.change("DELETE FROM attestations")
+    found = told.audit()
+    assert found.grade == "disputed"
+    assert any("is gone from the ledger" in reason for reason in found.reasons)
+
+
+def test_of_an_edge_that_is_gone_it_is_not_said_that_nobody_signed_it(tmp_path):
+    told = scene(tmp_path)
+    told.change("DELETE FROM attestations WHERE kind = 'edge'")
+    (reason,) = told.audit().reasons
+    assert reason.startswith("the edge agent-edges/")
+    assert reason.endswith(" is gone from the ledger; restore it")
+    for copy in (tmp_path / "checkpoints/agent-edges").rglob("*.json"):
+        copy.unlink()
+    gone = "the edge that it was registered with is gone; restore the ledger"
+    assert told.audit().reasons == (gone,)
+    older = told._replace(agent=told.agent.model_copy(update={"edge": None}))
+    assert older.audit().reasons == (UNTOLD,)
+
+
+@pytest.mark.parametrize("column", ["subject", "simulator", "run", "at", "envelope", "name"])
+def test_an_edge_that_was_changed_is_found(tmp_path, column):
+    told = scene(tmp_path)
+    told.change(f"UPDATE attestations SET {column} = 'x' WHERE kind = 'edge'")
+    found = told.audit()
+    assert found.grade == "disputed"
+    assert found.reasons
+
+
+def test_a_registry_that_tells_of_another_edge_is_found(tmp_path):
+    told = scene(tmp_path)
+    without = told._replace(agent=told.agent.model_copy(update={"edge": None}))
+    assert without.audit().reasons == ("the registry has another edge of it than the ledger",)
+
+
+def test_an_agent_that_the_registry_lost_is_still_told_of_its_simulator(tmp_path):
+    told = scene(tmp_path)
+    simulator = make.service.SIMULATOR
+    assert audit_simulator(simulator, told.sources).unregistered == ()
+    lost = told.sources._replace(registry=MemoryRegistry())
+    (edge,) = audit_simulator(simulator, lost).unregistered
+    assert edge.claim.agent == "terminal-agent"
+
+
+def test_a_claim_that_contradicts_the_record_is_disputed_and_says_why(tmp_path):
+    service = make.service.service(tmp_path)
+
+    async def claimed() -> SignedEdge:
+        client = service.client()
+        run = await client.open_run(RunOpening(agent="a", starting_weights=STARTED))
+        claim = Claim(agent="a", artifact=MADE, starting_weights=MADE, simulator=run.simulator)
+        try:
+            return await client.attest(claim)
+        finally:
+            await client.close()
+
+    edge = asyncio.run(claimed()).edge
+    assert edge.grade == "disputed"
+    assert [reason for reason in edge.reasons if "the run began with" in reason]
+    assert [reason for reason in edge.reasons if "the run is open" in reason]

@@ -1,0 +1,216 @@
+"""An erasure that nobody declared is told from retention's."""
+
+from collections import Counter
+from functools import partial
+
+import pytest
+
+from agentworld.audit.checks.ledger import verify_ledger
+from agentworld.records.declaration import ADOPTION, ERASURES
+from agentworld.signing.keys import ensure_signer, load_trusted, rotate
+from agentworld.statements.signer import Notary
+from agentworld.storage.objects import WriteOnce
+from make.ledger import OPENING, SIMULATOR
+
+
+def notary_of(scene, store=None) -> Notary:
+    own = scene.folder / "keys"
+    signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
+    second = store or scene.second_store
+    return Notary(scene.ledger, signer, second, trusted=trusted, step_keys=dict)
+
+
+def erase(scene, episode, store=None):
+    with notary_of(scene, store).declaring("erasure", episode) as declare:
+        scene.ledger.erase_texts(episode, "ada", declare)
+
+
+@pytest.fixture
+def erased(scene):
+    """The same with `first` erased, and this declared."""
+    erase(scene, "first")
+    return scene
+
+
+def test_an_erasure_that_was_declared_verifies_also_through_a_rotation(erased):
+    rotate(erased.folder / "keys")
+    erased.play("third", "d")
+    erased.seal()
+    erase(erased, "third")
+    assert (erased.verify().state, erased.verify().problems) == ("verified", ())
+    assert [erased.verify_episode(each).erased for each in ("first", "third")] == [True, True]
+
+
+def test_an_erasure_that_nobody_declared_is_found(erased):
+    key = "(SELECT key FROM episodes WHERE id = 'second')"
+    erased.change(
+        "UPDATE episodes SET erased = 1, opening = NULL WHERE id = 'second'",
+        f"UPDATE steps SET action = NULL, observation = NULL WHERE episode = {key}",
+    )
+    problem = "episode second is erased without a declaration"
+    assert problem in erased.verify().problems
+    assert problem in erased.verify_episode("second").problems
+    assert erased.verify_episode("first").state == "verified"
+
+
+def test_an_episode_that_is_called_erased_and_has_texts_is_garbled(erased):
+    erased.change("UPDATE episodes SET erased = 1 WHERE id = 'second'")
+    assert [each for each in erased.verify().problems if "episode second is garbled" in each]
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("DELETE FROM attestations WHERE kind = 'erasure'", "is gone from the ledger; restore it"),
+        ("UPDATE attestations SET subject = 'second' WHERE kind = 'erasure'", "episode second"),
+        ("UPDATE attestations SET envelope = x'00' WHERE kind = 'erasure'", "does not verify"),
+        ("UPDATE attestations SET run = 'other' WHERE kind = 'erasure'", "is gone from the"),
+        ("UPDATE episodes SET erased = 0 WHERE id = 'first'", "is lost and was not erased"),
+    ],
+)
+def test_a_declaration_that_was_changed_is_found(erased, statement, problem):
+    erased.change(statement)
+    assert any(problem in each for each in erased.verify().problems), erased.verify().problems
+
+
+def test_texts_that_came_back_are_found(scene):
+    before = scene.ledger.episode("first")
+    erase(scene, "first")
+    opening = before.opening.text.encode().hex()
+    scene.change(f"UPDATE episodes SET erased = 0, opening = x'{opening}' WHERE id = 'first'")
+    for step in before.steps:
+        texts = step.action.encode().hex(), step.observation.encode().hex()
+        scene.change(
+            f"UPDATE steps SET action = x'{texts[0]}', observation = x'{texts[1]}'"
+            f" WHERE episode = 1 AND number = {step.number}"
+        )
+    assert scene.ledger.episode("first") == before
+    assert "episode first was erased, and its texts are there again" in scene.verify().problems
+
+
+def test_what_was_erased_before_anybody_declared_it_is_adopted(scene):
+    scene.ledger.erase_texts("first")
+    assert scene.verify().problems == ()
+    notary_of(scene).keep_up()
+    assert scene.verify().problems == ()
+    scene.play("third", "d")
+    scene.seal()
+    scene.ledger.erase_texts("third")
+    assert scene.verify().problems == ("episode third is erased without a declaration",)
+    erase(scene, "third")
+    assert scene.verify().problems == ()
+
+
+class Busy:
+    """A ledger in which an episode is erased after so many looks at it."""
+
+    def __init__(self, scene, num_looks):
+        self.scene = scene
+        self.left = num_looks
+
+    @property
+    def attestations(self):
+        return Looked(self, self.scene.ledger.attestations)
+
+    @property
+    def aliases(self):
+        return self.scene.ledger.aliases
+
+    @property
+    def signing_keys(self):
+        return self.scene.ledger.signing_keys
+
+    def __getattr__(self, name):
+        return getattr(Looked(self, self.scene.ledger), name)
+
+    def look(self):
+        self.left -= 1
+        if self.left == 0:
+            erase(self.scene, "first")
+
+
+class Looked:
+    def __init__(self, busy, of):
+        self.busy = busy
+        self.of = of
+
+    def __getattr__(self, name):
+        def looked(*arguments, **named):
+            found = getattr(self.of, name)(*arguments, **named)
+            self.busy.look()
+            return found
+
+        return looked
+
+
+@pytest.mark.parametrize("num_looks", range(1, 15))
+def test_an_episode_that_is_erased_meanwhile_has_no_problems(scene, num_looks):
+    notary_of(scene).keep_up()
+    assert scene.verify(Busy(scene, num_looks)).problems == ()
+    assert scene.verify().problems == ()
+
+
+@pytest.mark.parametrize("is_adopted", [True, False])
+@pytest.mark.parametrize("num_looks", [1, 2, 4, 6, 8, 12, 16])
+def test_an_audit_of_many_runs_accuses_nobody_who_erases_or_adopts_meanwhile(
+    scene, num_looks, is_adopted
+):
+    scene.ledger.open_run(OPENING, SIMULATOR)
+    scene.seal()
+    if is_adopted:
+        notary_of(scene).keep_up()
+    assert verify_ledger(Busy(scene, num_looks), scene.evidence).problems == ()
+
+
+class Counted(WriteOnce):
+    """A second store that says how often a name was read, and folders looked through."""
+
+    def __init__(self, url):
+        super().__init__(url)
+        self.read = Counter()
+
+    def get(self, name):
+        self.read[name] += 1
+        return super().get(name)
+
+    def names(self, prefix=""):
+        self.read[prefix] += 1
+        return super().names(prefix)
+
+
+def test_an_adoption_is_read_no_more_often_for_many_runs(scene):
+    scene.ledger.erase_texts("first")
+    notary_of(scene).keep_up()
+
+    def num_reads():
+        store = Counted(str(scene.folder / "checkpoints"))
+        found = verify_ledger(scene.ledger, scene.evidence._replace(second_store=store))
+        assert found.problems == ()
+        return store.read[ADOPTION]
+
+    once = num_reads()
+    for _ in range(5):
+        scene.ledger.open_run(OPENING, SIMULATOR)
+    scene.seal()
+    assert num_reads() == once
+
+
+def test_the_next_audit_reads_anew_what_was_declared(scene):
+    evidence = scene.evidence
+    scene.ledger.erase_texts("first")
+    assert verify_ledger(scene.ledger, evidence).problems == ()
+    notary_of(scene).keep_up()
+    scene.play("third", "d")
+    scene.seal()
+    scene.ledger.erase_texts("third")
+    (problem,) = verify_ledger(scene.ledger, evidence).problems
+    assert problem == f"run {scene.run}: episode third is erased without a declaration"
+
+
+def test_one_erasure_of_many_is_copied_without_a_look_at_the_others(erased):
+    store = Counted(str(erased.folder / "checkpoints"))
+    erased.play("third", "d")
+    erased.seal()
+    erase(erased, "third", store)
+    assert store.read[f"{ERASURES}/{erased.run}/"] == 0
+    assert len(erased.second_store.names(f"{ERASURES}/{erased.run}/")) == 2

@@ -1,0 +1,127 @@
+"""Steps that forks copied are told apart from those that the simulator answered in the run."""
+
+import base64
+import json
+import sqlite3
+
+import pytest
+
+from agentworld.audit.checks.signed_log import opening_entry
+from agentworld.ledger.writes import Opened, Taken
+from agentworld.records.edge import Traffic
+from agentworld.records.episode import Episode, EpisodeOpening, Source
+from agentworld.records.log import episode_opened
+from agentworld.serving.episodes.session import forked
+from agentworld.signing.checkpoint import RunCheckpoint, sign_checkpoint, verify_checkpoint
+from agentworld.signing.keys import ensure_signer
+from make import records
+
+SIMULATOR = records.digest("simulator")
+
+
+def fork(scene, step=1):
+    """`first` from a step on, with one step of its own."""
+    source = scene.ledger.episode("first")
+    opening = EpisodeOpening(run=scene.run, fork=Source(episode="first", step=step))
+    begun = forked(Episode.begun("fork", SIMULATOR, opening), source.steps[:step])
+    own = records.episode(*["a", "b"][:step], "own", base=begun._replace(steps=())).steps[-1]
+    scene.ledger.write([Opened(begun)])
+    scene.ledger.write([Taken(scene.run, own.linked(begun.head))])
+
+
+def newest(scene) -> RunCheckpoint:
+    envelopes = scene.ledger.checkpoints(scene.run)
+    return verify_checkpoint(envelopes[max(envelopes)], scene.evidence.trusted)
+
+
+def sign_anew(scene, traffic: Traffic) -> None:
+    """What another service would have signed of the same log, in both stores."""
+    checkpoint = newest(scene).model_copy(update={"traffic": traffic})
+    envelope = sign_checkpoint(checkpoint, ensure_signer(scene.folder / "keys"))
+    scene.copies[-1].write_bytes(envelope)
+    with sqlite3.connect(scene.folder / "ledger.db") as database:
+        database.execute(
+            "UPDATE checkpoints SET envelope = ? WHERE length = ?", (envelope, checkpoint.length)
+        )
+
+
+def change_entry(scene, episode, **fields):
+    """What somebody with the database in hand says of an episode's opening."""
+    entry = opening_entry(episode, scene.ledger)
+    body = json.dumps({**entry.told, **fields}, separators=(",", ":"), sort_keys=True)
+    scene.change(
+        f"UPDATE log SET body = x'{body.encode().hex()}' WHERE sequence = {entry.sequence}"
+    )
+
+
+def test_an_entry_names_how_many_steps_a_fork_copied_and_nothing_where_there_is_none(scene):
+    fork(scene, 2)
+    assert opening_entry("fork", scene.ledger).told["num_copied"] == 2
+    plain = scene.ledger.episode("second")
+    assert episode_opened(plain) == {
+        "kind": "episode-opened",
+        "episode": "second",
+        "head": plain.first_head,
+        "control": plain.opened_with.control,
+    }
+
+
+def test_a_signed_log_tells_answered_and_copied_steps_apart(scene):
+    fork(scene, 2)
+    scene.seal()
+    traffic = newest(scene).traffic
+    assert (traffic.num_episodes, traffic.num_steps, traffic.num_copied) == (3, 4, 2)
+    found = scene.verify()
+    assert (found.state, found.problems, found.num_steps) == ("verified", (), 4)
+    assert scene.verify_episode("fork").state == "verified"
+
+
+def test_a_checkpoint_that_took_copies_for_answers_still_verifies_and_no_other_does(scene):
+    fork(scene, 2)
+    scene.seal()
+    told = newest(scene).traffic
+    before = told.model_copy(update={"num_steps": 6, "num_copied": 0})
+    sign_anew(scene, before)
+    assert scene.verify().problems == ()
+    assert scene.seal() == 0
+    sign_anew(scene, told.model_copy(update={"num_steps": 5, "num_copied": 1}))
+    assert any("tells of other traffic" in each for each in scene.verify().problems)
+
+
+def test_a_log_of_an_earlier_release_verifies_with_copies_among_its_answers(scene, monkeypatch):
+    def earlier(episode):
+        return {name: told for name, told in entry(episode).items() if name != "num_copied"}
+
+    entry = episode_opened
+    monkeypatch.setattr("agentworld.records.log.episode_opened", earlier)
+    fork(scene, 2)
+    scene.seal()
+    traffic = newest(scene).traffic
+    assert (traffic.num_steps, traffic.num_copied) == (6, 0)
+    assert (scene.verify().state, scene.verify().problems) == ("verified", ())
+
+
+@pytest.mark.parametrize("number", [1, 0, -2, "2", None, [2]])
+def test_a_fork_whose_number_was_changed_before_it_was_signed_is_found(scene, number):
+    fork(scene, 2)
+    change_entry(scene, "fork", num_copied=number)
+    scene.seal()
+    assert "episode fork did not begin as the log says" in scene.verify().problems
+    assert "episode fork did not begin as the log says" in scene.verify_episode("fork").problems
+
+
+def test_a_fork_whose_number_was_changed_after_it_was_signed_is_found(scene):
+    fork(scene, 2)
+    scene.seal()
+    change_entry(scene, "fork", num_copied=1)
+    assert any("not those that were signed" in each for each in scene.verify().problems)
+
+
+def test_an_episode_that_copied_nothing_and_is_told_to_have_is_found(scene):
+    change_entry(scene, "second", num_copied=1)
+    assert "episode second did not begin as the log says" in scene.verify().problems
+
+
+def test_a_log_without_a_fork_is_signed_without_a_word_of_forks(scene):
+    for envelope in scene.ledger.checkpoints(scene.run).values():
+        assert "num_copied" not in base64.b64decode(json.loads(envelope)["payload"]).decode()

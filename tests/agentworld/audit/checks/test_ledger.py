@@ -1,0 +1,144 @@
+"""What is told of a whole ledger that somebody had in hand."""
+
+from functools import partial
+
+import pytest
+
+from agentworld.audit.checks.edges import audit_edge, edges_of
+from agentworld.audit.checks.ledger import verify_ledger
+from agentworld.lineage.base import Agent
+from agentworld.records.edge import Claim, SignedEdge
+from agentworld.records.run import RunClosing, RunOpening
+from agentworld.signing.keys import ensure_signer, load_trusted, public_pem
+from agentworld.statements.log_checkpoints import Sealer
+from make import records
+
+SIMULATOR = records.digest("simulator")
+STARTED, FINAL = records.digest("starting"), records.digest("final")
+OPENING = RunOpening(agent="a", starting_weights=STARTED)
+INSERT = "INSERT INTO attestations (name, kind, subject, simulator, run, at, envelope)"
+COLUMNS = "subject, simulator, run, at, envelope FROM attestations"
+
+
+def problems(scene):
+    return list(verify_ledger(scene.ledger, scene.evidence).problems)
+
+
+def sealer(scene):
+    keys = scene.folder / "keys"
+    trusted = partial(load_trusted, keys)
+    signer = partial(ensure_signer, keys)
+    return Sealer(scene.ledger, SIMULATOR, signer, scene.second_store, trusted=trusted)
+
+
+def register(scene, *data) -> SignedEdge:
+    """What is signed of the agent that the run made; the run is closed by the first."""
+    run = scene.ledger.close_run(scene.run, RunClosing(final_weights=FINAL))
+    scene.seal()
+    known = {"agent": "a", "artifact": FINAL, "starting_weights": STARTED, "simulator": SIMULATOR}
+    return sealer(scene).notary.edge(run, Claim(**known, data=tuple(map(records.digest, data))))
+
+
+def test_an_honest_ledger_has_no_problems(scene):
+    register(scene, "data")
+    register(scene, "data", "more data")
+    assert problems(scene) == []
+
+
+def test_what_is_not_signed_yet_is_no_problem(scene):
+    scene.ledger.open_run(OPENING, SIMULATOR)
+    scene.play("third", "d")
+    assert problems(scene) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE steps SET reward = 1.0 WHERE episode = 2", "run {run}: the steps of episode"),
+        ("UPDATE steps SET place = 1 WHERE episode = 2", "run {run}: the 1 steps under entry"),
+        ("UPDATE runs SET signature = '{{}}'", "the ledger's record of run {run} is"),
+        ("UPDATE runs SET final_weights = ''", "the ledger's record of run {run} is"),
+        ("UPDATE runs SET tenant = CAST(x'ff' AS TEXT)", "run {run}: the run was not opened as"),
+        ("UPDATE runs SET id = 'other'", "run {run} is gone from the ledger"),
+        ("DELETE FROM log", "run {run}: the run was not opened as the log says"),
+        ("UPDATE steps SET episode = 9 WHERE episode = 2", "1 rows of steps are of 9, which"),
+        ("DELETE FROM runs", "rows of log are of '{run}', which runs lacks"),
+    ],
+)
+def test_what_somebody_changed_is_told_with_its_place(scene, statement, words):
+    scene.change(statement.format())
+    assert any(words.format(run=scene.run) in each for each in problems(scene)), problems(scene)
+
+
+def test_a_run_that_has_no_log_does_not_verify(scene):
+    run = scene.ledger.open_run(OPENING, SIMULATOR).id
+    scene.change(
+        f"DELETE FROM log WHERE run = '{run}'", f"UPDATE runs SET length = 0 WHERE id = '{run}'"
+    )
+    assert problems(scene) == [f"run {run}: the run was not opened as the log says"]
+
+
+def test_a_run_that_cannot_be_read_hides_no_other(scene):
+    other = scene.ledger.open_run(OPENING, SIMULATOR).id
+    scene.change(f"UPDATE runs SET opening = '' WHERE id = '{other}'", "UPDATE steps SET done = 1")
+    told = "\n".join(problems(scene))
+    assert f"the ledger's record of run {other} is garbled" in told
+    assert f"run {scene.run}: " in told
+
+
+def test_a_restore_that_cannot_be_read_hides_nothing_of_another_run(scene):
+    scene.change(
+        "INSERT INTO attestations (name, kind, subject, simulator, run, at, envelope)"
+        " VALUES ('x', 'restore', '', '', 'nobody', '', CAST(x'ff' AS TEXT))",
+        "UPDATE steps SET done = 1",
+    )
+    found = [each for each in problems(scene) if each.startswith(f"run {scene.run}: ")]
+    assert found
+    assert not any("is garbled" in each for each in found)
+
+
+def test_a_text_that_is_put_into_an_erased_episode_is_found(scene):
+    scene.ledger.erase_texts("first")
+    assert problems(scene) == []
+    scene.change("UPDATE steps SET action = x'00' WHERE episode = 1")
+    (found,) = problems(scene)
+    assert "episode first is garbled" in found
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("DELETE FROM attestations", "is gone from the ledger"),
+        ("UPDATE attestations SET name = 'agent-edges/x'", "its row says something else"),
+        ("UPDATE attestations SET run = 'x'", "its row says something else"),
+        ("UPDATE attestations SET envelope = x'00'", "is another one in the second store"),
+        ("UPDATE attestations SET kind = 'x'", "is of an unknown kind, 'x'"),
+        (f"{INSERT} SELECT name || 'x', kind, {COLUMNS}", "its row says something else"),
+        ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "this is no envelope of ours"),
+    ],
+)
+def test_an_edge_that_somebody_changed_is_found(scene, change, words):
+    register(scene)
+    scene.change(f"{change} WHERE kind = 'edge'")
+    assert any(words in each for each in problems(scene)), problems(scene)
+
+
+def test_the_newest_edge_counts_whatever_the_order_of_the_rows(scene):
+    register(scene, "data")
+    newer = register(scene, "data", "more data")
+    scene.change("UPDATE attestations SET sequence = 9 WHERE sequence = 2")
+    made = records.checkpoint("agent", artifact=FINAL, parents=[STARTED], simulator=SIMULATOR)
+    agent = Agent(checkpoint=made, run=scene.run, edge=newer)
+    told = audit_edge("a", agent, scene.ledger.attestations, scene.evidence)
+    assert (told.edge, told.grade) == (newer.edge, "observed")
+    assert edges_of(SIMULATOR, scene.ledger.attestations, scene.evidence) == [newer.edge]
+
+
+def test_a_key_that_nobody_trusts_is_found(scene):
+    own = ensure_signer(scene.folder / "keys").public_key
+    scene.ledger.signing_keys.use(own.keyid, public_pem(own).decode())
+    assert problems(scene) == []
+    other = ensure_signer(scene.folder / "others").public_key
+    scene.ledger.signing_keys.use(other.keyid, public_pem(other).decode())
+    (found,) = problems(scene)
+    assert other.keyid in found

@@ -1,0 +1,223 @@
+"""A backup in the ledger's place: broken until somebody declares it, and no further after that."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from functools import partial
+
+import pytest
+
+from agentworld.audit.checks.alias_history import alias_problems
+from agentworld.audit.checks.missing_rows import missing
+from agentworld.audit.checks.run import verify_run
+from agentworld.errors import Conflict, EvidenceError, NotFound
+from agentworld.records.alias import AliasMove
+from agentworld.records.run import RunOpening
+from agentworld.signing.keys import ensure_signer, load_trusted
+from agentworld.statements.alias_moves import AliasBook
+from agentworld.statements.signer import Notary
+from make import records
+
+SIMULATOR = records.digest("simulator")
+OPENING = RunOpening(agent="a", starting_weights=records.digest("starting"))
+AT = "2026-03-01T00:00:00.000+00:00"
+
+
+class Place:
+    """A scene whose ledger is backed up and restored."""
+
+    def __init__(self, scene):
+        self.scene = scene
+
+    @property
+    def notary(self):
+        own = self.scene.folder / "keys"
+        signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
+        second = self.scene.second_store
+        return Notary(self.scene.ledger, signer, second, trusted=trusted, step_keys=dict)
+
+    def move(self, simulator):
+        move = AliasMove(simulator=records.digest(simulator), by="ada")
+        AliasBook(self.scene.ledger, self.notary).move(
+            "stable", move, None, simulator, dry_run=False
+        )
+
+    def erase(self, episode):
+        with self.notary.declaring("erasure", episode) as declare:
+            self.scene.ledger.erase_texts(episode, "ada", declare)
+
+    def back_up(self, name):
+        with closing(sqlite3.connect(self.scene.folder / "ledger.db")) as database:
+            database.execute(f"VACUUM INTO '{self.scene.folder}/{name}.db'")
+
+    def restore(self, name):
+        for file in self.scene.folder.glob("ledger.db*"):
+            file.unlink()
+        shutil.copy(self.scene.folder / f"{name}.db", self.scene.folder / "ledger.db")
+
+    def missing(self):
+        scene = self.scene
+        return missing(scene.ledger, scene.second_store, scene.evidence.trusted)
+
+    def declare(self, at=AT):
+        self.notary.adopt(restored=True)
+        for lost in self.missing().declarations("a disk", "ada", at):
+            self.notary.declare(lost)
+
+    def alias_problems(self):
+        ledger = self.scene.ledger
+        return [*alias_problems(ledger.aliases, ledger.attestations, self.scene.evidence)]
+
+
+@pytest.fixture
+def place(scene):
+    """Backups of before a run, a move and an erasure (`older`), and of some while later (`old`)."""
+    place = Place(scene)
+    place.notary.keep_up()
+    place.back_up("older")
+    place.move("old")
+    scene.play("third", "d")
+    scene.seal()
+    place.back_up("old")
+    place.move("new")
+    place.erase("first")
+    scene.play("fourth", "e")
+    scene.seal()
+    return place
+
+
+@pytest.fixture
+def other(place):
+    """A run that no backup has."""
+    return place.scene.ledger.open_run(OPENING, SIMULATOR).id
+
+
+def test_nothing_is_missing_where_nothing_was_restored(place):
+    before = place.scene.second_store.names()
+    found = place.missing()
+    assert place.scene.second_store.names() == before
+    assert (found.runs, found.others) == ({}, ())
+    assert found.declarations("why", "ada", AT) == []
+
+
+def test_a_restore_that_nobody_declared_is_broken(place, other):
+    place.scene.seal()
+    place.restore("old")
+    found = place.scene.verify()
+    assert any("its end is cut off" in each for each in found.problems)
+    assert any("the erasure" in each for each in found.problems)
+    assert any(records.digest("new") in each for each in place.alias_problems())
+    with pytest.raises(EvidenceError, match=f"run {other} is gone from the ledger"):
+        place.scene._replace(run=other).verify()
+
+
+def test_a_restore_that_is_declared_while_an_audit_reads_was_not_taken_away(place):
+    place.restore("old")
+    scene = place.scene
+    evidence = scene.evidence.for_many(scene.ledger.attestations)
+    before = verify_run(scene.run, scene.ledger, evidence).problems
+    place.declare()
+    after = verify_run(scene.run, scene.ledger, evidence).problems
+    assert {*after} < {*before}
+
+
+def test_a_restore_that_was_declared_is_verified_and_told(place, other):
+    place.scene.seal()
+    place.restore("old")
+    lost = place.missing()
+    assert lost.runs.keys() == {place.scene.run, other}
+    assert {each.partition("/")[0] for each in lost.others} == {
+        "alias-changes",
+        "episode-erasures",
+    }
+    place.declare()
+    found = place.scene.verify()
+    assert (found.state, found.problems) == ("verified", ())
+    (note,) = found.notes
+    assert note == f"declared lost on {AT}: 1 of its signed copies (a disk)"
+    assert place.alias_problems() == []
+    assert place.scene.verify_episode("third").state == "verified"
+    with pytest.raises(NotFound):
+        place.scene._replace(run=other).verify()
+    assert (place.missing().runs, place.missing().others) == ({}, ())
+
+
+def test_a_run_that_lost_entries_ends_there_and_others_go_on(place):
+    place.restore("old")
+    place.declare()
+    with pytest.raises(Conflict, match="lost what was answered"):
+        place.scene.play("fifth", "x")
+    assert place.scene.seal() == 0
+    fresh = place.scene._replace(run=place.scene.ledger.open_run(OPENING, SIMULATOR).id)
+    fresh.play("sixth", "x")
+    fresh.seal()
+    assert fresh.verify().state == place.scene.verify().state == "verified"
+
+
+def test_names_move_on_and_episodes_are_erased_again_after_a_restore(place):
+    place.restore("old")
+    place.declare()
+    place.move("newer")
+    place.erase("first")
+    assert place.alias_problems() == []
+    assert place.scene.verify().problems == ()
+
+
+def test_the_lost_name_of_a_run_is_not_given_again(place, other):
+    place.scene.seal()
+    place.restore("old")
+    place.declare()
+    with pytest.raises(Conflict, match="was lost when the ledger was restored"):
+        place.scene.ledger.open_run(OPENING, SIMULATOR, other)
+
+
+def test_an_older_backup_that_is_restored_after_it_is_declared_again(place):
+    place.restore("old")
+    place.declare()
+    place.restore("older")
+    assert any("put in its place" in each for each in place.scene.verify().problems)
+    assert any("put in its place" in each for each in place.alias_problems())
+    place.declare("2026-04-01T00:00:00.000+00:00")
+    assert place.scene.verify().problems == ()
+    assert place.alias_problems() == []
+    assert len(place.scene.verify().notes) == 1
+
+
+def test_a_declaration_covers_no_later_loss(place):
+    place.restore("old")
+    place.declare()
+    place.scene.change("DELETE FROM log WHERE sequence = (SELECT max(sequence) FROM log)")
+    assert any("its end is cut off" in each for each in place.scene.verify().problems)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM attestations WHERE kind = 'restore' AND run != ''",
+        "DELETE FROM attestations WHERE kind = 'restore' AND run = ''",
+        "UPDATE attestations SET envelope = x'00' WHERE kind = 'restore'",
+        "UPDATE attestations SET subject = 'other' WHERE kind = 'restore'",
+    ],
+)
+def test_a_declaration_that_was_changed_covers_nothing(place, statement):
+    place.restore("old")
+    place.declare()
+    place.scene.change(statement)
+    problems = [*place.scene.verify().problems, *place.alias_problems()]
+    assert any("the restore" in each for each in problems), problems
+
+
+def test_what_was_there_before_moves_were_signed_may_be_lost_too(scene):
+    place = Place(scene)
+    place.back_up("old")
+    scene.ledger.aliases.set("stable", records.digest("unsigned"), "ada")
+    place.notary.keep_up()
+    place.restore("old")
+    scene.play("third", "d")
+    for sign in (place.notary.keep_up, scene.seal):
+        with pytest.raises(Conflict, match="begun with another ledger.* restored --reason"):
+            sign()
+    assert any("does not have it" in each for each in place.alias_problems())
+    place.declare()
+    assert place.alias_problems() == []
+    assert scene.seal() == 1

@@ -1,0 +1,267 @@
+"""What somebody with an MLflow in hand does to it is found: in a database, and on a server."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow.entities import Dataset, DatasetInput
+
+from agentworld.audit.checks.registry import verify_version
+from agentworld.audit.checks.statements import registrations
+from agentworld.audit.checks.store import verify_everything
+from agentworld.audit.checks.withdrawals import gone
+from agentworld.engine.process import LOOPBACK
+from agentworld.errors import StoreError
+from agentworld.lineage.mlflow import MlflowRegistry
+from machines.mlflow_server import serving
+from make.special import exchange
+from make.story import DATA, Story, story
+from waiting import outcome
+
+pytestmark = pytest.mark.waits
+
+ADDED = Dataset("added", "digest", "local", "{}")
+
+
+@pytest.fixture(scope="module", params=["database", "server"])
+def place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Path]]:
+    """The address, and where its files are."""
+    folder = tmp_path_factory.mktemp("mlflow")
+    if request.param == "database":
+        yield f"sqlite:///{folder}/mlflow.db", folder
+    else:
+        with serving(folder) as server:
+            yield f"http://{LOOPBACK}:{server.port}", folder
+
+
+class Tampered:
+    """A story of its own in an MLflow, and who may write there."""
+
+    def __init__(self, store: Path, url: str, files: Path) -> None:
+        import mlflow
+
+        local = files / "artifacts" if url.startswith("sqlite") else None
+        self.registry = MlflowRegistry(url, local)
+        self.client = mlflow.MlflowClient(url, url)
+        self.told: Story = story(store, self.registry)
+        ref = self.told.agent
+        self.name, self.number = ref.name, str(ref.version)
+        self.version = self.client.get_model_version(self.name, self.number)
+        self.model = self.version.source.removeprefix("models:/")
+        self.files = files
+        self.world_run = self.registry.stored(self.told.world_model).links.run
+
+    def kept(self, name: str) -> Path:
+        """A file of this version where MLflow keeps it."""
+        of = (self.version.run_id, self.model)
+        (found,) = (
+            path for path in self.files.rglob(name) if any(each in path.parts for each in of)
+        )
+        return found
+
+    def problems(self) -> tuple[str, ...]:
+        sources = self.told.sources
+        assert sources.evidence
+        found: list[str] = []
+        for ref in (self.told.agent, self.told.world_model):
+            told = sources.ledger.attestations
+            filed = registrations(told, sources.evidence, str(ref)).newest
+            stored = self.registry.stored(ref)
+            found += verify_version(stored, self.registry, sources.step_keys, filed=filed).problems
+        return tuple(found)
+
+    def change(self, statement: str, *values: str) -> None:
+        """What somebody with MLflow's database in hand does."""
+        with closing(sqlite3.connect(self.files / "mlflow.db")) as database, database:
+            assert database.execute(statement, values).rowcount > 0
+
+    def other_run(self) -> str:
+        """A run with the same files."""
+        run = self.client.get_run(self.version.run_id)
+        copy = self.client.create_run(run.info.experiment_id, tags=run.data.tags)
+        for name in ("lineage.json", "registration.dsse.json"):
+            self.client.log_text(copy.info.run_id, self.kept(name).read_text(), name)
+        self.client.set_terminated(copy.info.run_id)
+        return str(copy.info.run_id)
+
+
+@pytest.fixture
+def tampered(tmp_path: Path, place: tuple[str, Path]) -> Tampered:
+    return Tampered(tmp_path, *place)
+
+
+def change_record(at: Tampered) -> None:
+    path = at.kept("lineage.json")
+    path.write_text(path.read_text().replace('"num_parameters":1000', '"num_parameters":1001'))
+
+
+def change_weights(at: Tampered) -> None:
+    at.kept("model.safetensors").write_text("other")
+
+
+TAMPERINGS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
+    "a tag is edited": (
+        lambda at: at.client.set_model_version_tag(at.name, at.number, "agentworld.run", "x"),
+        "its tag run says 'x'",
+    ),
+    "a tag is deleted": (
+        lambda at: at.client.delete_model_version_tag(at.name, at.number, "agentworld.artifact"),
+        "its tag artifact says None",
+    ),
+    "the run is deleted": (
+        lambda at: at.client.delete_run(at.version.run_id),
+        "the run that registered it is deleted",
+    ),
+    "the model is deleted": (
+        lambda at: at.client.delete_logged_model(at.model),
+        "its logged model is missing",
+    ),
+    "a file is changed": (change_weights, "its files are sha256:"),
+    "a file is deleted": (
+        lambda at: at.kept("model.safetensors").unlink(),
+        "its files are sha256:",
+    ),
+    "all files are deleted": (
+        lambda at: shutil.rmtree(at.kept("model.safetensors").parent),
+        "its files are sha256:",
+    ),
+    "the record is changed": (change_record, "what was signed is the record"),
+    "the record is deleted": (
+        lambda at: at.kept("lineage.json").unlink(),
+        "its record lineage.json is gone",
+    ),
+    "the signature is changed": (
+        lambda at: at.kept("registration.dsse.json").write_text("{}"),
+        "this is no envelope of ours",
+    ),
+}
+
+OF_AGENT = "destination_type = 'MODEL_INPUT' AND source_id = ?"
+OF_WORLD = "destination_type = 'RUN' AND destination_id = ?"
+LINKS: dict[str, tuple[Callable[[Tampered], Any], str]] = {
+    "the model input is deleted": (
+        lambda at: at.change(f"DELETE FROM inputs WHERE {OF_AGENT}", at.version.run_id),
+        "hero@{number}: its run lacks an input that it had: the model m-",
+    ),
+    "the model input is another one": (
+        lambda at: at.change(
+            f"UPDATE inputs SET destination_id = ? WHERE {OF_AGENT}", at.model, at.version.run_id
+        ),
+        "hero@{number}: its run has an input that it had not: the model {model}",
+    ),
+    "a data set is deleted": (
+        lambda at: at.change(f"DELETE FROM inputs WHERE {OF_WORLD}", at.world_run),
+        "world@{world}: its run lacks an input: the data set " + DATA,
+    ),
+    "a data set has another digest": (
+        lambda at: at.change(
+            f"UPDATE datasets SET digest = hex(randomblob(8)) WHERE dataset_uuid IN"
+            f" (SELECT source_id FROM inputs WHERE {OF_WORLD})",
+            at.world_run,
+        ),
+        "world@{world}: its run has an input that its record does not: the data set " + DATA,
+    ),
+    "a data set is read by another stage": (
+        lambda at: at.change(
+            f"UPDATE input_tags SET value = 'rl' WHERE input_uuid IN"
+            f" (SELECT input_uuid FROM inputs WHERE {OF_WORLD})",
+            at.world_run,
+        ),
+        "world@{world}: its run lacks an input: the data set " + DATA,
+    ),
+    "a data set is added": (
+        lambda at: at.client.log_inputs(at.version.run_id, [DatasetInput(ADDED)]),
+        "hero@{number}: its run has an input that its record does not: the data set added",
+    ),
+    "the version is of a run with the same files": (
+        lambda at: at.change(
+            "UPDATE model_versions SET run_id = ? WHERE name = 'hero' AND version = ?",
+            at.other_run(),
+            at.number,
+        ),
+        "hero@{number}: its run is ",
+    ),
+    "the version's files are told to be elsewhere": (
+        lambda at: at.change(
+            "UPDATE model_versions SET storage_location = 'file:///x' WHERE name = 'hero'"
+            " AND version = ?",
+            at.number,
+        ),
+        "hero@{number}: its files are told to be in file:///x",
+    ),
+}
+
+
+def test_what_nobody_touched_has_no_problem(tampered: Tampered) -> None:
+    assert tampered.problems() == ()
+    stored = tampered.registry.stored(tampered.told.agent)
+    assert (stored.run, stored.model) == ("active", "READY")
+
+
+@pytest.mark.parametrize("how", TAMPERINGS)
+def test_a_tampering_is_found_and_named(tampered: Tampered, how: str) -> None:
+    tamper, problem = TAMPERINGS[how]
+    tamper(tampered)
+    found = tampered.problems()
+    assert any(each.startswith(f"{tampered.told.agent}: {problem}") for each in found), found
+
+
+@pytest.mark.parametrize("how", LINKS)
+def test_a_link_that_was_changed_is_named(tampered: Tampered, how: str) -> None:
+    tamper, problem = LINKS[how]
+    world = tampered.told.world_model.version
+    wanted = problem.format(number=tampered.number, model=tampered.model, world=world)
+    tamper(tampered)
+    found = tampered.problems()
+    assert any(each.startswith(wanted) for each in found), found
+
+
+def test_versions_of_others_are_none_of_ours(tampered: Tampered) -> None:
+    tampered.client.create_registered_model(name := f"of others {tampered.number}")
+    source = tampered.version.source
+    tampered.client.create_model_version(name, source, model_id=tampered.model)
+    names = {each.ref.name for each in tampered.registry.versions()}
+    assert names == {"hero", "world"}
+
+
+def test_a_version_that_was_deleted_is_gone_and_one_that_hides_is_there(tampered: Tampered) -> None:
+    sources = tampered.told.sources
+    for name in tampered.version.tags:
+        tampered.client.delete_model_version_tag(tampered.name, tampered.number, name)
+    assert tampered.told.agent not in [each.ref for each in tampered.registry.versions()]
+    assert gone(sources).versions == ()
+    tampered.client.delete_model_version(tampered.name, tampered.number)
+    assert [each.ref for each in gone(sources).versions] == [str(tampered.told.agent)]
+
+
+@pytest.mark.parametrize("name", ["lineage.json", "model.safetensors"])
+def test_a_pipe_in_the_place_of_a_versions_file_is_told_and_keeps_nobody_waiting(
+    tmp_path: Path, name: str
+) -> None:
+    tampered = Tampered(tmp_path / "store", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
+    exchange(tampered.kept(name))
+    found = outcome(lambda: verify_everything(tampered.told.sources).problems)
+    assert isinstance(found, tuple)
+    assert [each for each in found if each.startswith(f"{tampered.told.agent}: ") and name in each]
+
+
+@pytest.mark.parametrize(
+    ("table", "part"),
+    [("model_version_tags", "a tag"), ("input_tags", "a data set")],
+)
+def test_a_version_of_which_the_database_drops_a_part_is_not_registered(
+    tmp_path: Path, table: str, part: str
+) -> None:
+    Tampered(tmp_path / "store", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database, database:
+        drop = f"CREATE TRIGGER drops BEFORE INSERT ON {table} BEGIN SELECT RAISE(IGNORE); END"
+        database.execute(drop)
+    with pytest.raises(StoreError, match=f"dropped {part} of it; remove the trigger") as told:
+        Tampered(tmp_path / "other", f"sqlite:///{tmp_path}/mlflow.db", tmp_path)
+    assert not told.value.retryable

@@ -1,0 +1,314 @@
+"""What a verification finds of what somebody with the database in hand did."""
+
+import gc
+import shutil
+import sqlite3
+from contextlib import nullcontext
+
+import pytest
+
+from agentworld.audit.checks.run import verify_run
+from agentworld.errors import EvidenceError, NotFound
+from agentworld.ledger.writes import Closed
+from agentworld.records.run import RunClosing
+from agentworld.signing.checkpoint import RunCheckpoint, checkpoint_name, sign_checkpoint
+from agentworld.signing.keys import ensure_signer, rotate
+from agentworld.signing.merkle import merkle_root
+from agentworld.signing.weights import RunWeights, sign_weights
+from make import records
+
+FINAL = records.digest("final")
+SIMULATOR = records.digest("simulator")
+ZEROS = "sha256:" + "0" * 64
+OTHER_OPENING = "CAST(json_set(CAST(opening AS TEXT), '$.turn_limit', 33) AS BLOB)"
+
+
+def test_an_honest_record_has_no_problems_and_is_signed_to_its_end(scene):
+    scene.ledger.close_run(scene.run, RunClosing(final_weights=FINAL))
+    scene.seal()
+    found = scene.verify()
+    assert (found.state, found.problems) == ("verified", ())
+    assert found.signed_length == found.log_length
+    assert (found.num_episodes, found.num_steps, found.weights) == (2, 3, "claimed")
+
+
+def test_what_a_runs_row_counts_is_not_believed(scene):
+    scene.change("UPDATE runs SET num_episodes = 7, num_steps = 8")
+    found = scene.verify()
+    assert (found.state, found.num_episodes, found.num_steps) == ("verified", 2, 3)
+
+
+def test_of_many_episodes_the_one_that_cannot_be_read_is_named(scene):
+    for number in range(5):
+        scene.play(f"more {number}", "d")
+    scene.seal()
+    scene.change("UPDATE episodes SET opening = x'00' WHERE id = 'more 3'")
+    (problem,) = scene.verify().problems
+    assert problem.startswith("episode more 3 is garbled")
+
+
+def test_a_log_that_did_not_grow_is_not_signed_again(scene):
+    assert scene.seal() == 0
+    scene.play("third", "d")
+    assert scene.seal() == 1
+
+
+def test_what_is_not_signed_yet_is_told(scene):
+    scene.play("third", "d")
+    found = scene.verify()
+    assert (found.state, found.problems) == ("unsigned", ())
+    assert found.signed_length < found.log_length
+
+
+@pytest.mark.parametrize(
+    ("statements", "problem"),
+    [
+        (["UPDATE steps SET observation = x'00' WHERE episode = 1"], "do not follow"),
+        (["UPDATE steps SET reward = 1.0 WHERE episode = 2"], "do not follow"),
+        (["DELETE FROM steps WHERE episode = 1 AND number = 2"], "are not those"),
+        (["DELETE FROM steps WHERE episode = 2"], "are not those"),
+        (
+            [
+                "DELETE FROM steps WHERE episode = 2",
+                "DELETE FROM episodes WHERE id = 'second'",
+            ],
+            "episode second is missing",
+        ),
+        (
+            ["UPDATE episodes SET key = -key", "UPDATE episodes SET key = key + 3"],
+            "do not follow",
+        ),
+        ([f"UPDATE episodes SET opening = {OTHER_OPENING}"], "did not begin"),
+        ([f"UPDATE episodes SET opening_digest = '{ZEROS}'"], "did not begin"),
+        (["UPDATE episodes SET copied = 1"], "did not begin"),
+        (["UPDATE episodes SET closed = 'expired' WHERE id = 'first'"], "did not end"),
+        (["DELETE FROM log WHERE sequence = 3"], "entry 3 of the log is missing"),
+        (["DELETE FROM log WHERE sequence > 4"], "its end is cut off"),
+        (
+            ["UPDATE runs SET length = 4", "DELETE FROM log WHERE sequence > 4"],
+            "its end is cut off",
+        ),
+        (
+            ["UPDATE log SET body = CAST(replace(body, '.', ',') AS BLOB)"],
+            "not those that were",
+        ),
+        ([f"UPDATE runs SET final_weights = '{ZEROS}'"], "do not agree"),
+        (["UPDATE runs SET opening = replace(opening, '\"a\"', '\"b\"')"], "not opened as"),
+        ([f"UPDATE runs SET simulator = '{ZEROS}'"], "not opened as"),
+        (["UPDATE checkpoints SET envelope = x'00'"], "does not verify"),
+        (["UPDATE log SET body = x'00' WHERE sequence = 3"], "entry 3 of the log is missing"),
+        (["UPDATE log SET body = CAST('[]' AS BLOB) WHERE sequence = 3"], "entry 3 of the log is"),
+        (["UPDATE steps SET head = x'00' WHERE episode = 2"], "do not follow"),
+        (["UPDATE steps SET reward = 9e999 WHERE episode = 2"], "do not follow"),
+        (["UPDATE steps SET observation = x'ff' WHERE episode = 2"], "is garbled"),
+        (["UPDATE episodes SET opening = '{}' WHERE id = 'second'"], "is garbled"),
+        (["UPDATE log SET body = 'text'"], "is missing, garbled or out of place"),
+        (["UPDATE checkpoints SET envelope = 'text'"], "this is no envelope of ours"),
+        (["UPDATE episodes SET opening = x'7b7d' WHERE id = 'second'"], "is garbled"),
+        (["UPDATE episodes SET opening = CAST(opening || ' ' AS BLOB)"], "is garbled"),
+        (["UPDATE steps SET observation = NULL WHERE episode = 2"], "is lost and was not erased"),
+        (["UPDATE episodes SET closed = 'closed' WHERE id = 'second'"], "does not say so"),
+        (["UPDATE episodes SET run = 'other' WHERE id = 'second'"], "holds 1 episodes and the log"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_a_record_that_somebody_changed_is_found(scene, statements, problem):
+    scene.change(*statements)
+    found = scene.verify()
+    assert any(problem in each for each in found.problems), found.problems
+    assert found.state == "broken"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE runs SET opening = '{}'",
+        "UPDATE runs SET length = 'long'",
+    ],
+)
+def test_a_record_that_cannot_be_read_is_one_sentence(scene, statement):
+    scene.change(statement)
+    with pytest.raises(EvidenceError, match=f"record of run {scene.run} is garbled"):
+        scene.verify()
+
+
+def test_a_run_that_is_gone_is_told_from_one_that_never_was(scene):
+    for name in ("never", "", "../keys"):
+        with pytest.raises(NotFound):
+            scene._replace(run=name).verify()
+    scene.change(*(f"DELETE FROM {table}" for table in ("checkpoints", "steps", "episodes")))
+    scene.change("DELETE FROM log", "DELETE FROM runs")
+    with pytest.raises(EvidenceError, match="is gone from the ledger, and the second store has 1"):
+        scene.verify()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"UPDATE runs SET final_weights = '{ZEROS}'",
+        "UPDATE runs SET final_weights = NULL",
+        "UPDATE runs SET signature = 'somebody'",
+    ],
+)
+def test_a_closing_that_somebody_changed_is_found(scene, statement):
+    scene.ledger.close_run(scene.run, RunClosing(final_weights=FINAL))
+    scene.seal()
+    scene.change(statement)
+    assert any("clos" in problem for problem in scene.verify().problems)
+
+
+def close_signed(scene, weights):
+    made = RunWeights(run=scene.run, simulator=SIMULATOR, weights=weights)
+    signature = sign_weights(made, ensure_signer(scene.folder / "steps"))
+    scene.ledger.close_run(scene.run, RunClosing(final_weights=FINAL, signature=signature))
+    scene.seal()
+
+
+def test_weights_that_their_step_signed_are_told_from_a_claim(scene):
+    close_signed(scene, FINAL)
+    found = scene.verify()
+    assert (found.weights, found.problems) == ("signed", ())
+
+
+def test_a_signature_over_other_weights_is_found(scene):
+    close_signed(scene, records.digest("others"))
+    assert any("is not signed by the step" in problem for problem in scene.verify().problems)
+
+
+def test_a_signature_of_a_step_that_nobody_trusts_is_found(scene):
+    close_signed(scene, FINAL)
+    shutil.rmtree(scene.folder / "steps")
+    assert any("is not trusted" in problem for problem in scene.verify().problems)
+
+
+def test_a_checkpoint_without_its_copy_is_found(scene):
+    scene.copies[0].unlink()
+    assert any("has no copy in the second store" in each for each in scene.verify().problems)
+
+
+def test_a_copy_alone_is_what_a_killed_service_leaves_and_proves_as_much(scene):
+    scene.change("DELETE FROM checkpoints")
+    assert scene.verify().state == "verified"
+    scene.change("DELETE FROM log WHERE sequence > 4")
+    assert any("its end is cut off" in problem for problem in scene.verify().problems)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"run": "other"}, "of run other"),
+        ({"length": 3}, "for 3 entries"),
+        ({"simulator": ZEROS}, f"for {ZEROS}"),
+        ({"root": ZEROS}, "are not those that were signed"),
+    ],
+)
+def test_a_checkpoint_that_was_signed_for_something_else_is_found(scene, fields, words):
+    log = [entry.body for entry in scene.ledger.log(scene.run)]
+    known = {"run": scene.run, "simulator": SIMULATOR, "length": 4, "root": merkle_root(log[:4])}
+    signed = sign_checkpoint(
+        RunCheckpoint(**{**known, **fields}), ensure_signer(scene.folder / "keys")
+    )
+    scene.second_store.put(checkpoint_name(scene.run, 4), signed)
+    assert any(words in problem for problem in scene.verify().problems)
+
+
+def test_a_strange_file_among_the_copies_is_found(scene):
+    scene.second_store.put(f"{scene.run}/notes.txt", b"mine")
+    assert any("notes.txt does not verify" in problem for problem in scene.verify().problems)
+
+
+class Busy:
+    """A ledger to which a service adds a little after every look at it."""
+
+    def __init__(self, scene):
+        self.scene = scene
+        self.num_looks = 0
+
+    def __getattr__(self, name):
+        look = getattr(self.scene.ledger, name)
+        if name == "attestations":
+            return look
+
+        def looked(*arguments, **named):
+            found = look(*arguments, **named)
+            self.serve()
+            return found
+
+        return looked
+
+    def serve(self):
+        self.num_looks += 1
+        if self.num_looks > 6:
+            return
+        self.scene.play(f"new {self.num_looks}", "x", close=self.num_looks % 2 == 0)
+        if self.num_looks == 4:
+            open_one = self.scene.ledger.episode("second")
+            ending = self.scene.run, open_one.id, len(open_one.steps), open_one.head, "expired"
+            self.scene.ledger.write([Closed(*ending)])
+        if self.num_looks == 6:
+            self.scene.ledger.close_run(self.scene.run, RunClosing(final_weights=FINAL))
+        self.scene.seal()
+
+
+@pytest.mark.parametrize("num_looks", range(7))
+def test_a_run_that_is_served_meanwhile_has_no_problems(scene, num_looks):
+    busy = Busy(scene)
+    busy.num_looks = num_looks
+    assert scene.verify(busy).problems == ()
+    assert scene.verify().state == "verified"
+
+
+def test_an_old_ledger_that_was_restored_is_found(scene):
+    with sqlite3.connect(scene.folder / "ledger.db") as database:
+        database.execute(f"VACUUM INTO '{scene.folder}/old.db'")
+    scene.play("third", "d")
+    scene.seal()
+    scene.ledger.close()
+    for file in scene.folder.glob("ledger.db*"):
+        file.unlink()
+    shutil.copy(scene.folder / "old.db", scene.folder / "ledger.db")
+    assert any("an old ledger was restored" in found for found in scene.verify().problems)
+    scene.play("other", "e")
+    scene.play("another", "f")
+    assert any("not those that were signed" in found for found in scene.verify().problems)
+
+
+def test_a_copy_that_somebody_exchanged_is_found(scene):
+    scene.copies[0].write_bytes(b"{}")
+    assert any("does not verify" in found for found in scene.verify().problems)
+
+
+def test_what_an_earlier_key_signed_verifies_until_its_key_is_taken_away(scene):
+    old = ensure_signer(scene.folder / "keys").public_key.keyid
+    rotate(scene.folder / "keys")
+    scene.play("third", "d")
+    scene.seal()
+    assert scene.verify().problems == ()
+    (scene.folder / "keys" / "trusted" / f"{old}.pem").unlink()
+    assert any("is not trusted" in found for found in scene.verify().problems)
+
+
+def test_an_erased_episode_verifies(scene):
+    scene.ledger.erase_texts("first")
+    assert scene.verify().problems == ()
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["a run", "no run"])
+def test_garbage_is_searched_for_seldom_while_a_run_is_read_and_as_before_afterwards(
+    scene, monkeypatch, begun
+):
+    known, calls = gc.get_threshold(), []
+    monkeypatch.setattr(gc, "get_threshold", lambda: (700, *known[1:]))
+    monkeypatch.setattr(gc, "set_threshold", lambda *told: calls.append(told))
+    with nullcontext() if begun else pytest.raises(NotFound):
+        verify_run(scene.run if begun else "0" * 32, scene.ledger, scene.evidence)
+    assert calls == [(10_000, *known[1:]), (700, *known[1:])]
+
+
+@pytest.mark.parametrize("threshold", [0, 10_000, 50_000])
+def test_where_garbage_is_searched_for_as_seldom_or_not_at_all_it_stays_so(
+    scene, monkeypatch, threshold
+):
+    monkeypatch.setattr(gc, "get_threshold", lambda: (threshold, 10, 10))
+    monkeypatch.setattr(gc, "set_threshold", lambda *_: pytest.fail("it was changed"))
+    assert scene.verify().problems == ()

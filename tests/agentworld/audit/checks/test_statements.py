@@ -1,0 +1,168 @@
+"""What became of versions that a step had registered, and signed for the ledger."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from agentworld.audit.checks.store import verify_agent, verify_everything
+from agentworld.records.step_statement import Links
+from agentworld.signing.keys import rotate
+from make.statement import registered
+from make.story import Story, story, without
+
+REFS = ("hero@1", "world@1")
+
+
+@pytest.fixture
+def told(tmp_path) -> Story:
+    return story(tmp_path)
+
+
+def problems(told: Story) -> list[str]:
+    return [*verify_everything(told.sources).problems]
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_a_version_that_vanished_is_named(told, ref):
+    (problem,) = problems(without(told, ref))
+    assert problem.startswith(f"{ref}: the registry does not have it, and sha256:")
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_a_version_that_hides_is_named(told, ref, monkeypatch):
+    """Its tags are gone, so that no search finds it."""
+    registry = told.sources.registry
+    hidden = told.agent if ref == "hero@1" else told.world_model
+    shown, stored = registry.versions(), registry.stored(hidden)
+    version = stored.version.model_copy(update={"tags": {}})
+    monkeypatch.setattr(
+        registry, "versions", lambda **_: [each for each in shown if each.ref != hidden]
+    )
+    original = registry.stored
+    monkeypatch.setattr(
+        registry,
+        "stored",
+        lambda of: stored.model_copy(update={"version": version}) if of == hidden else original(of),
+    )
+    assert problems(told) == [f"{ref}: it has no tag of ours any more, so that no search finds it"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"run": "r"}, "its run is r, and it was registered by run of {ref}"),
+        ({"model": "m"}, "its logged model is m, and it was registered with model of {ref}"),
+        ({"inputs": ("m",)}, "its run has an input that it had not: the model m"),
+    ],
+)
+@pytest.mark.parametrize("ref", REFS)
+def test_a_version_that_was_linked_otherwise_is_named(told, ref, changes, problem, monkeypatch):
+    registry = told.sources.registry
+    original = registry.stored
+
+    def linked(of):
+        found = original(of)
+        links = Links.model_validate({**dict(found.links), **changes})
+        return found.model_copy(update={"links": links} if str(of) == ref else {})
+
+    monkeypatch.setattr(registry, "stored", linked)
+    found = problems(told)
+    assert f"{ref}: {problem.format(ref=ref)}" in found
+    ours = verify_agent(told.agent, told.sources).problems  # the world model is in its chain
+    assert list(ours) == found
+
+
+def test_two_versions_that_changed_places_are_both_named(told, monkeypatch):
+    registry = told.sources.registry
+    agent = told.sources.registry.agent(told.agent)
+    checkpoint = agent.checkpoint.model_copy(update={"metrics": {"reward": 1.0}})
+    other = agent.model_copy(update={"checkpoint": checkpoint})
+    newer = registered("hero2", other, told.store / "agent", registry, told.store)
+    first, exchanged = registry.stored(told.agent), registry.stored(newer)
+    places = {told.agent: exchanged, newer: first}
+    original = registry.stored
+    monkeypatch.setattr(
+        registry,
+        "stored",
+        lambda of: (
+            places[of].model_copy(update={"version": registry.version(of)})
+            if of in places
+            else original(of)
+        ),
+    )
+    found = problems(told)
+    for ref in ("hero@1", "hero2@1"):
+        assert any(each.startswith(f"{ref}: its record is ") for each in found)
+
+
+def test_a_number_that_the_registry_gave_again_hides_nothing(told):
+    """Somebody took the version away before the next one came."""
+    lost = without(told, "hero@1")
+    registry = lost.sources.registry
+    agent = told.sources.registry.agent(told.agent)
+    checkpoint = agent.checkpoint.model_copy(update={"metrics": {"reward": 1.0}})
+    other = agent.model_copy(update={"checkpoint": checkpoint})
+    registered("hero", other, told.store / "agent", registry, told.store)
+    (problem,) = problems(lost)
+    assert problem.startswith("hero@1: the registry does not have it")
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_a_statement_that_was_taken_away_is_named_by_its_copy(told, ref):
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        statement = "DELETE FROM attestations WHERE subject = ?"
+        assert database.execute(statement, [ref]).rowcount == 1
+    (problem,) = problems(told)
+    assert f" of {ref}" in problem
+    assert problem.endswith("is gone from the ledger; restore it")
+    assert problem in verify_agent(told.agent, told.sources).problems
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_of_an_earlier_moment_a_statement_is_not_missed(told, ref):
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("DELETE FROM attestations WHERE subject = ?", [ref])
+    assert verify_everything(told.at("before")).problems == ()
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_a_statement_that_was_exchanged_or_moved_is_named(told, ref):
+    other = next(each for each in REFS if each != ref)
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute(
+            "UPDATE attestations SET envelope = (SELECT envelope FROM attestations"
+            " WHERE subject = ?) WHERE subject = ?",
+            [other, ref],
+        )
+    found = problems(told)
+    assert any(f" of {ref}" in each and "second store" in each for each in found)
+    assert any("does not verify: its row says something else" in each for each in found)
+
+
+def test_a_version_that_an_earlier_release_registered_is_unsigned_and_no_problem(told):
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("DELETE FROM attestations")
+    shutil.rmtree(told.store / "checkpoints/registered-versions")
+    found = verify_everything(told.sources)
+    assert (found.problems, found.num_unsigned) == ((), 2)
+    assert {each.state for each in found.versions} == {"unsigned"}
+
+
+def test_a_version_that_is_registered_once_more_is_signed_once(told):
+    agent = told.sources.registry.agent(told.agent)
+    model = told.store / "agent"
+    rotate(told.store / "keys/steps")
+    assert registered("hero", agent, model, told.sources.registry, told.store) == told.agent
+    kept = told.sources.ledger.attestations.find("registration", subject="hero@1")
+    assert len(kept) == 1
+    assert problems(told) == []
+
+
+def test_a_version_that_somebody_put_there_is_not_signed_by_who_registers_the_same(told):
+    agent = told.sources.registry.agent(told.agent)
+    registry = told.sources.registry
+    planted = registry.register_agent("planted", agent, told.store / "agent")
+    assert registered("planted", agent, told.store / "agent", registry, told.store) == planted
+    assert told.sources.ledger.attestations.find("registration", subject=str(planted)) == []

@@ -1,0 +1,287 @@
+"""Whether the ledger and the registry are each as they were signed, and say the same."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+import make.service
+from agentworld.audit.checks.store import verify_agent, verify_everything
+from agentworld.errors import InputError, NotFound
+from agentworld.lineage.base import Agent, VersionRef
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.edge import Claim, SignedEdge
+from agentworld.records.run import RunClosing, RunOpening
+from make import records
+from make.special import exchange
+from make.story import STARTED, Story, story
+from waiting import outcome
+
+
+@pytest.fixture
+def told(tmp_path) -> Story:
+    return story(tmp_path)
+
+
+def register(told: Story, run: str, **made: object) -> str:
+    """Another version that claims this."""
+    known = {"artifact": told.run.final_weights, "simulator": told.simulator}
+    checkpoint = records.checkpoint("agent", **{**known, **made})
+    what = Agent(checkpoint=checkpoint, run=run)
+    return str(told.sources.registry.register_agent("claimed", what, told.store / "agent"))
+
+
+def test_untouched_everything_is_intact(told):
+    found = verify_everything(told.sources)
+    assert (found.problems, found.num_unsigned) == ((), 0)
+    assert [each.version for each in found.versions] == ["hero@1", "world@1"]
+    run = found.runs[told.run.id]
+    assert run
+    assert (run.state, run.weights) == ("verified", "signed")
+
+
+def test_a_registry_without_versions_is_no_problem_of_the_ledgers(tmp_path):
+    told = story(tmp_path, signed=False)
+    found = verify_everything(told.sources._replace(registry=MemoryRegistry()))
+    assert (list(found.runs), found.versions, found.problems) == ([told.run.id], (), ())
+
+
+def test_a_changed_run_and_a_changed_version_are_both_named(told):
+    with sqlite3.connect(told.store / "ledger.db") as database:
+        database.execute("UPDATE steps SET reward = 1.0")
+    (told.store / "world/model.safetensors").write_text("other")
+    problems = verify_everything(told.sources).problems
+    assert any(each.startswith(f"run {told.run.id}: ") for each in problems)
+    assert any(each.startswith("world@1: its files are") for each in problems)
+    assert not any(each.startswith("hero@1") for each in problems)
+
+
+def edge_of(told: Story) -> SignedEdge:
+    """What the service signs when the agent of the story is registered."""
+    known = {"artifact": told.run.final_weights, "simulator": told.simulator}
+    claim = Claim.model_validate({"agent": "hero", "starting_weights": STARTED, **known})
+    return make.service.sealer(told.store, told.simulator).notary.edge(told.run, claim)
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("DELETE FROM attestations", "the edge agent-edges/{run}/"),
+        (
+            "INSERT INTO aliases (alias, simulator, set_by, at)"
+            " SELECT 'a', simulator, 'eve', 'now' FROM runs",
+            "the ledger says that alias 'a' meant ",
+        ),
+        ("INSERT INTO signing_keys (key, public, since) VALUES ('k', '', '')", "the key k of"),
+        ("UPDATE steps SET episode = 9", "2 rows of steps are of 9, which"),
+        ("DELETE FROM runs", "run {run} is gone from the ledger"),
+        ("UPDATE runs SET opening = ''", "the ledger's record of run {run} is garbled"),
+        ("UPDATE runs SET opening = ''", "hero@1: the ledger's record of run {run} is"),
+        ("UPDATE attestations SET envelope = CAST(x'ff' AS TEXT)", "the edge agent-edges/{run}/"),
+    ],
+)
+def test_whatever_is_wrong_with_the_ledger_is_said_of_everything(told, statement, problem):
+    edge_of(told)
+    make.service.sealer(told.store, told.simulator).notary.keep_up()
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        assert database.execute(statement).rowcount > 0
+    problems = verify_everything(told.sources).problems
+    assert any(each.startswith(problem.format(run=told.run.id)) for each in problems), problems
+
+
+def test_a_garbled_run_hides_nothing_else(told):
+    (told.store / "world/model.safetensors").write_text("other")
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("UPDATE runs SET opening = ''")
+    found = verify_everything(told.sources)
+    assert any(each.startswith("world@1: its files are") for each in found.problems)
+    run = found.runs[told.run.id]
+    assert run
+    assert (run.state, run.simulator, found.num_unsigned) == ("broken", None, 0)
+
+
+def test_a_garbled_run_of_an_agent_is_told_with_all_else_of_it(told):
+    (told.store / "world/model.safetensors").write_text("other")
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("UPDATE runs SET opening = ''")
+    found = verify_agent(told.agent, told.sources)
+    run, *others = found.problems
+    assert run.startswith(f"the ledger's record of run {told.run.id} is garbled")
+    assert {each.partition(":")[0] for each in others} == {"hero@1", "world@1"}
+
+
+def test_an_agent_whose_edge_was_signed_and_that_the_registry_does_not_have_is_named(tmp_path):
+    told = story(tmp_path, signed=False)
+    edge = edge_of(told)
+    empty = told.sources._replace(registry=MemoryRegistry())
+    (problem,) = verify_everything(empty).problems
+    assert problem.startswith(f"hero: the registry does not have {told.run.final_weights}, which")
+    agent = told.sources.registry.agent(told.agent).model_copy(update={"edge": edge})
+    empty.registry.register_agent("hero", agent, told.store / "agent")
+    (problem,) = verify_everything(empty).problems
+    assert problem == "hero@1: its signature registration.dsse.json is gone"
+
+
+def test_a_version_whose_run_the_ledger_does_not_have_is_named(told):
+    ref = register(told, "nobodys")
+    assert verify_everything(told.sources).problems == (f"{ref}: the ledger has no run nobodys",)
+
+
+@pytest.mark.parametrize(
+    ("made", "problem"),
+    [
+        ({"simulator": records.digest("other")}, "the run was served by"),
+        ({"parents": [records.digest("other")]}, "the run began with"),
+        ({}, "the run began with"),
+    ],
+)
+def test_a_version_that_contradicts_its_run_is_named(told, made, problem):
+    parents = {} if "parents" in made or not made else {"parents": [records.digest("imitated")]}
+    ref = register(told, told.run.id, **made, **parents)
+    (found,) = verify_everything(told.sources).problems
+    assert found.startswith(f"{ref}: {problem}")
+
+
+def test_a_run_that_ended_with_other_weights_is_named(told):
+    with sqlite3.connect(told.store / "ledger.db") as database:
+        database.execute("UPDATE runs SET final_weights = ?", [records.digest("other")])
+    problems = verify_everything(told.sources).problems
+    ended = f"hero@1: the run ended with {records.digest('other')}, the version stands for"
+    assert any(each.startswith(ended) for each in problems)
+
+
+@pytest.mark.parametrize(
+    ("tenant", "purpose", "told_as"),
+    [
+        ("local", "training", "run {run}"),
+        ("rival", "training", None),
+        ("local", "evaluation", None),
+    ],
+)
+def test_a_run_in_another_simulator_that_ended_with_the_same_weights_is_named(
+    told, tenant, purpose, told_as
+):
+    """Also where it was closed after the agent was registered."""
+    made = told.run.final_weights
+    opening = RunOpening(agent="hero", starting_weights=made, purpose=purpose)
+    ledger = told.sources.ledger
+    other = ledger.open_run(opening, records.digest("another"), tenant=tenant)
+    ledger.close_run(other.id, RunClosing(final_weights=made))
+    name = told_as and told_as.format(run=other.id)
+    sentence = f"hero@1: {name} made the same weights in another simulator"
+    wanted = (sentence,) if name else ()
+    assert verify_everything(told.sources).problems == wanted
+    assert verify_agent(told.agent, told.sources).problems == wanted
+
+
+def test_of_one_agent_its_run_its_version_and_its_world_model_are_checked(told):
+    other = told.sources.ledger.open_run(
+        RunOpening(agent="other", starting_weights=records.digest("x")), told.simulator
+    )
+    register(told, "nobodys")
+    found = verify_agent(told.agent, told.sources)
+    assert list(found.runs) == [told.run.id]
+    assert other.id not in found.runs
+    assert [each.version for each in found.versions] == ["hero@1", "world@1"]
+    assert found.problems == ()
+
+
+def test_the_simulator_of_an_agent_is_checked_with_it_and_no_other(told):
+    other = records.pinned(told.store, context_tokens=512)
+    for folder in (told.store / "simulators").glob("*/model/model.safetensors"):
+        folder.chmod(0o644)
+        folder.write_text("other")
+    (problem,) = verify_agent(told.agent, told.sources).problems
+    assert problem.startswith(f"simulator {told.simulator}: ")
+    assert any(other.digest in each for each in verify_everything(told.sources).problems)
+    lost = VersionRef.parse(register(told, "nobodys"))
+    assert not any("simulator" in each for each in verify_agent(lost, told.sources).problems)
+
+
+def test_an_agent_whose_run_is_gone_is_told_that_once(told):
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("DELETE FROM runs")
+    first, *_ = verify_agent(told.agent, told.sources).problems
+    assert first.startswith(f"run {told.run.id} is gone from the ledger, and the second store")
+
+
+def test_an_agent_without_a_run_is_checked_all_the_same(told):
+    ref = VersionRef.parse(register(told, "nobodys"))
+    found = verify_agent(ref, told.sources)
+    assert (found.runs, [each.version for each in found.versions]) == ({}, ["claimed@1"])
+    assert found.problems == ("claimed@1: the ledger has no run nobodys",)
+
+
+def test_a_world_model_is_refused_where_an_agent_is_asked_for(told):
+    with pytest.raises(InputError, match="world@1 is no agent"):
+        verify_agent(told.world_model, told.sources)
+
+
+def test_an_unknown_agent_is_not_found(told):
+    with pytest.raises(NotFound):
+        verify_agent(VersionRef(name="hero", version=9), told.sources)
+
+
+def test_what_nobody_signed_is_counted_and_no_problem(tmp_path):
+    told = story(tmp_path, signed=False)
+    found = verify_everything(told.sources._replace(evidence=None))
+    assert (found.problems, found.num_unsigned) == ((), 3)
+
+
+def test_how_far_it_is_is_told_to_the_end(told):
+    seen: list[float] = []
+    verify_everything(told.sources, lambda done, total: seen.append(done / total))
+    assert seen == sorted(seen)
+    assert seen[-1] == 1
+
+
+def test_a_claim_that_was_disputed_from_the_start_is_no_version_that_is_missing(told):
+    notary = make.service.sealer(told.store, told.simulator).notary
+    claim = Claim(
+        agent="nobody",
+        artifact=records.digest("made up"),
+        starting_weights=STARTED,
+        simulator=told.simulator,
+    )
+    assert notary.edge(told.run, claim).edge.grade == "disputed"
+    assert verify_everything(told.sources).problems == ()
+
+
+@pytest.mark.parametrize("record", ['{"stages":[],"report":"REPORT"}', '{"run":"../"}', "[]"])
+def test_a_record_that_cannot_be_read_hides_nothing_else(told, monkeypatch, record):
+    stored = told.sources.registry.stored
+    garbled = record.replace("REPORT", records.digest("report"))
+    monkeypatch.setattr(
+        told.sources.registry,
+        "stored",
+        lambda ref: stored(ref).model_copy(update={"record": garbled}),
+    )
+    found = verify_everything(told.sources)
+    assert found.runs
+    assert [each for each in found.problems if each.startswith("hero@1: its record cannot be read")]
+
+
+def test_a_pinned_simulator_that_was_changed_is_named(told):
+    (weights,) = (told.store / "simulators").glob("*/model/model.safetensors")
+    weights.chmod(0o644)
+    weights.write_text("other")
+    (problem,) = verify_everything(told.sources).problems
+    assert problem.startswith(f"simulator {told.simulator}: ")
+
+
+EXCHANGED = {
+    "checkpoints/*/0*.dsse.json": "has no copy in the second store",
+    "simulators/*/manifest.json": "is no pinned simulator",
+    "simulators/*/model/model.safetensors": "is neither a file nor a folder of its own",
+}
+
+
+@pytest.mark.parametrize(("pattern", "words"), EXCHANGED.items())
+def test_a_pipe_in_the_place_of_evidence_is_a_problem_and_hides_no_other(told, pattern, words):
+    exchange(next(told.store.glob(pattern)))
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("UPDATE steps SET reward = 1.0")
+    found = outcome(lambda: verify_everything(told.sources).problems)
+    assert isinstance(found, tuple)
+    assert [each for each in found if words in each]
+    assert [each for each in found if each.startswith(f"run {told.run.id}: ") and words not in each]

@@ -1,0 +1,177 @@
+"""What is verified of a moment: what was there then, as it is now."""
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import pytest
+
+import make.agent
+import make.service
+from agentworld.audit.checks.store import verify_agent, verify_everything
+from agentworld.errors import NotFound
+from agentworld.operations.declarations import erase_episode
+from agentworld.operations.simulators import set_alias
+from agentworld.records.declaration import Restore
+from make import records
+from make.agent import Made
+from make.story import moment
+
+
+class Told(NamedTuple):
+    """What happened: a first agent and its use, a moment, and then as much again."""
+
+    made: Made
+    other: Made
+    then: datetime
+
+    def problems(self, at: datetime | None = None) -> tuple[str, ...]:
+        """Without what these stores never have: signed weights and registrations."""
+        found = verify_everything(self.made.sources._replace(at=at)).problems
+        return tuple(each for each in found if not any(word in each for word in _NEVER))
+
+    def change(self, statement: str, *values: object) -> None:
+        make.agent.lose(self.made, statement, *values)
+
+
+_NEVER = ("its signature registration.dsse.json is gone", "its files are")
+RUN = "UPDATE runs SET final_weights = ? WHERE id = ?"
+NOBODYS = "INSERT INTO aliases (alias, simulator, set_by, at) VALUES ('stable', ?, 'eve', ?)"
+
+
+@pytest.fixture
+def told(tmp_path) -> Told:
+    made = make.agent.registered(tmp_path)
+    made.use()
+    set_alias("stable", made.simulator.digest, tmp_path, "ada")
+    then = moment()
+    other = make.agent.registered(tmp_path, made.registry, "other")
+    other.use()
+    following = records.pinned(tmp_path, context_tokens=512)
+    set_alias("stable", following.digest, tmp_path, "ada")
+    return Told(made, other, then)
+
+
+def test_what_came_later_and_was_signed_is_no_problem_of_then(told):
+    assert (told.problems(told.then), told.problems()) == ((), ())
+
+
+def test_the_moment_is_said(told):
+    found = verify_everything(told.made.sources._replace(at=told.then))
+    assert found.at == told.then.isoformat()
+    assert verify_everything(told.made.sources).at is None
+
+
+def test_of_then_are_verified_the_runs_and_the_versions_that_were_there(told):
+    found = verify_everything(told.made.sources._replace(at=told.then))
+    assert list(found.runs) == [told.made.agent.run]
+    assert [each.version for each in found.versions] == ["terminal-agent@1"]
+    now = verify_everything(told.made.sources)
+    assert set(now.runs) == {told.made.agent.run, told.other.agent.run}
+    unsigned = told.made.sources._replace(at=told.then, evidence=None)
+    assert list(verify_everything(unsigned).runs) == [told.made.agent.run]
+
+
+def early(told: Told) -> str:
+    return told.then.isoformat(timespec="milliseconds")
+
+
+def late(_told: Told) -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+EDGE = "DELETE FROM attestations WHERE kind = 'edge' AND run = ?"
+USE = "DELETE FROM attestations WHERE kind = 'deployment' AND run = ?"
+
+
+@pytest.mark.parametrize(
+    ("statement", "values"),
+    [
+        (RUN, lambda _, made: (records.digest("evil"), made.agent.run)),
+        (EDGE, lambda _, made: (made.agent.run,)),
+        (USE, lambda _, made: (made.agent.run,)),
+    ],
+    ids=["a run", "an edge", "a use"],
+)
+def test_what_is_wrong_is_told_of_the_moments_at_which_it_was_there(told, statement, values):
+    told.change(statement, *values(told, told.other))
+    assert told.problems()
+    assert told.problems(told.then) == ()
+    told.change(statement, *values(told, told.made))
+    assert told.problems(told.then)
+
+
+@pytest.mark.parametrize(("when", "is_told"), [(early, True), (late, False)])
+def test_a_change_of_a_name_that_nobody_signed_is_told_from_its_time_on(told, when, is_told):
+    told.change(NOBODYS, records.digest("evil"), when(told))
+    assert any("nobody signed it" in each for each in told.problems())
+    assert bool(told.problems(told.then)) == is_told
+
+
+def test_a_statement_of_a_names_move_that_is_gone_is_told_from_its_time_on(told):
+    make.service.sealer(told.made.store).notary.keep_up()
+    for found in told.made.ledger.attestations.find("alias")[::-1]:
+        assert told.problems(told.then) == ()
+        told.change("DELETE FROM attestations WHERE name = ?", found.name)
+        assert any("is gone from the ledger" in each for each in told.problems())
+    assert any("is gone from the ledger" in each for each in told.problems(told.then))
+
+
+def test_what_does_not_tell_its_time_is_verified_at_every_moment(told):
+    told.change("UPDATE log SET body = 'text' WHERE run = ?", told.other.agent.run)
+    told.change("UPDATE attestations SET envelope = x'00' WHERE run = ?", told.other.agent.run)
+    (weights,) = told.made.simulator.folder.glob("model/model.safetensors")
+    weights.chmod(0o644)
+    weights.write_text("other")
+    found = " ".join(told.problems(told.then))
+    assert f"run {told.other.agent.run}: entry 1 of the log is missing, garbled" in found
+    assert "the use agent-deployments/terminal-agent/production/000002" in found
+    assert f"simulator {told.made.simulator.digest}: " in found
+
+
+def test_what_was_declared_later_explains_what_is_gone_of_then(told):
+    lost = told.made.ledger.attestations.find("edge", run=told.made.agent.run)[0].name
+    told.change("DELETE FROM attestations WHERE name = ?", lost)
+    words = {"reason": "a backup", "by": "ada", "at": late(told)}
+    told.made.notary.declare(Restore(run="", lost=(lost,), **words))
+    (episode, *_) = told.made.ledger.episodes(told.made.agent.run)
+    erase_episode(episode.id, told.made.store, "ada")
+    problems = told.problems(told.then)
+    assert not [each for each in problems if lost in each or episode.id in each]
+
+
+def test_what_the_registry_means_is_of_now_and_held_against_a_use_that_stands(told):
+    told.other.registry.remove_alias("terminal-agent", "production")
+    assert told.problems()
+    assert told.problems(told.then) == ()
+    told.made.registry.set_alias(told.made.ref, "trial")
+    (problem,) = told.problems(told.then)
+    assert "the alias trial of terminal-agent is version 1 in the registry" in problem
+
+
+def test_an_edge_whose_agent_is_registered_later_is_no_problem_of_the_time_between(told):
+    registered = told.other.registry.version(told.other.ref).at
+    signed = told.made.ledger.attestations.find("edge", run=told.other.agent.run)[0].at
+    assert datetime.fromisoformat(signed) < registered
+    assert told.problems(datetime.fromisoformat(signed)) == ()
+
+
+def test_of_one_agent_too_what_came_later_is_left_out(told):
+    then = told.made.sources._replace(at=told.then)
+    told.change(USE, told.other.agent.run)
+    told.made.registry.set_alias(told.made.ref, "production")
+    gone = "the use agent-deployments/terminal-agent/production/000002.dsse.json is gone"
+    now = verify_agent(told.made.ref, told.made.sources).problems
+    assert [each for each in now if each.startswith(gone)]
+    found = verify_agent(told.made.ref, then)
+    assert found.at == told.then.isoformat()
+    assert not [each for each in found.problems if each.startswith(gone)]
+    with pytest.raises(NotFound, match="terminal-agent@2 was not registered by"):
+        verify_agent(told.other.ref, then)
+
+
+def test_a_record_of_then_is_verified_as_it_is_now(told):
+    with closing(sqlite3.connect(told.made.store / "ledger.db")) as database, database:
+        database.execute("UPDATE steps SET reward = 1.0")
+    assert any(each.startswith(f"run {told.made.agent.run}: ") for each in told.problems(told.then))

@@ -1,0 +1,206 @@
+"""Versions that people took away are missed until somebody declares it."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+import make.agent
+import make.service
+from agentworld.audit.checks.store import verify_agent, verify_everything
+from agentworld.audit.checks.withdrawals import gone
+from agentworld.errors import EvidenceError, InputError, NotFound
+from agentworld.lineage.base import Agent
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.declaration import Withdrawal
+from agentworld.records.step_statement import Registered
+from agentworld.signing.declaration import attested, check_attested
+from agentworld.signing.keys import ensure_signer, load_trusted
+from agentworld.statements.genesis import now
+from agentworld.storage.objects import WriteOnce
+from make import records
+from make.statement import registered
+from make.story import Story, story, without
+
+REFS = ("hero@1", "world@1")
+
+
+@pytest.fixture
+def told(tmp_path) -> Story:
+    return story(tmp_path)
+
+
+def problems(told: Story) -> tuple[str, ...]:
+    return verify_everything(told.sources).problems
+
+
+def missing(told: Story) -> list[str]:
+    return [each.ref for each in gone(told.sources).versions]
+
+
+def withdrawals(told: Story) -> list[Withdrawal]:
+    return gone(told.sources).withdrawals("it was no good", "ada", now())
+
+
+def withdraw(told: Story) -> None:
+    notary = make.service.sealer(told.store, None).notary
+    for each in withdrawals(told):
+        notary.declare(each)
+
+
+def other(told: Story) -> Agent:
+    """An agent like that of the story, with a record of its own."""
+    agent = told.sources.registry.agent(told.agent)
+    checkpoint = agent.checkpoint.model_copy(update={"metrics": {"reward": 1.0}})
+    return agent.model_copy(update={"checkpoint": checkpoint})
+
+
+def test_of_a_registry_that_has_all_nothing_is_gone(told):
+    assert missing(told) == []
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_a_version_that_was_withdrawn_is_missed_no_more(told, ref):
+    lost = without(told, ref)
+    assert missing(lost) == [ref]
+    withdraw(lost)
+    assert missing(lost) == []
+    assert problems(lost) == ()
+    at = lost._replace(sources=lost.sources._replace(at=lost.moments["an agent"]))
+    assert problems(at) == ()
+
+
+@pytest.mark.parametrize("ref", REFS)
+def test_of_one_that_is_withdrawn_the_others_are_missed_as_before(told, ref):
+    withdraw(without(told, ref))
+    other = next(each for each in REFS if each != ref)
+    assert missing(without(told, other)) == [other]
+
+
+def test_a_number_that_was_given_again_is_gone_until_that_is_declared(told):
+    lost = without(told, "hero@1")
+    made = other(told)
+    registered("hero", made, told.store / "agent", lost.sources.registry, told.store)
+    assert missing(lost) == ["hero@1"]
+    withdraw(lost)
+    assert problems(lost) == ()
+    assert verify_everything(lost.sources).num_unsigned == 0
+
+
+def test_what_is_registered_again_after_it_was_withdrawn_is_signed_and_missed_anew(told):
+    lost = without(told, "hero@1")
+    withdraw(lost)
+    agent, model = told.sources.registry.agent(told.agent), told.store / "agent"
+    assert registered("hero", agent, model, lost.sources.registry, told.store) == told.agent
+    assert problems(lost) == ()
+    assert verify_everything(lost.sources).num_unsigned == 0
+    assert missing(without(told, "hero@1")) == ["hero@1"]
+
+
+def test_what_is_there_again_though_nobody_registered_it_again_is_named(told):
+    withdraw(without(told, "hero@1"))
+    (problem,) = problems(told)
+    assert problem.startswith("hero@1: it was withdrawn and is there again")
+    assert problem in verify_agent(told.agent, told.sources).problems
+    states = {each.version: each.state for each in verify_everything(told.sources).versions}
+    assert states == {"hero@1": "unsigned", "world@1": "verified"}
+
+
+def test_a_withdrawal_that_nobody_of_ours_signed_counts_for_nothing_and_is_named(told, tmp_path):
+    lost = without(told, "hero@1")
+    (made,) = withdrawals(lost)
+    lost.sources.ledger.attestations.add(attested(made, ensure_signer(tmp_path / "stranger")))
+    with pytest.raises(EvidenceError, match="the withdrawal .* does not verify"):
+        missing(lost)
+    found = problems(lost)
+    assert any(each.startswith(f"the withdrawal {made.name} of hero@1 does") for each in found)
+    assert any(each.startswith("hero@1: the registry does not have it") for each in found)
+
+
+def test_a_withdrawal_that_was_taken_away_is_named_by_its_copy(told):
+    lost = without(told, "hero@1")
+    withdraw(lost)
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        statement = "DELETE FROM attestations WHERE kind = 'withdrawal'"
+        assert database.execute(statement).rowcount == 1
+    found = problems(lost)
+    assert any(each.endswith("of hero@1 is gone from the ledger; restore it") for each in found)
+    assert any(each.startswith("hero@1: the registry does not have it") for each in found)
+
+
+def test_where_statements_do_not_verify_nobody_can_tell_what_is_gone(told):
+    lost = without(told, "hero@1")
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        database.execute("UPDATE attestations SET envelope = '{}' WHERE subject = 'hero@1'")
+    with pytest.raises(EvidenceError, match="does not verify"):
+        missing(lost)
+
+
+def test_a_row_that_cannot_be_read_is_one_sentence(told):
+    lost = without(told, "hero@1")
+    with closing(sqlite3.connect(told.store / "ledger.db")) as database, database:
+        garbled = "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT) WHERE subject = 'hero@1'"
+        database.execute(garbled)
+    with pytest.raises(EvidenceError, match="of hero@1 .*does not verify: this is no envelope"):
+        missing(lost)
+
+
+def test_who_knows_no_key_of_the_steps_is_told_so(told):
+    evidence = told.sources.evidence._replace(step_keys=None)
+    with pytest.raises(InputError, match="no key of the steps"):
+        gone(told.sources._replace(evidence=evidence))
+
+
+def test_a_registry_that_has_none_of_all_may_be_another_one(told):
+    other = told._replace(sources=told.sources._replace(registry=MemoryRegistry()))
+    with pytest.raises(InputError, match="the registry has none of 2 registered versions"):
+        gone(other.sources)
+    assert [each.ref for each in gone(other.sources, ["hero@1"]).versions] == ["hero@1"]
+    with pytest.raises(NotFound, match="hero@2 is not gone"):
+        gone(other.sources, ["hero@2"])
+
+
+def test_what_was_signed_twice_is_withdrawn_at_once(told):
+    """By two who handed the same in at the same time."""
+    first = told.sources.ledger.attestations.find("registration", subject="hero@1")[0]
+    keys = load_trusted(told.store / "keys/steps")
+    known = check_attested(first, Registered, keys)
+    later = known.model_copy(update={"at": now()})
+    twin = attested(later, ensure_signer(told.store / "keys/steps"))
+    told.sources.ledger.attestations.add(twin)
+    WriteOnce(str(told.store / "checkpoints")).put(twin.name, twin.envelope)
+    lost = without(told, "hero@1")
+    assert missing(lost) == ["hero@1", "hero@1"]
+    withdraw(lost)
+    assert missing(lost) == []
+    assert problems(lost) == ()
+
+
+def test_the_newer_of_two_edges_is_missed_no_more_where_its_version_was_withdrawn(tmp_path):
+    ensure_signer(tmp_path / "keys/steps")
+    made, registries = make.agent.registered(tmp_path), [MemoryRegistry(), MemoryRegistry()]
+    assert made.agent.edge
+    claim = made.agent.edge.edge.claim.model_copy(update={"data": (records.digest("more"),)})
+    edge = made.notary.edge(made.ledger.run(made.agent.run), claim)
+    newer = made.agent.model_copy(update={"edge": edge})
+    for registry in registries:
+        registered(made.ref.name, made.agent, tmp_path / "model", registry, tmp_path)
+    sources = made.sources._replace(step_keys=load_trusted(tmp_path / "keys/steps"))
+
+    def told_of(sources):  # whose agent has other files than its weights' digest says
+        found = verify_everything(sources).problems
+        return [each for each in found if "its files are" not in each]
+
+    whole, lost = (sources._replace(registry=registry) for registry in registries)
+    assert (
+        registered(made.ref.name, newer, tmp_path / "model", whole.registry, tmp_path).version == 2
+    )
+    assert told_of(whole) == []
+    unedged, vanished = told_of(lost)
+    assert vanished.startswith("terminal-agent@2: the registry does not have it")
+    assert "no version in the registry has the newest edge" in unedged
+    for each in gone(lost).withdrawals("it was no good", "ada", now()):
+        made.notary.declare(each)
+    assert told_of(lost) == []
+    first, *_ = told_of(lost._replace(registry=MemoryRegistry()))
+    assert first.startswith("terminal-agent@1: the registry does not have it")

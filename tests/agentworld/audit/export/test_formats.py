@@ -1,0 +1,232 @@
+"""The lines of every form."""
+
+import csv
+import json
+import shutil
+import sqlite3
+import uuid
+from contextlib import closing
+from datetime import datetime
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import make.agent
+import make.service
+from agentworld.audit.export.formats import Form, _row, lines_of
+from agentworld.audit.read.sources import Sources
+from agentworld.errors import EvidenceError
+from agentworld.lineage.base import Agent
+from agentworld.operations.declarations import erase_episode
+from agentworld.operations.simulators import set_alias
+from agentworld.records.declaration import Restore
+from agentworld.signing.envelope import verify
+from agentworld.statements.agent_use import now
+from make import records
+from make.story import BASE, DATA, STARTED, Story, moment, story
+
+
+@pytest.fixture
+def told(tmp_path) -> Story:
+    return story(tmp_path)
+
+
+@pytest.mark.parametrize("form", get_args(Form))
+def test_told_twice_a_form_is_the_same(told, form):
+    lines = list(lines_of(form, told.sources))
+    assert lines == list(lines_of(form, told.sources))
+    assert not any("\n" in line for line in lines)
+
+
+def test_a_table_has_a_row_for_each_edge(told):
+    (row,) = csv.DictReader(lines_of("csv", told.sources))
+    assert row == {
+        "agent": "hero",
+        "version": "1",
+        "artifact": told.run.final_weights,
+        "run": told.run.id,
+        "simulator": told.simulator,
+        "world_model": "world@1",
+        "data": DATA,
+        "episodes": "1",
+        "steps": "2",
+        "grade": "disputed",
+    }
+
+
+def test_an_agent_without_a_run_has_a_row_that_claims_nothing(told):
+    what = Agent(checkpoint=records.checkpoint("agent"), run="=1+1")
+    told.sources.registry.register_agent("claimed", what, told.store / "agent")
+    row, _ = csv.DictReader(lines_of("csv", told.sources))
+    assert (row["agent"], row["run"]) == ("claimed", "'=1+1")
+    assert {row[name] for name in ("simulator", "world_model", "data", "episodes")} == {""}
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n\r\0")), min_size=2))
+def test_no_cell_is_a_formula_and_all_are_read_back(cells):
+    (read,) = csv.reader([_row(tuple(cells))])
+    assert not any(cell[:1] in ("=", "+", "-", "@", "\t") for cell in read if cell)
+    assert [cell.removeprefix("'") for cell in read] == [cell.removeprefix("'") for cell in cells]
+
+
+def test_every_signed_statement_is_told_and_verifies(told):
+    keys = told.sources.step_keys | told.sources.evidence.trusted
+    lines = list(lines_of("in-toto", told.sources))
+    kinds = [verify(line.encode(), keys).predicate_type for line in lines]
+    assert kinds == [
+        "urn:agentworld:run-checkpoint:v1",
+        "urn:agentworld:run-weights:v1",
+        "urn:agentworld:registered:v1",
+        "urn:agentworld:registered:v1",
+        "urn:agentworld:registration:v1",
+        "urn:agentworld:registration:v1",
+    ]
+
+
+def kinds(sources: Sources) -> list[str]:
+    """The types of all statements; each of them verifies."""
+    keys = sources.step_keys | sources.evidence.trusted
+    lines = lines_of("in-toto", sources)
+    found = [verify(line.encode(), keys).predicate_type for line in lines]
+    return [each.removeprefix("urn:agentworld:").removesuffix(":v1") for each in found]
+
+
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory) -> tuple[Sources, dict[str, datetime]]:
+    """A store with a statement of every kind, and moments after each of them."""
+    store = tmp_path_factory.mktemp("declared")
+    moments = {"nothing": moment()}
+    made = make.agent.registered(store)
+    moments["an edge"] = moment()
+    set_alias("stable", made.simulator.digest, store, "ada")
+    moments["a move"] = moment()
+    (episode,) = made.ledger.episodes(made.agent.run)
+    erase_episode(episode.id, store, "ada")
+    moments["an erasure"] = moment()
+    made.use()
+    moments["a use"] = moment()
+    lost = "alias-changes/gone/00.dsse.json"
+    made.notary.declare(Restore(run="", lost=(lost,), reason="r", by="ada", at=now()))
+    moments["a restore"] = moment()
+    return made.sources, moments
+
+
+def test_every_statement_that_the_ledger_keeps_is_told(declared):
+    sources, _ = declared
+    assert kinds(sources) == [
+        "run-checkpoint",
+        "adoption",
+        "edge",
+        "alias-change",
+        "erasure",
+        "deployment",
+        "restore",
+    ]
+
+
+def test_of_a_moment_is_told_what_was_signed_by_then(declared):
+    sources, moments = declared
+    told = {at: kinds(sources._replace(at=then)) for at, then in moments.items()}
+    edge = ["run-checkpoint", "adoption", "edge"]
+    move = [*edge, "alias-change"]
+    assert told == {
+        "nothing": [],
+        "an edge": edge,
+        "a move": move,
+        "an erasure": [*move, "erasure"],
+        "a use": [*move, "erasure", "deployment"],
+        "a restore": kinds(sources),
+    }
+
+
+def test_the_time_of_a_row_does_not_put_a_statement_elsewhere(declared, tmp_path):
+    sources, moments = declared
+    shutil.copytree(sources.store, tmp_path, dirs_exist_ok=True)
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as database, database:
+        database.execute("UPDATE attestations SET at = '2100-01-01T00:00:00.000+00:00'")
+    moved = sources._replace(ledger=make.service.ledger(tmp_path), at=moments["a use"])
+    assert kinds(moved) == kinds(sources._replace(at=moments["a use"]))
+
+
+@pytest.mark.parametrize("form", get_args(Form))
+def test_of_a_moment_a_form_has_lines_of_what_was_there_and_no_others(told, form):
+    now = list(lines_of(form, told.sources))
+    before = set()
+    for name in told.moments:
+        then = list(lines_of(form, told.at(name)))
+        assert [line for line in now if line in set(then)] == then
+        assert before <= set(then)
+        before = set(then)
+    assert before == set(now)
+
+
+def test_of_a_moment_only_what_was_there_is_in_each_form(told):
+    counted = {
+        form: [len(list(lines_of(form, told.at(name)))) for name in told.moments]
+        for form in get_args(Form)
+    }
+    # Before, a world, a run, weights, an agent; the run's one checkpoint covers its closing.
+    assert counted == {
+        "in-toto": [0, 2, 2, 4, 6],
+        "csv": [1, 1, 1, 1, 2],
+        "openlineage": [0, 6, 6, 6, 10],
+    }
+
+
+def test_an_envelope_that_is_none_is_refused_by_its_name(told):
+    with sqlite3.connect(told.store / "ledger.db") as database:
+        database.execute("UPDATE runs SET signature = 'two\nlines'")
+    with pytest.raises(
+        EvidenceError, match=f"run {told.run.id} was closed with is garbled: it is no JSON"
+    ):
+        list(lines_of("in-toto", told.sources))
+
+
+def events(told: Story) -> list[dict]:
+    return [json.loads(line) for line in lines_of("openlineage", told.sources)]
+
+
+def ends(told: Story) -> dict[str, tuple[set[str], set[str]]]:
+    """Of each job what it read and what it made."""
+    return {
+        each["job"]["name"]: tuple(
+            {put["name"] for put in each[side]} for side in ("inputs", "outputs")
+        )
+        for each in events(told)
+        if each["eventType"] == "COMPLETE"
+    }
+
+
+def test_run_events_lead_from_the_agent_to_the_data(told):
+    found, world = ends(told), told.sources.registry.world_model(told.world_model)
+    cpt, sft, rl = world.stages
+    assert found == {
+        "cpt": ({BASE, cpt.data}, {cpt.artifact}),
+        "sft": ({cpt.artifact, DATA}, {sft.artifact}),
+        "rl": ({sft.artifact, DATA}, {rl.artifact}),
+        "simulate": ({rl.artifact}, {told.simulator}),
+        "agent": ({STARTED, told.simulator}, {told.run.final_weights}),
+    }
+
+
+def test_every_run_event_is_whole_and_every_run_starts_and_completes(told):
+    states: dict[str, list[str]] = {}
+    for each in events(told):
+        states.setdefault(each["run"]["runId"], []).append(each["eventType"])
+        assert uuid.UUID(each["run"]["runId"]).version == 5
+        assert datetime.fromisoformat(each["eventTime"]).tzinfo
+        assert {"producer", "schemaURL", "job", "inputs", "outputs"} <= each.keys()
+        for thing in each["inputs"] + each["outputs"]:
+            assert thing["facets"]["version"]["datasetVersion"] == thing["name"]
+            for facet in thing["facets"].values():
+                assert {"_producer", "_schemaURL"} <= facet.keys()
+    assert list(states.values()) == [["START", "COMPLETE"]] * 5
+
+
+def test_an_agents_event_tells_its_episodes_and_steps(told):
+    agent = next(each for each in events(told) if each["job"]["name"] == "agent")
+    tags = {tag["key"]: tag["value"] for tag in agent["run"]["facets"]["tags"]["tags"]}
+    counts = {"episodes": "1", "steps": "2"}
+    assert tags == {"agent": "hero@1", "run": told.run.id, "grade": "disputed", **counts}

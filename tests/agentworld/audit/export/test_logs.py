@@ -1,0 +1,84 @@
+"""A run's two logs in files for other tools."""
+
+import asyncio
+
+import pyarrow.parquet as pq
+import pytest
+
+import make.service
+from agentworld.audit.export.logs import export_run
+from agentworld.client.trajectory import TrajectoryLog
+from agentworld.errors import InputError, NotFound
+from agentworld.records.episode import Source
+from agentworld.records.trajectory_log import Sampled
+from make import records
+
+ODD = "echo \x00\ud800"
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A run of two episodes, the second a fork of the first, with its agent's log."""
+    service = make.service.service(tmp_path)
+
+    async def work():
+        with TrajectoryLog(tmp_path / "log") as trajectory:
+            client = service.client(trajectory=trajectory)
+            run = (await client.open_run(make.service.OPENING)).id
+            first = await client.reset(records.task())
+            await client.step(first, ODD, Sampled("I say it", records.digest("weights"), 4))
+            fork = {"fork": Source(episode=first, step=0)}
+            await make.service.play(client, "ls", run=run, **fork)
+            other = await make.service.play(client, "pwd")
+            return run, first, other
+
+    return service, *asyncio.run(work())
+
+
+def test_both_files_can_be_joined_by_episode_and_step(served, tmp_path):
+    service, run, first, _ = served
+    made = export_run(run, service.ledger, tmp_path / "out", tmp_path / "log")
+    assert (made.num_transitions, made.num_trajectories) == (2, 2)
+    told = pq.read_table(made.transitions).to_pylist()
+    acted = pq.read_table(made.trajectories).to_pylist()
+    shared = told[0].keys() & acted[0].keys()
+    assert {"run", "episode", "step", "action_digest", "observation_digest"} <= shared
+    for name in shared:
+        assert [row[name] for row in told] == [row[name] for row in acted]
+    assert told[0]["episode"] == first
+
+
+def test_texts_are_bytes_and_what_they_mean_is_in_the_row(served, tmp_path):
+    service, run, *_ = served
+    made = export_run(run, service.ledger, tmp_path / "out", tmp_path / "log")
+    row = pq.read_table(made.transitions).to_pylist()[0]
+    assert row["action"] == b"echo \x00\xed\xa0\x80"
+    assert row["observation"] == b"\x00\xed\xa0\x80\n[0] ~"
+    assert row["task"] == records.task().id
+    acted = pq.read_table(made.trajectories).to_pylist()[0]
+    assert (acted["sampled"], acted["policy"], acted["policy_step"]) == (
+        b"I say it",
+        records.digest("weights"),
+        4,
+    )
+
+
+def test_a_run_without_a_trajectory_is_one_file(served, tmp_path):
+    service, run, *_ = served
+    made = export_run(run, service.ledger, tmp_path / "out", None)
+    assert (made.trajectories, made.num_trajectories) == (None, None)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["transitions.parquet"]
+
+
+def test_a_trajectory_that_cannot_be_read_leaves_no_half_file(served, tmp_path):
+    service, run, *_ = served
+    (tmp_path / "log" / "z.jsonl").write_text("{}\n")
+    with pytest.raises(InputError, match=r"z\.jsonl line 1"):
+        export_run(run, service.ledger, tmp_path / "out", tmp_path / "log")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["transitions.parquet"]
+
+
+def test_a_run_that_is_not_there_leaves_nothing(served, tmp_path):
+    with pytest.raises(NotFound):
+        export_run("gone", served[0].ledger, tmp_path / "out", None)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,271 @@
+import sqlite3
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import make.ledger
+from agentworld.audit.questions.agent import audit_agent
+from agentworld.audit.questions.simulator import audit_simulator
+from agentworld.audit.read.evidence import Evidence
+from agentworld.audit.read.sources import Sources
+from agentworld.errors import InputError, NotFound
+from agentworld.ledger import Ledger
+from agentworld.ledger.writes import Opened, Taken
+from agentworld.lineage.base import Agent, VersionRef, WorldModel
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.base import Digest
+from agentworld.records.checkpoint import Checkpoint
+from agentworld.records.episode import Episode, EpisodeOpening
+from agentworld.records.run import AgentRun, RunClosing, RunOpening
+from agentworld.signing.keys import ensure_signer, load_trusted
+from agentworld.statements.log_checkpoints import Sealer
+from agentworld.storage.objects import WriteOnce
+from make import records
+
+SIMULATOR = records.manifest().digest
+STARTED, MADE = records.digest("imitated"), records.digest("trained")
+
+
+class Story(NamedTuple):
+    """What happened, as the three sources tell it."""
+
+    sources: Sources
+    agent: VersionRef
+    run: AgentRun
+
+
+def stages(**sft: object) -> tuple[Checkpoint, ...]:
+    data = records.digest("data")
+    cpt = records.checkpoint("cpt", data=data)
+    middle = records.checkpoint("sft", **{"data": data, "parents": [cpt.artifact], **sft})
+    return cpt, middle, records.checkpoint("rl", data=data, parents=[middle.artifact])
+
+
+def play(ledger: Ledger, run: AgentRun) -> None:
+    begun = Episode.begun("e", run.simulator, EpisodeOpening(run=run.id))
+    ledger.write([Opened(begun)])
+    ledger.write(
+        [Taken(run.id, step) for step in records.episode("[0] ~", "[0] ~", base=begun).steps]
+    )
+
+
+def story(
+    store: Path,
+    *,
+    served: Digest = SIMULATOR,
+    claimed: Digest = SIMULATOR,
+    made: Digest = MADE,
+    world_model: WorldModel | None = None,
+) -> Story:
+    """A simulator trains an agent; `claimed` and `made` let the trainer's word differ."""
+    registry, ledger = MemoryRegistry(), Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
+    what = world_model or WorldModel(stages=stages(), report=records.digest("report"))
+    registry.register_world_model("agentworld-terminal", what, store)
+    records.pinned(store)
+    run = ledger.open_run(RunOpening(agent="terminal-agent", starting_weights=STARTED), served)
+    play(ledger, run)
+    run = ledger.close_run(run.id, RunClosing(final_weights=MADE))
+    trained = records.checkpoint("agent", artifact=made, parents=[STARTED], simulator=claimed)
+    ref = registry.register_agent("terminal-agent", Agent(checkpoint=trained, run=run.id), store)
+    read = {"agent": made, "simulator": served}
+    validated = records.finished_step(store, "validate", records.agent_report().digest, **read)
+    records.agent_report().write(validated / "report.json")
+    return Story(Sources(registry, ledger, store), ref, run)
+
+
+def test_the_chain_of_an_agent_leads_to_its_data(tmp_path):
+    told = story(tmp_path)
+    chain = audit_agent(told.agent, told.sources)
+    assert (chain.breaks, chain.incomplete) == ((), ())
+    assert (chain.agent, chain.artifact) == ("terminal-agent@1", MADE)
+    assert (chain.simulator, chain.world_model) == (SIMULATOR, "agentworld-terminal@1")
+    assert [link.stage for link in chain.stages] == ["cpt", "sft", "rl"]
+    assert chain.data == records.digest("data")
+
+
+def test_the_episodes_of_a_run_are_counted_by_the_ledger(tmp_path):
+    told = story(tmp_path)
+    run = audit_agent(told.agent, told.sources).run
+    assert (run.num_episodes, run.num_steps) == (1, 2)
+
+
+def test_live_successes_come_from_the_validation_of_these_weights(tmp_path):
+    told = story(tmp_path)
+    live = audit_agent(told.agent, told.sources).live
+    assert live
+    assert (live.episodes, live.successes_before, live.successes_after) == (300, 10, 50)
+
+
+OTHER = records.digest("other")
+
+
+@pytest.mark.parametrize(
+    ("lie", "words"),
+    [
+        ({"claimed": OTHER}, f"the run was served by {SIMULATOR}, the checkpoint names {OTHER}"),
+        ({"made": OTHER}, f"the run ended with {MADE}, the version stands for {OTHER}"),
+        ({"served": OTHER}, "the simulator's manifest is not in the store"),
+        (
+            {"world_model": WorldModel(stages=stages(parents=[]), report=OTHER)},
+            "sft does not start from cpt",
+        ),
+        (
+            {"world_model": WorldModel(stages=stages(data=OTHER), report=OTHER)},
+            f"sft read the data {OTHER}",
+        ),
+    ],
+    ids=["another simulator", "other weights", "unknown simulator", "no parent", "other data"],
+)
+def test_a_link_that_does_not_agree_is_said(tmp_path, lie, words):
+    told = story(tmp_path, **lie)
+    breaks = audit_agent(told.agent, told.sources).breaks
+    assert [each for each in breaks if words in each]
+
+
+def test_a_manifest_that_was_changed_proves_nothing(tmp_path):
+    told = story(tmp_path)
+    (path,) = tmp_path.glob("simulators/*/manifest.json")
+    records.manifest(context_tokens=2048).write(path)
+    chain = audit_agent(told.agent, told.sources)
+    assert chain.world_model is None
+    assert "the simulator's manifest is not in the store" in chain.breaks
+
+
+def test_an_agent_that_nobody_validated_is_said(tmp_path):
+    told = story(tmp_path)
+    (receipt,) = tmp_path.glob("steps/validate/*/receipt.json")
+    receipt.unlink()
+    chain = audit_agent(told.agent, told.sources)
+    assert chain.incomplete == ("the agent was not validated in the live shell",)
+    assert chain.breaks == ()
+
+
+def test_a_validation_that_was_changed_is_told_as_that_and_not_by_its_figures(tmp_path):
+    told = story(tmp_path)
+    (report,) = tmp_path.glob("steps/validate/*/report.json")
+    records.agent_report(live_steps=1).write(report)
+    chain = audit_agent(told.agent, told.sources)
+    assert chain.live is None
+    assert [each for each in chain.breaks if "the live validation in" in each and "changed" in each]
+
+
+def test_an_agent_that_is_not_registered_has_no_chain(tmp_path):
+    told = story(tmp_path)
+    with pytest.raises(NotFound, match="no version 9 of terminal-agent"):
+        audit_agent(VersionRef(name="terminal-agent", version=9), told.sources)
+
+
+@pytest.mark.parametrize("start", [SIMULATOR, SIMULATOR[:15], SIMULATOR[7:15]])
+def test_a_simulator_leads_to_the_agents_that_it_trained(tmp_path, start):
+    told = story(tmp_path)
+    audit = audit_simulator(start, told.sources)
+    assert audit.world_model == "agentworld-terminal@1"
+    assert [(agent.agent, agent.run.id) for agent in audit.agents] == [
+        ("terminal-agent@1", told.run.id)
+    ]
+
+
+def test_what_a_trainer_claims_makes_no_agent_of_a_simulator(tmp_path):
+    told = story(tmp_path, served=OTHER, claimed=SIMULATOR)
+    assert audit_simulator(SIMULATOR, told.sources).agents == ()
+    assert [agent.agent for agent in audit_simulator(OTHER, told.sources).agents] == [
+        "terminal-agent@1"
+    ]
+
+
+def test_a_run_that_made_no_agent_is_told_apart(tmp_path):
+    told = story(tmp_path)
+    opening = RunOpening(agent="terminal-agent", starting_weights=STARTED, purpose="evaluation")
+    assert isinstance(told.sources.ledger, Ledger)
+    other = told.sources.ledger.open_run(opening, SIMULATOR)
+    assert [run.id for run in audit_simulator(SIMULATOR, told.sources).other_runs] == [other.id]
+
+
+def test_an_unknown_simulator_is_answered_with_those_that_are_there(tmp_path):
+    with pytest.raises(NotFound, match=f"no simulator sha256:00 in .*; simulators are {SIMULATOR}"):
+        audit_simulator("00", story(tmp_path).sources)
+
+
+def test_the_start_of_two_digests_is_refused(tmp_path):
+    told = story(tmp_path)
+    records.pinned(tmp_path, context_tokens=2048)
+    with pytest.raises(InputError, match="is the start of"):
+        audit_simulator("sha256:", told.sources)
+
+
+def test_an_alias_leads_to_the_simulator_that_it_means_now(tmp_path):
+    told = story(tmp_path)
+    told.sources.ledger.aliases.set("production", OTHER, "me")
+    told.sources.ledger.aliases.set("production", SIMULATOR, "me")
+    assert audit_simulator("production", told.sources).simulator == SIMULATOR
+
+
+def test_an_agent_of_somebodys_endpoint_ends_the_chain_there(tmp_path):
+    endpoint = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
+    world = records.pinned(tmp_path, artifact=None, files={}, engine=endpoint)
+    told = story(tmp_path, served=world.digest, claimed=world.digest)
+    chain = audit_agent(told.agent, told.sources)
+    assert chain.world_model is None
+    assert [each for each in chain.incomplete if "nobody can verify what that serves" in each]
+    assert chain.breaks == ()
+
+
+def signed(told: Story) -> Story:
+    """The story with a sealed log, and whom to trust."""
+    store = told.sources.store
+    signer, copies = partial(ensure_signer, store / "keys"), WriteOnce(str(store / "checkpoints"))
+    assert isinstance(told.sources.ledger, Ledger)
+    Sealer(told.sources.ledger, told.run.simulator, signer, copies).seal_all()
+    evidence = Evidence(load_trusted(store / "keys"), copies)
+    return told._replace(sources=told.sources._replace(evidence=evidence))
+
+
+def test_a_store_without_keys_has_no_evidence(tmp_path):
+    told = story(tmp_path)
+    assert audit_agent(told.agent, told.sources).evidence is None
+    assert audit_simulator(SIMULATOR, told.sources).evidence == {}
+
+
+def test_a_chain_says_that_its_runs_record_verifies(tmp_path):
+    told = signed(story(tmp_path))
+    evidence = audit_agent(told.agent, told.sources, verify=True).evidence
+    assert evidence
+    assert (evidence.state, evidence.problems) == ("verified", ())
+
+
+def test_a_broken_record_breaks_the_chain(tmp_path):
+    told = signed(story(tmp_path))
+    with sqlite3.connect(tmp_path / "ledger.db") as database:
+        database.execute("UPDATE steps SET reward = 1.0")
+    chain = audit_agent(told.agent, told.sources, verify=True)
+    assert chain.evidence
+    assert chain.evidence.state == "broken"
+    assert set(chain.evidence.problems) <= set(chain.breaks)
+
+
+def test_the_runs_of_a_simulator_are_verified_one_by_one(tmp_path):
+    told = signed(story(tmp_path))
+    assert isinstance(told.sources.ledger, Ledger)
+    other = told.sources.ledger.open_run(told.run.opening, SIMULATOR)
+    evidence = audit_simulator(SIMULATOR, told.sources, verify=True).evidence
+    states = {run: found.state for run, found in evidence.items()}
+    assert states == {told.run.id: "verified", other.id: "unsigned"}
+
+
+def test_a_garbled_record_of_one_run_hides_no_other(tmp_path):
+    told = signed(story(tmp_path))
+    assert isinstance(told.sources.ledger, Ledger)
+    other = told.sources.ledger.open_run(told.run.opening, SIMULATOR)
+    with sqlite3.connect(tmp_path / "ledger.db") as database:
+        database.execute("UPDATE runs SET length = -1 WHERE id = ?", [told.run.id])
+    (made,) = audit_simulator(SIMULATOR, told.sources, verify=True).other_runs
+    assert made == other
+    with sqlite3.connect(tmp_path / "ledger.db") as database:
+        database.execute("UPDATE runs SET length = 1 WHERE id = ?", [told.run.id])
+        database.execute("UPDATE log SET body = 'text' WHERE run = ?", [told.run.id])
+    evidence = audit_simulator(SIMULATOR, told.sources, verify=True).evidence
+    assert evidence[told.run.id].state == "broken"
+    assert "is missing, garbled or out of place" in " ".join(evidence[told.run.id].problems)
+    assert evidence[other.id].state == "unsigned"

@@ -1,0 +1,90 @@
+"""The folders of weights that a training read are in its lineage, wherever that is told."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import make.ledger
+from agentworld.audit.checks.registration import registration_of
+from agentworld.audit.export.openlineage import events
+from agentworld.audit.questions.agent import audit_agent
+from agentworld.audit.questions.difference import audit_diff
+from agentworld.audit.read.sources import Sources
+from agentworld.ledger import Ledger
+from agentworld.lineage.base import Agent, VersionRef, WorldModel
+from agentworld.lineage.memory import MemoryRegistry
+from agentworld.records.run import RunClosing, RunOpening
+from agentworld.signing.statement import Subject
+from agentworld_console.graph import Graph, _add_stages
+from make import records
+
+BASE, REWARD, STARTED = (records.digest(name) for name in ("base", "reward", "started"))
+
+
+def world(name: str, base: str) -> WorldModel:
+    data = records.digest("data")
+    cpt = records.checkpoint("cpt", data=data, parents=[base])
+    read = {"data": data, "parents": [cpt.artifact], "reward_model": REWARD}
+    rl = records.checkpoint("rl", artifact=records.digest(name), **read)
+    return WorldModel(stages=(cpt, rl), report=records.digest("report"))
+
+
+class Told(NamedTuple):
+    sources: Sources
+    store: Path
+
+    def agent(self, name: str, base: str) -> VersionRef:
+        """An agent of a simulator of a world that began with this base."""
+        registry, ledger = self.sources.registry, self.sources.ledger
+        registry.register_world_model("world", world(name, base), self.store)
+        simulator = records.pinned(self.store, artifact=records.digest(name)).digest
+        run = ledger.open_run(RunOpening(agent="hero", starting_weights=STARTED), simulator)
+        ledger.close_run(run.id, RunClosing(final_weights=records.digest(f"hero of {name}")))
+        made = records.checkpoint("agent", artifact=records.digest(f"hero of {name}"))
+        return registry.register_agent("hero", Agent(checkpoint=made, run=run.id), self.store)
+
+
+@pytest.fixture
+def told(tmp_path) -> Told:
+    ledger = Ledger(make.ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
+    return Told(Sources(MemoryRegistry(), ledger, tmp_path), tmp_path)
+
+
+def test_the_chain_of_an_agent_leads_to_the_base_of_its_world(told):
+    assert audit_agent(told.agent("w", BASE), told.sources).base == (BASE,)
+
+
+def test_two_agents_of_worlds_with_different_bases_differ_in_that(told):
+    agents = told.agent("w", BASE), told.agent("other", records.digest("newer base"))
+    found = {each.what: each for each in audit_diff(*agents, told.sources).differences}
+    assert (found["base"].first, found["base"].second) == (BASE, records.digest("newer base"))
+
+
+def test_what_is_signed_of_a_version_names_its_base_and_the_model_that_rewarded_it():
+    materials = registration_of("world", world("w", BASE)).materials
+    assert Subject.of("cpt.parent", BASE) in materials
+    assert Subject.of("rl.reward_model", REWARD) in materials
+
+
+def test_openlineage_tells_them_as_what_the_stages_read(told):
+    told.agent("w", BASE)
+    read = {
+        event["job"]["name"]: {each["name"] for each in event["inputs"]}
+        for event in map(json.loads, events(told.sources))
+    }
+    assert BASE in read["cpt"]
+    assert REWARD in read["rl"]
+
+
+def test_a_graph_begins_with_the_base():
+    graph = Graph()
+    _add_stages(graph, world("w", BASE))
+    first = f"cpt {records.digest('artifact of cpt')}"
+    assert (f"base {BASE}", first) in graph.edges
+
+
+def test_a_checkpoint_that_was_recorded_before_keeps_its_digest():
+    made = records.checkpoint("rl", data=records.digest("data"))
+    assert "reward_model" not in made.model_dump(mode="json")

@@ -1,0 +1,225 @@
+"""Money is exact, an unpriced use has none, and a part adds up to the whole."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.audit.questions.cost import Prices, agents_by_run, costs
+from agentworld.errors import InputError, NotFound
+from agentworld.ledger import Ledger
+from agentworld.records.usage import Usage
+from make.ledger import OPENING, SIMULATOR, laid, open_episode, taken
+from make.story import story
+
+USAGE = Usage(1_000, 400, 70, 1.5)
+TOKENS = {"per_million_input_tokens": "0.15", "per_million_output_tokens": "0.6"}
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    ledger = Ledger(laid(f"sqlite:///{tmp_path / 'ledger.db'}"))
+    yield ledger
+    ledger.close()
+
+
+def play(ledger, run, num_steps):
+    """An episode whose steps all used the same."""
+    episode = open_episode(ledger, run)
+    writes = taken(episode, *["x"] * num_steps)
+    ledger.write([each._replace(step=each.step._replace(usage=USAGE)) for each in writes])
+    return episode.id
+
+
+@pytest.fixture
+def runs(ledger):
+    """Two tenants' runs, with episodes of 1 and 2 steps, of 3, and none."""
+    opened = [
+        ledger.open_run(OPENING, SIMULATOR, f"{n}" * 32, tenant).id
+        for n, tenant in enumerate(("acme", "beta", "acme"))
+    ]
+    for run, num_steps in ((0, 1), (0, 2), (1, 3)):
+        play(ledger, opened[run], num_steps)
+    return opened
+
+
+def money(usage, **prices):
+    return Prices.model_validate(prices).money(usage)
+
+
+@pytest.mark.parametrize(
+    ("prices", "paid"),
+    [
+        ({}, None),
+        (TOKENS, "0.000192"),
+        ({**TOKENS, "per_million_cached_tokens": "0.05"}, "0.000152"),
+        ({**TOKENS, "per_million_cached_tokens": "0"}, "0.000132"),
+        ({"per_engine_hour": "2.4"}, "0.001000"),
+        ({**TOKENS, "per_engine_hour": "2.4"}, "0.001192"),
+        ({"per_engine_hour": "0"}, "0.000000"),
+    ],
+    ids=["nothing", "tokens", "held", "held for free", "hours", "both", "for free"],
+)
+def test_what_was_used_is_paid_once_at_the_prices_that_there_are(prices, paid):
+    assert money(USAGE, **prices) == (paid and Decimal(paid))
+
+
+def test_money_is_written_with_all_its_digits():
+    assert [str(money(usage, **TOKENS)) for usage in (Usage(), Usage(10**12, 0, 1))] == [
+        "0.000000",
+        "150000.000001",
+    ]
+
+
+counts = st.integers(0, 2**40)
+usages = st.builds(
+    lambda read, cached, written: Usage(read, min(read, cached), written), counts, counts, counts
+)
+
+
+@pytest.mark.waits
+@given(usages, usages)
+def test_two_uses_cost_what_both_together_cost(one, other):
+    """But for the last digit of each, which is rounded."""
+    parts = money(one, **TOKENS) + money(other, **TOKENS)
+    assert abs(parts - money(one.plus(other), **TOKENS)) <= Decimal("0.000002")
+
+
+@pytest.mark.waits
+@given(usages)
+def test_held_tokens_without_a_price_of_their_own_cost_what_others_do(usage):
+    assert money(usage, **TOKENS) == money(usage._replace(cached_tokens=0), **TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"PER_ENGINE_HOUR": "dear"}, "per_engine_hour: .*got 'dear'"),
+        ({"PER_ENGINE_HOUR": "-1"}, "greater than or equal to 0"),
+        ({"PER_ENGINE_HOUR": "nan"}, "per_engine_hour"),
+        ({"PER_ENGINE_HOUR": "inf"}, "per_engine_hour"),
+        ({"PER_ENGINE_HOUR": "1e9"}, "less than or equal to 1000000"),
+        ({"PER_MILLION_INPUT_TOKENS": "1"}, "prices a part of the tokens; set both"),
+        ({"PER_MILLION_OUTPUT_TOKENS": "1"}, "prices a part of the tokens; set both"),
+        ({"PER_MILLION_CACHED_TOKENS": "1"}, "prices a part of the tokens; set both"),
+    ],
+)
+def test_what_is_no_price_or_half_of_one_is_refused(monkeypatch, variables, words):
+    for name, value in variables.items():
+        monkeypatch.setenv(f"AGENTWORLD_PRICE_{name}", value)
+    with pytest.raises(InputError, match=words) as told:
+        Prices.named()
+    assert "\n" not in str(told.value)
+
+
+def test_prices_are_named_by_the_environment_and_an_empty_one_is_none(monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_PRICE_PER_ENGINE_HOUR", "2.50")
+    monkeypatch.setenv("AGENTWORLD_PRICE_PER_MILLION_INPUT_TOKENS", "")
+    monkeypatch.setenv("AGENTWORLD_PRICE_CURRENCY", "EUR")
+    prices = Prices.named()
+    assert (prices.per_engine_hour, prices.currency) == (Decimal("2.50"), "EUR")
+    assert prices.per_million_input_tokens is None
+
+
+def test_runs_are_told_with_their_names_the_newest_first(ledger, runs):
+    told = costs(ledger, Prices(), "run")
+    assert [(each.run, each.tenant, each.num_steps) for each in told.costs] == [
+        (runs[2], "acme", 0),
+        (runs[1], "beta", 3),
+        (runs[0], "acme", 3),
+    ]
+    assert {(each.agent, each.simulator, each.episode) for each in told.costs} == {
+        (OPENING.agent, SIMULATOR, None)
+    }
+
+
+@pytest.mark.usefixtures("runs")
+def test_a_tenant_is_told_with_all_its_runs_and_no_name_of_one(ledger):
+    told = costs(ledger, Prices(), "tenant").costs
+    assert [(each.tenant, each.num_episodes, each.num_steps) for each in told] == [
+        ("acme", 2, 3),
+        ("beta", 1, 3),
+    ]
+    assert {(each.run, each.agent, each.simulator) for each in told} == {(None, None, None)}
+
+
+def test_an_agent_is_told_with_its_run_and_what_made_none_with_its_own_name(ledger, runs):
+    other = ledger.open_run(OPENING, SIMULATOR, "3" * 32, "acme").id
+    play(ledger, other, 4)
+    told = costs(ledger, Prices(), "agent", {runs[0]: "hero@1, hero@2"}).costs
+    assert [(e.agent, e.registered, e.tenant, e.num_episodes, e.num_steps) for e in told] == [
+        (OPENING.agent, False, "acme", 1, 4),
+        (OPENING.agent, False, "beta", 1, 3),
+        ("hero@1, hero@2", True, "acme", 2, 3),
+    ]
+    assert {(each.run, each.simulator) for each in told} == {(None, None)}
+
+
+def test_a_name_that_looks_like_a_version_is_not_taken_for_one(ledger):
+    opening = OPENING.model_copy(update={"agent": "hero@1"})
+    made = ledger.open_run(OPENING, SIMULATOR).id
+    ledger.open_run(opening, SIMULATOR)
+    told = costs(ledger, Prices(), "agent", {made: "hero@1"}).costs
+    assert sorted((each.agent, each.registered) for each in told) == [
+        ("hero@1", False),
+        ("hero@1", True),
+    ]
+
+
+def test_an_agent_goes_by_all_versions_that_its_run_made(tmp_path):
+    told = story(tmp_path)
+    assert agents_by_run(told.sources.registry) == {told.run.id: "hero@1"}
+    agent = told.sources.registry.agent(told.agent)
+    told.sources.registry.register_agent("again", agent, tmp_path / "agent")
+    assert agents_by_run(told.sources.registry) == {told.run.id: "again@1, hero@1"}
+
+
+def test_the_episodes_of_a_run_are_told_in_their_order(ledger, runs):
+    told = costs(ledger, Prices(), "episode", run=runs[0])
+    assert [each.episode for each in told.costs] == [each.id for each in ledger.episodes(runs[0])]
+    assert [(each.num_episodes, each.num_steps) for each in told.costs] == [(1, 1), (1, 2)]
+
+
+def test_a_run_without_an_episode_has_a_total_and_no_line(ledger, runs):
+    told = costs(ledger, Prices(), "episode", run=runs[2])
+    assert (told.costs, told.total.num_episodes, told.total.num_steps) == ((), 0, 0)
+
+
+@pytest.mark.usefixtures("runs")
+@pytest.mark.parametrize("of", [{}, {"tenant": "acme"}, {"run": "0" * 32}])
+def test_the_total_is_the_same_whichever_parts_are_told(ledger, of):
+    prices = Prices.model_validate({**TOKENS, "per_engine_hour": "3.6"})
+    shares = ("tenant", "agent", "run", "episode")
+    tenant, agent, run, episode = (costs(ledger, prices, by, **of) for by in shares)
+    assert tenant.total == agent.total == run.total == episode.total
+    for told in (tenant, agent, run, episode):
+        assert sum(each.num_steps for each in told.costs) == told.total.num_steps
+        assert sum(each.money for each in told.costs) == told.total.money
+    assert run.total.run is None
+
+
+@pytest.mark.usefixtures("runs")
+def test_nothing_has_a_price_until_somebody_names_one(ledger):
+    told = costs(ledger, Prices(), "run")
+    assert {each.money for each in (*told.costs, told.total)} == {None}
+
+
+@pytest.mark.usefixtures("runs")
+@pytest.mark.parametrize(
+    ("of", "words"),
+    [
+        ({"tenant": "nobody"}, "nothing of tenant nobody;"),
+        ({"run": "gone"}, "nothing of run gone;"),
+        ({"episode": "gone"}, "nothing of episode gone;"),
+        ({"tenant": "beta", "run": "0" * 32}, f"nothing of run {'0' * 32}, tenant beta;"),
+    ],
+)
+def test_what_is_not_there_is_said_to_be_missing(ledger, of, words):
+    with pytest.raises(NotFound, match=words):
+        costs(ledger, Prices(), "episode", **of)
+
+
+def test_a_ledger_without_a_run_cost_nothing(ledger):
+    told = costs(ledger, Prices.model_validate(TOKENS), "run")
+    assert (told.costs, told.total.money) == ((), Decimal(0))

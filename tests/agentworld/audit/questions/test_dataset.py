@@ -1,0 +1,70 @@
+"""Where a data set went."""
+
+import pytest
+
+from agentworld.audit.questions.dataset import audit_dataset
+from agentworld.errors import InputError, NotFound
+from agentworld.lineage.base import Version
+from agentworld.lineage.memory import MemoryRegistry
+from make import records
+from make.story import DATA, EARLY_DATA, story
+
+
+class OlderRegistry(MemoryRegistry):
+    """Of versions whose tags do not tell the data of each stage."""
+
+    def versions(self, **tags: str) -> list[Version]:
+        return [
+            each.model_copy(
+                update={
+                    "tags": {k: v for k, v in each.tags.items() if not k.endswith(".data")},
+                }
+            )
+            for each in super().versions(**tags)
+        ]
+
+
+def test_data_leads_to_world_models_their_simulators_and_their_agents(tmp_path):
+    told = story(tmp_path)
+    found = audit_dataset(DATA, told.sources)
+    (reader,), (served,) = found.world_models, found.simulators
+    assert (reader.world_model, reader.stages) == ("world@1", ("sft", "rl"))
+    assert (served.simulator, served.world_model) == (told.simulator, "world@1")
+    (made,) = served.agents
+    assert (made.agent, made.run.id) == ("hero@1", told.run.id)
+    assert (made.run.num_episodes, made.run.num_steps) == (1, 2)
+    assert found.at is None
+
+
+def test_a_stage_that_read_other_data_is_told_apart(tmp_path):
+    (reader,) = audit_dataset(EARLY_DATA, story(tmp_path).sources).world_models
+    assert reader.stages == ("cpt",)
+
+
+def test_a_version_without_such_tags_is_answered_for_by_its_record(tmp_path):
+    told = story(tmp_path, OlderRegistry())
+    assert [each.stages for each in audit_dataset(EARLY_DATA, told.sources).world_models] == [
+        ("cpt",)
+    ]
+
+
+@pytest.mark.parametrize("start", [DATA[:20], DATA[7:20]])
+def test_the_start_of_a_digest_is_enough(tmp_path, start):
+    assert audit_dataset(start, story(tmp_path).sources).data == DATA
+
+
+def test_data_that_nobody_read_yet_has_gone_nowhere(tmp_path):
+    told, prepared = story(tmp_path), records.digest("prepared")
+    records.finished_step(tmp_path, "prepare", prepared)
+    found = audit_dataset(prepared, told.sources)
+    assert (found.world_models, found.simulators) == ((), ())
+
+
+def test_unknown_data_is_answered_with_what_is_there(tmp_path):
+    with pytest.raises(NotFound, match=f"no data set sha256:00 .*{EARLY_DATA}"):
+        audit_dataset("00", story(tmp_path).sources)
+
+
+def test_the_start_of_two_digests_is_refused(tmp_path):
+    with pytest.raises(InputError, match="sha256: is the start of .*; write more of it"):
+        audit_dataset("sha256:", story(tmp_path).sources)

@@ -1,0 +1,95 @@
+"""A recorded episode, taken again from its record."""
+
+import asyncio
+import sqlite3
+
+import pytest
+
+import make.service
+from agentworld.audit.questions.replay import replay_episode
+from agentworld.errors import Conflict, SimulatorError
+from make import records
+
+ODD = ("echo \x00", "pwd", "echo \ud800")
+
+
+def test_every_answer_is_the_recorded_one_and_the_engine_is_not_asked(tmp_path):
+    served = make.service.service(tmp_path)
+
+    async def work():
+        client = served.client()
+        episode = await make.service.play(client, *ODD)
+        await client.close_run(records.digest("final"))
+        asked = len(served.engine.asked)
+        report = await replay_episode(episode, served.client(), "me")
+        assert len(served.engine.asked) == asked
+        return report
+
+    report = asyncio.run(work())
+    assert (report.num_steps, report.differences) == (3, ())
+    replay = served.ledger.episode(report.replay)
+    assert [step.observation for step in replay.steps] == ["\x00\n[0] ~", "[0] ~", "\ud800\n[0] ~"]
+    run = served.ledger.run(report.run)
+    assert (run.opening.purpose, run.opening.opened_by) == ("evaluation", "me")
+    assert run.final_weights == make.service.OPENING.starting_weights
+
+
+def test_an_episode_with_a_task_ends_as_it_ended(tmp_path):
+    served = make.service.service(tmp_path)
+
+    async def work():
+        client = served.client()
+        await client.open_run(make.service.OPENING)
+        episode = await client.reset(records.task())
+        await client.step(episode, "echo besa")
+        return await replay_episode(episode, client, "me")
+
+    report = asyncio.run(work())
+    assert report.differences == ()
+    assert served.ledger.episode(report.replay).steps[-1].reward == 1.0
+
+
+class Otherwise:
+    """A service that gives another observation for the second step."""
+
+    def __init__(self, client):
+        self._client = client
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    async def step(self, episode, action):
+        answer = await self._client.step(episode, action)
+        return answer._replace(observation="other") if answer.step == 2 else answer
+
+
+def test_what_is_not_as_it_was_recorded_is_named(tmp_path):
+    served = make.service.service(tmp_path)
+
+    async def work():
+        client = served.client()
+        episode = await make.service.play(client, *ODD)
+        return await replay_episode(episode, Otherwise(client), "me")
+
+    assert asyncio.run(work()).differences == (
+        "step 2: the observation is another one than was recorded",
+    )
+
+
+def test_an_erased_episode_is_not_replayed_and_opens_no_run(tmp_path):
+    served = make.service.service(tmp_path)
+    episode = asyncio.run(make.service.play(served.client(), "ls"))
+    asyncio.run(served.client().end(episode))
+    served.ledger.erase_texts(episode)
+    with pytest.raises(Conflict, match="step 1 .* was erased by retention"):
+        asyncio.run(replay_episode(episode, served.client(), "me"))
+    assert len(served.ledger.runs()) == 1
+
+
+def test_a_record_that_somebody_changed_is_not_replayed(tmp_path):
+    served = make.service.service(tmp_path)
+    episode = asyncio.run(make.service.play(served.client(), "ls"))
+    with sqlite3.connect(tmp_path / "ledger.db") as database:
+        database.execute("UPDATE steps SET observation = x'41'")
+    with pytest.raises(SimulatorError, match="do not follow from each other"):
+        asyncio.run(replay_episode(episode, served.client(), "me"))

@@ -1,0 +1,257 @@
+"""A name for simulators moves on, and the agents that it had trained have to be validated anew."""
+
+import shutil
+import time
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import make.agent
+from agentworld.audit.checks.store import verify_everything
+from agentworld.audit.questions.agent import audit_agent
+from agentworld.audit.questions.agents import audit_agents
+from agentworld.audit.questions.revalidation import AgentUse, Uses, moved_on
+from agentworld.audit.questions.validation import validation_problems
+from agentworld.records.alias import AliasChange, Canary
+from agentworld.records.step_statement import Validation
+from agentworld.signing.declaration import attested
+from agentworld.signing.keys import ensure_signer
+from make import records
+from make.special import exchange
+from waiting import outcome
+
+OLD, NEXT, LAST = records.digest("old"), records.digest("next"), records.digest("last")
+OPENED = "2026-01-10T00:00:00.000+00:00"
+
+
+def moves(*told):
+    """Of one name: a day of January, what it meant from then on, and its canary."""
+    changes = []
+    for day, simulator, *canary in told:
+        changes.append(
+            AliasChange(
+                alias="stable",
+                simulator=simulator or OLD,
+                set_by="ada",
+                at=f"2026-01-{day:02}T12:00:00.000+00:00",
+                canary=Canary(simulator=canary[0], percent=10) if canary else None,
+                ended=simulator is None,
+            )
+        )
+    return changes
+
+
+HISTORIES = {
+    "it moved on": ([(1, OLD), (20, NEXT)], 20),
+    "it stands": ([(1, OLD)], None),
+    "it moved on before the run": ([(1, OLD), (5, NEXT)], None),
+    "and again after it": ([(1, OLD), (5, NEXT), (20, LAST)], None),
+    "it moved twice": ([(1, OLD), (20, NEXT), (25, LAST)], 25),
+    "it moved back": ([(1, OLD), (20, NEXT), (25, OLD)], None),
+    "it meant it later": ([(1, NEXT), (15, OLD), (20, LAST)], 20),
+    "it never meant it": ([(1, NEXT), (20, LAST)], None),
+    "it was taken away": ([(1, OLD), (20, NEXT), (25, None)], None),
+    "it was taken away between": ([(1, OLD), (20, None), (25, NEXT)], 25),
+    "the move was told twice": ([(1, OLD), (20, NEXT), (25, NEXT)], 20),
+    "another is tried": ([(1, OLD), (20, OLD, NEXT)], None),
+    "it is tried still": ([(1, NEXT, OLD), (20, LAST, OLD)], None),
+    "its trial ended": ([(1, NEXT, OLD), (20, NEXT)], 20),
+    "what was tried is meant": ([(1, NEXT, OLD), (20, OLD)], None),
+    "another is tried after the move": ([(1, OLD), (20, NEXT), (25, NEXT, LAST)], 20),
+}
+
+
+@pytest.mark.parametrize(("told", "day"), HISTORIES.values(), ids=HISTORIES)
+def test_a_name_moved_on_from_what_trained_an_agent(told, day):
+    found = moved_on(moves(*told), OLD, OPENED)
+    assert (found and int(found.at[8:10])) == day
+
+
+@pytest.mark.parametrize("opened", ["", "yesterday", "2026-01-10T00:00:00"])
+def test_where_nobody_can_tell_when_a_run_was_opened_every_move_counts(opened):
+    assert moved_on(moves((1, OLD), (5, NEXT)), OLD, opened)
+
+
+@given(st.lists(st.sampled_from([OLD, NEXT, LAST, None]), min_size=1, max_size=12))
+def test_the_move_that_is_told_leads_to_what_the_name_means_and_away_from_the_old(meant):
+    history = moves(*((day, simulator) for day, simulator in enumerate(meant, start=11)))
+    found = moved_on(history, OLD, OPENED)
+    due = meant[-1] not in (OLD, None) and OLD in meant
+    assert (found is not None) == due
+    if found:
+        place = history.index(found)
+        assert set(meant[place:]) == {meant[-1]}
+        assert place == 0 or meant[place - 1] != meant[-1]
+
+
+@pytest.fixture
+def made(tmp_path):
+    """An agent in use; the name that its simulator has moves on."""
+    made = make.agent.registered(tmp_path)
+    made.use()
+    made.moved("stable", made.simulator.digest, NEXT)
+    return made
+
+
+def state(made):
+    (found,) = audit_agents(made.sources).agents
+    assert found.revalidate == audit_agent(made.ref, made.sources).revalidate
+    return found.state
+
+
+def test_an_agent_in_use_is_to_be_validated_until_it_was_so_in_the_next_simulator(made):
+    (found,) = audit_agents(made.sources).agents
+    (reason,) = found.revalidate
+    assert (reason.alias, reason.trained_in, reason.simulator) == (
+        "stable",
+        made.simulator.digest,
+        NEXT,
+    )
+    assert reason.at == made.ledger.aliases.history()[-1].at
+    for other in (made.simulator.digest, LAST):
+        made.validated(other)
+        assert state(made) == "revalidate"
+    made.validated(NEXT)
+    assert state(made) == "current"
+
+
+def test_the_validation_of_another_agent_says_nothing_of_this_one(made):
+    make.agent.registered(made.store, made.registry, "other").validated(NEXT)
+    states = [each.state for each in audit_agents(made.sources).agents]
+    assert states == ["revalidate", None]
+
+
+def reason(made):
+    (found,) = audit_agents(made.sources).agents
+    return found.revalidate[0]
+
+
+def test_a_report_that_was_changed_validates_nothing(made):
+    report = made.validated(NEXT) / "report.json"
+    records.agent_report(simulator=NEXT, live_steps=1).write(report)
+    assert state(made) == "revalidate"
+    assert reason(made).problem == f"the live validation in {report.parent} was changed; restore it"
+    assert str(reason(made)).endswith("was changed; restore it")
+    assert audit_agents(made.sources).problems == (reason(made).problem,)
+
+
+@pytest.mark.parametrize("file", ["report.json", "receipt.json"])
+def test_a_validation_that_somebody_garbled_validates_nothing_and_is_told(made, file):
+    assert audit_agents(made.sources).agents[0].revalidate[0].problem is None
+    made.validated(NEXT)
+    (found,) = made.store.glob(f"steps/validate/*/{file}")
+    found.write_text("{")
+    assert state(made) == "revalidate"
+    assert "a live validation cannot be read" in reason(made).problem
+    assert str(found) in str(reason(made))
+
+
+@pytest.mark.parametrize("file", ["report.json", "receipt.json"])
+def test_a_pipe_in_the_place_of_a_validations_file_is_named_and_keeps_nobody_waiting(made, file):
+    exchange(made.validated(NEXT) / file)
+    found = outcome(lambda: list(validation_problems(made.sources)))
+    assert isinstance(found, list)
+    (problem,) = found
+    assert f"{file}: it is a pipe and no regular file" in problem
+
+
+def test_a_report_of_an_earlier_release_validates_nothing_and_is_told_as_unsigned(made):
+    made.validated(NEXT, signed=False)
+    assert state(made) == "revalidate"
+    assert reason(made).problem == "nobody signed the validation that is there"
+    assert audit_agents(made.sources).problems == ()
+    made.validated(NEXT, live_steps=800)
+    assert state(made) == "current"
+
+
+def test_a_validation_that_the_ledger_has_needs_no_file_of_this_store(made):
+    shutil.rmtree(made.validated(NEXT))
+    assert state(made) == "current"
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("DELETE FROM attestations WHERE kind = 'validation'", "is gone from the ledger"),
+        ("UPDATE attestations SET simulator = '' WHERE kind = 'validation'", "its row says"),
+    ],
+)
+def test_a_statement_that_is_not_as_it_was_signed_validates_nothing_and_is_named(
+    made, statement, problem
+):
+    made.validated(NEXT)
+    make.agent.lose(made, statement)
+    assert state(made) == "revalidate"
+    (told,) = audit_agents(made.sources).problems
+    assert problem in told
+    assert made.agent.artifact in told
+
+
+def test_a_statement_that_cannot_even_be_read_hides_nothing_else(made):
+    report = made.validated(NEXT) / "report.json"
+    garbled = "UPDATE attestations SET envelope = CAST(x'ff' AS TEXT) WHERE kind = 'validation'"
+    make.agent.lose(made, garbled)
+    records.agent_report(simulator=NEXT, live_steps=1).write(report)
+    (made.store / "model/model.safetensors").write_bytes(b"other")
+    problems = verify_everything(made.sources).problems
+    assert any("does not verify: this is no envelope of ours" in each for each in problems)
+    assert any(each.startswith("terminal-agent@1: its files are") for each in problems)
+
+
+def test_a_name_that_somebody_moved_back_is_named_where_nobody_asks_for_its_history(made):
+    """The agent is `current` then, by what the rows tell."""
+    make.agent.lose(made, f"UPDATE aliases SET simulator = '{made.simulator.digest}'")
+    assert state(made) == "current"
+    (problem,) = audit_agents(made.sources).problems
+    assert problem.startswith(f"it was signed that alias 'stable' meant {NEXT} from ")
+
+
+def test_a_validation_that_somebody_else_signed_is_not_kept(made):
+    signer = ensure_signer(made.store / "keys/stranger")
+    report = records.agent_report(simulator=NEXT)
+    known = {"artifact": made.agent.artifact, "imitated": NEXT, "step": "x", "at": OPENED}
+    told = attested(Validation(report=report, **known), signer)
+    made.ledger.attestations.add(told)
+    assert state(made) == "revalidate"
+    (problem,) = audit_agents(made.sources).problems
+    assert "is not trusted" in problem
+
+
+def test_an_agent_that_is_in_use_no_more_is_let_alone(made):
+    made.notary.end_deployment(made.ref.name, "production", "ada", None)
+    assert state(made) is None
+
+
+def test_of_a_moment_is_told_what_was_in_use_then(made):
+    told = made.sources.ledger, made.sources.evidence, made.store
+    early = Uses.read(*told, datetime(2020, 1, 1, tzinfo=UTC))
+    assert early.of(made.ref, made.agent) == AgentUse()
+    now = Uses.read(*told, datetime.now(UTC)).of(made.ref, made.agent)
+    assert now.aliases == ("production",)
+    assert now.revalidate
+    between = datetime.now(UTC)
+    time.sleep(0.002)  # statements tell milliseconds
+    made.validated(NEXT)
+    assert Uses.read(*told, between).of(made.ref, made.agent).revalidate[0].problem is None
+    assert not Uses.read(*told).of(made.ref, made.agent).revalidate
+
+
+def test_a_name_that_moves_back_lets_it_be(made):
+    made.moved("stable", made.simulator.digest)
+    assert state(made) == "current"
+
+
+def test_of_an_agent_is_told_what_made_it_and_what_it_can_do(made):
+    made.validated(made.simulator.digest)
+    audited = audit_agents(made.sources)
+    (found,) = audited.agents
+    assert (found.agent, found.grade, found.live_success) == ("terminal-agent@1", "observed", 0.5)
+    assert (found.simulator, found.in_use_as) == (made.simulator.digest, ("production",))
+    assert audited.problems == ()
+
+
+def test_in_a_store_without_keys_no_agent_is_in_use(made):
+    (found,) = audit_agents(made.sources._replace(evidence=None)).agents
+    assert (found.grade, found.in_use_as, found.state) == (None, (), None)

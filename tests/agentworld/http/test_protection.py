@@ -1,0 +1,245 @@
+"""A service on the loopback, and clients that are slow, rude, or too many."""
+
+import gc
+import re
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from websockets.frames import Opcode
+from websockets.server import ServerProtocol
+
+import make.service
+from agentworld.client.simulator import SIMULATOR_HEADER
+from agentworld.http.protected_http import GuardedHttp
+from agentworld.http.protected_websocket import GuardedSocket
+from agentworld.http.protection import Limits
+from fakes.rough_client import (
+    answers,
+    ask,
+    connected,
+    frame,
+    handshake,
+    request,
+    reset,
+    send_all,
+    until,
+    until_closed,
+    upgraded,
+)
+from make import records
+from waiting import wait_for
+
+SIMULATOR = records.manifest().digest
+CHUNKED = b"POST /steps HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+LARGE_CHUNK = b"11170\r\n" + b"x" * 70_000 + b"\r\n"
+
+
+@pytest.mark.waits
+def test_a_connection_too_many_is_told_so_and_the_others_go_on(listen):
+    url = listen(connections=2)
+    with connected(url) as first, connected(url) as second:
+        for wire in (first, second):
+            wire.sendall(request())
+            assert wire.recv(2**16).startswith(b"HTTP/1.1 200 ")
+        refused = httpx.get(f"{url}/health")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert refused.headers[SIMULATOR_HEADER] == SIMULATOR
+        assert refused.json()["error"]["kind"] == "capacity"
+        first.sendall(request())
+        assert first.recv(2**16).startswith(b"HTTP/1.1 200 ")
+    wait_for(lambda: answers(url))
+
+
+def test_hundreds_of_connections_too_many_do_no_harm(listen):
+    url = listen(connections=2)
+    with connected(url) as first:
+        first.sendall(request())
+        assert first.recv(2**16)
+        crowd = [connected(url) for _ in range(300)]
+        for each in crowd:
+            each.__enter__()
+        for each in crowd:
+            each.__exit__(None, None, None)
+        first.sendall(request())
+        assert first.recv(2**16).startswith(b"HTTP/1.1 200 ")
+
+
+def test_where_clients_fill_the_room_for_bodies_a_large_one_is_refused_and_a_small_one_is_not(
+    listen,
+):
+    url = listen(held_bytes=100_000)
+    with connected(url) as first, connected(url) as second:
+        first.sendall(CHUNKED + LARGE_CHUNK)
+        wait_for(lambda: full(url))
+        second.sendall(CHUNKED + LARGE_CHUNK)
+        assert until_closed(second).startswith(b"HTTP/1.1 503 ")
+        assert answers(url)
+        assert b" 422 " in ask(url, "/steps", b"x" * 1000, method="POST")
+    wait_for(lambda: not full(url))
+
+
+def full(url) -> bool:
+    return b" 503 " in ask(url, "/steps", b"x" * 70_000, method="POST")
+
+
+def test_where_clients_fill_the_room_a_large_message_is_refused(listen):
+    url = listen(held_bytes=100_000)
+    with (
+        connected(url) as first,
+        upgraded(url, f"/runs/{make.service.run(url)}/ws") as second,
+    ):
+        first.sendall(CHUNKED + LARGE_CHUNK)
+        wait_for(lambda: full(url))
+        send_all(second, frame("x" * 80_000)[:-1])
+        assert until_closed(second)[:4] == b"\x88\x02\x03\xf5"
+
+
+def test_a_thousand_rude_clients_are_one_line_in_the_log(listen, told):
+    url = listen()
+    for _ in range(250):
+        for sent in (b"\xff\xff", b"GET / HTTP/9.9\r\n\r\n"):
+            with connected(url) as wire:
+                wire.sendall(sent)
+                assert until_closed(wire).startswith(b"HTTP/1.1 400 ")
+    ours = [line for line in told() if "protection" in line]
+    assert len(ours) == 1
+    assert "Traceback" not in "".join(told())
+
+
+@pytest.fixture
+def no_collector():
+    gc.collect()  # what other tests left
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.waits
+@pytest.mark.usefixtures("no_collector")
+@pytest.mark.parametrize(
+    "end",
+    [b"", frame(b"", Opcode.CLOSE), b"\xff", frame("x")[:-1]],
+    ids=["silence", "good-bye", "garbage", "half a frame"],
+)
+def test_a_connection_that_is_over_leaves_nothing_behind_for_a_collector(listen, end):
+    """A service lets the collector seldom run."""
+    url = listen(body_seconds=0.5, ping_seconds=0.5, linger_seconds=0.1)
+    for path in ("/nothing", f"/runs/{make.service.run(url)}/ws"):
+        with connected(url) as wire:
+            wire.sendall(handshake(path))
+            until(wire, b"\r\n\r\n")
+            send_all(wire, end)
+            until_closed(wire)
+    wait_for(lambda: not kept(GuardedHttp, GuardedSocket, ServerProtocol))
+
+
+@pytest.mark.usefixtures("no_collector")
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /hea",
+        request("/steps", b"x", method="POST")[:-1],
+        request() * 2,
+        handshake("/nothing").replace(b"Key", b"Lock"),
+        b"\xff",
+    ],
+    ids=["head", "body", "two requests", "handshake", "garbage"],
+)
+def test_a_connection_that_is_reset_leaves_nothing_behind_for_a_collector(listen, sent):
+    url = listen(body_seconds=0.5, linger_seconds=0.1)
+    with connected(url) as wire:
+        wire.sendall(sent)
+        reset(wire)
+    ask(url, "/nothing", b"x")
+    wait_for(lambda: not kept(GuardedHttp, GuardedSocket, ServerProtocol))
+
+
+def kept(*kinds: type) -> list[object]:
+    return [thing for thing in gc.get_objects() if issubclass(type(thing), kinds)]
+
+
+ROUTES = ["/runs", "/episodes", "/steps", "/health", "/runs/a/ws", "/runs/a/v1/models", "/%00"]
+BODIES = st.binary(max_size=200) | st.text(alphabet='{}[]":,0aé\ud800').map(
+    lambda text: text.encode(errors="surrogatepass")
+)
+REQUESTS = st.builds(
+    lambda path, body, method, field: request(path, body, field, method=method),
+    st.sampled_from(ROUTES),
+    BODIES,
+    st.sampled_from(["GET", "POST", "PUT", "HEAD", "OPTIONS", "CONNECT"]),
+    st.sampled_from(
+        [
+            "A: b",
+            "Content-Type: application/json",
+            "Transfer-Encoding: chunked",
+            "Connection: upgrade\r\nUpgrade: h2c",
+            "Connection: close",
+            "Expect: 100-continue",
+            "Content-Length: 99999999999999999999999",
+            "Content-Length: 99999999999",
+        ]
+    ),
+)
+FRAMES = st.builds(
+    lambda data, opcode, last: frame(data, opcode, last=last or opcode >= Opcode.CLOSE),
+    st.binary(max_size=20) | st.sampled_from([b'{"type": "reset"}', b'{"type": "step"}', b"[[[["]),
+    st.sampled_from(list(Opcode)),
+    st.booleans(),
+)
+PARTS = st.lists(
+    REQUESTS | BODIES | st.builds(lambda whole: whole[: len(whole) // 2], REQUESTS), max_size=4
+)
+SHORT = Limits(
+    body_bytes=10_000, head_bytes=2_000, head_seconds=2, body_seconds=0.5, ping_seconds=0.5
+)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    app = make.service.service(tmp_path_factory.mktemp("service")).app
+    with make.service.listening(app, SHORT) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def door(address):
+    return f"/runs/{make.service.run(address)}/ws"
+
+
+hard = settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@pytest.mark.waits
+@hard
+@given(parts=PARTS, resets=st.booleans())
+def test_whatever_bytes_come_the_service_answers_others_and_makes_no_mistake(
+    address, told, parts, resets
+):
+    with connected(address) as wire:
+        for part in [*parts, request("/health", b"", "Connection: close")]:
+            send_all(wire, part)
+        said = reset(wire) if resets else until_closed(wire)
+    assert answers(address)
+    assert not re.search(rb"HTTP/1.1 5", said or b"")
+    assert "Traceback" not in "".join(told())
+
+
+@pytest.mark.waits
+@hard
+@given(parts=st.lists(FRAMES | BODIES, max_size=6), resets=st.booleans())
+def test_whatever_frames_come_the_service_answers_others_and_makes_no_mistake(
+    address, door, told, parts, resets
+):
+    with upgraded(address, door) as wire:
+        for part in [*parts, frame(b"", Opcode.CLOSE)]:
+            send_all(wire, part)
+        if resets:
+            reset(wire)
+        else:
+            until_closed(wire)
+    assert answers(address)
+    assert "Traceback" not in "".join(told())

@@ -1,0 +1,123 @@
+"""An outside trainer opens a run, plays, closes it without a signature, and brings its weights."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+import make.service
+from agentworld.audit.questions.agent import audit_agent
+from agentworld.errors import Conflict, InputError, NotFound
+from agentworld.operations.adopt import ADOPTED, Adopted, adopt
+from agentworld.operations.audit_sources import open_sources
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.run import RunOpening
+from agentworld.steps.validate import _simulator
+from make import records
+
+pytestmark = pytest.mark.waits
+
+OPENING = RunOpening(agent="theirs", starting_weights=records.digest("their base"))
+
+
+def model(folder: Path, values: bytes) -> Path:
+    folder.mkdir()
+    header = json.dumps({"w": {"dtype": "U8", "shape": [len(values)], "data_offsets": [0, 4]}})
+    data = len(header).to_bytes(8, "little") + header.encode() + values
+    (folder / "model.safetensors").write_bytes(data)
+    (folder / "config.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def trained(tmp_path):
+    return model(tmp_path / "trained", b"good")
+
+
+@pytest.fixture
+def trainer(store, trained):
+    """What an outside trainer does in the simulator of the store; the run's name."""
+    served = make.service.service(store, pinned=records.pinned(store).manifest)
+
+    async def work(close):
+        client = served.client()
+        await client.open_run(OPENING)
+        await make.service.play(client, "echo a", "echo b", run=client.run.id)
+        if close:
+            await client.close_run(ArtifactManifest.of(trained).digest)
+        await client.close()
+        return client.run.id
+
+    return lambda close=True: asyncio.run(work(close))
+
+
+def adopted(store, folder, run, name="their-agent"):
+    made = Path(adopt(str(store), str(folder), run, name))
+    return made, Adopted.read(made / ADOPTED)
+
+
+def test_the_weights_that_a_run_was_closed_with_are_observed(store, trained, trainer):
+    run = trainer()
+    folder, made = adopted(store, trained, run)
+    assert (str(made.version), made.grade, made.reasons) == ("their-agent@1", "observed", ())
+    chain = audit_agent(made.version, open_sources(store), verify=True)
+    assert (chain.edge.grade, chain.edge.edge.traffic.num_steps) == ("observed", 2)
+    assert chain.evidence.state == "verified"
+    registered = open_sources(store).registry.agent(made.version).checkpoint
+    assert (registered.parents, registered.num_parameters) == ((OPENING.starting_weights,), 4)
+    assert ArtifactManifest.of(folder / "model") == ArtifactManifest.of(trained)
+    assert _simulator("", folder, store) == chain.simulator
+
+
+def test_it_is_adopted_once_also_by_who_was_killed_before_it_was_told(store, trained, trainer):
+    run = trainer()
+    folder, made = adopted(store, trained, run)
+    (folder / "receipt.json").unlink()
+    assert adopted(store, trained, run) == (folder, made)
+
+
+def test_other_weights_are_registered_as_disputed_with_the_reason(
+    store, trained, trainer, tmp_path
+):
+    run, other = trainer(), model(tmp_path / "other", b"evil")
+    _, made = adopted(store, other, run)
+    told = [ArtifactManifest.of(folder).digest for folder in (trained, other)]
+    reason = f"the run made {told[0]}, and {told[1]} is registered"
+    assert (made.grade, made.reasons) == ("disputed", (reason,))
+    chain = audit_agent(made.version, open_sources(store))
+    assert chain.edge.grade == "disputed"
+    assert reason in chain.breaks
+
+
+def test_a_run_that_is_open_is_refused(store, trained, trainer):
+    with pytest.raises(Conflict, match="is open; close it with the weights"):
+        adopted(store, trained, trainer(close=False))
+    assert not (store / "mlflow.db").exists()
+
+
+def test_what_is_no_model_is_refused_before_anything_is_asked(store, trained, trainer, tmp_path):
+    run, empty = trainer(), tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(InputError, match="has no safetensors weights"):
+        adopted(store, empty, run)
+    with pytest.raises(InputError, match="there is no folder"):
+        adopted(store, tmp_path / "nowhere", run)
+    with pytest.raises(InputError, match="an agent cannot be named 'a b'"):
+        adopted(store, trained, run, name="a b")
+    (trained / "run.py").write_text("")
+    with pytest.raises(InputError, match="may carry code"):
+        adopted(store, trained, run)
+    assert not (store / "mlflow.db").exists()
+
+
+def test_a_run_that_nobody_opened_is_not_there(store, trained, trainer):
+    trainer()
+    with pytest.raises(NotFound, match="there is no run nobodys"):
+        adopted(store, trained, "nobodys")

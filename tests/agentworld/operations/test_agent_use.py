@@ -1,0 +1,106 @@
+"""Agents in use, in a store with an MLflow: signed first, then told there."""
+
+import pytest
+
+import make.agent
+import make.service
+from agentworld.audit.checks.deployments import deployment_problems
+from agentworld.errors import InputError, NotFound, StoreError
+from agentworld.lineage.base import VersionRef
+from agentworld.operations.agent_use import due_by, mirror, unuse, use
+from agentworld.operations.registry import open_registry
+from agentworld.operations.simulators import set_alias
+from make import records
+
+pytestmark = pytest.mark.waits
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return make.agent.registered(tmp_path, open_registry(tmp_path))
+
+
+def problems(made):
+    return [*deployment_problems(made.sources)]
+
+
+def marks(made):
+    versions = made.registry.versions(kind="agent")
+    return {str(each.ref): each.tags.get("revalidate") for each in versions}
+
+
+def test_an_agent_in_use_is_an_alias_of_the_registry_until_it_is_taken_out_of_use(made):
+    used = use(made.ref, "production", made.store, "ada", "the first")
+    assert (used.agent, used.by, used.reason) == ("terminal-agent@1", "ada", "the first")
+    assert made.registry.aliases() == {("terminal-agent", "production"): 1}
+    assert unuse("terminal-agent", "production", made.store, "bob").ended
+    assert made.registry.aliases() == {}
+    assert problems(made) == []
+
+
+def test_who_was_killed_between_the_two_does_it_again_and_comes_to_the_same_end(made):
+    made.notary.deploy(made.ref.name, "production", made.move())
+    assert len(problems(made)) == 1
+    assert use(made.ref, "production", made.store, "ada").number == 1
+    assert problems(made) == []
+    made.notary.end_deployment(made.ref.name, "production", "ada", None)
+    assert len(problems(made)) == 1
+    assert unuse("terminal-agent", "production", made.store, "ada").number == 2
+    assert problems(made) == []
+
+
+def test_what_cannot_be_used_is_refused_before_anything_is_signed(made):
+    for alias in ("latest", "v2", "Production", "a/b", ""):
+        with pytest.raises(InputError, match="is in use as .*; correct alias: "):
+            use(made.ref, alias, made.store, "ada")
+    with pytest.raises(InputError, match="cannot be used so"):
+        use(made.ref, "production", made.store, "")
+    with pytest.raises(NotFound, match="there is no version 7"):
+        use(VersionRef(name="terminal-agent", version=7), "production", made.store, "ada")
+    assert made.ledger.attestations.find("deployment") == []
+
+
+def test_where_a_service_is_deployed_it_signs(made, tmp_path_factory, monkeypatch):
+    service = make.service.service(made.store, pinned=made.simulator.manifest)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{made.store}/mlflow.db")
+    with make.service.listening(service.app) as url:
+        monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
+        use(made.ref, "production", elsewhere, "ada")
+        assert made.registry.aliases() == {("terminal-agent", "production"): 1}
+        unuse("terminal-agent", "production", elsewhere, "ada")
+    assert len(made.ledger.attestations.find("deployment")) == 2
+    assert not (elsewhere / "ledger.db").exists()
+
+
+def test_a_name_that_moves_tells_which_agents_in_use_are_to_be_validated_and_the_registry(made):
+    idle = make.agent.registered(made.store, made.registry, "idle")
+    use(made.ref, "production", made.store, "ada")
+    first = set_alias("stable", made.simulator.digest, made.store, "ada")
+    assert due_by(first, made.store) == {}
+    following = records.pinned(made.store, context_tokens=512)
+    moved = set_alias("stable", following.digest, made.store, "ada")
+    due = due_by(moved, made.store)
+    assert {agent: each.simulator for agent, each in due.items()} == {
+        "terminal-agent@1": following.digest
+    }
+    told = str(due["terminal-agent@1"])
+    assert marks(made) == {"terminal-agent@1": told, str(idle.ref): None}
+    made.validated(following.digest)
+    assert due_by(moved, made.store) == {}
+    assert marks(made) == {"terminal-agent@1": None, str(idle.ref): None}
+
+
+def test_a_registry_that_is_gone_holds_no_move_of_a_name_up(caplog):
+    def gone():
+        raise StoreError("the registry gave no answer")
+
+    mirror({}, gone)
+    assert "the registry gave no answer" in caplog.text
+
+
+def test_a_store_in_which_nothing_was_signed_has_nothing_to_validate(tmp_path):
+    pinned = records.pinned(tmp_path)
+    assert due_by(set_alias("stable", pinned.digest, tmp_path, "ada"), tmp_path) == {}
+    assert not (tmp_path / "mlflow.db").exists()

@@ -1,0 +1,164 @@
+"""Weights from elsewhere: what is taken, what is refused, and when."""
+
+import json
+import pickle
+import shutil
+
+import pytest
+
+from agentworld.domains.terminal.prompts import prompt_parts
+from agentworld.errors import EvidenceError, InputError
+from agentworld.operations.import_world import import_world
+from agentworld.operations.pinning import with_world
+from agentworld.recipes import Recipe
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.progress import no_tick
+from agentworld.rendering.messages import system_text
+from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+from make.weights import weights
+from waiting import outcome
+
+SHELL = "You simulate a Linux shell."
+
+
+def recipe(kind="transformers-serve", **sampling):
+    drawn = {"max_tokens": 40, **sampling}
+    return Recipe(name="r", engine={"kind": kind}, simulate={"sampling": drawn})
+
+
+def imported(model, store, chosen=None):
+    return import_world(chosen or recipe(), store, model, no_tick)
+
+
+@pytest.fixture
+def model(tiny_model, tmp_path):
+    return shutil.copytree(tiny_model, tmp_path / "elsewhere")
+
+
+@pytest.mark.compute
+def test_weights_from_elsewhere_become_a_simulator_that_nobody_validated(model, tmp_path):
+    simulator = imported(model, tmp_path / "store")
+    manifest = simulator.manifest
+    assert set(manifest.files) == {path.name for path in model.iterdir()}
+    assert manifest.context_tokens == 1024
+    assert manifest.system_prompt == system_text(prompt_parts(""))
+    assert simulator.reports == []
+    simulator.verify()
+
+
+@pytest.mark.compute
+def test_the_same_weights_imported_twice_are_the_same_simulator(model, tmp_path):
+    first = imported(model, tmp_path / "store")
+    assert imported(model, tmp_path / "store") == first
+    assert SimulatorStore(tmp_path / "store").all() == [first]
+
+
+@pytest.mark.compute
+def test_an_imported_world_is_drawn_as_its_maker_says_and_told_what_it_is(model, tmp_path):
+    defaults = {"do_sample": True, "temperature": 0.6, "top_k": 20}
+    (model / "generation_config.json").write_text(json.dumps(defaults))
+    chosen = with_world(recipe(), system_prompt=SHELL, domains=["terminal", "swe"])
+    manifest = imported(model, tmp_path / "store", chosen).manifest
+    assert (manifest.sampling.temperature, manifest.sampling.top_k) == (0.6, 20)
+    assert (manifest.system_prompt, manifest.domains) == (SHELL, ("terminal", "swe"))
+
+
+def add_adapter(model):
+    (model / "adapter").mkdir()
+    (model / "adapter" / "adapter_config.json").write_text('{"r": 8}')
+
+
+WRONG = {
+    "code": (lambda model: (model / "run.py").touch(), r"run\.py may carry code"),
+    "no template": (lambda model: (model / "chat_template.jinja").unlink(), "no chat template"),
+    "a template that reaches for Python": (
+        lambda model: (model / "chat_template.jinja").write_text("{{ ''.__class__.__mro__ }}"),
+        "access to attribute '__class__' of 'str' object is unsafe",
+    ),
+    "an adapter that the engine leaves out": (add_adapter, "merge it into the weights, or set"),
+}
+
+
+@pytest.mark.compute
+@pytest.mark.parametrize(("spoil", "words"), WRONG.values(), ids=WRONG)
+def test_a_folder_that_cannot_be_served_is_refused_before_it_is_copied(
+    model, tmp_path, spoil, words
+):
+    spoil(model)
+    with pytest.raises(InputError, match=words):
+        imported(model, tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+BOMBS = {
+    "a number": "{{ 7 ** 99999999 }}",
+    "a text": "{{ 'a' * 3000000000 * (messages | length) }}",
+    "nested ranges": "{% for a in range(99999) %}" * 4 + "{% endfor %}" * 4,
+}
+
+
+@pytest.mark.compute
+@pytest.mark.parametrize("template", BOMBS.values(), ids=BOMBS)
+def test_a_template_that_takes_too_much_time_or_memory_is_refused(model, tmp_path, template):
+    (model / "chat_template.jinja").write_text(template)
+    found = outcome(lambda: imported(model, tmp_path / "store"), seconds=300)
+    assert isinstance(found, InputError)
+    assert "too much time or memory" in str(found)
+    assert not (tmp_path / "store").exists()
+
+
+GARBAGE = {
+    "a pickle": (lambda _: pickle.dumps({"w": [1.0]}), "is no safetensors file"),
+    "a header that is nested 200,000 deep": (
+        lambda _: (10**6).to_bytes(8, "little") + b'{"a":' * 200_000,
+        "is no safetensors file",
+    ),
+    "a file that is cut off": (lambda whole: whole[:-1], "is no safetensors file"),
+    "weights of another model": (lambda _: weights(w=[3]), "lacks 25 of the weights of Qwen3For"),
+}
+
+
+@pytest.mark.compute
+@pytest.mark.parametrize(("made", "words"), GARBAGE.values(), ids=GARBAGE)
+def test_garbage_that_is_named_as_weights_is_not_pinned(model, tmp_path, made, words):
+    path = model / "model.safetensors"
+    path.write_bytes(made(path.read_bytes()))
+    with pytest.raises(InputError, match=words):
+        imported(model, tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.compute
+def test_garbage_that_was_pinned_before_does_not_verify(model, tmp_path):
+    simulator = imported(model, tmp_path / "store")
+    path = simulator.model / "model.safetensors"
+    path.unlink()
+    path.write_bytes(b"garbage")
+    files = ArtifactManifest.of(simulator.model)
+    fields = {"artifact": files.digest, "files": files.files}
+    manifest = simulator.manifest.model_copy(update=fields)
+    folder = simulator.folder.rename(simulator.folder.with_name(manifest.digest[7:]))
+    (folder / "manifest.json").unlink()
+    manifest.write(folder / "manifest.json")
+    with pytest.raises(EvidenceError, match="is no safetensors file"):
+        PinnedSimulator.read(folder).verify()
+
+
+@pytest.mark.compute
+def test_an_answer_that_would_fill_the_context_is_refused(model, tmp_path):
+    with pytest.raises(InputError, match=r"1024 tokens leaves no room for a prompt in a context"):
+        imported(model, tmp_path / "store", recipe(max_tokens=1024))
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_domain_has_a_name():
+    with pytest.raises(InputError, match=r"cannot be pinned so: domains\.0"):
+        with_world(recipe(), domains=["Web Shop"])
+
+
+@pytest.mark.compute
+def test_seeds_are_promised_where_the_engine_was_seen_to_keep_them(model, tmp_path):
+    chosen = recipe("vllm", temperature=1.0, seed_policy="seeded")
+    manifest = imported(model, tmp_path / "store", chosen).manifest
+    assert manifest.sampling.seed_policy == "seeded"
+    assert (tmp_path / "store" / "logs" / "seeds.log").stat().st_size > 0

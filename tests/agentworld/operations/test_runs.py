@@ -1,0 +1,281 @@
+"""An agent's run from its opening to its version; what trains and what plays is left out."""
+
+import asyncio
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+import make.ledger
+import make.service
+from agentworld.audit.checks.run import verify_run
+from agentworld.audit.checks.store import verify_agent
+from agentworld.audit.read.evidence import Evidence
+from agentworld.errors import Conflict, InputError, NotFound, SimulatorError
+from agentworld.operations.audit_sources import open_sources
+from agentworld.operations.keys import rotate_key
+from agentworld.operations.ledger import open_evidence, open_ledger
+from agentworld.operations.serving import reached
+from agentworld.operations.simulators import set_alias
+from agentworld.records.base import Digest
+from agentworld.records.run import AgentRun
+from agentworld.runner.folders import (
+    AGENT,
+    CHOSEN,
+    PRACTICE,
+    REPORT,
+    RUN,
+    Chosen,
+    Practice,
+    TrainedAgent,
+)
+from agentworld.signing.keys import STEP_KEYS
+from agentworld.steps.close_run import close_run
+from agentworld.steps.imitate import imitate
+from agentworld.steps.open_run import open_run
+from agentworld.steps.register_agent import register_agent
+from agentworld.storage.simulators import PinnedSimulator
+from agentworld.storage.stores import Stores
+from make import records
+
+RECIPE = "smoke"
+IMITATED, TRAINED = records.digest("imitated"), records.digest("trained")
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch) -> Path:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    make.ledger.laid(Stores.of(tmp_path).ledger_url)
+    return tmp_path
+
+
+@pytest.fixture
+def simulator(store) -> PinnedSimulator:
+    return records.pinned(store)
+
+
+def imitated(store: Path, simulator: Digest) -> str:
+    """What the step `imitate` leaves."""
+    folder = records.finished_step(store, "imitate", IMITATED, simulator=simulator)
+    Chosen(simulator=simulator).write(folder / CHOSEN)
+    return str(folder)
+
+
+def practised(store: Path, run: AgentRun, weights: Digest = TRAINED) -> str:
+    """What the step `agent` leaves."""
+    folder = records.finished_step(store, "agent", weights, run=run.digest)
+    parents = (IMITATED,)
+    made = records.checkpoint("agent", artifact=weights, parents=parents, simulator=run.simulator)
+    made.write(folder / "checkpoint.json")
+    (folder / "model").mkdir(exist_ok=True)
+    (folder / "model/model.safetensors").write_bytes(b"trained")
+    Practice(run=run, live_steps=0).write(folder / PRACTICE)
+    return str(folder)
+
+
+def validated(store: Path, simulator: Digest, weights: Digest = TRAINED) -> str:
+    report = records.agent_report(simulator=simulator)
+    folder = records.finished_step(
+        store, "validate", report.digest, agent=weights, simulator=simulator
+    )
+    report.write(folder / REPORT)
+    return str(folder)
+
+
+def opened(store: Path, simulator: PinnedSimulator) -> AgentRun:
+    folder = open_run(RECIPE, str(store), imitated(store, simulator.digest))
+    return AgentRun.read(Path(folder) / RUN)
+
+
+def forget(folder: str) -> None:
+    """As if the step had been killed just before it was finished."""
+    (Path(folder) / "receipt.json").unlink()
+
+
+def test_a_run_is_opened_with_its_weights_and_its_simulator_for_good(store, simulator):
+    run = opened(store, simulator)
+    assert run == open_ledger(store).run(run.id)
+    assert run.simulator == run.opening.simulator == simulator.digest
+    assert (run.opening.starting_weights, run.closing) == (IMITATED, None)
+
+
+@pytest.mark.parametrize("lost", [(), (RUN,)], ids=["told", "not even told"])
+def test_a_killed_opening_opens_no_second_run(store, simulator, lost):
+    first = open_run(RECIPE, str(store), imitated(store, simulator.digest))
+    run = AgentRun.read(Path(first) / RUN)
+    forget(first)
+    for name in lost:
+        (Path(first) / name).unlink()
+    assert open_run(RECIPE, str(store), imitated(store, simulator.digest)) == first
+    assert AgentRun.read(Path(first) / RUN) == run
+    assert open_ledger(store).runs() == [run]
+
+
+def test_a_run_keeps_the_simulator_of_its_first_weights_wherever_the_alias_moves(store, simulator):
+    set_alias("terminal", simulator.digest, store, "me")
+    folder = imitated(store, simulator.digest)
+    other = records.pinned(store, context_tokens=512)
+    set_alias("terminal", other.digest, store, "me")
+    run = AgentRun.read(Path(open_run(RECIPE, str(store), folder)) / RUN)
+    assert run.simulator == simulator.digest
+
+
+def test_a_run_is_closed_with_signed_weights_and_its_record_verifies(store, simulator):
+    run = opened(store, simulator)
+    closed = AgentRun.read(Path(close_run(str(store), practised(store, run))) / RUN)
+    assert closed.final_weights == TRAINED
+    evidence = open_evidence(store)
+    assert isinstance(evidence, Evidence)
+    found = verify_run(run.id, open_ledger(store), evidence)
+    assert (found.problems, found.weights) == ((), "signed")
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_a_killed_closing_closes_once_whoever_signs_by_then(store, simulator, rotated):
+    agent_folder = practised(store, opened(store, simulator))
+    first = close_run(str(store), agent_folder)
+    closed = AgentRun.read(Path(first) / RUN)
+    forget(first)
+    if rotated:
+        rotate_key(store, STEP_KEYS)
+    again = close_run(str(store), agent_folder)
+    assert AgentRun.read(Path(again) / RUN) == closed
+
+
+def test_a_run_that_was_closed_with_other_weights_stays_so(store, simulator):
+    run = opened(store, simulator)
+    close_run(str(store), practised(store, run))
+    with pytest.raises(Conflict, match="was closed with other weights"):
+        close_run(str(store), practised(store, run, records.digest("others")))
+
+
+@pytest.mark.waits
+def test_an_agent_is_registered_once_with_its_run_and_its_validation(store, simulator):
+    from agentworld.operations.registry import open_registry
+
+    run = opened(store, simulator)
+    trained, validation = practised(store, run), validated(store, simulator.digest)
+    arguments = (RECIPE, str(store), trained, close_run(str(store), trained), validation)
+    first = register_agent(*arguments)
+    made = TrainedAgent.read(Path(first) / AGENT)
+    forget(first)
+    assert TrainedAgent.read(Path(register_agent(*arguments)) / AGENT) == made
+    assert (str(made.version), made.live_steps) == ("terminal-agent@1", 0)
+    assert made.run.final_weights == TRAINED
+    registry = open_registry(store)
+    assert registry.agents_of(run.id) == [made.version]
+    report = records.agent_report(simulator=simulator.digest).digest
+    assert registry.agent(made.version).report == report
+    files, unplayed = verify_agent(made.version, open_sources(store)).problems
+    assert "its files are" in files  # which stand in for what was trained
+    assert "the simulator answered no step of the run" in unplayed
+
+
+def test_what_another_agent_showed_registers_nothing(store, simulator):
+    run = opened(store, simulator)
+    trained = practised(store, run)
+    closed = close_run(str(store), trained)
+    other = validated(store, simulator.digest, records.digest("others"))
+    with pytest.raises(InputError, match="validated another agent than"):
+        register_agent(RECIPE, str(store), trained, closed, other)
+    others = practised(store, run, records.digest("others"))
+    with pytest.raises(InputError, match=f"is of a run that made {TRAINED}, not"):
+        register_agent(RECIPE, str(store), others, closed, other)
+
+
+def test_a_world_without_weights_starts_no_agent(store):
+    there = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
+    prompted = records.pinned(store, artifact=None, files={}, engine=there)
+    set_alias("terminal", prompted.digest, store, "me")
+    collected = str(records.finished_step(store, "collect", records.digest("collected")))
+    for name in ("", "terminal", prompted.digest[:20], str(prompted.folder)):
+        with pytest.raises(InputError, match="has no weights that an agent could start from"):
+            imitate(RECIPE, str(store), collected, name)
+
+
+@pytest.mark.usefixtures("simulator")
+@pytest.mark.parametrize("name", ["", "gone", "sha256:00"])
+def test_a_simulator_that_is_not_there_is_told_as_such(store, name):
+    collected = str(records.finished_step(store, "collect", records.digest("collected")))
+    with pytest.raises(NotFound, match="there is no simulator"):
+        imitate(RECIPE, str(store), collected, name)
+
+
+@pytest.mark.usefixtures("simulator")
+def test_a_name_for_nothing_is_told_as_neither_an_alias_nor_a_digest(store):
+    collected = str(records.finished_step(store, "collect", records.digest("collected")))
+    told = f"^there is no alias 'gone' in {store}, and there is no simulator sha256:gone in"
+    with pytest.raises(NotFound, match=told):
+        imitate(RECIPE, str(store), collected, "gone")
+
+
+def test_weights_that_were_never_registered_start_no_agent(store, simulator):
+    collected = str(records.finished_step(store, "collect", records.digest("collected")))
+    with pytest.raises(InputError, match="no registered version stands for the weights of sha256"):
+        imitate(RECIPE, str(store), collected, simulator.digest)
+    assert not (store / "mlflow.db").exists()
+
+
+@pytest.fixture
+def elsewhere(tmp_path_factory, monkeypatch, simulator):
+    """A service with that simulator, which is deployed and has a ledger of its own."""
+    place = tmp_path_factory.mktemp("elsewhere")
+    service = make.service.service(place, pinned=simulator.manifest)
+    with make.service.listening(service.app) as url:
+        monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
+        yield place
+
+
+def test_a_service_that_is_deployed_has_the_run_and_the_store_has_none(
+    store, simulator, elsewhere, monkeypatch
+):
+    run = opened(store, simulator)
+    assert open_ledger(elsewhere).run(run.id) == run
+    assert open_ledger(store).runs() == []
+    # Its keys are the steps' too, as a chart's ConfigMap makes them.
+    monkeypatch.setenv("AGENTWORLD_KEYS", str(Stores.of(elsewhere).keys))
+    folder = close_run(str(store), practised(store, run))
+    closed = AgentRun.read(Path(folder) / RUN)
+    assert closed == open_ledger(elsewhere).run(run.id)
+    assert closed.closing.signature
+
+
+def test_where_a_service_is_deployed_a_step_asks_it_and_serves_nothing(store, simulator, elsewhere):
+    logs = store / "logs"
+
+    async def play(client) -> str:
+        episode = await make.service.play(client, "echo kolu")
+        await client.close()
+        return episode
+
+    with reached(simulator.digest, 2, store, logs) as client:
+        episode = asyncio.run(play(client))
+    assert [step.action for step in open_ledger(elsewhere).episode(episode).steps] == ["echo kolu"]
+    assert not logs.exists()
+
+
+def num_connections(url: str) -> int:
+    """That this process has to the port of an address."""
+    port = f"{int(url.rpartition(':')[2]):04X}"
+    rows = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
+    return sum(there.endswith(f":{port}") and state == "01" for _, _, there, state, *_ in rows)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_the_connections_to_a_deployed_service_end_with_the_block(store, simulator):
+    url = os.environ["AGENTWORLD_SERVICE_URL"]
+    with reached(simulator.digest, 1, store, store / "logs") as client:
+        asyncio.run(client.manifest())
+        assert num_connections(url) == 1
+    gc.collect()
+    assert num_connections(url) == 0
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_deployed_service_with_another_simulator_is_refused(store):
+    other = records.pinned(store, context_tokens=512)
+    with pytest.raises(SimulatorError, match="a run never moves to another one") as refused:
+        opened(store, other)
+    assert refused.value.kind == "swapped"
+    assert open_ledger(store).runs() == []

@@ -1,0 +1,30 @@
+"""Which engine a simulator of a store is served with."""
+
+import asyncio
+
+import pytest
+
+from agentworld.operations.import_world import import_world
+from agentworld.operations.serving import reached
+from agentworld.recipes import Recipe
+from agentworld.records.progress import no_tick
+
+pytestmark = pytest.mark.compute
+
+
+def test_what_is_served_here_has_the_engine_that_it_was_pinned_with(tiny_model, tmp_path):
+    chosen = Recipe(
+        name="r",
+        engine={"batch_tokens": 64, "cache_blocks": 256},
+        simulate={"sampling": {"max_tokens": 40}},
+    )
+    simulator = import_world(chosen, tmp_path, tiny_model, no_tick)
+
+    async def manifest(client):
+        try:
+            return await client.manifest()
+        finally:
+            await client.close()
+
+    with reached(simulator.digest, 2, tmp_path, tmp_path / "logs") as client:
+        assert asyncio.run(manifest(client)) == simulator.manifest

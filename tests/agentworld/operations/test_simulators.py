@@ -1,0 +1,155 @@
+from collections.abc import Iterator
+
+import pytest
+
+import make.access
+import make.many
+import make.service
+from agentworld.audit.checks.alias_history import alias_problems
+from agentworld.errors import InputError, NotFound, SimulatorError
+from agentworld.lineage.base import WorldModel
+from agentworld.operations.ledger import open_evidence, open_ledger
+from agentworld.operations.simulators import (
+    alias_history,
+    chosen_simulator,
+    find,
+    set_alias,
+    sheet,
+    summaries,
+    versions_of,
+)
+from agentworld.records.base import Digest
+from make import records
+
+
+def test_a_simulator_is_found_by_its_alias_its_digest_and_the_start_of_it(tmp_path):
+    simulator = records.pinned(tmp_path)
+    set_alias("production", simulator.digest[7:12], tmp_path, "me")
+    for name in ("production", simulator.digest, simulator.digest[7:12]):
+        assert find(name, tmp_path) == simulator
+
+
+def test_an_alias_means_what_it_was_set_to_last_and_tells_its_history(tmp_path):
+    old, new = records.pinned(tmp_path), records.pinned(tmp_path, context_tokens=512)
+    for simulator in (old, new):
+        set_alias("production", simulator.digest, tmp_path, "me")
+    assert find("production", tmp_path) == new
+    history = alias_history(tmp_path, "production")
+    assert [change.simulator for change in history] == [old.digest, new.digest]
+    assert [sheet(each, tmp_path).aliases for each in (old, new)] == [(), ("production",)]
+
+
+def test_a_name_that_is_set_here_is_signed_with_the_stores_key(tmp_path):
+    simulator = records.pinned(tmp_path)
+    set_alias("production", simulator.digest, tmp_path, "me")
+    ledger = open_ledger(tmp_path)
+    evidence = open_evidence(tmp_path)
+    assert list(alias_problems(ledger.aliases, ledger.attestations, evidence)) == []
+    ledger.aliases.set("production", simulator.digest, "eve")
+    (problem,) = alias_problems(ledger.aliases, ledger.attestations, evidence)
+    assert problem.endswith("by 'eve', and nobody signed it")
+    ledger.close()
+
+
+def test_a_name_for_nothing_is_refused_before_a_ledger_is_made(tmp_path):
+    with pytest.raises(NotFound, match="there is no simulator"):
+        set_alias("production", "00", tmp_path, "me")
+    with pytest.raises(NotFound, match="there is no alias 'production'"):
+        alias_history(tmp_path, "production")
+    assert alias_history(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["Production", "a b", ""])
+def test_a_name_that_is_none_is_refused(tmp_path, name):
+    with pytest.raises(InputError, match="is no alias"):
+        set_alias(name, records.pinned(tmp_path).digest, tmp_path, "me")
+
+
+def test_a_simulator_is_validated_by_a_report(tmp_path):
+    simulator = records.pinned(tmp_path)
+    assert not sheet(simulator, tmp_path).validated
+    report = records.agent_report(simulator=simulator.digest)
+    simulator.attach(report)
+    told = sheet(simulator, tmp_path)
+    assert (told.validated, told.reports) == (True, (report.digest,))
+
+
+def test_a_world_is_told_by_its_weights_or_by_who_answers(tmp_path):
+    there = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "somebody/model"}
+    ours = records.pinned(tmp_path)
+    theirs = records.pinned(tmp_path, artifact=None, files={}, engine=there)
+    told = {each.simulator: each for each in summaries(tmp_path)}
+    assert told[ours.digest].world_model == ours.manifest.artifact
+    assert told[theirs.digest].world_model == "somebody/model at http://127.0.0.1:8000"
+    assert [told[each.digest].verifiable for each in (ours, theirs)] == [True, False]
+
+
+@pytest.mark.waits
+def test_a_registered_world_is_told_by_its_version(tmp_path, monkeypatch):
+    from agentworld.operations.registry import open_registry
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    simulator = records.pinned(tmp_path)
+    stages = [records.checkpoint("rl", artifact=simulator.manifest.artifact)]
+    what = WorldModel(stages=tuple(stages), report=records.digest("report"))
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"weights")
+    open_registry(tmp_path).register_world_model("shell", what, tmp_path / "model")
+    assert sheet(simulator, tmp_path).world_model == "shell@1"
+    assert [str(ref) for ref in versions_of(simulator, tmp_path)] == ["shell@1"]
+    other = records.pinned(tmp_path, artifact=records.digest("never registered"))
+    assert versions_of(other, tmp_path) == []
+
+
+@pytest.fixture
+def meant(tmp_path_factory, monkeypatch) -> Iterator[dict[str, Digest]]:
+    """What names mean at a service of many simulators, which is deployed; asked by an agent."""
+    place, catalogue = tmp_path_factory.mktemp("service"), make.many.Catalogue()
+    access = make.access.Checked(place)
+    with make.service.listening(make.many.app(place, catalogue, access)) as url:
+        monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
+        monkeypatch.setenv("AGENTWORLD_CREDENTIAL", make.access.key("acme-agent"))
+        yield catalogue.aliases
+
+
+@pytest.mark.waits
+def test_where_a_service_is_deployed_it_says_what_an_alias_means(tmp_path, meant):
+    first, second = records.pinned(tmp_path), records.pinned(tmp_path, context_tokens=512)
+    set_alias("terminal", second.digest, tmp_path, "me")
+    meant["terminal"] = first.digest
+    for name in ("terminal", first.digest, first.digest[7:17], str(first.folder)):
+        assert chosen_simulator(name, tmp_path) == first
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("name", ["gone", "Gone", "0000"])
+@pytest.mark.usefixtures("meant")
+def test_a_name_that_a_deployed_service_does_not_know_is_told_as_such(tmp_path, name):
+    told = f"^there is no alias '{name}' at AGENTWORLD_SERVICE_URL, and there is no simulator"
+    with pytest.raises(NotFound, match=told):
+        chosen_simulator(name, tmp_path)
+
+
+@pytest.mark.waits
+def test_what_a_deployed_service_means_has_to_be_in_the_store(tmp_path, meant):
+    meant["terminal"] = records.digest("elsewhere")
+    told = (
+        f"^'terminal' means {records.digest('elsewhere')} at AGENTWORLD_SERVICE_URL, and there is"
+    )
+    with pytest.raises(NotFound, match=told):
+        chosen_simulator("terminal", tmp_path)
+
+
+@pytest.mark.waits
+def test_a_service_that_may_not_tell_what_a_name_means_is_no_service_without_it(
+    tmp_path, meant, monkeypatch
+):
+    simulator = records.pinned(tmp_path)
+    set_alias("terminal", simulator.digest, tmp_path, "me")
+    meant["terminal"] = simulator.digest
+    monkeypatch.setenv("AGENTWORLD_CREDENTIAL", make.access.key("office-auditor"))
+    with pytest.raises(SimulatorError, match="is no agent") as refused:
+        chosen_simulator("terminal", tmp_path)
+    assert refused.value.kind == "forbidden"
+    assert chosen_simulator(simulator.digest, tmp_path) == simulator

@@ -1,0 +1,137 @@
+"""Engines that keep a seed's promise, and those that break it in each of the ways that they do."""
+
+import asyncio
+import itertools
+
+import pytest
+
+from agentworld.engine.fake import FakeEngine
+from agentworld.engine.server import serve
+from agentworld.errors import EngineError, InputError
+from agentworld.pinning.seed_probe import probe_seeds, prove_seeds
+from agentworld.recipes.serve import EngineRecipe
+from make import records
+
+CONCURRENCY = 12
+SEEDED = records.manifest(sampling={"temperature": 1.0, "max_tokens": 40, "seed_policy": "seeded"})
+
+
+class Drawn(FakeEngine):
+    """An honest engine: an answer depends on the messages and the seed."""
+
+    def __init__(self):
+        super().__init__(lambda messages: messages[-1]["content"])
+
+    async def complete(self, messages, sampling, seed=None, *, affinity=""):
+        said = await super().complete(messages, sampling, seed, affinity=affinity)
+        return said._replace(text=f"{seed} {said.text}")
+
+
+class Busy:
+    """Knows how many requests are under way; what it says depends on that."""
+
+    def __init__(self, say):
+        self.under_way = 0
+        self.say = say
+
+    async def __call__(self, messages):
+        self.under_way += 1
+        await asyncio.sleep(0)
+        beside = self.under_way
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        return self.say(messages, beside)
+
+
+def probe(engine, manifest=SEEDED, **how):
+    return asyncio.run(probe_seeds(engine, manifest, CONCURRENCY, **how))
+
+
+def in_a_batch(_messages, beside):
+    return "alone" if beside == 1 else "in a batch"
+
+
+def cut_off_in_a_batch(_messages, beside):
+    return "alone" if beside == 1 else EngineError("too long", kind="cut-off")
+
+
+def test_an_honest_engine_is_found_to_be_one():
+    found = probe(Drawn())
+    assert found.difference is None
+    assert (found.concurrency, found.num_questions) == (CONCURRENCY, CONCURRENCY)
+
+
+def test_several_prompts_are_asked_under_several_seeds_and_all_at_full_concurrency():
+    engine = FakeEngine(lambda _messages: "the same")
+    probe(engine)
+    seeds = {(asked.messages[-1]["content"], asked.seed) for asked in engine.asked}
+    assert len(seeds) == CONCURRENCY
+    assert 1 < len({prompt for prompt, _ in seeds}) < CONCURRENCY
+    assert len(engine.asked) == 3 * CONCURRENCY
+
+
+@pytest.mark.parametrize("briefly", [False, True])
+@pytest.mark.parametrize(
+    ("say", "words"),
+    [
+        (in_a_batch, "asked alone, seed 0 gave 'alone', and asked all at once 'in a batch'"),
+        (cut_off_in_a_batch, "and asked all at once no answer (cut-off)"),
+    ],
+)
+def test_an_engine_whose_answers_depend_on_the_others_is_found(say, words, briefly):
+    assert words in probe(FakeEngine(Busy(say)), briefly=briefly).difference
+
+
+def test_an_engine_that_knows_no_seeds_is_found():
+    drawn = itertools.count()
+    assert "gave '0'" in probe(FakeEngine(lambda _messages: str(next(drawn)))).difference
+
+
+def test_an_engine_that_depends_on_the_order_is_found_by_the_third_round():
+    """Says how often it was asked what: the same alone and at once, not once more."""
+    asked: dict[str, int] = {}
+
+    def say(messages):
+        key = messages[-1]["content"]
+        asked[key] = asked.get(key, 0) + 1
+        return "late" if asked[key] > 2 * CONCURRENCY // 4 else "early"
+
+    assert "in another order 'late'" in probe(FakeEngine(say)).difference
+
+
+def test_an_engine_that_never_comes_to_an_end_has_shown_nothing():
+    engine = FakeEngine(lambda _messages: EngineError("too long", kind="cut-off"))
+    assert "nothing could be compared" in probe(engine).difference
+
+
+def test_an_engine_that_fails_is_not_taken_for_one_without_seeds():
+    engine = FakeEngine(lambda _messages: EngineError("gone"))
+    with pytest.raises(EngineError, match="gone"):
+        probe(engine)
+
+
+def test_a_manifest_that_promises_nothing_asks_nothing():
+    engine = Drawn()
+    prove_seeds(records.manifest(), lambda: engine, CONCURRENCY)
+    assert engine.asked == []
+
+
+def test_a_promise_that_is_not_kept_is_refused_with_the_reason():
+    with pytest.raises(InputError, match="equal seeds do not give equal bytes here: asked alone"):
+        prove_seeds(SEEDED, lambda: FakeEngine(Busy(in_a_batch)), CONCURRENCY)
+
+
+@pytest.mark.compute
+def test_a_real_vllm_is_probed_at_its_full_concurrency(tiny_model, tmp_path):
+    recipe, log = EngineRecipe(kind="vllm"), tmp_path / "engine.log"
+    started = serve(tiny_model, recipe, sampling=SEEDED.sampling, context_tokens=1024, log=log)
+    with started as served:
+        connections = []
+
+        def connect():
+            connections.append(served.connect())
+            return connections[-1]
+
+        prove_seeds(SEEDED, connect, served.concurrency)
+        prove_seeds(SEEDED, connect, served.concurrency, briefly=True)
+    assert len(connections) == 2

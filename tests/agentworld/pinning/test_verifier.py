@@ -1,0 +1,90 @@
+import json
+
+import pytest
+from fsspec.core import url_to_fs
+
+from agentworld.pinning import verifier
+from agentworld.records.base import digest_file
+from agentworld.records.checkpoint import ArtifactManifest
+from make import records
+from make.weights import weights
+
+
+@pytest.fixture
+def model(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(weights())
+    (folder / "config.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def told(tmp_path, model, monkeypatch):
+    """Sets the environment; gives the manifest and where the arguments will be."""
+    artifact = ArtifactManifest.of(model)
+    manifest = records.manifest(artifact=artifact.digest, files=artifact.files)
+    manifest.write(tmp_path / "manifest.json")
+    written = tmp_path / "verified" / "arguments"
+    monkeypatch.setenv("AGENTWORLD_MANIFEST", str(tmp_path / "manifest.json"))
+    monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(model))
+    monkeypatch.setenv("AGENTWORLD_ENGINE_ARGUMENTS", str(written))
+    return manifest, written
+
+
+def test_the_engine_over_the_pinned_files_is_named_by_their_manifests_digest(told):
+    manifest, written = told
+    assert verifier.main() == 0
+    assert written.read_text() == f"--served-model-name {manifest.digest}"
+
+
+def test_one_other_byte_is_named_and_no_engine_is(told, model, capsys):
+    (model / "model.safetensors").write_bytes(weights("weightz"))
+    assert verifier.main() == 2
+    assert "model.safetensors is not the file of the manifest" in capsys.readouterr().err
+    assert not told[1].exists()
+
+
+def test_files_that_are_kept_elsewhere_are_fetched_and_verified(told, model, tmp_path, monkeypatch):
+    fetched = tmp_path / "fetched"
+    monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(fetched))
+    monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"file://{model}")
+    assert verifier.main() == 0
+    assert digest_file(fetched / "model.safetensors") == told[0].files["model.safetensors"]
+
+
+@pytest.mark.waits
+def test_files_in_a_bucket_are_fetched_and_verified(told, model, tmp_path, monkeypatch, bucket):
+    system, root = url_to_fs(f"{bucket}/models/world")
+    for name in told[0].files:
+        system.put_file(str(model / name), f"{root}/{name}")
+    monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(tmp_path / "fetched"))
+    monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"{bucket}/models/world")
+    assert verifier.main() == 0
+    system.pipe_file(f"{root}/model.safetensors", weights("weightz"))
+    assert verifier.main() == 2
+
+
+def test_a_file_that_is_not_where_it_should_be_is_named(told, model, monkeypatch, capsys):
+    (model / "config.json").unlink()
+    monkeypatch.setenv("AGENTWORLD_MODEL_FOLDER", str(told[1].parent / "fetched"))
+    monkeypatch.setenv("AGENTWORLD_WEIGHTS_URL", f"file://{model}")
+    assert verifier.main() == 2
+    assert "there is no config.json at" in capsys.readouterr().err
+
+
+def test_an_engine_with_an_adapter_answers_to_the_digest_with_it(told, model, tmp_path):
+    adapter = model / "adapter"
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text(json.dumps({"r": 8}))
+    artifact = ArtifactManifest.of(model)
+    manifest = records.manifest(artifact=artifact.digest, files=artifact.files)
+    manifest.write(tmp_path / "manifest.json")
+    assert verifier.main() == 0
+    assert f"--lora-modules {manifest.digest}={adapter}" in told[1].read_text()
+
+
+def test_what_it_was_not_told_is_named(monkeypatch, capsys):
+    monkeypatch.delenv("AGENTWORLD_MANIFEST", raising=False)
+    assert verifier.main() == 2
+    assert "manifest" in capsys.readouterr().err

@@ -1,0 +1,145 @@
+import pytest
+
+import make.job
+from agentworld.records.report import Estimate
+from agentworld.reports.summary import Summary, summarise
+from agentworld.reports.targets import Figure, figures_of
+from agentworld.runner.order import AFTER_GATE, STEPS
+
+
+@pytest.fixture
+def summary(tmp_path) -> Summary:
+    return summarise("demo", make.job.finished_job(tmp_path), peak_memory_gib=2.5)
+
+
+def test_a_summary_has_the_keys_that_benchmarks_look_for(summary):
+    exact = {"exact_match", "exact_match_state", "exact_match_unseen"}
+    tree = summary.model_dump(mode="json")
+    assert set(tree) == {
+        *("recipe", "commit", "world_model", "gate", "agent", "simulator"),
+        *("seconds", "peak_memory_gib"),
+    }
+    assert set(tree["world_model"]) == {"cpt", "sft", "rl", "baseline", "rl_gain", "lead"}
+    assert {"mean", "low", "high"} <= set(tree["world_model"]["rl_gain"])
+    assert set(tree["world_model"]["baseline"]) == {"copy", "nearest"}
+    for stage in ("cpt", "sft", "rl"):
+        assert set(tree["world_model"][stage]) == exact
+    assert set(tree["agent"]["trained"]) == {"simulated_success", "live_success"}
+    assert set(tree["agent"]) == {
+        *("base", "imitated", "trained", "live_gain", "live_gain_interval"),
+        "live_steps_in_training",
+    }
+    assert set(tree["simulator"]) == {"digest"}
+    assert tree["gate"] == {"verdict": "passed", "reason": ""}
+    assert set(tree["seconds"]) == set(STEPS)
+
+
+def test_a_job_that_its_gate_ended_says_why_and_has_neither_simulator_nor_agent(tmp_path):
+    summary = summarise("demo", make.job.refused_job(tmp_path), peak_memory_gib=2.5)
+    reason = "rl.rule is 0.3, which is under 0.5"
+    assert summary.gate.model_dump() == {"verdict": "refused", "reason": reason}
+    assert (summary.simulator, summary.agent) == (None, None)
+    assert list(summary.seconds) == [step for step in STEPS if step not in AFTER_GATE]
+    names = [figure.name for figure in figures_of(summary)]
+    assert "exact match, all turns" in names
+    assert not any(name.startswith("live") for name in names)
+
+
+@pytest.mark.parametrize(("watched", "known"), [(2.5, 2.5), (0.1, 1.25)])
+def test_memory_is_the_most_that_was_seen_even_by_a_step_of_an_earlier_run(
+    tmp_path, watched, known
+):
+    folders = make.job.finished_job(tmp_path)
+    assert summarise("demo", folders, watched).peak_memory_gib == known
+
+
+def test_the_better_of_sft_and_rl_is_held_against_the_targets(summary):
+    figures = {figure.name: figure for figure in figures_of(summary)}
+    assert figures["exact match, all turns"].value == summary.world_model.rl.exact_match
+    assert figures["lead over both baselines"].value == pytest.approx(0.82 - 0.3)
+
+
+def test_a_job_that_keeps_everything_that_must_hold_is_seen_as_such(summary):
+    assert [figure.name for figure in figures_of(summary) if not figure.holds] == []
+
+
+@pytest.mark.parametrize(("recipe", "seconds"), [("long", 3599.0), ("my-own", 1e6)])
+def test_a_longer_recipe_may_take_longer(summary, recipe, seconds):
+    changed = summary.model_copy(update={"recipe": recipe, "seconds": {"collect": seconds}})
+    assert all(figure.holds for figure in figures_of(changed))
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"peak_memory_gib": 6.5}, "memory at most"),
+        ({"seconds": {"collect": 901.0}}, "time of all steps"),
+        ({"seconds": {"collect": 3601.0}, "recipe": "long"}, "time of all steps"),
+    ],
+)
+def test_a_figure_that_does_not_hold_is_named(summary, changed, name):
+    changed = summary.model_copy(update=changed)
+    assert [figure.name for figure in figures_of(changed) if not figure.holds] == [name]
+
+
+def test_one_live_step_in_training_is_one_too_many(summary):
+    agent = summary.agent.model_copy(update={"live_steps_in_training": 1})
+    changed = summary.model_copy(update={"agent": agent})
+    assert [figure.name for figure in figures_of(changed) if not figure.holds] == [
+        "live steps in training"
+    ]
+
+
+def found(mean: float, low: float, high: float) -> Estimate:
+    return Estimate(mean=mean, low=low, high=high, num=100)
+
+
+def changed_world(summary: Summary, **fields: Estimate | None) -> dict[str, Figure]:
+    world = summary.world_model.model_copy(update=fields)
+    return {
+        each.name: each for each in figures_of(summary.model_copy(update={"world_model": world}))
+    }
+
+
+@pytest.mark.parametrize(
+    ("gain", "verdict"),
+    [
+        (found(0.0024, -0.003, 0.008), "no difference seen"),
+        (found(0.02, 0.001, 0.04), "yes"),
+        (found(-0.02, -0.04, -0.001), "no"),
+    ],
+)
+def test_a_gain_is_told_only_where_its_whole_interval_is_above_zero(summary, gain, verdict):
+    figure = changed_world(summary, rl_gain=gain)["gain of RL over SFT"]
+    assert figure.verdict(figure.goal) == verdict
+    assert figure.shown.startswith(f"{gain.mean:+.3f} {gain.low:+.3f} to")
+
+
+def test_a_lead_that_its_interval_leaves_open_does_not_hold(summary):
+    figure = changed_world(summary, lead=found(0.15, 0.09, 0.2))["lead over both baselines"]
+    assert (figure.holds, figure.verdict(0.1)) == (False, "no")
+    assert changed_world(summary, lead=found(0.15, 0.11, 0.2))["lead over both baselines"].holds
+
+
+def test_a_live_gain_whose_interval_holds_zero_does_not_hold(summary):
+    agent = summary.agent.model_copy(update={"live_gain_interval": (-0.01, 0.2)})
+    figures = {each.name: each for each in figures_of(summary.model_copy(update={"agent": agent}))}
+    assert not figures["live gain of RL"].holds
+    assert figures["live gain of RL"].verdict(1e-9) == "no difference seen"
+
+
+def test_every_figure_that_is_a_difference_has_its_interval(summary):
+    told = {each.name for each in figures_of(summary) if each.interval}
+    assert told == {"lead over both baselines", "gain of RL over SFT", "live gain of RL"}
+
+
+def test_an_evaluation_without_differences_claims_none(summary):
+    assert "gain of RL over SFT" not in changed_world(summary, rl_gain=None, lead=None)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [(1_113.4, "s", "1113 s"), (778.2, "s", "778 s"), (0.7264, "", "0.726"), (0, "", "0")],
+)
+def test_a_value_is_shown_as_people_read_it(value, unit, shown):
+    assert Figure("any", value, unit=unit).shown == shown

@@ -1,0 +1,155 @@
+"""Steps on a disk that is full for a while: a small one of their own, in a process of their own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from agentworld.errors import StoreError
+from agentworld.records.base import Digest, digest_bytes
+from agentworld.records.progress import Tick
+from agentworld.runner.step import output_of, run_step
+from agentworld.train.resume import newest_checkpoint
+
+pytestmark = pytest.mark.waits  # as root, for what it mounts
+
+FILLER = "filler"
+STORE_MIB = 24
+
+
+class Status(NamedTuple):
+    """What Kubeflow says of a run."""
+
+    state: str
+    error_message: str
+
+
+def fill(store: Path, left_bytes: int) -> None:
+    """Takes the disk up to so many bytes."""
+    free = os.statvfs(store).f_bavail * os.statvfs(store).f_frsize
+    (store / FILLER).write_bytes(bytes(max(0, free - left_bytes)))
+
+
+def fails_then_ends_well(store: Path, step: str, work) -> Path:
+    """The folder of a step that met the full disk, and was begun again when there was space."""
+    told = f"^the disk that holds {store} is full; free space and run it again, what is done is"
+    with pytest.raises(StoreError, match=told):
+        run_step(store, step, [], {}, work)
+    (store / FILLER).unlink()
+    return run_step(store, step, [], {}, work)
+
+
+def while_a_checkpoint_is_written(store: Path) -> None:
+    from agentworld.domains.terminal.pieces import pieces
+    from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
+    from agentworld.train.encode import encode, whole_episode
+    from agentworld.train.model import new_model
+    from agentworld.train.tokenizer import train_tokenizer
+    from agentworld.train.trainer import train_rows
+    from make import records
+
+    samples = [records.sample(seed) for seed in range(12)]
+    texts = [turn.observation for sample in samples for turn in sample.turns]
+    recipe = NextTokenRecipe(stage="cpt", tokens_per_batch=256, epochs=2, checkpoint_every=2)
+    small = ModelRecipe(hidden_size=64, num_layers=1)
+    attempts: list[list[int]] = []
+    kept: list[str | None] = []
+
+    def work(out: Path, _tick: Tick) -> Digest:
+        seen: list[int] = []
+        attempts.append(seen)
+        kept.append(newest_checkpoint(out / "checkpoints"))
+
+        def tick(done: int, _total: int) -> None:
+            seen.append(done)
+            if len(attempts) == 1 and done == 4:
+                fill(store, 300_000)
+
+        model = new_model(small, train_tokenizer(texts, pieces(), 400))
+        rows = list(encode(model.tokenizer, map(whole_episode, samples)))
+        train_rows(model, recipe, rows, out, tick)
+        return digest_bytes(b"trained")
+
+    fails_then_ends_well(store, "cpt", work)
+    assert kept == [None, "checkpoint-2"]
+    assert [seen[0] for seen in attempts] == [1, 3]
+
+
+def while_a_version_is_registered(store: Path) -> None:
+    from agentworld.lineage.base import WorldModel
+    from agentworld.operations.registry import open_registry
+    from make import records
+
+    model = store / "model"
+    model.mkdir()
+    (model / "weights").write_bytes(os.urandom(2 << 20))
+    what = WorldModel(stages=(records.checkpoint("rl"),), report=records.digest("report"))
+    registry = open_registry(store)
+    registry.world_models_of(what.artifact)  # makes the database
+    fill(store, 1 << 20)
+
+    def work(_out: Path, _tick: Tick) -> Digest:
+        registry.register_world_model("worlds", what, model)
+        return what.artifact
+
+    fails_then_ends_well(store, "register", work)
+    assert [str(ref) for ref in registry.world_models_of(what.artifact)] == ["worlds@1"]
+    assert len(list((store / "mlflow-artifacts").rglob("weights"))) == 1
+
+
+def while_a_receipt_is_written(store: Path) -> None:
+    attempts: list[bool] = []
+
+    def work(out: Path, _tick: Tick) -> Digest:
+        attempts.append((out / "made").exists())
+        (out / "made").write_bytes(b"made")
+        if len(attempts) == 1:
+            fill(store, 0)
+        return digest_bytes(b"made")
+
+    folder = fails_then_ends_well(store, "collect", work)
+    assert attempts == [False, True]
+    assert output_of(str(folder)) == digest_bytes(b"made")
+
+
+def while_the_end_of_a_run_is_written_down(store: Path) -> None:
+    from agentworld.steps.conclude import conclude, conclusions
+
+    given = ("world_model", "demo", str(store), "job-1", Status("FAILED", "the task cpt failed"))
+    fill(store, 0)
+    with pytest.raises(StoreError, match=f"^the disk that holds {store} is full; free space and"):
+        conclude(*given)
+    (store / FILLER).unlink()
+    assert conclusions(store) == []
+    conclude(*given)
+    assert [each.state for each in conclusions(store)] == ["failed"]
+
+
+@pytest.mark.parametrize(
+    "instant",
+    [
+        "while_a_checkpoint_is_written",
+        "while_a_version_is_registered",
+        "while_a_receipt_is_written",
+        "while_the_end_of_a_run_is_written_down",
+    ],
+)
+def test_a_full_disk_is_one_sentence_and_what_was_done_is_kept(
+    tmp_path: Path, instant: str
+) -> None:
+    program = "import sys; from pathlib import Path; import test_full_disk as here; "
+    program += f"here.{instant}(Path(sys.argv[1]))"
+    script = f'mount -t tmpfs -o size={STORE_MIB}m tmpfs {tmp_path} && exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", program]
+    done = subprocess.run(
+        [*command, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr

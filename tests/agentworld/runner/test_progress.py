@@ -1,0 +1,71 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from agentworld.records.progress import share_of, side_by_side
+from agentworld.runner import progress as module
+from agentworld.runner.progress import ProgressFile, forget_progress, read_progress
+
+
+def test_progress_before_a_step_is_nothing(tmp_path):
+    assert read_progress(tmp_path, "cpt") is None
+
+
+def test_progress_is_written_at_most_twice_a_second(tmp_path, monkeypatch):
+    clock = iter([0.0, *(n / 10 for n in range(1, 100))])
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    file, seen = ProgressFile(tmp_path, "cpt"), []
+    file.begin()
+    for done in range(30):
+        file.tick(done, 30)
+        found = read_progress(tmp_path, "cpt")
+        assert found
+        seen.append(found.done)
+    assert 3 <= len(set(seen)) <= 7
+
+
+def test_a_torn_file_is_no_progress(tmp_path):
+    ProgressFile(tmp_path, "cpt").begin()
+    (tmp_path / "progress/cpt.json").write_text('{"step": "cp')
+    assert read_progress(tmp_path, "cpt") is None
+
+
+def test_what_an_earlier_job_said_is_forgotten(tmp_path):
+    ProgressFile(tmp_path, "cpt").begin()
+    forget_progress(tmp_path)
+    assert read_progress(tmp_path, "cpt") is None
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "done", "total", "expected"),
+    [(0, 1, 5, 10, 500), (0, 0.25, 10, 10, 250), (0.25, 1, 0, 7, 250), (0.25, 1, 7, 7, 1000)],
+)
+def test_a_part_of_the_work_moves_its_part_of_the_bar(begin, end, done, total, expected):
+    told = []
+    share_of(lambda *numbers: told.append(numbers), begin, end)(done, total)
+    assert told == [(expected, 1000)]
+
+
+def test_a_part_without_work_does_not_divide_by_zero():
+    told = []
+    share_of(lambda *numbers: told.append(numbers), 0, 1)(0, 0)
+    assert told == [(0, 1000)]
+
+
+def test_parts_that_go_on_side_by_side_add_up():
+    told = []
+    first, second = side_by_side(lambda *numbers: told.append(numbers), 2)
+    first(1, 2)
+    second(3, 3)
+    first(2, 2)
+    assert told == [(250, 1000), (750, 1000), (1000, 1000)]
+
+
+def test_parts_in_threads_write_one_after_the_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_SECONDS_BETWEEN_WRITES", 0.0)
+    file = ProgressFile(tmp_path, "evaluate")
+    file.begin()
+    parts = side_by_side(file.tick, 4)
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda part: [part(done, 200) for done in range(1, 201)], parts))
+    assert read_progress(tmp_path, "evaluate").done == 1000

@@ -1,0 +1,145 @@
+import errno
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from agentworld.errors import InputError, StoreError
+from agentworld.records.base import Digest, Record, digest_bytes
+from agentworld.records.progress import Tick
+from agentworld.runner.lock import hold
+from agentworld.runner.progress import read_progress
+from agentworld.runner.step import output_of, run_step
+from make import records
+
+
+class Part(Record):
+    words: str
+
+
+class Worker:
+    """Work that counts how often it was done, and fails as often as it is told."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+        self.found: list[list[str]] = []
+
+    def __call__(self, out: Path, tick: Tick) -> Digest:
+        self.found.append(sorted(path.name for path in out.iterdir()))
+        (out / "half").write_text("done")
+        tick(1, 2)
+        if self.failures:
+            raise self.failures.pop(0)
+        (out / "whole").write_text("done")
+        return digest_bytes(b"made")
+
+
+def run(store: Path, work: Worker, words: str = "a recipe's part", **inputs: Digest) -> Path:
+    return run_step(store, "collect", [Part(words=words)], inputs, work)
+
+
+def test_a_finished_step_is_used_again(tmp_path):
+    work = Worker()
+    assert run(tmp_path, work) == run(tmp_path, work)
+    assert len(work.found) == 1
+
+
+def test_another_recipe_is_another_step(tmp_path):
+    assert run(tmp_path, Worker()) != run(tmp_path, Worker(), "others")
+
+
+def test_another_input_is_another_step(tmp_path):
+    assert run(tmp_path, Worker()) != run(tmp_path, Worker(), data=records.digest("data"))
+
+
+def test_a_step_that_failed_continues_in_its_folder(tmp_path):
+    work = Worker(InputError("no"))
+    with pytest.raises(InputError):
+        run(tmp_path, work)
+    run(tmp_path, work)
+    assert work.found == [[], ["half"]]
+
+
+def test_the_output_of_a_finished_step_is_what_its_work_named(tmp_path):
+    assert output_of(str(run(tmp_path, Worker()))) == digest_bytes(b"made")
+
+
+def test_a_folder_that_no_step_finished_has_no_output(tmp_path):
+    with pytest.raises(InputError, match="is no finished step"):
+        output_of(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("failures", "states"),
+    [([], ["finished", "reused"]), ([InputError("no")], ["failed", "finished"])],
+)
+def test_progress_says_how_a_step_ended(tmp_path, failures, states):
+    work, seen = Worker(*failures), []
+    for _ in states:
+        with suppress(InputError):
+            run(tmp_path, work)
+        progress = read_progress(tmp_path, "collect")
+        assert progress
+        seen.append(progress.state)
+    assert seen == states
+
+
+def test_a_failure_is_told_in_one_sentence(tmp_path):
+    with pytest.raises(InputError):
+        run(tmp_path, Worker(InputError("the recipe is wrong at data; mend it")))
+    progress = read_progress(tmp_path, "collect")
+    assert progress
+    assert (progress.failure, progress.sentence) == (
+        "InputError",
+        "the recipe is wrong at data; mend it",
+    )
+
+
+def test_a_full_disk_is_told_with_the_path_of_the_store(tmp_path):
+    with pytest.raises(StoreError, match="is full; free space"):
+        run(tmp_path, Worker(OSError(errno.ENOSPC, "No space left on device")))
+    progress = read_progress(tmp_path, "collect")
+    assert progress
+    assert progress.sentence.startswith(f"the disk that holds {tmp_path} is full; free space")
+
+
+def test_a_step_that_another_process_works_on_is_left_to_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("agentworld.runner.step._PATIENCE_SECONDS", 0.0)
+    folder = run(tmp_path, Worker())
+    (folder / "receipt.json").unlink()
+    with (
+        hold(folder.with_name(folder.name + ".lock"), "held"),
+        pytest.raises(StoreError, match="another process works on collect"),
+    ):
+        run(tmp_path, Worker())
+
+
+def test_a_step_that_cannot_be_done_here_begins_nothing_and_says_why(tmp_path):
+    def check() -> None:
+        raise InputError("no shell can be had here")
+
+    work = Worker()
+    with pytest.raises(InputError, match="no shell"):
+        run_step(tmp_path, "collect", [Part(words="a part")], {}, work, check=check)
+    assert work.found == []
+    assert not (tmp_path / "steps").exists()
+    progress = read_progress(tmp_path, "collect")
+    assert progress
+    assert progress.sentence == "no shell can be had here"
+    folder = run(tmp_path, work, "a part")
+    again = run_step(tmp_path, "collect", [Part(words="a part")], {}, work, check=check)
+    assert again == folder  # what is finished needs nothing
+
+
+def test_a_full_disk_is_known_by_the_words_of_libraries_that_are_not_python(tmp_path):
+    error = RuntimeError("I/O error: No space left on device (os error 28)")
+    with pytest.raises(StoreError, match=f"the disk that holds {tmp_path} is full"):
+        run(tmp_path, Worker(error))
+
+
+def test_a_defect_keeps_its_type_and_its_words(tmp_path):
+    with pytest.raises(ValueError, match="odd"):
+        run(tmp_path, Worker(ValueError("an odd value")))
+    progress = read_progress(tmp_path, "collect")
+    assert progress
+    assert progress.sentence == "ValueError: an odd value"

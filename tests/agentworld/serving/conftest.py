@@ -1,0 +1,3 @@
+"""A service on a real ledger with an engine of no model, reached as its clients reach it."""
+
+from make.served import listen, serve, told  # noqa: F401

@@ -1,0 +1,82 @@
+"""How an engine is asked for one observation, and what makes an answer a sure one."""
+
+import asyncio
+
+import pytest
+
+from agentworld.engine.base import Completion
+from agentworld.engine.fake import FakeEngine
+from agentworld.errors import EngineError
+from agentworld.records.message import Message
+from agentworld.records.simulator import ConfidencePolicy
+from agentworld.serving.episodes.observing import Observer, judged
+from make import records
+
+ASKED = [Message(role="user", content="ls")]
+
+
+def observe(engine, **confidence):
+    observer = Observer(records.manifest(confidence=confidence), engine)
+    return asyncio.run(observer.observe(ASKED, None, "episode-7"))
+
+
+@pytest.mark.parametrize("num_samples", [1, 3])
+def test_an_engine_hears_which_episode_it_is_asked_for(num_samples):
+    engine = FakeEngine(lambda messages: "[0] ~")
+    observe(engine, num_samples=num_samples)
+    assert [asked.affinity for asked in engine.asked] == ["episode-7"] * num_samples
+
+
+@pytest.mark.parametrize("num_samples", [1, 3])
+def test_an_engine_is_asked_with_the_sampling_that_was_pinned(num_samples):
+    manifest = records.manifest(confidence={"num_samples": num_samples})
+    engine = FakeEngine(lambda messages: "[0] ~")
+    asyncio.run(Observer(manifest, engine).observe(ASKED, 7, "episode-7"))
+    assert [asked.sampling for asked in engine.asked] == [manifest.sampling] * num_samples
+
+
+@pytest.mark.parametrize("num_samples", [1, 2])
+def test_a_prompt_that_is_too_long_says_context_however_its_answer_failed(num_samples):
+    cut_off = EngineError("raise max_tokens", kind="cut-off")
+    cut_off.num_prompt_tokens = 1024
+    with pytest.raises(EngineError, match=r"1024 tokens and an answer of 256 do not fit") as failed:
+        observe(FakeEngine(lambda messages: cut_off), num_samples=num_samples)
+    assert (failed.value.kind, failed.value.retryable) == ("context", False)
+    cut_off.num_prompt_tokens = 768
+    with pytest.raises(EngineError, match="raise max_tokens"):
+        observe(FakeEngine(lambda messages: cut_off), num_samples=num_samples)
+
+
+POLICY = ConfidencePolicy(min_logprob=-1.0, min_agreement=0.5, num_samples=2)
+
+
+@pytest.mark.parametrize(
+    ("logprob", "agreement", "low"),
+    [
+        (-1.0, 0.5, False),
+        (-1.1, 1.0, True),
+        (-0.1, 0.4, True),
+        (None, 1.0, True),
+        (-0.1, None, True),
+    ],
+)
+def test_an_answer_is_sure_where_every_threshold_is_known_to_be_reached(logprob, agreement, low):
+    assert judged(POLICY, logprob, agreement) == (logprob, agreement, low)
+
+
+def test_without_a_threshold_nothing_is_low():
+    assert not judged(ConfidencePolicy(), None, None).low
+
+
+def test_an_engine_that_tells_no_log_probability_is_not_taken_for_sure():
+    with pytest.raises(EngineError, match="not sure of its answer") as refused:
+        observe(FakeEngine(lambda messages: "[0] ~"), min_logprob=-1.0, below="refuse")
+    assert refused.value.kind == "unsure"
+    sure = Completion("[0] ~", 10, 3, "stop", mean_logprob=-0.5)
+    assert not observe(FakeEngine(lambda messages: sure), min_logprob=-1.0).confidence.low
+
+
+def test_an_answer_whose_other_samples_all_failed_is_not_taken_for_sure():
+    answers = iter(["[0] ~", EngineError("gone")])
+    engine = FakeEngine(lambda messages: next(answers))
+    assert observe(engine, num_samples=2, min_agreement=0.5).confidence == (None, None, True)

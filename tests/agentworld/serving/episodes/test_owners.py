@@ -1,0 +1,66 @@
+import asyncio
+
+import pytest
+
+import make.ledger
+from agentworld.errors import NotFound
+from agentworld.ledger import Ledger
+from agentworld.serving.episodes import owners
+from agentworld.serving.episodes.owners import Owners
+from make.ledger import OPENING, SIMULATOR
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    opened = Ledger(make.ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}"))
+    yield opened
+    opened.close()
+
+
+def ask(question):
+    return asyncio.run(question)
+
+
+def test_a_name_is_had_by_its_tenant_alone_and_as_what_it_is(ledger):
+    run = ledger.open_run(OPENING, SIMULATOR, None, "acme").id
+    episode = make.ledger.open_episode(ledger, run).id
+    known = Owners(ledger)
+    had = {
+        (kind, name, tenant): ask(known.has(kind, name, tenant))
+        for kind in ("runs", "episodes")
+        for name in (run, episode, "gone")
+        for tenant in ("acme", "rival")
+    }
+    assert {each for each, has in had.items() if has} == {
+        ("runs", run, "acme"),
+        ("episodes", episode, "acme"),
+    }
+
+
+def test_what_is_open_is_counted_for_each_tenant(ledger):
+    run = ledger.open_run(OPENING, SIMULATOR, None, "acme").id
+    ledger.open_run(OPENING, SIMULATOR, None, "rival")
+    for _ in range(3):
+        make.ledger.open_episode(ledger, run)
+    known = Owners(ledger)
+    counted = [ask(known.num_open(kind, "acme")) for kind in ("runs", "episodes")]
+    assert counted == [1, 3]
+    ledger.close_run(run, make.ledger.closing())
+    assert [ask(known.num_open(kind, "acme")) for kind in ("runs", "episodes")] == [0, 0]
+
+
+def test_whose_a_run_is_is_asked_once_and_the_oldest_is_forgotten(ledger, monkeypatch):
+    monkeypatch.setattr(owners, "_MOST_KNOWN", 2)
+    runs = [ledger.open_run(OPENING, SIMULATOR, None, "acme").id for _ in range(3)]
+    asked, owner = [], ledger.owner
+    monkeypatch.setattr(ledger, "owner", lambda run: asked.append(run) or owner(run))
+    known = Owners(ledger)
+    for run in (*runs, runs[2], runs[1], runs[0]):
+        assert ask(known.of(run)) == ("acme", SIMULATOR)
+    assert asked == [*runs, runs[0]]
+
+
+def test_what_is_not_there_is_nobodys(ledger):
+    for question in (Owners(ledger).of("gone"), Owners(ledger).run_of("gone")):
+        with pytest.raises(NotFound):
+            ask(question)

@@ -1,0 +1,179 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.engine.base import Completion
+from agentworld.errors import Conflict, EngineError, InputError
+from agentworld.http.schemas import Request
+from agentworld.records.episode import Confidence, Episode, EpisodeOpening
+from agentworld.rendering.episode import episode_messages, step_messages
+from agentworld.serving.episodes import session
+from agentworld.serving.episodes.open_episodes import OpenEpisode
+from make import records
+
+MANIFEST = records.manifest()
+ACTIONS = st.sampled_from(["ls", "cat rimo.txt", "echo besa", "echo tane", ""])
+SHOWN = st.sampled_from(["[0] ~", "besa\n[0] ~", "[1] ~/kolu"])
+OPENINGS = st.sampled_from(
+    [
+        EpisodeOpening(run="r", task=records.task()),
+        EpisodeOpening(run="r", turn_limit=2),
+        EpisodeOpening(run="r", turn_limit=9, initial_state="rimo.txt: besa"),
+    ]
+)
+
+
+def begun(opening):
+    return opened(Episode.begun("e", MANIFEST.digest, opening))
+
+
+def opened(episode):
+    return OpenEpisode(episode, episode_messages(MANIFEST, episode), ())
+
+
+def whole(episode):
+    begun = Episode.begun(episode.id, MANIFEST.digest, episode.opening)
+    return begun._replace(steps=tuple(episode.steps))
+
+
+def play(opening, turns):
+    """Folds turns into an episode; what comes after its end is not taken."""
+    episode = begun(opening)
+    for action, shown in turns:
+        if episode.closed:
+            break
+        step = session.next_step(episode, action, session.Observed(shown, Confidence()))
+        episode.add(step, step_messages(step))
+    return episode
+
+
+EPISODES = st.builds(play, OPENINGS, st.lists(st.tuples(ACTIONS, SHOWN), max_size=10))
+
+
+@given(EPISODES)
+def test_an_episode_is_a_chain_of_numbered_steps_within_its_limit(episode):
+    assert [step.number for step in episode.steps] == list(range(1, len(episode.steps) + 1))
+    assert len(episode.steps) <= episode.opening.limit
+    assert whole(episode).intact
+
+
+@given(EPISODES)
+def test_only_the_last_step_ends_an_episode_or_is_rewarded(episode):
+    for step in episode.steps[:-1]:
+        assert not step.done
+        assert step.reward is None
+    if episode.closed and episode.opening.task:
+        assert episode.steps[-1].reward in (0.0, 1.0)
+
+
+@pytest.mark.compute
+@given(EPISODES)
+def test_every_step_can_be_asked_for_again(episode):
+    for step in episode.steps:
+        assert session.recorded(episode, Request(step.number, step.action)) == step
+
+
+@pytest.mark.compute
+@given(EPISODES, st.integers(-1, 12))
+def test_a_step_is_new_only_where_it_is_the_next_one(episode, number):
+    following = not episode.closed and number == len(episode.steps) + 1
+    if following:
+        assert session.recorded(episode, Request(number, "ls")) is None
+    elif not 1 <= number <= len(episode.steps):
+        with pytest.raises(Conflict):
+            session.recorded(episode, Request(number, "ls"))
+
+
+@given(EPISODES)
+def test_the_engine_reads_the_start_and_every_turn_in_order(episode):
+    system, *turns = episode.history
+    expected = [text for step in episode.steps for text in (step.action, step.observation)]
+    assert [turn["content"] for turn in turns] == expected
+    assert episode.opening.start in system["content"]
+
+
+@pytest.mark.compute
+@given(EPISODES)
+def test_an_episode_that_is_read_again_goes_on_as_the_one_that_was_kept(episode):
+    again = opened(whole(episode))
+    assert (again.history, again.head, again.steps) == (
+        episode.history,
+        episode.head,
+        episode.steps,
+    )
+
+
+@pytest.mark.compute
+@given(EPISODES, st.data())
+def test_a_fork_has_the_same_past_under_its_own_name(episode, data):
+    ongoing = [step for step in episode.steps if not step.done]
+    taken = data.draw(st.integers(0, len(ongoing)))
+    empty = Episode.begun("fork", MANIFEST.digest, episode.opening)
+    fork = session.forked(empty, episode.steps[:taken])
+    assert fork.intact
+    assert opened(fork).history == episode.history[: 1 + 2 * taken]
+    assert not {step.head for step in fork.steps} & {step.head for step in episode.steps}
+
+
+def test_an_episode_that_is_over_is_forked_before_its_end():
+    episode = play(EpisodeOpening(run="r", turn_limit=1), [("ls", "[0] ~")])
+    with pytest.raises(Conflict, match="fork it earlier"):
+        session.forked(Episode.begun("fork", MANIFEST.digest, episode.opening), episode.steps)
+
+
+@pytest.mark.compute
+@given(EPISODES)
+def test_a_replay_says_what_the_record_says_and_nothing_after_it(episode):
+    replay = OpenEpisode(
+        Episode.begun("replay", MANIFEST.digest, episode.opening), [], tuple(episode.steps)
+    )
+    for step in episode.steps:
+        shown = session.replayed(replay, step.action)
+        assert shown == session.Observed(step.observation, step.confidence)
+        with pytest.raises(Conflict, match="another action"):
+            session.replayed(replay, step.action + "!")
+        replay.add(step, step_messages(step))
+    with pytest.raises(Conflict, match="the record ends"):
+        session.replayed(replay, "ls")
+
+
+def test_an_unseeded_simulator_has_no_seed():
+    opening = EpisodeOpening(run="r")
+    assert session.seed(MANIFEST, opening, 1) is None
+
+
+def test_a_seed_that_cannot_be_honoured_is_refused_and_not_ignored():
+    with pytest.raises(InputError, match="seed 7 cannot be honoured"):
+        session.check_seed(MANIFEST, EpisodeOpening(run="r", seed=7))
+
+
+def test_a_seeded_simulator_draws_each_step_with_a_seed_of_its_own():
+    manifest = records.manifest(sampling={"seed_policy": "seeded"})
+    drawn = [
+        session.seed(manifest, EpisodeOpening(run="r", seed=given), number)
+        for given, number in ((7, 1), (7, 1), (7, 2), (8, 1))
+    ]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn)) == 3
+
+
+def test_the_prompt_and_the_longest_answer_must_fit():
+    manifest = records.manifest(context_tokens=100, sampling={"max_tokens": 40})
+    assert session.observation(manifest, Completion("[0] ~", 60, 3, "stop")) == "[0] ~"
+    with pytest.raises(EngineError, match="do not fit in 100") as caught:
+        session.observation(manifest, Completion("[0] ~", 61, 3, "stop"))
+    assert (caught.value.kind, caught.value.retryable) == ("context", False)
+
+
+def test_an_episode_has_its_tasks_seed_unless_it_names_another():
+    manifest = records.manifest(sampling={"seed_policy": "seeded"})
+    of_task = EpisodeOpening(run="r", task=records.task(seed=7))
+    seeds = [
+        session.seed(manifest, opening, 1)
+        for opening in (
+            of_task,
+            EpisodeOpening(run="r", seed=7),
+            of_task.model_copy(update={"seed": 8}),
+        )
+    ]
+    assert seeds[0] == seeds[1] != seeds[2]

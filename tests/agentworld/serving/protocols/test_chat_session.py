@@ -1,0 +1,115 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.errors import Conflict
+from agentworld.http.openai_errors import WrongField
+from agentworld.records.episode import Episode, EpisodeOpening, Exchange
+from agentworld.serving.protocols.chat_model import check_pinned
+from agentworld.serving.protocols.chat_request import ChatMessage, ChatRequest, Pinned
+from agentworld.serving.protocols.chat_session import alone, conversation, step_number
+from make import records
+
+ANY_TEXT = st.text(st.characters(), max_size=4)  # lone surrogates too
+EXCHANGE = st.builds(Exchange, action=ANY_TEXT, observation=ANY_TEXT)
+EXCHANGES = st.lists(EXCHANGE, max_size=4).map(tuple)
+ROLES = st.sampled_from(["system", "developer", "user", "assistant"])
+
+
+def request(turns, action="ls", instruction=None, **fields):
+    """What tells these turns and asks for an action."""
+    told = [] if instruction is None else [("system", instruction)]
+    for turn in turns:
+        told += [("user", turn.action), ("assistant", turn.observation)]
+    messages = [{"role": role, "content": text} for role, text in [*told, ("user", action)]]
+    return ChatRequest(model="m", messages=messages, **fields)
+
+
+def number(episode, asked):
+    return step_number(episode, asked, conversation(asked.messages))
+
+
+def episode_of(given, taken):
+    """An episode that was given turns and took others."""
+    begun = records.episode()._replace(opening=EpisodeOpening(run="r", given=given))
+    return records.episode(*(turn.observation for turn in taken), base=begun)
+
+
+@given(st.none() | ANY_TEXT, EXCHANGES, ANY_TEXT)
+def test_a_conversation_is_read_as_it_was_told(instruction, turns, action):
+    asked = request(turns, action, instruction)
+    assert conversation(asked.messages) == (instruction, turns, action)
+
+
+@given(st.lists(ROLES, min_size=1, max_size=6))
+def test_messages_in_any_other_order_are_refused(roles):
+    messages = [ChatMessage(role=role, content=role) for role in roles]
+    rest = roles[1:] if roles[0] in ("system", "developer") else roles
+    in_turn = len(rest) % 2 == 1 and rest == ["user", "assistant"] * (len(rest) // 2) + ["user"]
+    if in_turn:
+        assert len(conversation(messages).before) == len(rest) // 2
+    else:
+        with pytest.raises(WrongField):
+            conversation(messages)
+
+
+@given(st.none() | ANY_TEXT, EXCHANGES, st.none() | ANY_TEXT)
+def test_an_episode_of_its_own_is_given_all_that_comes_before(instruction, turns, start):
+    metadata = {} if start is None else {"initial_state": start}
+    asked = request(turns, instruction=instruction, metadata=metadata)
+    opening = alone("r", asked, conversation(asked.messages))
+    assert (opening.given, opening.turn_limit) == (turns, 1)
+    assert opening.simulation_instruction == (instruction or "")
+    assert opening.start == ("empty" if start is None else start)
+
+
+def took(observations):
+    return tuple(Exchange(action="ls", observation=shown) for shown in observations)
+
+
+TAKEN = st.lists(ANY_TEXT, max_size=4).map(took)
+
+
+@pytest.mark.waits
+@given(EXCHANGES, TAKEN, st.data())
+def test_a_user_message_is_the_step_of_its_place_behind_what_was_given(given_, taken, data):
+    place = data.draw(st.integers(0, len(taken)))
+    asked = request((*given_, *taken[:place]))
+    assert number(episode_of(given_, taken), asked) == place + 1
+
+
+@pytest.mark.waits
+@given(EXCHANGES, TAKEN, st.data())
+def test_a_turn_that_was_another_one_is_a_conflict(given_, taken, data):
+    told = [*given_, *taken, Exchange(action="ls", observation="more")]
+    place = data.draw(st.integers(0, len(told) - 1))
+    side = data.draw(st.sampled_from(["action", "observation"]))
+    told[place] = told[place].model_copy(update={side: getattr(told[place], side) + "!"})
+    with pytest.raises(Conflict):
+        number(episode_of(given_, taken), request(told))
+
+
+@pytest.mark.waits
+@given(EXCHANGES.filter(len), TAKEN)
+def test_who_leaves_out_what_was_given_is_told(given_, taken):
+    with pytest.raises(Conflict, match=f"was given {len(given_)} turns"):
+        number(episode_of(given_, taken), request(given_[:-1]))
+
+
+def test_an_erased_text_is_compared_by_its_digest():
+    episode = episode_of((), took(["a"]))
+    erased = tuple(step._replace(action=None, observation=None) for step in episode.steps)
+    assert number(episode._replace(steps=erased), request(took(["a"]))) == 2
+
+
+def test_every_setting_that_is_pinned_is_known():
+    nothing = ChatRequest(model="m", messages=[{"role": "user", "content": "ls"}])
+    check_pinned(records.manifest().sampling, nothing)
+    assert not {name for name in Pinned.model_fields if getattr(nothing, name) is not None}
+
+
+def test_an_opening_without_given_turns_has_the_name_that_it_had():
+    assert EpisodeOpening(run="r").text == '{"run":"r"}'
+    given_ = EpisodeOpening(run="r", given=took(["a"]))
+    assert given_.text == '{"given":[{"action":"ls","observation":"a"}],"run":"r"}'
+    assert Episode.begun("e", records.digest("s"), given_).begins_whole

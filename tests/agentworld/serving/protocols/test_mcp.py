@@ -1,0 +1,383 @@
+"""The MCP wire, as the protocol's own client finds it, by the handshake and without one."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+
+from agentworld.access.checked import CheckedAccess
+from agentworld.access.key import key_digest, new_key
+from agentworld.access.reloaded import Reloaded
+from agentworld.access.run_token import RunTokens
+from agentworld.domains.tools import BASH
+from agentworld.errors import EngineError
+from make import records
+from make.service import listening
+
+GUIDE = Path(__file__).parents[4] / "docs/guides/wires.md"
+READ = {
+    "name": "read_file",
+    "description": "Reads lines of a file.",
+    "input_schema": {
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "lines": {"$ref": "#/$defs/span"}},
+        "required": ["path"],
+        "additionalProperties": False,
+        "$defs": {"span": {"type": "array", "items": {"type": "integer"}, "maxItems": 2}},
+    },
+}
+
+CALL = json.dumps(
+    {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "method": "tools/call",
+        "params": {"name": "bash", "arguments": {"command": "echo a"}},
+    }
+)
+LS = {"command": "ls"}
+PLAIN = {"accept": "application/json", "content-type": "application/json"}
+
+
+@pytest.fixture(params=["legacy", "auto"])
+def mode(request):
+    return request.param
+
+
+@pytest.fixture
+def talk(serve, mode):
+    """A function that plays what is done with a client of an episode of this service."""
+
+    def play(act, served=None, **opening):
+        served = served or serve()
+        episode = served.reset(**opening)
+        with listening(served.transport.app) as url:
+            return episode, spoken(f"{url}/episodes/{episode}/mcp", act, mode)
+
+    return play
+
+
+def spoken(url, act, mode="legacy", **headers):
+    """What `act` returns of a client at this address."""
+
+    async def converse():
+        async with (
+            httpx2.AsyncClient(headers=headers, verify=False) as http,  # to load no certificates
+            Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+        ):
+            return await act(client)
+
+    return asyncio.run(converse())
+
+
+def calling(*commands):
+    """Calls bash with these, one after the other."""
+
+    async def act(client):
+        return [await client.call_tool("bash", {"command": each}) for each in commands]
+
+    return act
+
+
+def refused(name="bash", arguments=None):
+    """Calls a tool and returns the error that it is answered with."""
+
+    async def act(client):
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool(name, arguments or LS)
+        return caught.value
+
+    return act
+
+
+def unmet(url, **headers):
+    """The sentence that a client reads which does not get as far as a call."""
+    with pytest.RaisesGroup(MCPError, flatten_subgroups=True) as caught:
+        spoken(url, calling("ls"), **headers)
+    error = caught.value
+    while isinstance(error, ExceptionGroup):
+        (error,) = error.exceptions
+    return error.message
+
+
+def shown(result):
+    (content,) = result.content
+    assert not result.is_error
+    return content.text
+
+
+@contextmanager
+def at(served, episode):
+    """The address of an episode while its service listens."""
+    with listening(served.transport.app) as url:
+        yield f"{url}/episodes/{episode}/mcp"
+
+
+def test_a_client_meets_the_pinned_simulator_with_tools_and_nothing_else(talk):
+    async def act(client):
+        return client.server_info, client.server_capabilities
+
+    _, (server, can) = talk(act)
+    assert (server.name, server.version) == ("agentworld simulator", records.manifest().digest)
+    offered = {name for name, value in can.model_dump().items() if value is not None}
+    assert offered == {"tools"}
+
+
+def test_a_terminal_offers_bash(talk):
+    _, listed = talk(lambda client: client.list_tools())
+    (tool,) = listed.tools
+    assert (tool.name, tool.description) == (BASH.name, BASH.description)
+    assert tool.input_schema == BASH.input_schema
+
+
+def test_an_episodes_own_tools_are_listed_with_their_whole_schemas(talk):
+    _, listed = talk(lambda client: client.list_tools(), tools=[READ])
+    (tool,) = listed.tools
+    assert (tool.name, tool.input_schema) == ("read_file", READ["input_schema"])
+
+
+def test_a_simulator_of_something_else_has_no_tools_of_its_own(serve, talk):
+    _, listed = talk(lambda client: client.list_tools(), serve(domains=["terminal", "mcp"]))
+    assert listed.tools == []
+
+
+def test_a_call_is_a_step_and_its_result_is_the_observation(serve, talk):
+    served = serve()
+    episode, (first, second) = talk(calling("echo a", "echo b"), served)
+    assert (shown(first), shown(second)) == ("a\n[0] ~", "b\n[0] ~")
+    recorded = served.ledger.episode(episode)
+    assert [step.action for step in recorded.steps] == ["echo a", "echo b"]
+    assert second.meta["agentworld"] == {
+        "simulator": records.manifest().digest,
+        "run": recorded.run,
+        "episode": episode,
+        "step": 2,
+        "reward": None,
+        "done": False,
+        "truncated": False,
+        "mean_logprob": None,
+        "agreement": None,
+        "low_confidence": False,
+        "exact": True,
+    }
+
+
+def test_the_world_reads_the_tools_and_a_call_of_one_as_json(serve, talk):
+    served = serve(lambda messages: "besa", domains=["mcp"])
+    call = {"path": "rimo.txt", "lines": [1, 2]}
+    _, result = talk(lambda client: client.call_tool("read_file", call), served, tools=[READ])
+    assert shown(result) == "besa"
+    (asked,) = served.engine.asked
+    system, action = (message["content"] for message in asked.messages)
+    assert '\n{"name":"read_file","description":"Reads lines of a file.","inputSchema":{' in system
+    assert action == '{"name":"read_file","arguments":{"lines":[1,2],"path":"rimo.txt"}}'
+
+
+def test_two_calls_at_once_are_two_steps(serve, talk):
+    async def act(client):
+        calls = (client.call_tool("bash", {"command": f"echo {word}"}) for word in ("a", "b"))
+        return await asyncio.gather(*calls)
+
+    served = serve()
+    episode, results = talk(act, served)
+    assert [shown(result) for result in results] == ["a\n[0] ~", "b\n[0] ~"]
+    told = {result.meta["agentworld"]["step"]: shown(result) for result in results}
+    steps = served.ledger.episode(episode).steps
+    assert told == {step.number: step.observation for step in steps}
+    assert len(steps) == 2
+
+
+def test_a_call_that_says_its_step_is_taken_once(serve, talk):
+    async def act(client):
+        first, again = [await client.call_tool("bash", LS, meta=step(1)) for _ in range(2)]
+        failures = []
+        for number in (3, "2"):
+            with pytest.raises(MCPError) as caught:
+                await client.call_tool("bash", LS, meta=step(number))
+            failures.append(caught.value.data["kind"])
+        return first, again, failures
+
+    def step(number):
+        return {"agentworld": {"step": number}}
+
+    served = serve()
+    episode, (first, again, failures) = talk(act, served)
+    assert first.content == again.content
+    assert first.meta["agentworld"] == again.meta["agentworld"]
+    assert failures == ["conflict", "input"]
+    assert len(served.ledger.episode(episode).steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "problem"),
+    [
+        ("zsh", {"command": "ls"}, "no tool 'zsh' in this episode; there is bash"),
+        ("bash", {}, "'command' is a required property"),
+        ("bash", {"command": 1}, r"$.command: 1 is not of type 'string'"),
+        ("bash", {"command": "ls", "cwd": "/"}, "'cwd' was unexpected"),
+    ],
+    ids=["unknown", "missing", "wrong", "more"],
+)
+def test_a_wrong_call_is_told_and_is_no_step(serve, talk, name, arguments, problem):
+    async def act(client):
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool(name, arguments)
+        return caught.value
+
+    served = serve()
+    episode, error = talk(act, served)
+    assert problem in error.message
+    assert (error.data["kind"], error.data["retryable"]) == ("input", False)
+    assert served.ledger.episode(episode).steps == ()
+    assert served.engine.asked == []
+
+
+def test_an_episode_that_is_over_is_an_error_and_never_a_result(talk):
+    async def act(client):
+        return await calling("ls")(client), await refused()(client)
+
+    _, ((last,), error) = talk(act, turn_limit=1)
+    told = last.meta["agentworld"]
+    assert (told["done"], told["truncated"]) == (True, True)
+    assert error.data["kind"] == "conflict"
+    assert "is over (limit)" in error.message
+
+
+def test_a_failing_engine_is_an_error_and_the_call_can_be_tried_again(serve, talk):
+    async def act(client):
+        return await refused()(client), await calling("ls")(client)
+
+    answers = iter([EngineError("gone", retry_after_seconds=2), "[0] ~"])
+    _, (error, (result,)) = talk(act, serve(lambda messages: next(answers)))
+    told = error.data["kind"], error.data["retryable"], error.data["retry_after_seconds"]
+    assert told == ("engine", True, 2.0)
+    assert result.meta["agentworld"]["step"] == 1
+
+
+def test_our_own_mistake_is_told_as_one_and_not_what_it_says(serve, talk):
+    def broken(_messages):
+        raise RuntimeError("a secret")
+
+    _, error = talk(refused(), serve(broken))
+    assert (error.data["kind"], error.message) == ("internal", "our mistake; see the log")
+
+
+def test_what_is_no_unicode_is_replaced_and_told_and_recorded_as_it_is(serve, talk):
+    served = serve(lambda messages: "a\udc80b")
+    episode, (result,) = talk(calling("ls"), served)
+    assert (shown(result), result.meta["agentworld"]["exact"]) == ("a\ufffdb", False)
+    assert served.ledger.episode(episode).steps[0].observation == "a\udc80b"
+
+
+def test_a_call_that_is_no_unicode_is_told_by_the_handshakes_wire(serve):
+    served = serve()
+    episode = served.reset()
+    body = CALL.replace("echo a", "echo \\ud800")
+    with at(served, episode) as url:
+        answer = httpx.post(url, content=body, headers=PLAIN)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)
+    assert served.ledger.episode(episode).steps == ()
+
+
+@pytest.mark.waits
+def test_any_replica_answers_any_request_and_keeps_nothing(serve):
+    one, other = serve(), serve()
+    episode = one.reset()
+    answers = []
+    with at(one, episode) as first, at(other, episode) as second:
+        for url in (first, second, first):
+            answers.append(httpx.post(url, content=CALL, headers=PLAIN))
+    assert not any("mcp-session-id" in answer.headers for answer in answers)
+    results = [answer.json()["result"] for answer in answers]
+    assert [result["content"][0]["text"] for result in results] == ["a\n[0] ~"] * 3
+    assert [result["_meta"]["agentworld"]["step"] for result in results] == [1, 2, 3]
+
+
+@pytest.mark.waits
+def test_the_guides_program_plays_an_episode(serve):
+    served = serve()
+    episode = served.reset()
+    (section,) = re.findall(r"^## MCP\n(.*?)(?=^## |\Z)", GUIDE.read_text(), re.M | re.S)
+    (program,) = re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
+    with at(served, episode) as url:
+        command = [sys.executable, "-c", program, url]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [
+        *("['bash']", "1 kolu > rimo.txt", "[0] ~ None False", "2 [0] ~ None False")
+    ], done.stderr
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_there_is_no_stream_from_the_server_and_no_session_to_end(serve, method):
+    served = serve()
+    assert served.http(method, f"/episodes/{served.reset()}/mcp").status_code == 405
+
+
+@pytest.fixture
+def tenants(serve, tmp_path):
+    """A service with three tenants, and a function from a name to the header with its key."""
+    keys = {name: new_key() for name in ("own", "other", "auditor")}
+    roles = {"own": "agent", "other": "agent", "auditor": "auditor"}
+    lines = ["tenants:"]
+    for name, key in keys.items():
+        told = f"{{sha256: {key_digest(key)}, roles: [{roles[name]}]}}"
+        lines += [f"  {name}:", f"    keys: {{k: {told}}}"]
+    (tmp_path / "access.yaml").write_text("\n".join(lines))
+    access = CheckedAccess(Reloaded(tmp_path / "access.yaml"), RunTokens(b"a secret of the tests"))
+    return serve(access=access), lambda name: {"authorization": f"Bearer {keys[name]}"}
+
+
+def begun(served, headers):
+    """A run of this caller's and an episode in it."""
+    opening = {"agent": "a", "starting_weights": records.digest("starting")}
+    opened = served.http("POST", "/runs", opening, **headers).json()
+    body = {"run": opened["run"]["id"]}
+    return opened, served.http("POST", "/episodes", body, **headers).json()["episode"]
+
+
+def test_anothers_episode_is_answered_as_one_that_nobody_began(tenants):
+    served, key = tenants
+    _, episode = begun(served, key("own"))
+    with at(served, episode) as url:
+        theirs = httpx.post(url, json={}, headers=key("other"))
+        nobodys = httpx.post(url.replace(episode, "0" * 32), json={}, headers=key("other"))
+        told = unmet(url, **key("other"))
+        (result,) = spoken(url, calling("echo a"), **key("own"))
+    assert told == f"there is no episode {episode}; reset to begin one"
+    assert (theirs.status_code, nobodys.status_code) == (404, 404)
+    assert theirs.text.replace(episode, "0" * 32) == nobodys.text
+    assert theirs.json()["error"]["data"]["kind"] == "not-found"
+    assert shown(result) == "a\n[0] ~"
+
+
+def test_a_runs_token_in_the_address_opens_its_episodes(tenants):
+    served, key = tenants
+    opened, episode = begun(served, key("own"))
+    _, elsewhere = begun(served, key("own"))
+    with at(served, episode) as url:
+        trusted = url.replace("//", f"//run:{opened['token']}@")
+        (result,) = spoken(trusted, calling("echo a"))
+        told = unmet(trusted.replace(episode, elsewhere))
+        assert httpx.post(url, json={}).status_code == 401
+    assert told == f"there is no episode {elsewhere}; reset to begin one"
+    assert shown(result) == "a\n[0] ~"
+
+
+def test_an_auditor_sees_the_tools_and_calls_none(tenants):
+    served, key = tenants
+    _, episode = begun(served, key("own"))
+    with at(served, episode) as url:
+        listed = spoken(url, lambda client: client.list_tools(), **key("auditor"))
+        error = spoken(url, refused(), **key("auditor"))
+    assert [tool.name for tool in listed.tools] == ["bash"]
+    assert error.data["kind"] == "forbidden"
+    assert served.ledger.episode(episode).steps == ()

@@ -1,0 +1,214 @@
+"""Programs of others, unmodified, against the service as a process of its own: OpenEnv's clients of
+old and of today, its validation, TRL's GRPO with its client, and verifiers.
+"""
+
+import asyncio
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+
+from agentworld.client.simulator import SimulatorClient
+from agentworld.ledger import Ledger
+from agentworld.pinning.manifest import pin_endpoint
+from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
+from agentworld.records.run import AgentRun, RunOpening
+from agentworld.records.simulator import Endpoint
+from agentworld.serving.local import serve_simulator
+from agentworld.storage.stores import Stores
+from fakes import endpoint
+from make import records
+from make.peers import ROOT, run_peer
+
+ENGINE = EngineRecipe(kind="transformers-serve")
+OPENING = RunOpening(agent="a", starting_weights=records.digest("starting"))
+TASK = records.task(turn_limit=8)
+
+
+def shell(action: str) -> str | int:
+    """A file and `echo`; for `break` the engine is broken."""
+    if action == "break":
+        return 500
+    shown = "besa" if action == "cat rimo.txt" else action.removeprefix("echo ")
+    return "[0] ~" if shown == action else f"{shown}\n[0] ~"
+
+
+class OpenRun(NamedTuple):
+    id: str
+    url: str
+    ledger: Ledger
+
+
+@contextmanager
+def open_run(folder: Path, answer: Callable[[str], str | int] = shell) -> Iterator[OpenRun]:
+    """A run of a service whose engine answers so."""
+    stores, manifest = Stores.of(folder), folder / "manifest.json"
+    recipe = SimulateRecipe(system_prompt="You simulate a shell.")
+    with endpoint.running(lambda asked: answer(asked.body["messages"][-1]["content"])) as engine:
+        pin_endpoint(Endpoint(url=engine.url, model="m"), recipe).write(manifest)
+        with serve_simulator(manifest, folder, ENGINE, stores, folder / "logs") as local:
+            run, ledger = asyncio.run(opened(local.url)), Ledger(stores.ledger_url)
+            yield OpenRun(run.id, f"{local.url}/runs/{run.id}", ledger)
+            ledger.close()
+
+
+async def opened(url: str) -> AgentRun:
+    client = SimulatorClient(url)
+    run = await client.open_run(OPENING)
+    await client.close()
+    return run
+
+
+def step(action: str) -> tuple[str, object]:
+    return "step", {"action": {"action": action}}
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize(
+    ("environment", "style"),
+    [
+        ("openenv", "async"),
+        ("openenv", "sync"),
+        ("openenv-0.10", "async"),
+        ("openenv-0.10", "sync"),
+    ],
+)
+def test_the_stock_client_plays_episodes_and_is_told_of_failures(tmp_path, environment, style):
+    calls = [
+        *(step("ls"), ("reset", {"turn_limit": 8}), step("echo kolu")),
+        *(step("break"), step("echo tane"), ("state", {})),
+        *(("reset", {"seed": 7}), ("reset", {"task": TASK.model_dump(mode="json")})),
+        *(step("echo besa"), step("ls")),
+    ]
+    with open_run(tmp_path) as run:
+        said = run_peer(environment, "peers.stock_client", style, run.url, json.dumps(calls))
+        first, second = run.ledger.episodes(run.id)
+    early, begun, shown, broken, again, state, seeded, told, right, late = json.loads(said)
+    assert [text.rpartition("(code: ")[2] for text in (early, broken, seeded, late)] == [
+        *("VALIDATION_ERROR)", "EXECUTION_ERROR)", "VALIDATION_ERROR)", "EXECUTION_ERROR)")
+    ]
+    assert early.startswith("RuntimeError: Server error: no episode is open on this connection")
+    assert begun["observation"]["simulator"] == first.simulator
+    assert shown["observation"]["text"] == "kolu\n[0] ~"
+    assert (again["observation"]["step"], again["reward"], again["done"]) == (2, None, False)
+    assert (state["episode_id"], state["step_count"]) == (first.id, 2)
+    assert told["observation"]["text"] == TASK.instruction
+    assert (right["reward"], right["done"]) == (1.0, True)
+    assert [len(first.steps), len(second.steps)] == [2, 1]
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("environment", ["openenv", "openenv-0.10"])
+def test_the_guides_first_episode_is_one(tmp_path, environment):
+    with open_run(tmp_path) as run:
+        said = run_peer(environment, "peers.first_episode", run.url)
+        (episode,) = run.ledger.episodes(run.id)
+    assert said == "kolu > rimo.txt\n[0] ~ None False\nbesa\n[0] ~ None False\n2\n"
+    assert len(episode.steps) == 2
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("environment", ["openenv", "openenv-0.10"])
+def test_openenvs_client_for_tools_lists_and_calls_them_in_one_episode(tmp_path, environment):
+    with open_run(tmp_path) as run:
+        said = run_peer(environment, "peers.tool_client", run.url)
+        (episode,) = run.ledger.episodes(run.id)
+    assert said == "['bash']\nkolu > rimo.txt\n[0] ~\nbesa\n[0] ~ None False\n2\n"
+    assert len(episode.steps) == 2
+
+
+@pytest.mark.waits
+def test_openenvs_validation_passes_at_the_address_of_a_run(tmp_path):
+    with open_run(tmp_path) as run:
+        said = run_peer("openenv-0.10", "openenv.cli", "validate", "--url", run.url, "--json")
+    told = json.loads(said)
+    assert told["passed"]
+    assert told["summary"]["passed_count"] == told["summary"]["total_count"] == 6
+    assert told["mode"] == "simulation"
+
+
+@pytest.mark.waits
+def test_verifiers_plays_an_episode_to_its_end_and_sums_up_its_reward(tmp_path):
+    reset, lines = {"task": TASK.model_dump(mode="json")}, ["cat rimo.txt", "echo besa"]
+    with open_run(tmp_path) as run:
+        words = json.dumps(reset), json.dumps(lines)
+        said = json.loads(run_peer("verifiers", "peers.verifiers_player", run.url, *words))
+        (episode,) = run.ledger.episodes(run.id)
+    assert [step.action for step in episode.steps] == lines
+    shown = [told["observation"]["text"] for told in said["heard"]]
+    assert shown == [TASK.instruction, "besa\n[0] ~"]
+    assert said["rewards"] == {"openenv_reward": 1.0}
+
+
+def flush_left(text: str) -> str:
+    return "\n".join(line.strip() for line in text.splitlines())
+
+
+def test_the_guide_shows_what_runs_here():
+    guide = (ROOT / "docs/guides/wires.md").read_text()
+    (section,) = re.findall(r"^## OpenEnv\n(.*?)(?=^## |\Z)", guide, re.M | re.S)
+    shown = re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
+    programs = [flush_left(path.read_text()) for path in (ROOT / "tests/peers").glob("*.py")]
+    assert len(shown) == 4
+    for code in map(flush_left, shown):
+        assert [program for program in programs if code in program], code
+
+
+class Rollout(NamedTuple):
+    """As TRL wrote it down."""
+
+    answered: tuple[tuple[str, str], ...]
+    """Actions and observations."""
+    failed: bool
+    """A step of it got no answer."""
+    reward: float | None
+    advantage: float
+
+
+def rollout(row: dict) -> Rollout:
+    """A row of TRL's table of completions."""
+    said = row["completion"]
+    calls = [
+        call["function"]["arguments"]
+        for message in said
+        for call in message.get("tool_calls") or ()
+    ]
+    heard = [message["content"] for message in said if message["role"] == "tool"]
+    # TRL drops an answer that does not fit any more; a world's own would then be missed below.
+    steps = [(call["command"], text) for call, text in zip(calls, heard, strict=False)]
+    answered = tuple(pair for pair in steps if not pair[1].startswith("{'error'"))
+    failed = any("Server error" in text for text in heard)
+    return Rollout(answered, failed, row["ShellEnv"], row["advantage"])
+
+
+@pytest.mark.waits
+def test_trl_trains_by_grpo_on_a_run_that_holds_all_of_it_and_a_failed_step_has_no_reward(tmp_path):
+    asked, (tasks, out) = itertools.count(1), (tmp_path / "tasks.json", tmp_path / "trl")
+    tasks.write_text(json.dumps([TASK.model_dump(mode="json")] * 4))
+    with open_run(tmp_path, lambda action: 500 if next(asked) % 10 == 0 else shell(action)) as run:
+        run_peer("openenv", "peers.grpo", run.url, tasks, out, TRL_EXPERIMENTAL_SILENCE="1")
+        episodes = list(run.ledger.episodes(run.id))
+    state = json.loads((out / "state.json").read_text())
+    assert state["global_step"] == 4
+    assert any(entry.get("grad_norm") for entry in state["log_history"])
+
+    rollouts = [rollout(row) for row in pq.read_table(out / "completions").to_pylist()]
+    stored = [tuple((each.action, each.observation) for each in e.steps) for e in episodes]
+    assert all(episode.intact for episode in episodes)
+    assert Counter(each.answered for each in rollouts) == Counter(stored)
+    assert {each.failed for each in rollouts} == {False, True}
+    for each in rollouts:
+        assert (each.reward is None) == each.failed
+        assert not each.failed or each.advantage == 0.0
+        assert each.failed or each.reward == float(("echo besa", "besa\n[0] ~") in each.answered)
+    assert {each.reward for each in rollouts if not each.failed} == {0.0, 1.0}
+    for group in (rollouts[start : start + 4] for start in range(0, len(rollouts), 4)):
+        # Around the mean of those that have a reward; a failed one as 0 would move it.
+        assert sum(each.advantage for each in group) == pytest.approx(0, abs=1e-4)

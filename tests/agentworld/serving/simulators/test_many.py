@@ -1,0 +1,117 @@
+import asyncio
+
+import pytest
+
+import make.many
+from agentworld.errors import EvidenceError, InputError, NotFound, StoreError
+from agentworld.serving.simulators.base import Wanted
+from make import records
+from make.many import FIRST, SECOND, Catalogue
+
+
+@pytest.fixture
+def catalogue():
+    return Catalogue()
+
+
+@pytest.fixture
+def simulators(tmp_path, catalogue):
+    parts = make.many.parts(tmp_path, catalogue)
+    yield parts.simulators
+    parts.keeper.ledger.close()
+
+
+def test_many_who_ask_at_once_for_a_simulator_connect_it_once(simulators, catalogue):
+    async def work():
+        asked = [simulators.find(each) for each in (FIRST.digest, SECOND.digest) * 20]
+        return await asyncio.gather(*asked)
+
+    found = asyncio.run(work())
+    assert len(set(map(id, found))) == 2
+    assert {service.digest for service in found} == set(simulators.connected)
+    assert catalogue.num_found == {FIRST.digest: 1, SECOND.digest: 1}
+
+
+def test_a_failure_is_told_to_all_who_wait_and_who_asks_next_has_it_tried_again(
+    simulators, catalogue
+):
+    async def work():
+        catalogue.failing = StoreError("the object store is gone")
+        asked = [simulators.find(FIRST.digest) for _ in range(3)]
+        failures = await asyncio.gather(*asked, return_exceptions=True)
+        catalogue.failing = None
+        return failures, await simulators.find(FIRST.digest)
+
+    failures, service = asyncio.run(work())
+    assert failures == [catalogue_error(failures)] * 3
+    assert (service.digest, catalogue.num_found[FIRST.digest]) == (FIRST.digest, 2)
+
+
+def catalogue_error(failures):
+    assert isinstance(failures[0], StoreError)
+    return failures[0]
+
+
+def test_who_gives_up_takes_it_from_nobody_who_waits(simulators, catalogue):
+    async def work():
+        first, second = (asyncio.create_task(simulators.find(FIRST.digest)) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        return await second
+
+    assert asyncio.run(work()).digest == FIRST.digest
+    assert catalogue.num_found[FIRST.digest] == 1
+
+
+def test_a_failure_that_nobody_waits_for_any_more_is_no_noise(simulators, catalogue, caplog):
+    async def work():
+        catalogue.failing = StoreError("gone")
+        asked = asyncio.create_task(simulators.find(FIRST.digest))
+        await asyncio.sleep(0)
+        asked.cancel()
+        await asyncio.sleep(0.05)
+
+    asyncio.run(work())
+    assert caplog.text == ""
+    assert simulators.connected == {}
+
+
+@pytest.mark.parametrize("found", [SECOND, records.manifest(renderer="another")])
+def test_what_is_not_the_simulator_that_was_asked_for_is_not_served(simulators, catalogue, found):
+    wanted = FIRST.digest if found is SECOND else found.digest
+    catalogue.manifests[wanted] = found
+    catalogue.engines[wanted] = engine = make.many.Closing("wrong")
+    catalogue.states[wanted] = {}
+    with pytest.raises((EvidenceError, InputError), match="was found as|pins renderer"):
+        asyncio.run(simulators.find(wanted))
+    assert engine.is_closed
+    assert simulators.connected == {}
+
+
+def test_a_name_is_an_alias_or_a_digest_and_never_nothing(simulators):
+    def meant(name):
+        return asyncio.run(simulators.meant(Wanted(name, "run", "acme")))
+
+    assert meant("canary") == SECOND.digest
+    assert meant(FIRST.digest) == FIRST.digest
+    with pytest.raises(InputError, match="by an alias or by its digest"):
+        meant("")
+    for unknown in ("gone", "sha256:../../secret", "sha256:"):
+        with pytest.raises(NotFound):
+            meant(unknown)
+
+
+def test_in_the_end_all_engines_are_let_go_of_and_nothing_is_connected_any_more(
+    simulators, catalogue
+):
+    async def work():
+        await simulators.find(FIRST.digest)
+        late = asyncio.create_task(simulators.find(SECOND.digest))
+        await asyncio.sleep(0)
+        await simulators.close()
+        with pytest.raises(asyncio.CancelledError):
+            await late
+
+    asyncio.run(work())
+    assert catalogue.engines[FIRST.digest].is_closed
+    assert list(simulators.connected) == [FIRST.digest]

@@ -1,0 +1,227 @@
+"""What a service counts, as a Prometheus server reads it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from agentworld.engine.breaker import State
+from agentworld.errors import AccessFailure, EngineFailure, StoreError
+from agentworld.records.usage import Usage
+from agentworld.serving.telemetry.counts import Timings
+from agentworld.serving.telemetry.metrics import Fault, Metrics, Refusal
+from machines import prometheus
+from make import records
+
+DOCS = Path(__file__).parents[4] / "docs/operate/metrics.md"
+STATES = {"http://one": "closed", "http://other": "open"}
+SIMULATOR, OTHER = records.digest("simulator"), records.digest("other")
+FREE = {"engine", "simulator", "version", "python", "le"}
+"""Labels whose values are not ours to list."""
+SHARED = {
+    f"agentworld_{name}"
+    for name in ("refusals_total", "faults_total", "build_info", "engine_state")
+}
+"""What is not each simulator's, or is named after its engine's addresses."""
+
+
+def new(open_episodes=lambda: {SIMULATOR: 3}, states=lambda: STATES) -> Metrics:
+    """Of a process that serves one simulator."""
+    metrics = Metrics(open_episodes)
+    metrics.serve(SIMULATOR, states)
+    return metrics
+
+
+def families(metrics: Metrics):
+    return list(text_string_to_metric_families(metrics.render().body.decode()))
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
+    """The value of each series, by its name and the values of its labels, but for SIMULATOR."""
+    return {
+        (sample.name, *(value for value in sample.labels.values() if value != SIMULATOR)): (
+            sample.value
+        )
+        for family in families(metrics)
+        for sample in family.samples
+    }
+
+
+def busy(metrics: Metrics) -> None:
+    """Does one of everything."""
+    counts = metrics.of(SIMULATOR)
+    for door in ("http", "openenv", "openai", "mcp"):
+        counts.stepped(door, Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
+    counts.begin()
+    for reason in ("done", "limit", "closed", "expired"):
+        counts.end(reason)
+    for kind in get_args(Refusal):
+        metrics.refused(kind)
+    for kind in get_args(Fault):
+        metrics.failed(kind)
+
+
+def test_a_step_counts_for_its_door_its_phases_and_its_tokens():
+    metrics = new()
+    counts = metrics.of(SIMULATOR)
+    counts.stepped("openenv", Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10))
+    counts.stepped("openenv", Timings(0.002, 0.3, 0.003, 0.305), Usage(100, 0, 5))
+    told = samples(metrics)
+    assert told["agentworld_steps_total", "openenv"] == 2
+    assert told["agentworld_steps_total", "http"] == 0
+    assert told["agentworld_step_duration_seconds_count", "engine"] == 2
+    assert told["agentworld_step_duration_seconds_sum", "engine"] == pytest.approx(0.5)
+    tokens = [told["agentworld_tokens_total", kind] for kind in ("input", "cached", "output")]
+    assert tokens == [300, 20, 15]
+
+
+def test_a_step_that_was_never_at_an_engine_is_not_counted_as_a_quick_one():
+    metrics = new()
+    metrics.of(SIMULATOR).stepped("http", Timings(ledger=0.003, total=0.004))
+    told = samples(metrics)
+    counts = [told["agentworld_step_duration_seconds_count", phase] for phase in Timings._fields]
+    assert counts == [0, 0, 1, 1]
+
+
+def test_a_bucket_holds_what_took_as_long_as_its_bound_or_less():
+    metrics = new()
+    for seconds in (0.0, 0.1, 0.11, 9_999.0):
+        metrics.of(SIMULATOR).stepped("http", Timings(total=seconds))
+    told = samples(metrics)
+    bounds = ("0.0001", "0.05", "0.1", "0.25", "120.0", "+Inf")
+    counts = [told["agentworld_step_duration_seconds_bucket", bound, "total"] for bound in bounds]
+    assert counts == [1, 1, 2, 3, 3, 4]
+
+
+def test_episodes_are_counted_as_they_begin_and_end():
+    metrics = new()
+    metrics.of(SIMULATOR).begin()
+    metrics.of(SIMULATOR).begin()
+    metrics.of(SIMULATOR).end("expired", 2)
+    told = samples(metrics)
+    assert told["agentworld_episodes_begun_total",] == 2
+    assert told["agentworld_episodes_ended_total", "expired"] == 2
+
+
+def test_what_is_so_only_now_is_asked_for_at_each_scrape():
+    states, numbers = dict(STATES), iter([1, 5])
+    metrics = new(lambda: {SIMULATOR: next(numbers)}, lambda: states)
+    assert samples(metrics)["agentworld_open_episodes",] == 1
+    states["http://one"] = "half-open"
+    told = samples(metrics)
+    assert told["agentworld_open_episodes",] == 5
+    now = [told["agentworld_engine_state", "http://one", state] for state in get_args(State)]
+    assert now == [0, 0, 1]
+
+
+def test_the_simulator_is_named_by_its_digest():
+    (info,) = (each for each in families(new()) if each.name == "agentworld_simulator_info")
+    assert [(each.labels, each.value) for each in info.samples] == [({"simulator": SIMULATOR}, 1)]
+
+
+def test_each_simulator_of_a_process_is_counted_apart_and_told_from_its_first_moment_on():
+    metrics = new()
+    before = samples(metrics)
+    metrics.serve(OTHER, lambda: {"http://third": "closed"})
+    metrics.of(SIMULATOR).stepped("http", Timings(total=0.1))
+    told = samples(metrics)
+    assert told["agentworld_steps_total", "http"] == 1
+    assert told["agentworld_steps_total", "http", OTHER] == 0
+    assert told["agentworld_engine_state", "http://third", OTHER, "closed"] == 1
+    own = {frozenset({*key, OTHER}) for key in before if key[0] not in SHARED}
+    assert own - set(map(frozenset, told)) == set()
+
+
+def test_open_episodes_are_told_of_simulators_that_are_not_served_here_until_they_have_none():
+    open_now = [{OTHER: 2}, {}]
+    metrics = new(lambda: open_now.pop(0))
+    first, second = samples(metrics), samples(metrics)
+    assert (first["agentworld_open_episodes",], first["agentworld_open_episodes", OTHER]) == (0, 2)
+    assert second["agentworld_open_episodes", OTHER] == 0
+
+
+def test_without_the_ledger_the_rest_is_told():
+    def gone():
+        raise StoreError("gone")
+
+    told = samples(new(gone))
+    assert ("agentworld_open_episodes",) not in told
+    assert told["agentworld_steps_total", "http"] == 0
+
+
+def test_a_refusal_and_a_fault_are_counted_apart_by_whoever_tells_them():
+    metrics = new()
+    metrics.refused("capacity")
+    metrics.failed("store")
+    for kind in ("capacity", "store", "internal"):
+        metrics.told(kind)
+    told = samples(metrics)
+    assert told["agentworld_refusals_total", "capacity"] == 2
+    assert told["agentworld_faults_total", "store"] == 2
+    assert told["agentworld_faults_total", "internal"] == 1
+
+
+def test_every_kind_of_problem_is_a_refusal_or_a_fault_and_none_is_both():
+    refusals, faults = set(get_args(Refusal)), set(get_args(Fault))
+    assert refusals & faults == set()
+    known = {*get_args(EngineFailure), *get_args(AccessFailure), "store", "unknown", "internal"}
+    assert known - refusals - faults == set()
+
+
+def test_a_service_has_the_same_series_from_its_first_moment_on():
+    metrics = new()
+    before = samples(metrics)
+    busy(metrics)
+    after = samples(metrics)
+    assert after.keys() == before.keys()
+    assert after != before
+
+
+def test_two_services_of_one_process_count_apart():
+    one, other = new(), new()
+    one.of(SIMULATOR).begin()
+    assert samples(other)["agentworld_episodes_begun_total",] == 0
+
+
+def test_a_scrape_gets_the_form_that_it_asks_for():
+    metrics = new()
+    plain = metrics.render()
+    assert plain.content_type.startswith("text/plain; version=0.0.4")
+    modern = metrics.render("application/openmetrics-text;version=1.0.0;q=0.8,text/plain;q=0.5")
+    assert modern.content_type.startswith("application/openmetrics-text; version=1.0.0")
+    assert modern.body.endswith(b"# EOF\n")
+
+
+def test_a_step_is_counted_by_a_few_calls():
+    timings, usage = Timings(0.001, 0.2, 0.003, 0.204), Usage(220, 20, 10)
+    counts, events = new().of(SIMULATOR), []
+    sys.setprofile(lambda _frame, event, _argument: events.append(event))
+    counts.stepped("http", timings, usage)
+    sys.setprofile(None)
+    assert events.count("call") + events.count("c_call") < 20
+
+
+def test_the_docs_tell_every_metric_with_its_type_and_its_labels():
+    rows = [line.split(" | ") for line in DOCS.read_text().splitlines() if line.startswith("| `")]
+    words = re.compile(r"`(.+?)`")
+    told = {words.findall(row[0])[0]: (row[1], set(words.findall(row[2]))) for row in rows}
+    shown = {}
+    for family in families(new()):
+        labels = [pair for each in family.samples for pair in each.labels.items()]
+        listed = {value for name, value in labels if name not in FREE}
+        name = family.name + "_total" * (family.type == "counter")
+        shown[name] = family.type, {name for name, _ in labels} - {"le"} | listed
+    assert told == shown
+
+
+@pytest.mark.waits
+def test_prometheus_own_linter_has_nothing_to_say():
+    metrics = new()
+    busy(metrics)
+    command = [prometheus.program("promtool"), "check", "metrics"]
+    done = subprocess.run(command, input=metrics.render().body, capture_output=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, b"")

@@ -1,0 +1,133 @@
+import asyncio
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from agentworld.engine.fake import FakeEngine
+from agentworld.records.simulator import Sampling
+from agentworld.serving.telemetry.tracing import InCallersTrace, Spans, TracingSettings
+from make import records
+
+MANIFEST = records.manifest()
+ENGINE = FakeEngine(lambda _: "kolu")
+
+
+@contextmanager
+def collector():
+    """Takes spans as an OpenTelemetry collector does: protobuf over HTTP."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            taken.append(ExportTraceServiceRequest.FromString(body))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_arguments):
+            """Says nothing of its requests."""
+
+    taken = []
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", taken
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def ask(*engines):
+    async def work():
+        message = {"role": "user", "content": "ls"}
+        for engine in engines:
+            await engine.complete([message], Sampling(), affinity="episode-1")
+            await engine.close()
+
+    asyncio.run(work())
+
+
+def traced(*manifests, only=None):
+    """Engines of one process, each of its own simulator."""
+    spans = Spans(TracingSettings(), only=only)
+    return [spans.of(ENGINE, manifest, "world") for manifest in manifests or (MANIFEST,)]
+
+
+def told(attributes):
+    return {each.key: each.value.string_value for each in attributes}
+
+
+def test_without_somebody_who_takes_spans_there_are_none():
+    spans = Spans(TracingSettings())
+    assert spans.of(ENGINE, MANIFEST, "world") is ENGINE
+    assert spans.joined(ask) is ask
+
+
+@pytest.mark.parametrize("name", ["EXPORTER_OTLP_ENDPOINT", "EXPORTER_OTLP_TRACES_ENDPOINT"])
+def test_opentelemetrys_own_variables_switch_spans_on(monkeypatch, name):
+    monkeypatch.setenv(f"OTEL_{name}", "http://127.0.0.1:9")
+    assert TracingSettings().is_on
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    assert not TracingSettings().is_on
+
+
+def test_a_collector_gets_a_span_of_each_request_named_after_the_simulator(monkeypatch):
+    with collector() as (url, taken):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+        ask(*traced(only=MANIFEST.digest))
+    (spans,) = (each for request in taken for each in request.resource_spans)
+    ours = told(spans.resource.attributes)
+    assert ours["service.name"] == "agentworld-simulator"
+    assert ours["agentworld.simulator.digest"] == MANIFEST.digest
+    (span,) = spans.scope_spans[0].spans
+    assert told(span.attributes)["gen_ai.conversation.id"] == "episode-1"
+
+
+def test_in_a_process_of_many_simulators_each_span_names_its_own_and_the_process_none(monkeypatch):
+    other = records.manifest(control_text="another")
+    with collector() as (url, taken):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+        ask(*traced(MANIFEST, other))
+    resources = [each for request in taken for each in request.resource_spans]
+    spans = [span for each in resources for span in each.scope_spans[0].spans]
+    named = [told(span.attributes)["agentworld.simulator.digest"] for span in spans]
+    assert named == [MANIFEST.digest, other.digest]
+    key = "agentworld.simulator.digest"
+    assert not any(key in told(each.resource.attributes) for each in resources)
+
+
+def test_a_collector_that_is_gone_holds_nothing_up(monkeypatch, caplog):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.2")
+    ask(*traced())
+    assert "Failed to export" in caplog.text
+
+
+def test_the_names_that_opentelemetry_was_given_win(monkeypatch):
+    with collector() as (url, taken):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "blue")
+        ask(*traced())
+    assert told(taken[0].resource_spans[0].resource.attributes)["service.name"] == "blue"
+
+
+def test_what_a_request_causes_is_a_part_of_its_callers_trace():
+    seen = []
+
+    async def app(_scope, _receive, _send):
+        seen.append(trace.get_current_span().get_span_context())
+
+    def call(scope):
+        asyncio.run(InCallersTrace(app)({"type": "http", **scope}, None, None))
+
+    call({"headers": [(b"traceparent", b"00-" + b"a1" * 16 + b"-" + b"b2" * 8 + b"-01")]})
+    call({"headers": [(b"traceparent", b"garbage \xff")]})
+    call({})
+    assert [(f"{each.trace_id:x}", each.is_valid) for each in seen] == [
+        ("a1" * 16, True),
+        ("0", False),
+        ("0", False),
+    ]

@@ -1,0 +1,85 @@
+import asyncio
+import logging
+
+import pytest
+
+from agentworld.client.simulator import SimulatorClient
+from agentworld.errors import StoreError
+from agentworld.serving.housekeeping import again_and_again
+from make.service import OPENING, listening, play, service
+from waiting import wait_for
+
+
+def test_work_is_done_again_and_again_and_ends_with_the_block():
+    done = []
+
+    async def work():
+        done.append(1)
+
+    async def live():
+        async with again_and_again(work, 0.001):
+            while len(done) < 3:
+                await asyncio.sleep(0.001)
+        ended = len(done)
+        await asyncio.sleep(0.01)
+        assert len(done) == ended
+
+    asyncio.run(live())
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(StoreError("the disk is full"), "the disk is full"), (KeyError("a"), "our mistake")],
+)
+def test_work_that_fails_is_told_and_tried_again(caplog, error, told):
+    done = []
+
+    async def work():
+        done.append(1)
+        if len(done) == 1:
+            raise error
+
+    async def live():
+        async with again_and_again(work, 0.001):
+            while len(done) < 2:
+                await asyncio.sleep(0.001)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(live())
+    assert told in caplog.text
+
+
+def play_at(url):
+    async def visit():
+        client = SimulatorClient(url)
+        run = (await client.open_run(OPENING)).id
+        episode = await play(client, "echo a", run=run)
+        await client.close()
+        return run, episode
+
+    return asyncio.run(visit())
+
+
+def test_a_service_ends_what_stands_still_and_signs_while_it_serves(tmp_path):
+    served = service(tmp_path, idle_seconds=0.2, seal_seconds=0.05)
+    with listening(served.app) as url:
+        run, episode = play_at(url)
+        wait_for(lambda: served.ledger.episode(episode).closed == "expired")
+        wait_for(lambda: len(served.ledger.log(run)) in served.ledger.checkpoints(run))
+
+
+def test_a_service_that_ends_where_nothing_can_be_signed_says_so_and_ends(tmp_path, caplog):
+    served = service(tmp_path)
+    with caplog.at_level(logging.WARNING), listening(served.app) as url:
+        run, _ = play_at(url)
+        (tmp_path / "checkpoints").write_text("no folder")
+    assert "what was answered last is chained and not signed" in caplog.text
+    assert not served.ledger.checkpoints(run)
+
+
+def test_a_service_that_ends_signs_all_that_it_served(tmp_path):
+    served = service(tmp_path)
+    with listening(served.app) as url:
+        run, _ = play_at(url)
+        assert not served.ledger.checkpoints(run)
+    assert len(served.ledger.log(run)) in served.ledger.checkpoints(run)

@@ -1,0 +1,207 @@
+"""The whole simulator on this machine, with the real `transformers serve`."""
+
+import asyncio
+import shutil
+import socket
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from agentworld.client.simulator import SimulatorClient
+from agentworld.engine.accelerators import UNKNOWN, of_this_machine
+from agentworld.engine.process import free_port
+from agentworld.errors import InputError, SimulatorError
+from agentworld.ledger import Ledger
+from agentworld.pinning.manifest import pin, pin_endpoint
+from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.run import RunOpening
+from agentworld.records.simulator import Endpoint, Sampling
+from agentworld.serving.local import Listening, serve_simulator
+from agentworld.storage.stores import Stores
+from fakes import endpoint
+from make import records
+from make.weights import weights
+from waiting import wait_for
+
+ENGINE = EngineRecipe(kind="transformers-serve", cache_blocks=128, batch_tokens=256)
+OPENING = RunOpening(agent="a", starting_weights=records.digest("starting"))
+
+
+def pinned(folder, tmp_path) -> Path:
+    """Pins a folder; returns the manifest's file."""
+    recipe = SimulateRecipe(sampling=Sampling(max_tokens=40))
+    lock = records.digest("constraints")
+    manifest = pin(ArtifactManifest.of(folder), recipe, ENGINE, lock=lock, context_tokens=512)
+    manifest.write(tmp_path / "manifest.json")
+    return tmp_path / "manifest.json"
+
+
+async def play(url, attempts=5):
+    """A run of many short episodes; returns it, with what was shown and the kinds of failures."""
+    world = SimulatorClient(url, attempts=attempts)
+    await world.open_run(OPENING)
+    assert (await world.manifest()).digest == world.simulator
+
+    async def play_one(number):
+        episode = await world.reset(records.task())
+        try:
+            return (await world.step(episode, f"echo {number} > a{number * 7}")).observation
+        except SimulatorError as error:
+            return error.kind
+
+    shown = await asyncio.gather(*(play_one(number) for number in range(10)))
+    closed = await world.close_run(records.digest("final"))
+    await world.close()
+    return closed, shown
+
+
+@pytest.mark.waits
+def test_a_pinned_simulator_serves_a_run_and_writes_it_down(tiny_model, tmp_path):
+    manifest, logs, stores = pinned(tiny_model, tmp_path), tmp_path / "logs", Stores.of(tmp_path)
+    with serve_simulator(manifest, tiny_model, ENGINE, stores, logs) as simulator:
+        run, shown = asyncio.run(play(simulator.url))
+    answered = [text for text in shown if text not in ("cut-off", "unparsable")]
+    assert answered
+    ledger = Ledger(stores.ledger_url)
+    assert ledger.run(run.id) == run
+    assert (run.num_episodes, run.num_steps) == (10, len(answered))
+    assert ledger.runs_for_agent_weights(records.digest("final")) == [run]
+    ledger.close()
+    assert accelerators(stores, run) == {(of_this_machine(),)}
+    assert (logs / "engine.log").stat().st_size > 0
+
+
+def accelerators(stores, run):
+    """What the openings of a run's episodes say that their engine computes on."""
+    ledger = Ledger(stores.ledger_url)
+    seen = {episode.opening.accelerators for episode in ledger.episodes(run.id)}
+    ledger.close()
+    return seen
+
+
+def engine_process():
+    """Of the engine that was started last by this process."""
+    for process in psutil.Process().children(recursive=True):
+        if "agentworld.engine.transformers_server" in process.cmdline():
+            return process
+    return None
+
+
+@pytest.mark.waits
+def test_a_dead_engine_is_started_again_and_answers_at_the_same_address(tiny_model, tmp_path):
+    manifest, logs, stores = pinned(tiny_model, tmp_path), tmp_path / "logs", Stores.of(tmp_path)
+    with serve_simulator(manifest, tiny_model, ENGINE, stores, logs) as simulator:
+        url, first = simulator.engine.url, engine_process()
+        _, before = asyncio.run(play(simulator.url))
+        first.kill()
+        first.wait()
+        assert "engine" in asyncio.run(play(simulator.url, attempts=1))[1]
+        assert health(simulator.url) == "unhealthy"
+        wait_for(lambda: asyncio.run(play(simulator.url))[1] == before)
+        assert health(simulator.url) == "healthy"
+        assert engine_process() != first
+        assert httpx.get(f"{url}/health", trust_env=False).is_success
+
+
+@pytest.mark.waits
+def test_an_engine_whose_files_were_changed_is_not_started_again(tiny_model, tmp_path):
+    model = shutil.copytree(tiny_model, tmp_path / "model")
+    manifest, logs, stores = pinned(model, tmp_path), tmp_path / "logs", Stores.of(tmp_path)
+
+    def work():
+        with serve_simulator(manifest, model, ENGINE, stores, logs) as simulator:
+            (model / "model.safetensors").write_bytes(b"others")
+            engine_process().kill()
+            simulator.wait()
+
+    with pytest.raises(InputError, match=r"model\.safetensors is not the file"):
+        work()
+
+
+def health(url):
+    return httpx.get(f"{url}/health", trust_env=False).json()["status"]
+
+
+@pytest.mark.waits
+def test_the_world_of_an_endpoint_is_served_without_an_engine(tmp_path, monkeypatch):
+    monkeypatch.setenv("AGENTWORLD_ENGINE_API_KEY", "a key")
+    recipe = SimulateRecipe(system_prompt="You simulate a shell.")
+    with endpoint.running(lambda asked: f"saw {asked.body['messages'][-1]['content']}") as there:
+        manifest = pin_endpoint(Endpoint(url=there.url, model="m"), recipe)
+        manifest.write(tmp_path / "manifest.json")
+        port = free_port()
+        served = serve_simulator(
+            *(tmp_path / "manifest.json", tmp_path / "none", ENGINE),
+            *(Stores.of(tmp_path), tmp_path / "logs", Listening(port=port)),
+        )
+        with served as simulator:
+            assert simulator.url == f"http://127.0.0.1:{port}"
+            run, shown = asyncio.run(play(simulator.url))
+            assert health(simulator.url) == "healthy"
+    assert accelerators(Stores.of(tmp_path), run) == {UNKNOWN}
+    assert sorted(shown) == sorted(f"saw echo {n} > a{n * 7}" for n in range(10))
+    assert {asked.headers["authorization"] for asked in there.asked} == {"Bearer a key"}
+    assert there.asked[0].body["messages"][0]["content"].startswith("You simulate a shell.")
+
+
+@pytest.mark.parametrize(
+    ("engine", "served", "problem"),
+    [
+        ({"cache_blocks": 64}, weights(), r"pins engine\.arguments"),
+        ({}, weights("others"), r"model\.safetensors is not the file"),
+    ],
+    ids=["another engine", "another file"],
+)
+def test_nothing_is_started_that_is_not_as_it_was_pinned(tmp_path, engine, served, problem):
+    folder, logs = tmp_path / "model", tmp_path / "logs"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(weights())
+    manifest = pinned(folder, tmp_path)
+    (folder / "model.safetensors").write_bytes(served)
+    recipe = ENGINE.model_copy(update=engine)
+    with (
+        pytest.raises(InputError, match=problem),
+        serve_simulator(manifest, folder, recipe, Stores.of(tmp_path), logs),
+    ):
+        pass
+    assert not logs.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [(None, r"access\.yaml is wrong: it cannot be read"), ("tenants: 7", "is wrong: tenants: ")],
+    ids=["no file", "another file"],
+)
+def test_nothing_is_started_where_the_access_file_is_wrong(tmp_path, text, problem):
+    path, logs = tmp_path / "access.yaml", tmp_path / "logs"
+    if text:
+        path.write_text(text)
+    assert_refused(tmp_path, logs, Listening(str(path)), problem)
+
+
+def test_nothing_is_started_where_somebody_else_listens(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        at = Listening(port=port)
+        assert_refused(tmp_path, tmp_path / "logs", at, f"port {port} cannot be had")
+
+
+def assert_refused(tmp_path, logs, at, problem):
+    recipe = SimulateRecipe(system_prompt="You simulate a shell.")
+    manifest = pin_endpoint(Endpoint(url="http://127.0.0.1:9", model="m"), recipe)
+    manifest.write(tmp_path / "manifest.json")
+    served = serve_simulator(
+        tmp_path / "manifest.json", tmp_path, ENGINE, Stores.of(tmp_path), logs, at
+    )
+    with pytest.raises(InputError, match=problem), served:
+        pass
+    assert not logs.exists()
+
+
+def test_an_access_file_is_the_same_one_in_whichever_folder_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Listening("access.yaml").named == str(tmp_path / "access.yaml")
+    assert Listening().named == "local"

@@ -1,0 +1,298 @@
+"""The service as a process of its own, with an engine that is an HTTP server of this one."""
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+import agentworld
+import make.access
+import make.service
+from agentworld.client.simulator import SimulatorClient
+from agentworld.engine.process import free_port, running
+from agentworld.errors import EngineError, InputError
+from agentworld.ledger import Ledger
+from agentworld.records.base import digest_bytes
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.records.run import RunOpening
+from agentworld.records.simulator import SimulatorManifest
+from agentworld.serving import main
+from agentworld.serving.main import Settings, serve
+from fakes import endpoint
+from make import records
+from make.weights import weights
+from waiting import wait_for
+
+OPENING = RunOpening(agent="a", starting_weights=records.digest("starting"))
+TASK = records.task(turn_limit=50)
+
+
+class Engine(BaseHTTPRequestHandler):
+    """Counts its answers, so that no two of them are equal."""
+
+    asked = 0
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        Engine.asked += 1
+        answer = {
+            "id": self.headers["X-Request-Id"],
+            "model": "m",
+            "choices": [
+                {"message": {"content": f"{Engine.asked}\n[0] ~"}, "finish_reason": "stop"}
+            ],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1},
+        }
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *args):
+        """Says nothing of its requests."""
+
+
+@pytest.fixture
+def engine_url():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(weights())
+    files = {"model.safetensors": digest_bytes(weights())}
+    artifact = ArtifactManifest(files=files).digest
+    records.manifest(files=files, artifact=artifact).write(tmp_path / "manifest.json")
+    return folder
+
+
+def environment_of(folder, engine_url) -> dict[str, str]:
+    return {
+        "AGENTWORLD_MANIFEST": str(folder.parent / "manifest.json"),
+        "AGENTWORLD_MODEL_FOLDER": str(folder),
+        "AGENTWORLD_ENGINE_URLS": json.dumps([engine_url]),
+        "AGENTWORLD_ENGINE_MODEL": "m",
+        "AGENTWORLD_LEDGER_URL": f"sqlite:///{folder.parent / 'ledger.db'}",
+        "AGENTWORLD_OBJECTS_URL": str(folder.parent / "objects"),
+        "AGENTWORLD_CHECKPOINTS_URL": str(folder.parent / "checkpoints"),
+        "AGENTWORLD_ACCESS": "local",
+        "AGENTWORLD_KEYS": str(folder.parent / "keys"),
+    }
+
+
+def service(folder, engine_url):
+    port = free_port()
+    environment = {
+        **environment_of(folder, engine_url),
+        "AGENTWORLD_PORT": str(port),
+        "PYTHONPATH": str(Path(agentworld.__file__).parents[1]),
+    }
+    command = [sys.executable, "-m", "agentworld.serving.main"]
+    return running("the service", command, environment, port, folder.parent / "service.log")
+
+
+async def play(url, num_episodes, num_steps):
+    """Everything that was answered: run, and observations by episode."""
+    world = SimulatorClient(url)
+    run = await world.open_run(OPENING)
+    episodes = [await world.reset(TASK) for _ in range(num_episodes)]
+
+    async def play_one(episode):
+        return [(await world.step(episode, "ls")).observation for _ in range(num_steps)]
+
+    shown = await asyncio.gather(*(play_one(episode) for episode in episodes))
+    await world.close()
+    return run.id, dict(zip(episodes, shown, strict=True))
+
+
+@pytest.mark.waits
+def test_a_killed_service_has_lost_nothing_that_it_answered(folder, engine_url):
+    answered = {}
+
+    def work():
+        with service(folder, engine_url) as server:
+            server.wait_until_ready("/health", 120)
+            run, shown = asyncio.run(play(server.url, num_episodes=8, num_steps=10))
+            os.kill(server.process.pid, signal.SIGKILL)
+            server.process.wait()
+            answered.update(shown, run=run)
+
+    with pytest.raises(EngineError, match="status -9"):
+        work()
+    run = answered.pop("run")
+    ledger = Ledger(f"sqlite:///{folder.parent / 'ledger.db'}")
+    for episode, shown in answered.items():
+        stored = ledger.episode(episode)
+        assert stored.intact
+        assert [step.observation for step in stored.steps] == shown
+    ledger.close()
+
+    asked = Engine.asked
+    with service(folder, engine_url) as server:
+        server.wait_until_ready("/health", 120)
+        first, observations = next(iter(answered.items()))
+        repeated, following = asyncio.run(go_on(server.url, run, first))
+    assert repeated == observations[-1]
+    assert following == f"{asked + 1}\n[0] ~"
+
+
+async def go_on(url, run, episode):
+    """Sends the last step of ten once more, and then the next one."""
+    world = SimulatorClient(url)
+    await world.resume_run(run)
+    body = {"episode": episode, "action": "ls"}
+    answers = [
+        await world._connections.request("POST", "/steps", {**body, "step": step})
+        for step in (10, 11)
+    ]
+    await world.close()
+    return [answer.json()["observation"] for answer in answers]
+
+
+@pytest.mark.waits
+def test_a_service_refuses_a_folder_that_is_not_the_pinned_one(folder, engine_url):
+    (folder / "model.safetensors").write_bytes(weights("others"))
+
+    def work():
+        with service(folder, engine_url) as server:
+            server.wait_until_ready("/health", 120)
+
+    with pytest.raises(EngineError, match=r"status 2; .*\nerror: .*model\.safetensors is not the"):
+        work()
+
+
+@pytest.mark.waits
+def test_a_service_does_not_start_where_a_promised_seed_is_not_kept(folder):
+    path = folder.parent / "manifest.json"
+    known = SimulatorManifest.read(path)
+    seeded = known.sampling.model_copy(update={"temperature": 1.0, "seed_policy": "seeded"})
+    known.model_copy(update={"sampling": seeded}).write(path)
+
+    drawn = itertools.count()
+
+    def work():
+        with (
+            endpoint.running(lambda _asked: str(next(drawn))) as engine,
+            service(folder, engine.url) as server,
+        ):
+            server.wait_until_ready("/health", 120)
+
+    with pytest.raises(EngineError, match=r"status 2; .*\nerror: equal seeds do not give equal"):
+        work()
+
+
+@pytest.fixture
+def apps(folder, engine_url, monkeypatch):
+    """What `main` would listen with, set up by the environment."""
+    for name, value in environment_of(folder, engine_url).items():
+        monkeypatch.setenv(name, value)
+    found = []
+    monkeypatch.setattr(main, "listen", lambda app, *_: found.append(app))
+    return found
+
+
+@pytest.mark.waits
+def test_the_environment_says_when_an_episode_expires_and_how_often_logs_are_signed(
+    folder, apps, monkeypatch
+):
+    monkeypatch.setenv("AGENTWORLD_IDLE_SECONDS", "2")
+    monkeypatch.setenv("AGENTWORLD_SEAL_SECONDS", "0.05")
+    assert main.main() == 0
+    ledger = Ledger(f"sqlite:///{folder.parent / 'ledger.db'}")
+    with make.service.listening(apps[0]) as url:
+        run, shown = asyncio.run(play(url, num_episodes=1, num_steps=1))
+        (episode,) = shown
+        wait_for(lambda: ledger.episode(episode).closed == "expired")
+        # Sooner than a service signs where nobody says how often.
+        wait_for(lambda: len(ledger.log(run)) in ledger.checkpoints(run), seconds=8)
+    ledger.close()
+
+
+@pytest.mark.parametrize("name", ["IDLE_SECONDS", "SEAL_SECONDS"])
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "soon"])
+def test_an_interval_that_is_none_is_one_sentence(apps, monkeypatch, capsys, name, value):
+    monkeypatch.setenv(f"AGENTWORLD_{name}", value)
+    assert (main.main(), apps) == (2, [])
+    said = capsys.readouterr().err
+    assert f"error: the environment is wrong at {name.lower()}" in said
+    assert said.count("\n") == 1
+
+
+def test_what_is_not_set_is_named_and_no_password_is_told(apps, monkeypatch, capsys):
+    monkeypatch.setenv("AGENTWORLD_LEDGER_URL", "postgresql://ada:secret@host/ledger")
+    monkeypatch.delenv("AGENTWORLD_OBJECTS_URL")
+    assert (main.main(), apps) == (2, [])
+    said = capsys.readouterr().err
+    assert said == "error: the environment is wrong at objects_url: Field required\n"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "simulator.example"])
+def test_where_nobody_is_asked_nobody_from_elsewhere_is_listened_to(
+    folder, apps, monkeypatch, capsys, host
+):
+    monkeypatch.setenv("AGENTWORLD_HOST", host)
+    assert (main.main(), apps) == (2, [])
+    said = capsys.readouterr().err
+    assert f"the host is {host}; name an access file, or listen on 127.0.0.1" in said
+    assert said.count("\n") == 1
+    monkeypatch.setenv("AGENTWORLD_ACCESS", str(make.access.access_file(folder.parent)))
+    assert (main.main(), len(apps)) == (0, 1)
+
+
+def test_a_service_that_is_not_told_who_may_come_does_not_start(apps, monkeypatch, capsys):
+    for access in ("", None):
+        if access is None:
+            monkeypatch.delenv("AGENTWORLD_ACCESS")
+        else:
+            monkeypatch.setenv("AGENTWORLD_ACCESS", access)
+        assert (main.main(), apps) == (2, [])
+        assert "wrong at access: Field required" in capsys.readouterr().err
+
+
+def test_a_wrong_access_file_is_one_sentence(folder, apps, monkeypatch, capsys):
+    monkeypatch.setenv("AGENTWORLD_ACCESS", str(folder / "gone.yaml"))
+    assert (main.main(), apps) == (2, [])
+    said = capsys.readouterr().err
+    assert "gone.yaml is wrong: it cannot be read" in said
+    assert said.count("\n") == 1
+
+
+def test_replicas_with_the_same_keys_know_each_others_run_tokens(apps):
+    assert (main.main(), main.main()) == (0, 0)
+    one, other = (app.state.house.access for app in apps)
+    token = one.run_token("0" * 32, "local")
+    assert asyncio.run(other.caller(token)).run == "0" * 32
+
+
+def test_a_service_without_an_engine_says_what_is_missing(folder):
+    settings = Settings(
+        manifest=folder.parent / "manifest.json",
+        ledger_url="sqlite://",
+        objects_url="",
+        checkpoints_url="",
+        keys=folder,
+        access="local",
+    )
+    with pytest.raises(InputError, match="set AGENTWORLD_MODEL_FOLDER, AGENTWORLD_ENGINE_URLS"):
+        serve(settings)
+
+
+def test_an_address_that_is_no_json_is_one_sentence(apps, monkeypatch, capsys):
+    monkeypatch.setenv("AGENTWORLD_ENGINE_URLS", "http://ada:secret@host")
+    assert (main.main(), apps) == (2, [])
+    said = capsys.readouterr().err
+    assert said.startswith("error: the environment is wrong: ")
+    assert "engine_urls" in said
+    assert (said.count("\n"), "secret" in said) == (1, False)

@@ -1,0 +1,293 @@
+import asyncio
+import json
+import uuid
+
+import httpx
+import pytest
+
+from agentworld.audit.checks.run import Evidence, verify_run
+from agentworld.engine.base import Completion
+from agentworld.errors import EngineError
+from agentworld.ledger import Ledger
+from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
+from agentworld.signing.weights import RunWeights, sign_weights
+from agentworld.storage.objects import WriteOnce
+from make import records
+
+OPENING = {"agent": "terminal-agent", "starting_weights": records.digest("starting")}
+SIMULATOR = records.manifest().digest
+TASK = records.task().model_dump(mode="json")
+
+
+def problem(response):
+    return response.status_code, response.json()["error"]["kind"]
+
+
+def test_a_text_of_any_kind_goes_in_and_comes_out_as_it_is(serve):
+    served = serve()
+    episode = served.reset()
+    said = "echo nul \0, half \ud83d of a pair"
+    body = json.dumps({"episode": episode, "action": said, "step": 1}).encode()
+    answer = json.loads(served.send("POST", "/steps", body).content)
+    assert answer["observation"] == said.removeprefix("echo ") + "\n[0] ~"
+    assert served.ledger.episode(episode).steps[0].action == said
+
+
+def test_an_episode_is_forked_at_a_step_and_goes_its_own_way(serve):
+    served = serve()
+    run = served.run()
+    parent = served.reset(run, initial_state="rimo.txt: besa", turn_limit=5)
+    for number, action in enumerate(("echo a", "echo b"), 1):
+        served.step(parent, action, number)
+    fork = served.reset(run, fork={"episode": parent, "step": 1})
+    assert served.step(fork, "echo c", 2).json()["observation"] == "c\n[0] ~"
+    read = [message["content"] for message in served.engine.asked[-1].messages[1:]]
+    assert read == ["echo a", "a\n[0] ~", "echo c"]
+    assert served.ledger.episode(fork).intact
+    assert served.ledger.episode(fork).opening.start == "rimo.txt: besa"
+    assert [step.action for step in served.ledger.episode(parent).steps] == ["echo a", "echo b"]
+
+
+def begin(served, name, **opening):
+    return served.http("POST", "/episodes", opening, idempotency_key=name)
+
+
+def test_a_reset_that_is_sent_again_begins_one_episode(serve):
+    served, second = serve(), serve()
+    run, name = served.run(), uuid.uuid4().hex
+    first = begin(served, name, run=run, turn_limit=5)
+    assert first.json()["episode"] == name
+    served.step(name, "echo a", 1)
+    for replica in (served, second):
+        assert begin(replica, name, run=run, turn_limit=5).json() == first.json()
+    assert served.step(name, "echo b", 2).json()["observation"] == "b\n[0] ~"
+    assert served.ledger.run(run).num_episodes == 1
+
+
+def test_a_fork_that_is_asked_for_again_begins_where_it_began(serve):
+    served = serve()
+    run, name = served.run(), uuid.uuid4().hex
+    source = {"episode": served.reset(run), "step": 1}
+    served.step(source["episode"], "echo a", 1)
+    first = begin(served, name, run=run, fork=source)
+    served.step(name, "echo b", 2)
+    assert begin(served, name, run=run, fork=source).json() == first.json()
+    assert first.json()["step"] == 1
+
+
+def test_another_opening_under_a_name_that_is_taken_is_refused(serve):
+    served = serve()
+    run, name = served.run(), uuid.uuid4().hex
+    begin(served, name, run=run)
+    assert problem(begin(served, name, run=run, turn_limit=2)) == (409, "conflict")
+    assert problem(begin(served, name, run=served.run())) == (409, "conflict")
+    assert problem(begin(served, "../name", run=run)) == (422, "input")
+
+
+def play(served, episode, *actions):
+    """What each action gets, the episode's own name apart."""
+    answers = [served.step(episode, action, n).json() for n, action in enumerate(actions, 1)]
+    return [{**answer, "episode": ""} for answer in answers]
+
+
+def test_a_replay_answers_byte_for_byte_and_never_asks_the_engine(serve):
+    served = serve()
+    run = served.run()
+    source = served.reset(run, task=TASK)
+    first = [
+        served.step(source, action, n).json() for n, action in enumerate(("ls", "echo besa"), 1)
+    ]
+    asked = len(served.engine.asked)
+    replay = served.reset(run, replay={"episode": source, "step": 2})
+    again = [
+        served.step(replay, action, n).json() for n, action in enumerate(("ls", "echo besa"), 1)
+    ]
+    told = ("observation", "reward", "done", "truncated")
+    assert [[a[name] for name in told] for a in again] == [
+        [a[name] for name in told] for a in first
+    ]
+    assert len(served.engine.asked) == asked
+
+
+def test_a_replay_of_another_action_is_refused(serve):
+    served = serve()
+    run = served.run()
+    source = served.reset(run)
+    served.step(source, "ls", 1)
+    replay = served.reset(run, replay={"episode": source, "step": 1})
+    assert problem(served.step(replay, "pwd", 1)) == (409, "conflict")
+    assert problem(served.step(replay, "ls", 2)) == (409, "conflict")
+
+
+def test_a_fork_takes_its_start_from_its_source_alone(serve):
+    served = serve()
+    run = served.run()
+    body = {"run": run, "fork": {"episode": served.reset(run), "step": 0}, "initial_state": "b.txt"}
+    answer = served.http("POST", "/episodes", body)
+    assert problem(answer) == (422, "input")
+    assert "takes initial_state from it" in answer.json()["error"]["message"]
+
+
+def test_a_seed_is_refused_where_it_cannot_be_honoured(serve):
+    served = serve()
+    answer = served.http("POST", "/episodes", {"run": served.run(), "seed": 7})
+    assert problem(answer) == (422, "input")
+    assert "cannot be honoured" in answer.json()["error"]["message"]
+
+
+def test_a_run_may_name_its_simulator_by_an_alias_that_is_resolved_once(serve):
+    served = serve()
+    served.ledger.aliases.set("stable", SIMULATOR, "ada")
+    body, once = {**OPENING, "simulator": "stable"}, {"idempotency-key": "1" * 32}
+    run = served.http("POST", "/runs", body, **once).json()["run"]
+    served.ledger.aliases.set("stable", records.digest("next"), "ada")
+    assert run["simulator"] == SIMULATOR
+    assert served.step(served.reset(run["id"]), "ls", 1).status_code == 200
+    assert (run["id"], run["opening"]["simulator"]) == ("1" * 32, SIMULATOR)
+    assert problem(served.http("POST", "/runs", body)) == (409, "conflict")
+    assert served.http("POST", "/runs", body, **once).json()["run"]["id"] == run["id"]
+
+
+def test_a_closed_episode_takes_no_step_and_repeats_its_last_one(serve):
+    served = serve()
+    episode = served.reset()
+    first = served.step(episode, "ls", 1)
+    for _ in range(2):
+        assert served.http("POST", f"/episodes/{episode}/close").status_code == 204
+    assert served.step(episode, "ls", 1).content == first.content
+    assert problem(served.step(episode, "ls", 2)) == (409, "conflict")
+    assert served.ledger.episode(episode).closed == "closed"
+
+
+@pytest.mark.parametrize("way", ["close", "step"])
+def test_an_episode_is_closed_though_another_replica_was_faster(serve, way):
+    second = serve()
+
+    class Overtaken(Ledger):
+        def episode(self, episode):
+            """As it was before the other replica went on with it, or closed it."""
+            found = super().episode(episode)
+            if way == "close":
+                second.http("POST", f"/episodes/{episode}/close")
+            else:
+                second.step(episode, "ls", 1)
+            return found
+
+    first, episode = serve(ledger=Overtaken), second.reset()
+    assert first.http("POST", f"/episodes/{episode}/close").status_code == 204
+    assert second.ledger.episode(episode).closed == "closed"
+    assert len(second.ledger.episode(episode).steps) == (way == "step")
+
+
+def test_replicas_that_take_turns_go_on_with_each_others_steps(serve):
+    replicas = serve(), serve()
+    episode = replicas[0].reset()
+    for number in range(1, 7):
+        answer = replicas[number % 2].step(episode, f"echo {number}", number)
+        assert answer.json()["observation"] == f"{number}\n[0] ~"
+    assert served_steps(replicas[0], episode) == [f"echo {number}" for number in range(1, 7)]
+    assert len(replicas[0].engine.asked[-1].messages) == 12
+
+
+def test_a_replica_that_is_overtaken_again_and_again_gives_the_recorded_answer(serve):
+    second = serve()
+
+    async def overtaken(messages):
+        """The other replica takes a step while the first one waits for its engine."""
+        taken = len(messages) // 2
+        async with httpx.AsyncClient(transport=second.transport, base_url="http://s") as client:
+            body = {"episode": episode, "action": "echo b", "step": taken}
+            await client.post("/steps", json=body)
+        return "a\n[0] ~"
+
+    first = serve(overtaken)
+    episode = first.reset()
+    second.step(episode, "echo b", 1)
+    assert first.step(episode, "echo b", 2).json()["observation"] == "b\n[0] ~"
+    second.step(episode, "echo b", 3)
+    assert first.step(episode, "echo b", 4).json()["observation"] == "b\n[0] ~"
+
+
+def served_steps(served, episode):
+    return [step.action for step in served.ledger.episode(episode).steps]
+
+
+def test_a_refusal_says_when_to_come_again(serve):
+    busy = EngineError("full", kind="capacity", retry_after_seconds=1.2)
+    answer = serve(lambda messages: busy)
+    answer = answer.step(answer.reset(), "ls", 1)
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "2")
+    assert answer.json()["error"]["retry_after_seconds"] == 1.2
+
+
+@pytest.mark.parametrize(("kind", "status"), [("engine", 503), ("slow", 504)])
+def test_a_failure_that_may_pass_says_when_to_come_again(serve, kind, status):
+    served = serve(lambda messages: EngineError("gone", kind=kind))
+    answer = served.step(served.reset(), "ls", 1)
+    assert (answer.status_code, answer.headers["retry-after"]) == (status, "1")
+
+
+def test_an_unsure_answer_is_marked_or_refused_as_the_manifest_says(serve):
+    says = Completion("[0] ~", 10, 3, "stop", mean_logprob=-2.0)
+    for below, status in (("mark", 200), ("refuse", 502)):
+        served = serve(lambda messages: says, confidence={"min_logprob": -1.0, "below": below})
+        episode = served.reset()
+        answer = served.step(episode, "ls", 1)
+        assert answer.status_code == status
+        assert len(served.ledger.episode(episode).steps) == (status == 200)
+    assert answer.json()["error"]["kind"] == "unsure"
+
+
+def test_agreement_is_the_share_of_further_samples_that_say_the_same(serve):
+    answers = iter(["a\n[0] ~", "a\n[0] ~", "b\n[0] ~", EngineError("gone")])
+    served = serve(
+        lambda messages: next(answers), confidence={"num_samples": 4, "min_agreement": 0.6}
+    )
+    answer = served.step(served.reset(), "ls", 1).json()
+    assert (answer["observation"], answer["agreement"]) == ("a\n[0] ~", 0.5)
+    assert answer["low_confidence"]
+
+
+def sign(tmp_path, run, weights):
+    made = RunWeights(run=run, simulator=SIMULATOR, weights=weights)
+    return sign_weights(made, ensure_signer(tmp_path / "keys" / STEP_KEYS))
+
+
+def test_a_run_is_closed_with_the_signature_of_who_wrote_its_weights(serve, tmp_path):
+    served = serve()
+    run, weights = served.run(), records.digest("final")
+    body = {"final_weights": weights, "signature": sign(tmp_path, run, weights)}
+    assert served.http("POST", f"/runs/{run}/close", body).status_code == 200
+    assert served.ledger.run(run).closing.signature == body["signature"]
+
+
+def test_a_run_is_not_closed_with_the_signature_of_other_weights(serve, tmp_path):
+    served = serve()
+    run, signature = served.run(), sign(tmp_path, "another run", records.digest("final"))
+    body = {"final_weights": records.digest("final"), "signature": signature}
+    answer = served.http("POST", f"/runs/{run}/close", body)
+    assert problem(answer) == (422, "input")
+    assert served.ledger.run(run).closing is None
+
+
+def test_a_closed_run_is_signed_to_its_end_in_both_stores(serve, tmp_path):
+    served = serve()
+    run = served.run()
+    served.step(served.reset(run), "ls", 1)
+    served.http("POST", f"/runs/{run}/close", {"final_weights": records.digest("final")})
+    keys = load_trusted(tmp_path / "keys" / SIMULATOR_KEYS)
+    evidence = Evidence(keys, WriteOnce(str(tmp_path / "checkpoints")))
+    found = verify_run(run, served.ledger, evidence)
+    assert (found.problems, found.signed_length) == ((), found.log_length)
+
+
+def test_an_idle_episode_expires_and_one_that_goes_on_does_not(serve):
+    served = serve()
+    run = served.run()
+    idle, ended = served.reset(run), served.reset(run)
+    served.http("POST", f"/episodes/{ended}/close")
+    keeper = served.transport.app.state.house.keeper
+    assert asyncio.run(keeper.expire(3600)) == 0
+    assert asyncio.run(keeper.expire(-1)) == 1
+    assert served.ledger.episode(idle).closed == "expired"
+    assert problem(served.step(idle, "ls", 1)) == (409, "conflict")

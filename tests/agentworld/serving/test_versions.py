@@ -1,0 +1,104 @@
+"""A manifest names the code that asks and reads by versions, which stand for bytes.
+
+Where one of these fails, the code renders, asks or parses otherwise than simulators were pinned
+to: give the version another name, and write that name and the new digest here.
+"""
+
+import asyncio
+import json
+
+import httpx
+import pytest
+
+from agentworld.engine.openai import REQUEST, OpenAIEngine
+from agentworld.errors import EngineError
+from agentworld.records.base import digest_json
+from agentworld.records.episode import EpisodeOpening
+from agentworld.records.simulator import Sampling
+from agentworld.records.trajectory import PromptParts
+from agentworld.rendering.episode import episode_messages
+from agentworld.rendering.messages import RENDERER, agent_messages, with_thought, world_messages
+from agentworld.rendering.parse import PARSER, parse_observation
+from make import records
+
+TURNS = records.trajectory(("ls", "[0] ~"), ("cat ü.txt", "<think>\n</think>\n\n[1] ~")).turns
+MESSAGES = [
+    {"role": "system", "content": "You are a shell."},
+    {"role": "user", "content": "echo \ud83d ü"},
+]
+
+
+def rendered():
+    parts = PromptParts(
+        task_description="You are a shell.",
+        action_space="Lines.",
+        demonstrations="ls",
+        initial_state="rimo.txt: besa",
+        simulation_instruction="Be slow.",
+    )
+    without = parts.model_copy(update={"action_space": "", "demonstrations": ""})
+    manifest = records.manifest(system_prompt="You are a shell.", control_text="Be slow.")
+    opening = EpisodeOpening(run="r", initial_state="rimo.txt: besa")
+    episode = records.episode("[0] ~", "\n[1] ~")._replace(opening=opening)
+    return [
+        *(world_messages(prompt, TURNS, "pwd") for prompt in (parts, without)),
+        agent_messages("Report rimo.txt.", TURNS),
+        [with_thought("hm", "ls"), with_thought("", "ls")],
+        episode_messages(manifest, episode),
+    ]
+
+
+def asked(kind):
+    """The path and the bodies of what an engine of this kind is asked."""
+    sent = []
+
+    def keep(request):
+        sent.append([request.url.path, json.loads(request.content)])
+        return httpx.Response(503)
+
+    transport = httpx.MockTransport(keep)
+    engine = OpenAIEngine("http://engine", "m", kind=kind, logprobs=True, transport=transport)
+    drawn = {"top_k": 5, "thinking": True} if kind != "openai" else {}
+    for sampling, seed in [
+        (Sampling(), None),
+        (Sampling(temperature=0.7, top_p=0.9, max_tokens=7, stop=("\n",), **drawn), 7),
+    ]:
+        with pytest.raises(EngineError, match="status 503"):
+            asyncio.run(engine.complete(MESSAGES, sampling, seed))
+    return sent
+
+
+SAID = [
+    "besa\n[0] ~",
+    "\n\nbesa \n\n",
+    "<think>hm</think>\nbesa",
+    "hm</THINK>besa",
+    "<think>hm<predicted_observation>besa",
+    "so: <predicted_observation>\na\n</predicted_observation> or"
+    " <predicted_observation>\nb\n</predicted_observation>.",
+    "<think>hm",
+    "",
+]
+
+
+def test_what_the_renderer_of_this_name_renders():
+    known = "sha256:2d7788731bde33c06945b0c62e52e41a6e4164936556f5da0c1637181555fb31"
+    assert (RENDERER, digest_json(rendered())) == ("chat-v1", known)
+
+
+def test_what_the_parser_of_this_name_parses():
+    parsed = [parse_observation(text) for text in SAID]
+    known = "sha256:ed9cac14ac7ea99e8b571d0649854120cf0d5df5ecded6bb8c050a3907d89328"
+    assert (PARSER, digest_json(parsed)) == ("observation-v1", known)
+
+
+REQUESTS = {
+    "openai": "sha256:0694bfb02a919854e83c8bf67a34078f7e081e1e946e503746649acf5afc550a",
+    "transformers-serve": "sha256:2a9a356e29596c322437a8945c3baeb74c5e0f4299856e71898e6951d1b82018",
+    "vllm": "sha256:f697f777fdb2c2d2be9cea93820aaf979e163c7e1fd24df82ac8de78686d8b9f",
+}
+
+
+@pytest.mark.parametrize("kind", REQUESTS)
+def test_what_an_engine_is_asked_under_this_name(kind):
+    assert (REQUEST, digest_json(asked(kind))) == ("chat-completions-v1", REQUESTS[kind])

@@ -1,0 +1,102 @@
+"""What the platform declares is what it signed, of the kind that it is, and nothing else."""
+
+import pytest
+
+from agentworld.errors import EvidenceError
+from agentworld.records.alias import AliasChange
+from agentworld.records.declaration import (
+    Adoption,
+    AliasEntry,
+    Erasure,
+    Restore,
+    alias_entries,
+)
+from agentworld.records.report import EarlierAgentReport
+from agentworld.records.step_statement import Validation
+from agentworld.signing.declaration import attested, check_attested, verify_declared
+from agentworld.signing.envelope import sign
+from agentworld.signing.keys import ensure_signer, load_signer, load_trusted, rotate
+from agentworld.signing.statement import Statement, Subject
+from make import records
+
+AT = "2026-03-01T00:00:00.000+00:00"
+CHANGE = AliasChange(alias="stable", simulator=records.digest("old"), set_by="ada", at=AT)
+TOLD = [
+    AliasEntry(change=CHANGE, previous=None),
+    Erasure(
+        episode="e",
+        run="r",
+        simulator=records.digest("simulator"),
+        opening=records.digest("opening"),
+        by="ada",
+        at=AT,
+    ),
+    Restore(run="r", lost=("r/000000000004.dsse.json",), reason="a disk", by="ada", at=AT),
+    Adoption(changes=(CHANGE,), erased=("e",), at=AT),
+]
+
+
+@pytest.fixture
+def keys(tmp_path):
+    ensure_signer(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("told", TOLD, ids=lambda told: told.kind)
+def test_what_was_declared_is_read_back_also_after_a_rotation(keys, told):
+    before = attested(told, load_signer(keys))
+    rotate(keys)
+    after = attested(told, load_signer(keys))
+    assert before.envelope != after.envelope
+    assert before.name == after.name
+    for each in (before, after):
+        assert check_attested(each, type(told), load_trusted(keys)) == told
+
+
+@pytest.mark.parametrize("told", TOLD, ids=lambda told: told.kind)
+@pytest.mark.parametrize("column", ["name", "kind", "subject", "simulator", "run", "at"])
+def test_a_row_that_says_something_else_than_what_was_signed_is_refused(keys, told, column):
+    kept = attested(told, load_signer(keys))._replace(**{column: "other"})
+    with pytest.raises(EvidenceError, match="its row says something else"):
+        check_attested(kept, type(told), load_trusted(keys))
+
+
+def test_one_kind_is_not_taken_for_another(keys):
+    restore = attested(TOLD[2], load_signer(keys)).envelope
+    with pytest.raises(EvidenceError, match="is no Erasure"):
+        verify_declared(restore, Erasure, load_trusted(keys))
+
+
+def test_what_a_stranger_signed_is_refused(keys, tmp_path_factory):
+    stranger = ensure_signer(tmp_path_factory.mktemp("stranger"))
+    with pytest.raises(EvidenceError, match="is not trusted"):
+        verify_declared(attested(TOLD[0], stranger).envelope, AliasEntry, load_trusted(keys))
+
+
+def test_equal_changes_of_an_alias_have_places_of_their_own():
+    other = CHANGE.model_copy(update={"alias": "other"})
+    entries = alias_entries([CHANGE, CHANGE, other, CHANGE])
+    assert len({entry.digest for entry in entries}) == 4
+    assert [entry.previous for entry in entries] == [
+        None,
+        entries[0].digest,
+        None,
+        entries[1].digest,
+    ]
+
+
+def test_a_validation_that_an_earlier_release_signed_is_read_with_its_report(keys):
+    score = records.agent_score(0.1).model_dump(mode="json")
+    report = {"simulator": records.digest("simulator"), "untrained": score, "trained": score}
+    report |= {"live_gain": records.estimate().model_dump(mode="json"), "live_steps": 700}
+    artifact, imitated = records.digest("trained"), records.digest("imitated")
+    told = {"artifact": artifact, "untrained": imitated, "step": "0" * 16, "at": AT}
+    statement = Statement(
+        subject=(Subject.of(artifact, artifact),),
+        predicate_type="urn:agentworld:validation:v1",
+        predicate={**told, "report": report},
+    )
+    read = verify_declared(sign(statement, load_signer(keys)), Validation, load_trusted(keys))
+    assert read.imitated == imitated
+    assert isinstance(read.report, EarlierAgentReport)
+    assert read.report.imitated == records.agent_score(0.1)

@@ -1,0 +1,186 @@
+import base64
+import json
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from hypothesis import given
+from hypothesis import strategies as st
+from securesystemslib.dsse import Envelope
+
+from agentworld.errors import EvidenceError
+from agentworld.records.base import Record
+from agentworld.signing.envelope import PAYLOAD_TYPE, read_unverified, sign, told_by, verify
+from agentworld.signing.keys import ensure_signer, load_trusted
+from agentworld.signing.statement import Statement, Subject
+from make import records
+
+
+@pytest.fixture(scope="session")
+def trusted(key_folder):
+    return load_trusted(key_folder)
+
+
+@pytest.fixture(scope="session")
+def envelope(signer):
+    return sign(records.statement(), signer)
+
+
+def flipped(data: bytes, place: int, bit: int) -> bytes:
+    return data[:place] + bytes([data[place] ^ (1 << bit)]) + data[place + 1 :]
+
+
+def written(form: object) -> bytes:
+    """Canonical JSON: what a form is refused for is then what it says."""
+    return json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def raw(payload: bytes, signer, payload_type: str = PAYLOAD_TYPE) -> bytes:
+    """A well-signed envelope of anything."""
+    made = Envelope(payload, payload_type, {})
+    made.sign(signer)
+    return written(made.to_dict())
+
+
+@given(st.integers(0, 2**53 - 1), st.text(st.characters(exclude_categories=["Cs"])))
+def test_what_was_signed_is_what_is_verified(signer, trusted, number, text):
+    statement = records.statement(number=number, text=text)
+    assert verify(sign(statement, signer), trusted) == statement
+
+
+def test_the_signature_is_dsses_for_anybody_who_has_the_key(signer, envelope):
+    form = json.loads(envelope)
+    payload = base64.b64decode(form["payload"])
+    signature = base64.b64decode(form["signatures"][0]["sig"])
+    signed = b"DSSEv1 28 application/vnd.in-toto+json %d %s" % (len(payload), payload)
+    key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signer.public_key.keyval["public"]))
+    key.verify(signature, signed)
+    assert payload == records.statement().canonical
+
+
+@pytest.mark.compute
+@given(st.data())
+def test_a_flipped_bit_of_the_payload_or_the_signature_is_refused(envelope, trusted, data):
+    form = json.loads(envelope)
+    where, key = data.draw(st.sampled_from([(form, "payload"), (form["signatures"][0], "sig")]))
+    decoded = base64.b64decode(where[key])
+    place, bit = data.draw(st.integers(0, len(decoded) - 1)), data.draw(st.integers(0, 7))
+    where[key] = base64.b64encode(flipped(decoded, place, bit)).decode()
+    with pytest.raises(EvidenceError, match="the signature is not that of the key"):
+        verify(written(form), trusted)
+
+
+@given(st.data())
+def test_a_flipped_bit_anywhere_in_an_envelope_is_refused(envelope, trusted, data):
+    place, bit = data.draw(st.integers(0, len(envelope) - 1)), data.draw(st.integers(0, 7))
+    with pytest.raises(EvidenceError):
+        verify(flipped(envelope, place, bit), trusted)
+
+
+def test_the_same_signature_in_other_letters_is_refused(envelope, trusted):
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    form = json.loads(envelope)
+    signature = form["signatures"][0]["sig"]
+    # 64 bytes leave four bits of the last letter unused.
+    other = signature[:-3] + letters[letters.index(signature[-3]) ^ 1] + "=="
+    assert base64.b64decode(other) == base64.b64decode(signature)
+    form["signatures"][0]["sig"] = other
+    with pytest.raises(EvidenceError, match="it is not in canonical form"):
+        verify(written(form), trusted)
+
+
+def test_a_key_that_is_not_trusted_is_named(tmp_path, trusted):
+    other = ensure_signer(tmp_path)
+    with pytest.raises(EvidenceError, match=f"the key '{other.public_key.keyid}' is not trusted"):
+        verify(sign(records.statement(), other), trusted)
+
+
+def test_a_trusted_keys_name_under_anothers_signature_is_refused(tmp_path, signer, trusted):
+    other = ensure_signer(tmp_path)
+    forged = sign(records.statement(), other).replace(
+        other.public_key.keyid.encode(), signer.public_key.keyid.encode()
+    )
+    with pytest.raises(EvidenceError, match="the signature is not that of the key"):
+        verify(forged, trusted)
+
+
+def test_what_a_stranger_signed_can_be_read_and_what_a_known_key_did_not_sign_cannot(
+    tmp_path, signer, trusted
+):
+    other = ensure_signer(tmp_path)
+    strange = sign(records.statement(), other)
+    assert read_unverified(strange, trusted) == records.statement()
+    forged = strange.replace(other.public_key.keyid.encode(), signer.public_key.keyid.encode())
+    with pytest.raises(EvidenceError, match="the signature is not that of the key"):
+        read_unverified(forged, trusted)
+
+
+NO_ENVELOPES = {
+    "nothing": lambda form: b"",
+    "no object": lambda form: b"[]",
+    "no text": lambda form: b"\xff",
+    "endless": lambda form: b"[" * 100_000,
+    "no payload": lambda form: {key: form[key] for key in form if key != "payload"},
+    "no base64": lambda form: {**form, "payload": "="},
+    "no ASCII": lambda form: {**form, "payload": "\u00e9"},
+    "no signature": lambda form: {**form, "signatures": []},
+    "two signatures": lambda form: {**form, "signatures": 2 * form["signatures"]},
+    "more keys": lambda form: {**form, "more": 1},
+    "another form": lambda form: json.dumps(form, indent=1).encode(),
+}
+
+
+@pytest.mark.parametrize("change", NO_ENVELOPES.values(), ids=NO_ENVELOPES.keys())
+def test_what_is_no_envelope_is_refused(envelope, trusted, change):
+    changed = change(json.loads(envelope))
+    data = changed if isinstance(changed, bytes) else written(changed)
+    with pytest.raises(EvidenceError, match="no envelope of ours"):
+        verify(data, trusted)
+
+
+def test_another_type_of_payload_is_refused_though_it_is_signed(signer, trusted):
+    with pytest.raises(EvidenceError, match=r"holds 'text/plain' and no application/vnd\.in-toto"):
+        verify(raw(records.statement().canonical, signer, "text/plain"), trusted)
+
+
+@pytest.mark.parametrize("payload", [b"", b"{}", b'{"_type":"https://in-toto.io/Statement/v0.1"}'])
+def test_what_is_no_statement_is_refused_though_it_is_signed(signer, trusted, payload):
+    with pytest.raises(EvidenceError, match="is no in-toto statement"):
+        verify(raw(payload, signer), trusted)
+
+
+class Told(Record):
+    length: int
+
+
+def stated(told: Told, under: str = "") -> Statement:
+    predicate = told.model_dump()
+    return records.statement(**({under: predicate, "beside": 1} if under else predicate))
+
+
+@pytest.mark.parametrize("under", ["", "told"])
+def test_what_a_statement_says_is_read_where_it_is_the_one_that_says_it(under):
+    told = Told(length=3)
+    made = stated(told, under)
+    assert told_by(made, Told, "word", lambda each: stated(each, under), under) == told
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (records.statement(width=3), "what was signed is no word"),
+        (records.statement(length="long"), "what was signed is no word"),
+        (
+            records.statement(length=3).model_copy(update={"predicate_type": "urn:other"}),
+            "what was signed is not what this word says",
+        ),
+        (
+            records.statement(length=3).model_copy(
+                update={"subject": (Subject.of("x", records.digest("x")),)}
+            ),
+            "what was signed is not what this word says",
+        ),
+    ],
+)
+def test_a_statement_of_another_kind_or_of_another_subject_says_nothing(statement, words):
+    with pytest.raises(EvidenceError, match=words):
+        told_by(statement, Told, "word", stated)

@@ -1,0 +1,145 @@
+"""Against the program itself: `model_signing` of the OpenSSF."""
+
+import base64
+import json
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+from google.protobuf import json_format
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from in_toto_attestation.v1 import statement as in_toto
+from model_signing import hashing, signing, verifying
+from model_signing._signing.sign_ec_key import Signer
+from model_signing._signing.signing import Payload
+
+from agentworld.records.checkpoint import ArtifactManifest
+from agentworld.signing.model_signing import model_statement
+
+NAMES = st.sampled_from(
+    ["a", "a.txt", "a/b", "a b", "a-b/c", "B", "b/a/c", "é", ".x", ".gitignore", ".git/b", "d/.git"]
+)
+BESIDE = (
+    ".cache/huggingface/download/a.metadata",
+    ".git/config",
+    ".gitattributes",
+    ".github/a.yaml",
+    ".gitignore",
+    "model.sig",
+)
+
+
+@pytest.fixture
+def model(tmp_path):
+    return written(
+        tmp_path / "model",
+        {"model.safetensors": b"weights", "config.json": b"{}", "config/a.json": b"[]"},
+    )
+
+
+@pytest.fixture(params=[ec.SECP256R1, ec.SECP384R1, ec.SECP521R1], ids=lambda curve: curve.name)
+def keys(request, tmp_path):
+    """A private and a public key, as the program takes them."""
+    private = ec.generate_private_key(request.param())
+    paths = tmp_path / "key.pem", tmp_path / "key.pub"
+    paths[0].write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public = private.public_key()
+    paths[1].write_bytes(public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return paths
+
+
+def written(folder: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder
+
+
+def told(statement: object) -> tuple[object, object]:
+    """Of a statement's JSON, what is signed of the files."""
+    return statement["subject"], statement["predicate"]["resources"]
+
+
+def ours(folder: Path) -> tuple[object, object]:
+    statement = model_statement(ArtifactManifest.of(folder), folder.name)
+    return told(json.loads(statement.canonical))
+
+
+def signed_here(folder: Path, private: Path) -> Path:
+    """Our statement, signed by the program's own signer; beside the model, not in it."""
+    statement = model_statement(ArtifactManifest.of(folder), folder.name)
+    parsed = json_format.Parse(statement.canonical, in_toto.spb.Statement())
+    path = folder.parent / "model.sig"
+    Signer(private).sign(SimpleNamespace(statement=SimpleNamespace(pb=parsed))).write(path)
+    return path
+
+
+def verify(folder: Path, signature: Path, public: Path) -> None:
+    verifying.Config().use_elliptic_key_verifier(public_key=public).verify(folder, signature)
+
+
+@settings(max_examples=30)
+@given(st.dictionaries(NAMES, st.binary(max_size=3), min_size=1, max_size=8))
+def test_subject_and_resources_are_those_that_the_program_finds(files):
+    files = {
+        name: content
+        for name, content in files.items()
+        if not any(other.startswith(f"{name}/") for other in files)
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        model = written(Path(folder) / "model", files)
+        model.mkdir(exist_ok=True)
+        theirs = Payload(hashing.hash(model)).statement.pb
+        assert ours(model) == told(json_format.MessageToDict(theirs))
+
+
+def test_a_signature_of_the_program_is_over_our_resources(model, keys):
+    private, _ = keys
+    path = model.parent / "model.sig"
+    signing.Config().use_elliptic_key_signer(private_key=private).sign(model, path)
+    payload = json.loads(path.read_bytes())["dsseEnvelope"]["payload"]
+    assert told(json.loads(base64.b64decode(payload))) == ours(model)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: (model / "config.json").write_bytes(b"[]"),
+        lambda model: (model / "config.json").unlink(),
+        lambda model: (model / "more.json").write_bytes(b"{}"),
+        lambda model: (model / "config.json").rename(model / "config.jsom"),
+    ],
+    ids=["changed", "missing", "more", "renamed"],
+)
+def test_by_our_statement_the_program_refuses_a_model_that_is_another(model, keys, change):
+    private, public = keys
+    signature = signed_here(model, private)
+    change(model)
+    with pytest.raises(ValueError, match="Signature mismatch"):
+        verify(model, signature, public)
+
+
+def test_what_lies_beside_a_model_is_left_out_by_both(model, keys):
+    private, public = keys
+    signature = signed_here(model, private)
+    before = ArtifactManifest.of(model).digest
+    written(model, dict.fromkeys(BESIDE, b"anything"))
+    verify(model, signature, public)
+    assert ArtifactManifest.of(model).digest == before
+
+
+def test_a_renamed_file_changes_our_digest_and_not_the_one_of_the_subject(model):
+    before, (subject, _) = ArtifactManifest.of(model).digest, ours(model)
+    (model / "config.json").rename(model / "config.jsom")
+    assert ours(model)[0] == subject
+    assert ArtifactManifest.of(model).digest != before

@@ -1,0 +1,61 @@
+import pytest
+
+from agentworld.errors import EvidenceError
+from agentworld.signing.envelope import sign, verify
+from agentworld.signing.keys import ensure_signer, load_trusted
+from agentworld.signing.registration import (
+    PREDICATE_TYPE,
+    Registration,
+    check_registration,
+    sign_registration,
+)
+from agentworld.signing.statement import Subject
+from make import records
+
+MADE = Registration(
+    name="hero",
+    kind="agent",
+    artifact=records.digest("artifact"),
+    record=records.digest("record"),
+    materials=(Subject.of("agent.parent", records.digest("parent")),),
+)
+
+
+@pytest.fixture(scope="session")
+def trusted(key_folder):
+    return load_trusted(key_folder)
+
+
+def test_a_statement_verifies_and_is_about_the_artifact(signer, trusted):
+    envelope = sign_registration(MADE, signer)
+    check_registration(MADE, envelope, trusted)
+    statement = verify(envelope.encode(), trusted)
+    assert statement.predicate_type == PREDICATE_TYPE
+    assert statement.subject == (Subject.of("hero", MADE.artifact),)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"name": "villain"},
+        {"kind": "world-model"},
+        {"artifact": records.digest("other")},
+        {"record": records.digest("other")},
+        {"materials": ()},
+    ],
+)
+def test_a_statement_of_something_else_is_refused(signer, trusted, other):
+    envelope = sign_registration(MADE.model_copy(update=other), signer)
+    with pytest.raises(EvidenceError, match="what was signed is the record"):
+        check_registration(MADE, envelope, trusted)
+
+
+def test_a_key_that_nobody_trusts_is_refused(tmp_path, trusted):
+    envelope = sign_registration(MADE, ensure_signer(tmp_path / "other"))
+    with pytest.raises(EvidenceError, match="is not trusted"):
+        check_registration(MADE, envelope, trusted)
+
+
+def test_a_signed_statement_of_another_kind_is_refused(signer, trusted):
+    with pytest.raises(EvidenceError, match="what was signed is no registration"):
+        check_registration(MADE, sign(records.statement(), signer).decode(), trusted)

@@ -1,0 +1,73 @@
+import pytest
+
+from agentworld.errors import Conflict
+from agentworld.records.alias import AliasMove
+from agentworld.records.gate import Gate
+from agentworld.statements.alias_gate import check_about, check_may_move, judged
+from make import records
+
+SIMULATOR = records.manifest().digest
+ARTIFACT = records.manifest().artifact
+OF = {SIMULATOR, ARTIFACT}
+WORLD = records.world_report(artifacts={"sft": records.digest("other"), "rl": ARTIFACT})
+AGENT = records.agent_report()
+
+
+def gate(metric="exact_match", least=0.5):
+    return Gate(metric=metric, least=least)
+
+
+def refusal(report, *clauses, **fields):
+    move = AliasMove(simulator=SIMULATOR, by="ada", gate=clauses, **fields)
+    try:
+        check_may_move(move, report, judged(move.gate, report, OF))
+    except Conflict as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("report", "metric", "found"),
+    [
+        (WORLD, "exact_match", 0.82),  # of the stage that made these weights
+        (WORLD, "by_class.ls", 0.72),
+        (WORLD, "live_gain", None),
+        (records.world_report(artifacts={"rl": records.digest("other")}), "exact_match", None),
+        (AGENT, "live_gain", 0.4),
+        (AGENT, "trained.by_family.find", 0.5),
+        (AGENT, "live_steps", None),  # a count, and no figure
+        (records.agent_report(simulator=records.digest("other")), "live_gain", None),
+        (records.agent_report(live_gain=records.estimate(0.4, num=0)), "live_gain", None),
+        (None, "live_gain", None),
+    ],
+)
+def test_a_figure_is_one_of_the_simulator_or_of_its_weights(report, metric, found):
+    (verdict,) = judged([gate(metric)], report, OF)
+    assert verdict.found == (found if found is None else pytest.approx(found))
+
+
+def test_a_gate_that_is_passed_lets_the_name_move():
+    assert refusal(AGENT, gate("live_gain", 0.4), gate("trained.live", 0.5)) is None
+    assert refusal(None) is None
+
+
+@pytest.mark.parametrize(
+    ("report", "clause", "words"),
+    [
+        (None, gate(), "the gate asks for exact_match of at least 0.5 and no report is named"),
+        (AGENT, gate(), f"tells no exact_match of {SIMULATOR}; name a report that does"),
+        (AGENT, gate("live_gain", 0.41), "live_gain is 0.4 in the report"),
+    ],
+)
+def test_a_refusal_names_the_figure_its_value_and_what_to_do(report, clause, words):
+    said = refusal(report, gate("trained.live", 0) if report else clause, clause)
+    assert words in said
+    assert "override with a reason" in said
+    assert refusal(report, clause, override="an outage") is None
+
+
+def test_an_evaluation_of_something_else_is_refused_whatever_the_override_says():
+    move = AliasMove(simulator=SIMULATOR, by="ada", override="an outage")
+    check_about(move, WORLD, OF)
+    with pytest.raises(Conflict, match="is no evaluation of"):
+        check_about(move, WORLD, {SIMULATOR})

@@ -1,0 +1,180 @@
+"""Several who sign the same logs: replicas, keys that change, and a ledger that forked."""
+
+import json
+import sqlite3
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import make.ledger
+from agentworld.audit.checks.run import verify_run
+from agentworld.audit.read.evidence import Evidence
+from agentworld.errors import EvidenceError, StoreError
+from agentworld.ledger import Ledger
+from agentworld.ledger.writes import Opened, Taken
+from agentworld.records.edge import Traffic
+from agentworld.records.episode import Episode, EpisodeOpening, Source
+from agentworld.records.run import RunOpening
+from agentworld.serving.episodes import session
+from agentworld.signing.checkpoint import checkpoint_name, sign_checkpoint
+from agentworld.signing.keys import ensure_signer, load_signer, load_trusted, rotate
+from agentworld.statements.log_checkpoints import Sealer
+from agentworld.storage.objects import WriteOnce
+from make import records
+
+OPENING = RunOpening(agent="a", starting_weights=records.digest("starting"))
+SIMULATOR = records.digest("simulator")
+
+
+class Scene(NamedTuple):
+    """A run in a ledger that several sign."""
+
+    folder: Path
+    ledger: Ledger
+    run: str
+
+    @property
+    def copies(self) -> WriteOnce:
+        return WriteOnce(str(self.folder / "checkpoints"))
+
+    def sealer(self, keys="keys", ledger=None) -> Sealer:
+        own = self.folder / keys
+        signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
+        return Sealer(ledger or self.ledger, SIMULATOR, signer, self.copies, trusted=trusted)
+
+    def copy(self, length: int) -> bytes:
+        return self.copies.get(checkpoint_name(self.run, length))
+
+    def replace_copy(self, length: int, envelope: bytes) -> None:
+        (self.folder / "checkpoints" / checkpoint_name(self.run, length)).write_bytes(envelope)
+
+    def seal_and_die(self, keys="keys") -> bytes:
+        """What a service leaves behind that was killed after the copy."""
+        killed = Killed(f"sqlite:///{self.folder}/ledger.db")
+        with pytest.raises(StoreError):
+            self.sealer(keys, killed).seal(self.run)
+        killed.close()
+        return self.copy(1)
+
+
+class Killed(Ledger):
+    def add_checkpoint(self, *_):
+        raise StoreError("killed")
+
+
+@pytest.fixture
+def scene(tmp_path):
+    ledger = Ledger(make.ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
+    yield Scene(tmp_path, ledger, ledger.open_run(OPENING, SIMULATOR).id)
+    ledger.close()
+
+
+def episode(run, name, **opening) -> Episode:
+    return Episode.begun(name, SIMULATOR, EpisodeOpening(run=run, **opening))
+
+
+def grow(ledger, run, name):
+    """A log entry more."""
+    ledger.write([Opened(episode(run, name))])
+
+
+def key_of(envelope: bytes) -> str:
+    return json.loads(envelope)["signatures"][0]["keyid"]
+
+
+def test_a_rotated_key_signs_from_the_next_checkpoint_on_and_both_verify(scene):
+    sealer, keys = scene.sealer(), scene.folder / "keys"
+    sealer.seal_all()
+    rotate(keys)
+    grow(scene.ledger, scene.run, "e")
+    sealer.seal_all()
+    first, second = map(key_of, scene.ledger.checkpoints(scene.run).values())
+    assert (first != second, second) == (True, ensure_signer(keys).public_key.keyid)
+    found = verify_run(scene.run, scene.ledger, Evidence(load_trusted(keys), scene.copies))
+    assert (found.state, found.signed_length) == ("verified", 2)
+
+
+def test_what_a_rotated_key_finds_signed_stays_as_it_was_signed(scene):
+    sealer = scene.sealer()
+    sealer.seal(scene.run)
+    before = scene.copy(1)
+    rotate(scene.folder / "keys")
+    sealer.seal(scene.run)
+    assert scene.ledger.checkpoints(scene.run) == {1: before} == {1: scene.copy(1)}
+
+
+@pytest.mark.parametrize("keys", ["keys", "keys of its own"])
+def test_the_ledger_keeps_the_copy_that_another_replica_signed(scene, keys):
+    copy = scene.seal_and_die()
+    rotate(scene.folder / "keys")
+    scene.sealer(keys).seal_all()
+    assert scene.ledger.checkpoints(scene.run) == {1: copy} == {1: scene.copy(1)}
+    assert scene.sealer(keys).seal_all() == 0
+
+
+@pytest.mark.parametrize("keys", ["keys", "keys of its own"])
+def test_a_log_that_forked_is_named_and_not_signed(scene, keys):
+    with sqlite3.connect(scene.folder / "ledger.db") as database:
+        database.execute(f"VACUUM INTO '{scene.folder}/forked.db'")
+    grow(scene.ledger, scene.run, "true")
+    scene.sealer().seal_all()
+    forked = Ledger(f"sqlite:///{scene.folder}/forked.db")
+    grow(forked, scene.run, "false")
+    other = forked.open_run(OPENING, SIMULATOR).id
+    with pytest.raises(EvidenceError, match=f"log of run {scene.run} has forked: of 2 entries"):
+        scene.sealer(keys, forked).seal_all()
+    assert forked.checkpoints(scene.run) == {}
+    assert list(forked.checkpoints(other)) == [1]
+    forked.close()
+
+
+@pytest.mark.parametrize(
+    "before", [None, Traffic(num_episodes=2, num_steps=2), Traffic(num_episodes=2, num_steps=3)]
+)
+def test_what_an_earlier_release_signed_of_a_log_stays_if_it_counted_as_it_did(scene, before):
+    played = records.episode("a", base=episode(scene.run, "e"))
+    fork = session.forked(episode(scene.run, "f", fork=Source(episode="e", step=1)), played.steps)
+    scene.ledger.write([Opened(played._replace(steps=())), Taken(scene.run, played.steps[0])])
+    scene.ledger.write([Opened(fork)])
+    sealer = scene.sealer()
+    ours = sealer._checkpoint(scene.run)
+    assert (ours.traffic.num_steps, ours.traffic.num_copied) == (1, 1)
+    if before:
+        counted = {name: getattr(before, name) for name in ("num_steps", "num_copied")}
+        before = ours.traffic.model_copy(update=counted)
+    signer = ensure_signer(scene.folder / "keys")
+    theirs = sign_checkpoint(ours.model_copy(update={"traffic": before}), signer)
+    scene.copies.put(checkpoint_name(scene.run, ours.length), theirs)
+    if before and before.num_steps == 3:
+        with pytest.raises(EvidenceError, match="has forked"):
+            sealer.seal(scene.run)
+    else:
+        sealer.seal(scene.run)
+        assert scene.ledger.checkpoints(scene.run) == {ours.length: theirs}
+
+
+def test_a_copy_that_a_known_key_did_not_sign_is_not_kept(scene):
+    own = ensure_signer(scene.folder / "keys").public_key.keyid
+    copy = scene.seal_and_die("keys of another")
+    scene.replace_copy(1, copy.replace(key_of(copy).encode(), own.encode()))
+    with pytest.raises(EvidenceError, match=f"1 entries of run {scene.run} cannot be signed"):
+        scene.sealer().seal_all()
+    assert scene.ledger.checkpoints(scene.run) == {}
+
+
+def test_a_copy_that_is_no_checkpoint_is_not_kept(scene):
+    scene.seal_and_die()
+    scene.replace_copy(1, b"{}")
+    with pytest.raises(EvidenceError, match="this is no envelope of ours"):
+        scene.sealer().seal_all()
+    assert scene.ledger.checkpoints(scene.run) == {}
+
+
+def test_trouble_with_its_own_keys_is_no_mistake_of_who_asks_a_service(scene):
+    signer = partial(load_signer, scene.folder / "gone")
+    sealer = Sealer(scene.ledger, SIMULATOR, signer, scene.copies)
+    with pytest.raises(StoreError, match="cannot read its keys") as told:
+        sealer.seal(scene.run)
+    assert told.value.retryable

@@ -1,0 +1,233 @@
+"""What is declared is signed once, and copied by whoever comes next."""
+
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import make.ledger
+from agentworld.errors import Conflict, EvidenceError, NotFound, StoreError
+from agentworld.ledger import Ledger
+from agentworld.records.alias import AliasMove
+from agentworld.records.declaration import ADOPTION, Adoption, AliasEntry, alias_entries
+from agentworld.records.edge import Claim
+from agentworld.records.step_statement import StepStatement
+from agentworld.serving.setup import notary_of
+from agentworld.signing.declaration import attested, verify_declared
+from agentworld.signing.keys import ensure_signer, load_trusted, public_pem
+from agentworld.statements.alias_moves import AliasBook
+from agentworld.statements.log_checkpoints import Sealer
+from agentworld.statements.signer import Notary
+from agentworld.storage.objects import WriteOnce
+from agentworld.storage.stores import Stores
+from make import records
+
+OLD, NEW = records.digest("old"), records.digest("new")
+
+
+class Killed(WriteOnce):
+    """A second store before which who writes is killed."""
+
+    def put(self, name, data):
+        if name != ADOPTION:
+            raise StoreError("killed")
+        super().put(name, data)
+
+
+class Scene(NamedTuple):
+    """A ledger and its second store."""
+
+    folder: Path
+    ledger: Ledger
+
+    @property
+    def copies(self):
+        return WriteOnce(str(self.folder / "checkpoints"))
+
+    def notary(self, store=WriteOnce, ledger=None, keys="keys"):
+        own = self.folder / keys
+        signer, trusted = partial(ensure_signer, own), partial(load_trusted, own)
+        second = store(str(self.folder / "checkpoints"))
+        return Notary(ledger or self.ledger, signer, second, trusted=trusted, step_keys=dict)
+
+    def move(self, simulator, key="one", **notary):
+        book = AliasBook(self.ledger, self.notary(**notary))
+        move = AliasMove(simulator=simulator, by="ada")
+        return book.move("stable", move, None, key, dry_run=False)
+
+    @property
+    def adopted(self):
+        return verify_declared(
+            self.copies.get(ADOPTION), Adoption, load_trusted(self.folder / "keys")
+        )
+
+
+@pytest.fixture
+def scene(tmp_path):
+    ledger = Ledger(make.ledger.laid(f"sqlite:///{tmp_path}/ledger.db"))
+    yield Scene(tmp_path, ledger)
+    ledger.close()
+
+
+def test_a_move_and_an_end_are_signed_and_copied(scene):
+    scene.move(OLD)
+    AliasBook(scene.ledger, scene.notary()).end("stable", "bob", "two", dry_run=False)
+    kept = scene.ledger.attestations.find("alias", subject="stable")
+    assert [scene.copies.get(each.name) for each in kept] == [each.envelope for each in kept]
+    trusted = load_trusted(scene.folder / "keys")
+    told = [verify_declared(each.envelope, AliasEntry, trusted) for each in kept]
+    assert told == alias_entries(scene.ledger.aliases.history("stable"))
+
+
+def test_a_move_that_was_killed_before_its_copy_gets_it_when_it_is_told_again(scene):
+    with pytest.raises(StoreError, match="killed"):
+        scene.move(OLD, store=Killed)
+    assert scene.copies.names("alias-changes/") == []
+    scene.move(OLD)
+    (kept,) = scene.ledger.attestations.find("alias")
+    assert scene.copies.names("alias-changes/") == [kept.name]
+
+
+def test_a_copy_that_is_missing_is_made_at_the_services_intervals(scene):
+    notary = scene.notary()
+    notary.keep_up()
+    with pytest.raises(StoreError, match="killed"):
+        scene.move(OLD, store=Killed)
+    notary.keep_up()
+    (kept,) = scene.ledger.attestations.find("alias")
+    assert scene.copies.get(kept.name) == kept.envelope
+
+
+def test_a_ledger_is_adopted_once_with_what_it_held_before(scene):
+    before = scene.ledger.aliases.set("stable", OLD, "ada")
+    scene.notary().keep_up()
+    scene.ledger.aliases.set("planted", OLD, "eve")
+    scene.notary().keep_up()
+    scene.notary(keys="keys of another replica").keep_up()
+    assert scene.adopted.changes == (before,)
+    assert len(scene.ledger.attestations.find("adoption")) == 1
+
+
+def test_an_old_ledger_is_adopted_as_it_was(scene):
+    scene.move(OLD)
+    old = Ledger(make.ledger.laid(f"sqlite:///{scene.folder}/old.db"))
+    old.aliases.set("stable", NEW, "eve")
+    scene.notary(ledger=old).adopt(restored=True)
+    scene.notary(ledger=old).keep_up()
+    (kept,) = old.attestations.find("adoption")
+    assert kept.envelope == scene.copies.get(ADOPTION)
+    assert scene.adopted.changes == ()
+    old.close()
+
+
+@pytest.fixture
+def other(scene):
+    """A ledger beside the scene's, whose own second store has its first move."""
+    folder = scene.folder / "other"
+    other = Scene(folder, Ledger(make.ledger.laid(f"sqlite:///{folder}/ledger.db")))
+    yield other
+    other.ledger.close()
+
+
+def sign_with(scene, other):
+    """All ways to sign what another ledger holds in the scene's second store."""
+    notary = partial(scene.notary, ledger=other.ledger)
+    run = other.ledger.open_run(make.ledger.OPENING, OLD)
+    told = {"artifact": NEW, "starting_weights": OLD, "simulator": OLD}
+    book = AliasBook(other.ledger, notary())
+    move = AliasMove(simulator=OLD, by="ada")
+    statement = StepStatement(kind="registration", envelope="{}")
+    sealer = Sealer(other.ledger, OLD, partial(ensure_signer, scene.folder / "keys"), scene.copies)
+    return {
+        "intervals": lambda: notary().keep_up(),
+        "a move": lambda: book.move("stable", move, None, "one", dry_run=False),
+        "an edge": lambda: notary().edge(run, Claim(agent="a", **told)),
+        "a log": sealer.seal_all,
+        "a statement": lambda: notary().file(statement),
+    }
+
+
+@pytest.mark.parametrize("has_its_own", [False, True], ids=["new", "with a store of its own"])
+@pytest.mark.parametrize("how", ["intervals", "a move", "an edge", "a log", "a statement"])
+def test_a_second_store_refuses_another_ledger(scene, other, how, has_its_own):
+    scene.move(OLD)
+    if has_its_own:
+        other.move(NEW)
+    before = scene.copies.names()
+    sign = sign_with(scene, other)[how]
+    with pytest.raises(Conflict, match="the second store was begun with another ledger") as told:
+        sign()
+    assert "\n" not in str(told.value)
+    assert scene.copies.names() == before
+    assert other.ledger.attestations.find("edge") == []
+    assert len(other.ledger.aliases.history()) == has_its_own
+
+
+def test_a_ledger_that_has_a_second_store_takes_no_other_as_a_restored_backup(scene, other):
+    scene.move(OLD)
+    other.move(NEW)
+    with pytest.raises(Conflict, match="begun with another ledger"):
+        scene.notary(ledger=other.ledger).adopt(restored=True)
+
+
+def test_a_second_store_of_an_earlier_release_is_of_the_first_ledger_that_signs_there(scene, other):
+    scene.copies.put("agent-edges/run/old.dsse.json", b"{}")
+    scene.move(OLD)
+    with pytest.raises(Conflict, match="begun with another ledger"):
+        scene.notary(ledger=other.ledger).keep_up()
+
+
+class Slow(WriteOnce):
+    """A second store that another replica adopts the ledger in while who asks is on the way."""
+
+    meanwhile = None
+
+    def get(self, name):
+        work, Slow.meanwhile = Slow.meanwhile, None
+        found = None
+        try:
+            found = super().get(name)
+        finally:
+            if work:
+                work()
+        return found
+
+
+def test_replicas_that_come_at_once_are_of_one_ledger(scene):
+    Slow.meanwhile = scene.notary(keys="keys of another replica").keep_up
+    scene.notary(store=Slow).keep_up()
+    assert len(scene.ledger.attestations.find("adoption")) == 1
+
+
+def test_a_ledger_that_a_clusters_services_sign_takes_nothing_by_a_key_made_here(scene):
+    stores = Stores.of(scene.folder)
+    key = ensure_signer(scene.folder / "pod" / "simulator").public_key
+    scene.ledger.signing_keys.use(key.keyid, public_pem(key).decode())
+    with pytest.raises(NotFound, match="there is no signer"):
+        notary_of(stores, scene.ledger)
+    mounted = stores.model_copy(update={"keys": scene.folder / "pod"})
+    notary_of(mounted, scene.ledger).keep_up()
+    assert verify_declared(scene.copies.get(ADOPTION), Adoption, {key.keyid: key}).changes == ()
+
+
+@pytest.mark.parametrize("kind", ["alias", "edge"])
+def test_what_was_signed_is_not_copied_under_a_checkpoints_name(scene, kind):
+    scene.move(OLD)
+    (kept,) = scene.ledger.attestations.find("alias")
+    scene.ledger.attestations.add(kept._replace(name="run/000000000001.dsse.json", kind=kind))
+    with pytest.raises(EvidenceError, match=r"run/000000000001.dsse.json of the ledger is not"):
+        scene.notary().keep_up()
+    assert scene.copies.names("run/") == []
+
+
+def test_what_no_key_of_ours_signed_is_not_copied_and_keeps_nothing_else_back(scene):
+    stranger = ensure_signer(scene.folder / "stranger")
+    (entry,) = alias_entries([scene.ledger.aliases.set("planted", OLD, "eve")])
+    scene.ledger.attestations.add(attested(entry, stranger))
+    with pytest.raises(StoreError, match="killed"):
+        scene.move(OLD, store=Killed)
+    with pytest.raises(EvidenceError, match="alias-changes/planted/.* is not copied"):
+        scene.notary().keep_up()
+    (name,) = scene.copies.names("alias-changes/")
+    assert name.startswith("alias-changes/stable/")

@@ -1,0 +1,129 @@
+"""Fixtures: a service on a real ledger with an engine of no model, as its clients reach it."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import NamedTuple
+
+import httpx
+import pytest
+from uvicorn import Server
+
+import make.ledger
+import make.service
+from agentworld.client.simulator import SimulatorClient
+from agentworld.engine.fake import FakeEngine
+from agentworld.http.protection import Limits
+from agentworld.ledger import Ledger
+from agentworld.records.run import RunOpening
+from agentworld.serving.app import create_app
+from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
+from agentworld.statements.log_checkpoints import Sealer
+from agentworld.storage.objects import WriteOnce
+from make import records
+from make.service import ACCESS
+
+OPENING = RunOpening(agent="terminal-agent", starting_weights=records.digest("starting"))
+
+
+def shell(messages):
+    """Knows `echo`; shows nothing for everything else."""
+    action = messages[-1]["content"]
+    return f"{action.removeprefix('echo ')}\n[0] ~" if action.startswith("echo ") else "[0] ~"
+
+
+class Served(NamedTuple):
+    engine: FakeEngine
+    ledger: Ledger
+    transport: httpx.AsyncBaseTransport
+
+    def client(self, **settings) -> SimulatorClient:
+        return SimulatorClient("http://simulator", transport=self.transport, **settings)
+
+    def http(self, method, path, body=None, **headers) -> httpx.Response:
+        """One request of somebody else's client."""
+        content = b"" if body is None else json.dumps(body).encode()
+        return self.send(method, path, content, **headers)
+
+    def send(self, method, path, content, **more) -> httpx.Response:
+        """One request with these bytes."""
+
+        async def ask():
+            async with httpx.AsyncClient(
+                transport=self.transport, base_url="http://simulator"
+            ) as client:
+                headers = {name.replace("_", "-"): value for name, value in more.items()}
+                headers |= {"content-type": "application/json"} if content else {}
+                return await client.request(method, path, content=content, headers=headers)
+
+        return asyncio.run(ask())
+
+    def run(self) -> str:
+        body = OPENING.model_dump(mode="json")
+        return self.http("POST", "/runs", body).json()["run"]["id"]
+
+    def reset(self, run=None, **opening) -> str:
+        body = {"run": run or self.run(), **opening}
+        return self.http("POST", "/episodes", body).json()["episode"]
+
+    def step(self, episode, action, step) -> httpx.Response:
+        return self.http("POST", "/steps", {"episode": episode, "action": action, "step": step})
+
+
+@pytest.fixture
+def serve(tmp_path) -> Iterator[Callable[..., Served]]:
+    """Serves with an answer and a manifest of the test's own; all share one ledger."""
+
+    def start(
+        answer=shell, ledger=Ledger, states=dict, access=ACCESS, accelerators=tuple, **manifest
+    ):
+        engine, opened = FakeEngine(answer), ledger(url)
+        ledgers.append(opened)
+        pinned = records.manifest(**manifest)
+        ensure_signer(tmp_path / "keys" / STEP_KEYS)
+        sealer = Sealer(
+            opened,
+            pinned.digest,
+            partial(ensure_signer, tmp_path / "keys" / SIMULATOR_KEYS),
+            WriteOnce(str(tmp_path / "checkpoints")),
+            trusted=partial(load_trusted, tmp_path / "keys" / SIMULATOR_KEYS),
+            step_keys=partial(load_trusted, tmp_path / "keys" / STEP_KEYS),
+        )
+        alone = make.service.of_one(pinned, engine, opened, states, accelerators)
+        app = create_app(*alone, sealer, access)
+        return Served(engine, opened, httpx.ASGITransport(app, raise_app_exceptions=False))
+
+    url = make.ledger.laid(f"sqlite:///{tmp_path / 'ledger.db'}")
+    ledgers: list[Ledger] = []
+    yield start
+    for ledger in ledgers:
+        ledger.close()
+
+
+@pytest.fixture
+def listen(tmp_path) -> Iterator[Callable[..., str]]:
+    """Listens on the loopback, with limits of the test's own; returns the address."""
+    with ExitStack() as listening:
+
+        def start(**limits):
+            app = make.service.service(tmp_path).app
+            return listening.enter_context(make.service.listening(app, Limits(**limits), Server))
+
+        yield start
+
+
+@pytest.fixture
+def told(caplog) -> Iterator[Callable[[], list[str]]]:
+    """What the service's process has logged until now; a stack belongs to its line."""
+
+    def hear(record: logging.LogRecord) -> bool:
+        caplog.handler.emit(record)
+        return True
+
+    wire = logging.getLogger("uvicorn.error")
+    wire.addFilter(hear)  # uvicorn takes every handler off its logger when it begins
+    yield lambda: list(map(caplog.handler.format, caplog.records))
+    wire.removeFilter(hear)
