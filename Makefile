@@ -74,10 +74,11 @@ verify: $(PACKAGES) $(PROJECT) ## fails where a generated file is another one th
 golden: setup-test ## the chart with everything switched on, rendered anew for a test to compare
 	PYTHONPATH=tests $(PYTHON) -m make.chart
 
-check: setup-test verify ## linters, formatter, types, generated files, the layers of the house
+check: setup-test verify ## linters, formatter, types, names, generated files, import contracts
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m ruff format --check
 	$(PYTHON) -m mypy
+	$(PYTHON) tools/lint_names.py platform operators pipelines tools
 	$(VENV)/bin/lint-imports --no-logo
 
 # Many small processes on few cores: one thread each is faster than all of them everywhere.

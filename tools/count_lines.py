@@ -60,11 +60,11 @@ def count_python(source: str) -> Counter[str]:
     docstrings = [node for node in statements if _is_docstring(node)]
     of_docstrings = {line for node in docstrings for line in _lines_of(node)}
     lines = source.splitlines()
-    written = {number for number, line in enumerate(lines, 1) if line.strip()}
+    nonblank = {number for number, line in enumerate(lines, 1) if line.strip()}
     return Counter(
         files=1,
-        code=len(_lines_with_tokens(source) & written - of_docstrings),
-        docstrings=len(of_docstrings & written),
+        code=len(_lines_with_tokens(source) & nonblank - of_docstrings),
+        docstrings=len(of_docstrings & nonblank),
         statements=len(statements) - len(docstrings),
     )
 

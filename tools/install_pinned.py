@@ -25,20 +25,20 @@ def main(environment: Path, files: list[str]) -> None:
 
 
 def _missing(packages: Path, pinned: set[str]) -> set[str]:
-    """Of what is pinned: what something there requires, with the extras that it is asked for."""
+    """Of what is pinned: what something there requires, with the extras that it is required for."""
     there = {canonicalize_name(each.name): each for each in distributions(path=[str(packages)])}
-    asked = {(name, "") for name in there}
+    required = {(name, "") for name in there}
     while True:
         more = {
             (canonicalize_name(one.name), extra)
-            for name, asked_extra in asked
+            for name, asked_extra in required
             if name in there
             for one in _required(there[name].requires or [], asked_extra)
             for extra in ("", *one.extras)
         }
-        if more <= asked:
-            return {name for name, _ in asked if name in pinned} - set(there)
-        asked |= more
+        if more <= required:
+            return {name for name, _ in required if name in pinned} - set(there)
+        required |= more
 
 
 def _required(lines: list[str], extra: str) -> Iterator[Requirement]:

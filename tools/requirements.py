@@ -7,8 +7,8 @@ from pathlib import Path
 
 def main(extras: list[str]) -> None:
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
-    wanted = [project["dependencies"], *(project["optional-dependencies"][name] for name in extras)]
-    sys.stdout.writelines(f"{line}\n" for lines in wanted for line in lines)
+    groups = [project["dependencies"], *(project["optional-dependencies"][name] for name in extras)]
+    sys.stdout.writelines(f"{line}\n" for lines in groups for line in lines)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ _STORE = {"pattern": r"^(/|[a-z0-9]+://).+$"}
 _BUCKET = {"pattern": "://"}
 _QUANTITIES = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
 _PART = {"type": "object", "additionalProperties": False}
-_NAMED = {**_PART, "properties": {"name": {**_TEXT, "minLength": 1}}, "required": ["name"]}
+_REFERENCE = {**_PART, "properties": {"name": {**_TEXT, "minLength": 1}}, "required": ["name"]}
 _PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
 
 # By a value's last name, wherever it stands.
@@ -56,7 +56,7 @@ _CALLED: Schema = {
     "console.store": {"pattern": "^(/|[a-z0-9]+://)"},
     "console.storesSecret": _NAME,
     "images.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
-    "images.pullSecrets": {"items": _NAMED},
+    "images.pullSecrets": {"items": _REFERENCE},
     "images.registry": {"pattern": r"^[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*$"},
     "mlflow.artifactsUrl": _STORE,
     "monitoring.serviceMonitor.interval": {"pattern": r"^([0-9]+(ms|s|m|h|d))+$"},
@@ -90,8 +90,8 @@ _TYPES = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "
 
 def schema(text: str) -> Schema:
     """Of a chart's values.yaml."""
-    values, told = yaml.safe_load(text), dict(_described(text))
-    whole = _of("", values, told)
+    values, descriptions = yaml.safe_load(text), dict(_described(text))
+    whole = _of("", values, descriptions)
     # Helm hands it to a chart that is a part of another one.
     whole["properties"]["global"] = {"type": "object"}
     return {
@@ -102,20 +102,20 @@ def schema(text: str) -> Schema:
     }
 
 
-def _of(path: str, value: object, told: dict[str, str]) -> Schema:
-    found: Schema = {"description": told[path]} if path in told else {}
-    found["type"] = _TYPES[type(value)]
+def _of(path: str, value: object, descriptions: dict[str, str]) -> Schema:
+    described: Schema = {"description": descriptions[path]} if path in descriptions else {}
+    described["type"] = _TYPES[type(value)]
     if isinstance(value, dict) and value:
         dotted = f"{path}." if path else ""
-        inner = {name: _of(f"{dotted}{name}", each, told) for name, each in value.items()}
-        found |= {"additionalProperties": False, "properties": inner}
+        inner = {name: _of(f"{dotted}{name}", each, descriptions) for name, each in value.items()}
+        described |= {"additionalProperties": False, "properties": inner}
     last = path.rpartition(".")[2]
-    found |= _NAMED_SO.get(last, {}) | _CALLED.get(path, {})
-    if "$ref" in found:  # what stands beside it is not read
-        return {"description": found["description"], "allOf": [_CALLED[path]]}
-    if not found.keys() & {"properties", "additionalProperties", "items"}:
+    described |= _NAMED_SO.get(last, {}) | _CALLED.get(path, {})
+    if "$ref" in described:  # what stands beside it is not read
+        return {"description": described["description"], "allOf": [_CALLED[path]]}
+    if not described.keys() & {"properties", "additionalProperties", "items"}:
         assert not isinstance(value, dict | list), f"say in {__file__} what {path} may hold"
-    return found
+    return described
 
 
 def _described(text: str) -> Iterator[tuple[str, str]]:
@@ -146,10 +146,10 @@ def _above(lines: list[str], line: int) -> str:
 
 def _access() -> Schema:
     """Tenants as the service reads them, in the older draft that Helm's own tools write."""
-    told = Directory.model_json_schema()
-    definitions = told["$defs"] | {"Tenants": told["properties"]["tenants"]}
-    made: Schema = json.loads(json.dumps(definitions).replace("#/$defs/", "#/definitions/"))
-    return {name: _strict(each) for name, each in made.items()}
+    directory = Directory.model_json_schema()
+    definitions = directory["$defs"] | {"Tenants": directory["properties"]["tenants"]}
+    translated: Schema = json.loads(json.dumps(definitions).replace("#/$defs/", "#/definitions/"))
+    return {name: _strict(each) for name, each in translated.items()}
 
 
 def _strict(node: Any) -> Any:
@@ -158,8 +158,10 @@ def _strict(node: Any) -> Any:
         return [_strict(each) for each in node]
     if not isinstance(node, dict):
         return node
-    kept = {name: _strict(each) for name, each in node.items() if name not in ("title", "default")}
-    return kept | ({"additionalProperties": False} if "patternProperties" in node else {})
+    strict = {
+        name: _strict(each) for name, each in node.items() if name not in ("title", "default")
+    }
+    return strict | ({"additionalProperties": False} if "patternProperties" in node else {})
 
 
 if __name__ == "__main__":

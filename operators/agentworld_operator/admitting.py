@@ -5,8 +5,14 @@ import asyncio
 from agentworld.errors import ClusterError, InputError, SimulatorError
 from agentworld.records.alias import Use
 from agentworld_operator.cluster import Cluster
-from agentworld_operator.policy.admission import Asked, Denied, deleted, spec_of_alias, written
-from agentworld_operator.policy.alias import is_told, move, resolved
+from agentworld_operator.policy.admission import (
+    AdmissionRequest,
+    Denied,
+    check_deletion,
+    check_simulator,
+    spec_of_alias,
+)
+from agentworld_operator.policy.alias import is_recorded, move, resolved
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.resources.alias import AliasSpec
 from agentworld_operator.service import Service
@@ -22,67 +28,67 @@ class Admitting:
         self._cluster = cluster
         self._service = service
 
-    async def decide(self, asked: Asked) -> Denied | None:
+    async def decide(self, request: AdmissionRequest) -> Denied | None:
         """Null lets it in. What cannot be found out keeps it out."""
-        if asked.namespace != self._cluster.namespace:
+        if request.namespace != self._cluster.namespace:
             return Denied(f"this operator is of the namespace {self._cluster.namespace}")
         try:
-            match asked.kind.kind, asked.operation:
+            match request.kind.kind, request.operation:
                 case "Simulator", "DELETE":
-                    return await self._delete_simulator(asked)
+                    return await self._delete_simulator(request)
                 case "Simulator", "CREATE" | "UPDATE":
-                    return written(asked)
+                    return check_simulator(request)
                 case "SimulatorAlias", "DELETE":
-                    return await self._end_alias(asked)
+                    return await self._end_alias(request)
                 case "SimulatorAlias", "CREATE" | "UPDATE":
-                    return await self._move_alias(asked)
+                    return await self._move_alias(request)
         except (ClusterError, SimulatorError) as error:
             return Denied(str(error), 503)
         return None
 
-    async def _delete_simulator(self, asked: Asked) -> Denied | None:
+    async def _delete_simulator(self, request: AdmissionRequest) -> Denied | None:
         if await self._is_going():
             return None
         aliases = await asyncio.to_thread(self._cluster.all, "SimulatorAlias")
-        return deleted(asked.about, aliases.objects, await self._use(asked))
+        return check_deletion(request.about, aliases.objects, await self._use(request))
 
-    async def _use(self, asked: Asked) -> Use | None:
-        digest = ((asked.old and asked.old.status) or {}).get("digest")
+    async def _use(self, request: AdmissionRequest) -> Use | None:
+        digest = ((request.old and request.old.status) or {}).get("digest")
         try:
             return await self._service.use(digest) if digest else None
         except (SimulatorError, InputError):
             return None
 
-    async def _move_alias(self, asked: Asked) -> Denied | None:
-        if not asked.respecified:
+    async def _move_alias(self, request: AdmissionRequest) -> Denied | None:
+        if not request.respecified:
             return None
-        spec = spec_of_alias(asked)
+        spec = spec_of_alias(request)
         if isinstance(spec, Denied):
             return spec
         meaning = resolved(spec, (await self._simulators(spec)).get)
         if isinstance(meaning, Refused):
             return Denied(meaning.message, 422)
-        wanted = move(spec, meaning, asked.user_info.username or "nobody")
+        alias_move = move(spec, meaning, request.user_info.username or "nobody")
         try:
-            if is_told(await self._service.last(asked.about), wanted):
+            if is_recorded(await self._service.last(request.about), alias_move):
                 return None
-            dry = bool(asked.dry_run)
-            await self._service.move(asked.about, wanted, asked.uid, dry_run=dry)
+            dry = bool(request.dry_run)
+            await self._service.move(request.about, alias_move, request.uid, dry_run=dry)
         except InputError as error:
             return Denied(str(error), 409)
         return None
 
     async def _simulators(self, spec: AliasSpec) -> dict[str, Object | None]:
-        named = {spec.simulator} | ({spec.canary.simulator} if spec.canary else set())
+        names = {spec.simulator} | ({spec.canary.simulator} if spec.canary else set())
         return {
-            name: await asyncio.to_thread(self._cluster.get, "Simulator", name) for name in named
+            name: await asyncio.to_thread(self._cluster.get, "Simulator", name) for name in names
         }
 
-    async def _end_alias(self, asked: Asked) -> Denied | None:
+    async def _end_alias(self, request: AdmissionRequest) -> Denied | None:
         """A namespace that goes is not kept by a service that is gone already."""
-        by, dry = asked.user_info.username or "nobody", bool(asked.dry_run)
+        by, dry = request.user_info.username or "nobody", bool(request.dry_run)
         try:
-            await self._service.end(asked.about, by, asked.uid, dry_run=dry)
+            await self._service.end(request.about, by, request.uid, dry_run=dry)
         except InputError:  # the ledger knows no such name
             return None
         except SimulatorError:

@@ -20,24 +20,24 @@ class Applier:
     async def apply(self, built: Object) -> None:
         """Makes a child be as built."""
         kind, name = built["kind"], built["metadata"]["name"]
-        found = self._cache.get(kind, name)
-        if found and is_as_built(built, found):
+        current = self._cache.get(kind, name)
+        if current and is_as_built(built, current):
             return
         # Some servers write the same in other words, as `1` for `1000m`: once is enough.
-        wanted = hash(json.dumps(built, sort_keys=True))
-        if found and self._applied.get((kind, name)) == (wanted, _state(found)):
+        built_hash = hash(json.dumps(built, sort_keys=True))
+        if current and self._applied.get((kind, name)) == (built_hash, _state(current)):
             return
         applied = await asyncio.to_thread(self._cluster.apply, built)
         self._cache.put(kind, applied)
-        self._applied[kind, name] = wanted, _state(applied)
+        self._applied[kind, name] = built_hash, _state(applied)
 
 
-def _state(found: Object) -> object:
+def _state(current: Object) -> object:
     """What is another one when somebody changed what an object should be.
 
     A generation does not count what is said of the object itself: whose it is, and its labels.
     """
-    metadata = found["metadata"]
+    metadata = current["metadata"]
     version = metadata.get("generation", metadata["resourceVersion"])
-    said = [metadata.get(name) for name in ("labels", "ownerReferences")]
-    return metadata["uid"], version, json.dumps(said, sort_keys=True)
+    labels_and_owners = [metadata.get(name) for name in ("labels", "ownerReferences")]
+    return metadata["uid"], version, json.dumps(labels_and_owners, sort_keys=True)

@@ -26,8 +26,8 @@ from agentworld_operator.policy.certificates import (
     AUTHORITY_LIFE,
     SERVING_LIFE,
     Certificate,
+    CertificateSet,
     Decision,
-    Held,
     still_believed,
 )
 
@@ -42,17 +42,17 @@ class _Pair(NamedTuple):
     key: ec.EllipticCurvePrivateKey
 
 
-def held(files: Files) -> Held:
+def read_certificates(files: Files) -> CertificateSet:
     """What can be used of a Secret's files."""
     authority, serving, bundle = _authority(files), _pair(files, "tls"), _bundle(files)
-    return Held(
-        serving=_known(serving.certificate, authority) if serving else None,
-        authority=_known(authority.certificate, authority) if authority else None,
-        believed=tuple(_known(each, None) for each in bundle),
+    return CertificateSet(
+        serving=_to_certificate(serving.certificate, authority) if serving else None,
+        authority=_to_certificate(authority.certificate, authority) if authority else None,
+        believed=tuple(_to_certificate(each, None) for each in bundle),
     )
 
 
-def made(files: Files, decision: Decision, names: Sequence[str], now: datetime) -> Files:
+def apply_decision(files: Files, decision: Decision, names: Sequence[str], now: datetime) -> Files:
     """The files after a decision."""
     match decision:
         case "keep":
@@ -61,10 +61,10 @@ def made(files: Files, decision: Decision, names: Sequence[str], now: datetime) 
             authority = _new_authority(now)
             return _authority_files(authority, ()) | _serving_files(authority, names, now)
         case "renew authority":
-            old = {each.id for each in still_believed(held(files).believed, now)}
-            kept = [each for each in _bundle(files) if _id(each) in old]
+            old = {each.id for each in still_believed(read_certificates(files).believed, now)}
+            previous = [each for each in _bundle(files) if _id(each) in old]
             own = {name: files[name] for name in ("tls.crt", "tls.key") if name in files}
-            return _authority_files(_new_authority(now), kept) | own
+            return _authority_files(_new_authority(now), previous) | own
         case "renew serving":
             signing = _authority(files)
             assert signing
@@ -76,7 +76,7 @@ def _new_authority(now: datetime) -> _Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name("agentworld webhook authority")
     built = (
-        _begun(name, name, key, now, AUTHORITY_LIFE)
+        _start_builder(name, name, key, now, AUTHORITY_LIFE)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs=True), critical=True)
     )
@@ -86,10 +86,12 @@ def _new_authority(now: datetime) -> _Pair:
 def _serving_files(authority: _Pair, names: Sequence[str], now: datetime) -> dict[str, bytes]:
     key = ec.generate_private_key(ec.SECP256R1())
     signer = authority.key.public_key()
-    told = x509.SubjectAlternativeName([_general(name) for name in names])
+    alternative_names = x509.SubjectAlternativeName([_general(name) for name in names])
     built = (
-        _begun(_name("agentworld webhook"), authority.certificate.subject, key, now, SERVING_LIFE)
-        .add_extension(told, critical=False)
+        _start_builder(
+            _name("agentworld webhook"), authority.certificate.subject, key, now, SERVING_LIFE
+        )
+        .add_extension(alternative_names, critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
         .add_extension(
@@ -98,10 +100,10 @@ def _serving_files(authority: _Pair, names: Sequence[str], now: datetime) -> dic
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), critical=False)
     )
     serving = built.sign(authority.key, SHA256())
-    return {"tls.crt": serving.public_bytes(Encoding.PEM), "tls.key": _written(key)}
+    return {"tls.crt": serving.public_bytes(Encoding.PEM), "tls.key": _encode_key(key)}
 
 
-def _begun(
+def _start_builder(
     subject: x509.Name,
     issuer: x509.Name,
     key: ec.EllipticCurvePrivateKey,
@@ -123,8 +125,8 @@ def _begun(
 
 def _authority_files(authority: _Pair, before: Sequence[x509.Certificate]) -> dict[str, bytes]:
     bundle = [authority.certificate, *before]
-    told = b"".join(each.public_bytes(Encoding.PEM) for each in bundle)
-    return {"ca.crt": told, "ca.key": _written(authority.key)}
+    bundle_pem = b"".join(each.public_bytes(Encoding.PEM) for each in bundle)
+    return {"ca.crt": bundle_pem, "ca.key": _encode_key(authority.key)}
 
 
 def _authority(files: Files) -> _Pair | None:
@@ -150,7 +152,7 @@ def _bundle(files: Files) -> list[x509.Certificate]:
         return []
 
 
-def _known(certificate: x509.Certificate, authority: _Pair | None) -> Certificate:
+def _to_certificate(certificate: x509.Certificate, authority: _Pair | None) -> Certificate:
     """`authority` is what may have signed it."""
     signed = authority is not None and _has_signed(authority.certificate, certificate)
     return Certificate(
@@ -176,10 +178,12 @@ def _id(certificate: x509.Certificate) -> bytes:
 
 def _names(certificate: x509.Certificate) -> tuple[str, ...]:
     try:
-        told = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternative_names = certificate.extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        ).value
     except x509.ExtensionNotFound:
         return ()
-    return tuple(str(each.value) for each in told)
+    return tuple(str(each.value) for each in alternative_names)
 
 
 def _general(name: str) -> x509.GeneralName:
@@ -207,5 +211,5 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
     )
 
 
-def _written(key: ec.EllipticCurvePrivateKey) -> bytes:
+def _encode_key(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from agentworld.errors import ClusterError
-from agentworld_operator.authority import Files, held, made
+from agentworld_operator.authority import Files, apply_decision, read_certificates
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.policy.certificates import decide
 from agentworld_operator.resources.places import typed
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 _CONFIGURATION = "ValidatingWebhookConfiguration"
 
 
-class Told(NamedTuple):
+class CertificateTarget(NamedTuple):
     """Where the certificates are, and for whom."""
 
     secret: str
@@ -31,9 +31,11 @@ class Told(NamedTuple):
 class Certifying:
     """A webhook's certificates. What it does again changes nothing."""
 
-    def __init__(self, cluster: Cluster, told: Told, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, cluster: Cluster, target: CertificateTarget, now: Callable[[], datetime]
+    ) -> None:
         self._cluster = cluster
-        self._told = told
+        self._target = target
         self._now = now
         self._is_over = False
 
@@ -51,16 +53,16 @@ class Certifying:
 
     def round(self) -> None:
         """Makes at most one thing anew, and then tells whom to believe. Blocks."""
-        secret = self._cluster.get("Secret", self._told.secret)
+        secret = self._cluster.get("Secret", self._target.secret)
         if secret is None:
             # Who may create Secrets may have a token made for any account of the namespace.
-            _log.warning("there is no Secret %s; `helm upgrade` makes it anew", self._told.secret)
+            _log.warning("there is no Secret %s; `helm upgrade` makes it anew", self._target.secret)
             return
         files = _files(secret)
         now = self._now()
-        decision = decide(held(files), self._told.names, now)
+        decision = decide(read_certificates(files), self._target.names, now)
         if decision != "keep":
-            files = made(files, decision, self._told.names, now)
+            files = apply_decision(files, decision, self._target.names, now)
             if self._is_over:
                 return
             self._write(secret, files)
@@ -72,19 +74,19 @@ class Certifying:
         self._cluster.replace({**typed("Secret"), **secret, "data": data})
 
     def _tell(self, bundle: str) -> None:
-        name = self._told.configuration
-        found = self._cluster.get(_CONFIGURATION, name)
-        if found is None:
+        name = self._target.configuration
+        configuration = self._cluster.get(_CONFIGURATION, name)
+        if configuration is None:
             _log.warning("there is no %s %s; nothing is guarded", _CONFIGURATION, name)
             return
-        clients = [webhook["clientConfig"] for webhook in found.get("webhooks", ())]
+        clients = [webhook["clientConfig"] for webhook in configuration.get("webhooks", ())]
         if self._is_over or all(client.get("caBundle") == bundle for client in clients):
             return
         for client in clients:
             client["caBundle"] = bundle
-        self._cluster.replace({**typed(_CONFIGURATION), **found})
+        self._cluster.replace({**typed(_CONFIGURATION), **configuration})
 
 
 def _files(secret: Object) -> Files:
-    told = secret.get("data") or {}
-    return {name: base64.b64decode(content) for name, content in told.items()}
+    entries = secret.get("data") or {}
+    return {name: base64.b64decode(content) for name, content in entries.items()}

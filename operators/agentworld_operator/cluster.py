@@ -12,7 +12,7 @@ from agentworld_pipelines.api_server import ApiServer, Object
 _MERGE = "application/merge-patch+json"
 
 
-class Listed(NamedTuple):
+class ObjectList(NamedTuple):
     """Objects, as they were at one version of the namespace."""
 
     version: int
@@ -26,13 +26,13 @@ class Cluster:
         self.namespace = namespace
         self._server = server
 
-    def all(self, kind: str, selector: str = "") -> Listed:
+    def all(self, kind: str, selector: str = "") -> ObjectList:
         """All objects of a kind, or those with these labels."""
         query = [("labelSelector", selector)] if selector else []
-        found = self._server.call("GET", PLACES[kind].path(self.namespace), query=query)
+        listing = self._server.call("GET", PLACES[kind].path(self.namespace), query=query)
         # A list leaves out what all of it are, and a watch does not.
-        objects = [{**typed(kind), **each} for each in found["items"]]
-        return Listed(int(found["metadata"]["resourceVersion"]), objects)
+        objects = [{**typed(kind), **each} for each in listing["items"]]
+        return ObjectList(int(listing["metadata"]["resourceVersion"]), objects)
 
     def get(self, kind: str, name: str) -> Object | None:
         """An object; null where it is not there."""
@@ -54,8 +54,8 @@ class Cluster:
 
     def is_going(self) -> bool:
         """Whether the namespace is being deleted, with all that is in it."""
-        found = self.get("Namespace", self.namespace)
-        return found is None or "deletionTimestamp" in found["metadata"]
+        namespace = self.get("Namespace", self.namespace)
+        return namespace is None or "deletionTimestamp" in namespace["metadata"]
 
     def write_status(self, kind: str, name: str, status: Object) -> Object:
         """Says what is so of a resource of ours."""

@@ -6,14 +6,15 @@ import kopf
 from kubernetes import client
 
 
-def login(told: client.Configuration, **_: Any) -> kopf.ConnectionInfo:
+def login(configuration: client.Configuration, **_: Any) -> kopf.ConnectionInfo:
     """For kopf, which asks again when a token has run out."""
-    scheme, __, token = (told.get_api_key_with_prefix("authorization") or "").partition(" ")
+    credential = configuration.get_api_key_with_prefix("authorization") or ""
+    scheme, __, token = credential.partition(" ")
     return kopf.ConnectionInfo(
-        server=told.host,
-        ca_path=told.ssl_ca_cert,
+        server=configuration.host,
+        ca_path=configuration.ssl_ca_cert,
         scheme=scheme or None,
         token=token or None,
-        certificate_path=told.cert_file,
-        private_key_path=told.key_file,
+        certificate_path=configuration.cert_file,
+        private_key_path=configuration.key_file,
     )

@@ -23,23 +23,23 @@ class OpenEpisodes:
         """`token` is the file of a credential, which a cluster exchanges now and then."""
         self._url = url.rstrip("/") + "/metrics"
         self._token = token
-        self._told: Mapping[Digest, int] | None = None
+        self._counts: Mapping[Digest, int] | None = None
 
     def of(self, digest: Digest) -> int | None:
         """Of one simulator; null where nobody knows."""
-        return None if self._told is None else self._told.get(digest, 0)
+        return None if self._counts is None else self._counts.get(digest, 0)
 
     async def ask(self, changed: Callable[[Digest], None]) -> None:
         """Asks once; `changed` hears of every simulator whose number is another one."""
-        before, self._told = self._told, await self._asked()
-        if (before is None) != (self._told is None):
-            _log.info("the service %s", "tells" if self._told is not None else "does not tell")
-        known, told = before or {}, self._told or {}
-        for digest in known.keys() | told.keys():
-            if known.get(digest, 0) != told.get(digest, 0):
+        before, self._counts = self._counts, await self._fetch()
+        if (before is None) != (self._counts is None):
+            _log.info("the service %s", "tells" if self._counts is not None else "does not tell")
+        previous, current = before or {}, self._counts or {}
+        for digest in previous.keys() | current.keys():
+            if previous.get(digest, 0) != current.get(digest, 0):
                 changed(digest)
 
-    async def _asked(self) -> Mapping[Digest, int] | None:
+    async def _fetch(self) -> Mapping[Digest, int] | None:
         try:
             headers = bearer(self._token)
             async with httpx.AsyncClient(timeout=_SECONDS, headers=headers) as client:

@@ -18,7 +18,7 @@ from agentworld.access.secret import RUN_TOKENS, new_secret
 from agentworld.errors import ClusterError
 from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.signing.keys import SIGNER, new_signer
-from agentworld_operator.authority import Files, made
+from agentworld_operator.authority import Files, apply_decision
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.resources.places import typed
 from agentworld_pipelines.api_server import ApiServer, configuration
@@ -57,7 +57,7 @@ def keys() -> Files:
 
 def certificates(names: Sequence[str], now: datetime) -> Files:
     """What the webhook begins with."""
-    return made({}, "make both", names, now)
+    return apply_decision({}, "make both", names, now)
 
 
 def database(host: str, databases: Sequence[str]) -> Files:
@@ -67,25 +67,25 @@ def database(host: str, databases: Sequence[str]) -> Files:
         f"{name}-url": f"postgresql+psycopg://{_USER}:{password}@{host}/{name}"
         for name in databases
     }
-    told = {"username": _USER, "password": password} | urls
-    return {name: value.encode("ascii") for name, value in told.items()}
+    credentials = {"username": _USER, "password": password} | urls
+    return {name: value.encode("ascii") for name, value in credentials.items()}
 
 
 def make_all(settings: Settings, cluster: Cluster) -> list[str]:
     """Creates what is not there, and says of each Secret what became of it."""
     now = datetime.now(UTC)
-    wanted: list[tuple[str | None, Callable[[], Files]]] = [
+    factories: list[tuple[str | None, Callable[[], Files]]] = [
         (settings.keys_secret, keys),
         (settings.webhook_secret, lambda: certificates(settings.webhook_names, now)),
         (settings.database_secret, lambda: database(settings.database_host, settings.databases)),
     ]
-    return [_make(cluster, name, files(), settings.labels) for name, files in wanted if name]
+    return [_make(cluster, name, files(), settings.labels) for name, files in factories if name]
 
 
 def _make(cluster: Cluster, name: str, files: Files, labels: Mapping[str, str]) -> str:
-    kept = {"helm.sh/resource-policy": "keep"}
+    annotations = {"helm.sh/resource-policy": "keep"}
     data = {key: base64.b64encode(value).decode() for key, value in files.items()}
-    metadata = {"name": name, "labels": dict(labels), "annotations": kept}
+    metadata = {"name": name, "labels": dict(labels), "annotations": annotations}
     try:
         cluster.create({**typed("Secret"), "metadata": metadata, "data": data})
     except ClusterError as error:
@@ -102,9 +102,9 @@ def main() -> int:
 
 def _run() -> None:
     settings = from_environment(Settings)
-    told = configuration(settings.kubeconfig)
-    for said in make_all(settings, Cluster(ApiServer(told), settings.namespace)):
-        sys.stdout.write(f"{said}\n")
+    client_configuration = configuration(settings.kubeconfig)
+    for line in make_all(settings, Cluster(ApiServer(client_configuration), settings.namespace)):
+        sys.stdout.write(f"{line}\n")
 
 
 if __name__ == "__main__":

@@ -16,28 +16,28 @@ class Identities:
     def __init__(self, read: Callable[[str], bytes]) -> None:
         """`read` gets a manifest's file from where it is kept; it blocks."""
         self._read = read
-        self._known: dict[str, Identified] = {}
+        self._by_uid: dict[str, Identified] = {}
         self._names: dict[str, dict[str, str]] = defaultdict(dict)
 
-    def learn(self, found: Object, identity: Identity) -> Identified | Refused:
+    def learn(self, simulator: Object, identity: Identity) -> Identified | Refused:
         """Which one an object is; blocks. What is refused is looked at anew the next time.
 
         Raises StoreError or NotFound where a manifest cannot be read.
         """
-        uid = found["metadata"]["uid"]
-        if known := self._known.get(uid):
-            return known
+        uid = simulator["metadata"]["uid"]
+        if entry := self._by_uid.get(uid):
+            return entry
         learned = self._identified(identity)
         if isinstance(learned, Identified):
-            self._known[uid] = learned
-            self._names[short(learned.digest)][uid] = found["metadata"]["name"]
+            self._by_uid[uid] = learned
+            self._names[short(learned.digest)][uid] = simulator["metadata"]["name"]
         return learned
 
-    def forget(self, found: Object) -> None:
+    def forget(self, simulator: Object) -> None:
         """An object is gone."""
-        uid = found["metadata"]["uid"]
-        if known := self._known.pop(uid, None):
-            engine = short(known.digest)
+        uid = simulator["metadata"]["uid"]
+        if entry := self._by_uid.pop(uid, None):
+            engine = short(entry.digest)
             self._names[engine].pop(uid)
             if not self._names[engine]:
                 del self._names[engine]
@@ -50,10 +50,10 @@ class Identities:
         """Names of the objects that are this simulator."""
         return self.names(short(digest))
 
-    def engine(self, found: Object) -> str | None:
+    def engine(self, simulator: Object) -> str | None:
         """The label of an object's engine, where it is known."""
-        known = self._known.get(found["metadata"]["uid"])
-        return short(known.digest) if known else None
+        entry = self._by_uid.get(simulator["metadata"]["uid"])
+        return short(entry.digest) if entry else None
 
     def _identified(self, identity: Identity) -> Identified | Refused:
         if identity.manifest:

@@ -44,7 +44,7 @@ class Leadership:
         self._me = me
         self._times = times
         self._clock = clock
-        self._seen: Watched | None = None
+        self._observation: Watched | None = None
         self._asking = threading.Lock()
         """A try goes on in its thread when nobody waits for it any more."""
         self._is_over = False
@@ -65,15 +65,15 @@ class Leadership:
     async def keep(self) -> None:
         """Renews; returns when this one leads no longer."""
         renewed = self._clock()
-        while (left := self._times.renewal - (self._clock() - renewed)) > 0:
-            asked = self._clock()
+        while (remaining_seconds := self._times.renewal - (self._clock() - renewed)) > 0:
+            request_time = self._clock()
             try:
                 # Not `wait_for`, which may forget that it was cancelled as the answer came.
-                async with asyncio.timeout(left):
+                async with asyncio.timeout(remaining_seconds):
                     leads = await asyncio.to_thread(self._try)
                 if not leads:
                     break
-                renewed = asked  # and not when the answer came, which may be late
+                renewed = request_time  # and not when the answer came, which may be late
             except ClusterError as error:
                 _log.warning("%s", error)
             except TimeoutError:
@@ -91,9 +91,9 @@ class Leadership:
     def _give_back(self) -> None:
         with self._asking:
             self._is_over = True
-            found = self._cluster.get("Lease", self._name)
-            if found and found["spec"].get("holderIdentity") == self._me:
-                self._cluster.replace(self._written(found, holder=""))
+            lease = self._cluster.get("Lease", self._name)
+            if lease and lease["spec"].get("holderIdentity") == self._me:
+                self._cluster.replace(self._build_lease(lease, holder=""))
 
     def _try(self) -> bool:
         """Whether this one leads now."""
@@ -101,25 +101,25 @@ class Leadership:
             return not self._is_over and self._take_or_renew()
 
     def _take_or_renew(self) -> bool:
-        found = self._cluster.get("Lease", self._name)
+        lease = self._cluster.get("Lease", self._name)
         now = self._clock()
-        self._seen = watched(self._seen, _read(found), now)
-        decision = decide(self._me, self._seen, self._times.duration, now)
+        self._observation = watched(self._observation, _read(lease), now)
+        decision = decide(self._me, self._observation, self._times.duration, now)
         if decision == "wait":
             return False
-        write = self._cluster.replace if found else self._cluster.create
-        written = write(self._written(found, holder=self._me))
-        self._seen = Watched(_read(written), self._clock())
+        write = self._cluster.replace if lease else self._cluster.create
+        stored_lease = write(self._build_lease(lease, holder=self._me))
+        self._observation = Watched(_read(stored_lease), self._clock())
         return True
 
-    def _written(self, found: Object | None, *, holder: str) -> Object:
+    def _build_lease(self, lease: Object | None, *, holder: str) -> Object:
         now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-        before = found["spec"] if found else {}
+        before = lease["spec"] if lease else {}
         same = before.get("holderIdentity") == holder
         turns = before.get("leaseTransitions", 0) + (0 if same or not holder else 1)
         return {
             **typed("Lease"),
-            "metadata": found["metadata"] if found else {"name": self._name},
+            "metadata": lease["metadata"] if lease else {"name": self._name},
             "spec": before
             | {
                 "holderIdentity": holder,
@@ -131,7 +131,7 @@ class Leadership:
         }
 
 
-def _read(found: Object | None) -> Lease | None:
-    if found is None:
+def _read(lease: Object | None) -> Lease | None:
+    if lease is None:
         return None
-    return Lease(found["spec"].get("holderIdentity") or "", found["metadata"]["resourceVersion"])
+    return Lease(lease["spec"].get("holderIdentity") or "", lease["metadata"]["resourceVersion"])

@@ -15,7 +15,7 @@ from agentworld.errors import ClusterError
 from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.storage.folder import read_file
 from agentworld_operator.admitting import Admitting
-from agentworld_operator.certifying import Certifying, Told
+from agentworld_operator.certifying import CertificateTarget, Certifying
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.connection import login
 from agentworld_operator.episodes import OpenEpisodes
@@ -40,9 +40,9 @@ async def operate(settings: Settings, webhook: WebhookSettings) -> None:
 
     The webhook is served all the while, whoever leads.
     """
-    _stop_when_told()
-    told = configuration(settings.kubeconfig)
-    cluster = Cluster(ApiServer(told), settings.namespace)
+    _cancel_on_sigterm()
+    client_configuration = configuration(settings.kubeconfig)
+    cluster = Cluster(ApiServer(client_configuration), settings.namespace)
     service = Service(settings.service_url, settings.service_token)
     lease = settings.lease_seconds
     times = Times(duration=lease, renewal=lease * 2 / 3, pause=min(2.0, lease / 6))
@@ -52,7 +52,7 @@ async def operate(settings: Settings, webhook: WebhookSettings) -> None:
             await leadership.acquire()
             running = _running(settings, webhook, cluster, service)
             work = running.run(
-                partial(login, told),
+                partial(login, client_configuration),
                 look_seconds=settings.look_seconds,
                 ask_seconds=settings.ask_seconds,
             )
@@ -61,7 +61,7 @@ async def operate(settings: Settings, webhook: WebhookSettings) -> None:
             await leadership.release()
 
 
-def _stop_when_told() -> None:
+def _cancel_on_sigterm() -> None:
     """From the start; kopf does so only once it watches."""
     me = asyncio.current_task()
     assert me is not None
@@ -84,9 +84,9 @@ async def _guarding(
 async def _certifying(cluster: Cluster, webhook: WebhookSettings) -> None:
     if webhook.port is None:
         await asyncio.Event().wait()
-    told = Told(webhook.secret, webhook.configuration, webhook.names)
+    target = CertificateTarget(webhook.secret, webhook.configuration, webhook.names)
     now = partial(datetime.now, UTC)
-    await Certifying(cluster, told, now).run(webhook.certify_seconds)
+    await Certifying(cluster, target, now).run(webhook.certify_seconds)
 
 
 async def _lead(leadership: Leadership, *works: Coroutine[Any, Any, None]) -> None:

@@ -17,15 +17,15 @@ from agentworld.records.base import digest_json, first_problem
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.policy.admission import naming
 from agentworld_operator.policy.alias import (
-    FOUND,
-    AliasSeen,
-    found_move,
+    BYPASS_ACTOR,
+    AliasState,
+    build_status,
+    bypass_move,
     recorded,
     resolved,
     settling,
-    told,
 )
-from agentworld_operator.policy.conditions import Said
+from agentworld_operator.policy.conditions import ConditionState
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.resources.alias import AliasSpec, AliasStatus
 from agentworld_operator.service import Service
@@ -64,7 +64,7 @@ class Names:
         self._settle_seconds = settle_seconds
         self._clock = clock
         self._queue = WorkQueue(self.reconcile, workers=_WORKERS)
-        self._known: set[str] = set()
+        self._live_names: set[str] = set()
         self._unsettled: dict[str, _Difference] = {}
 
     async def run(self, look_seconds: float, ask_seconds: float) -> None:
@@ -76,8 +76,8 @@ class Names:
 
     def changed(self, kind: str, name: str) -> None:
         """A name, or a Simulator that names mean, is another one."""
-        named = [name] if kind == _KIND else naming(name, self._cache.all(_KIND))
-        for each in named:
+        names = [name] if kind == _KIND else naming(name, self._cache.all(_KIND))
+        for each in names:
             self._queue.add(each)
 
     async def _again(self, every_seconds: float, which: Callable[[], list[str]]) -> None:
@@ -91,32 +91,34 @@ class Names:
 
     async def reconcile(self, name: str) -> None:
         """One round for one name."""
-        found = self._cache.get(_KIND, name)
-        if found is None or "deletionTimestamp" in found["metadata"]:
-            await self._gone(name)
+        alias = self._cache.get(_KIND, name)
+        if alias is None or "deletionTimestamp" in alias["metadata"]:
+            await self._end_alias(name)
             return
-        self._known.add(name)
-        before = AliasStatus.model_validate(found.get("status") or {})
+        self._live_names.add(name)
+        before = AliasStatus.model_validate(alias.get("status") or {})
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        meaning = self._meaning(found)
-        said = await self._recorded(found, meaning)
-        after = told(AliasSeen(found["metadata"]["generation"], before, meaning, said), now)
+        meaning = self._meaning(alias)
+        condition = await self._recorded(alias, meaning)
+        after = build_status(
+            AliasState(alias["metadata"]["generation"], before, meaning, condition), now
+        )
         if after != before:
-            change = _KIND, found, before, after, now
-            written = await asyncio.to_thread(write_status, self._cluster, *change)
-            self._cache.put(_KIND, written)
+            change = _KIND, alias, before, after, now
+            stored_alias = await asyncio.to_thread(write_status, self._cluster, *change)
+            self._cache.put(_KIND, stored_alias)
 
-    def _meaning(self, found: Object) -> Meaning | Refused:
+    def _meaning(self, alias: Object) -> Meaning | Refused:
         try:
-            spec = AliasSpec.model_validate(found["spec"])
+            spec = AliasSpec.model_validate(alias["spec"])
         except ValidationError as error:
             return Refused("Invalid", f"spec.{first_problem(error)}")
         return resolved(spec, lambda name: self._cache.get("Simulator", name))
 
-    async def _recorded(self, found: Object, meaning: Meaning | Refused) -> Said:
+    async def _recorded(self, alias: Object, meaning: Meaning | Refused) -> ConditionState:
         if isinstance(meaning, Refused):
-            return Said("Recorded", "Unknown", "NotResolved")
-        name = found["metadata"]["name"]
+            return ConditionState("Recorded", "Unknown", "NotResolved")
+        name = alias["metadata"]["name"]
         try:
             last = await self._service.last(name)
             if last and last.meaning == meaning:
@@ -125,25 +127,25 @@ class Names:
             if not self._stays(name, last, meaning):
                 return settling(last)
             key = _key(name, last, meaning)
-            change = await self._service.move(name, found_move(meaning), key)
+            change = await self._service.move(name, bypass_move(meaning), key)
         except SimulatorError as error:
-            return Said("Recorded", "Unknown", "ServiceUnavailable", str(error))
+            return ConditionState("Recorded", "Unknown", "ServiceUnavailable", str(error))
         except InputError as error:
-            return Said("Recorded", "False", "Refused", str(error))
+            return ConditionState("Recorded", "False", "Refused", str(error))
         self._unsettled.pop(name, None)
         return recorded(change)
 
-    async def _gone(self, name: str) -> None:
+    async def _end_alias(self, name: str) -> None:
         """Of a name that this process saw: one that was never here may be set by other means."""
-        if name not in self._known:
+        if name not in self._live_names:
             return
         last = await self._service.last(name)
         if last and last.meaning:
             if not self._stays(name, last, None):
                 return
-            await self._service.end(name, FOUND, _key(name, last, None))
+            await self._service.end(name, BYPASS_ACTOR, _key(name, last, None))
         self._unsettled.pop(name, None)
-        self._known.discard(name)
+        self._live_names.discard(name)
 
     def _stays(self, name: str, last: AliasChange | None, meaning: Meaning | None) -> bool:
         """Whether the two differ, and in the same way, for so long that nothing is on its way."""
@@ -157,5 +159,5 @@ def _key(name: str, last: AliasChange | None, meaning: Meaning | None) -> str:
     """So that who finds the same after the same word tells it once."""
     word = last.model_dump(mode="json") if last else None
     canary = meaning.canary.model_dump(mode="json") if meaning and meaning.canary else None
-    found = [name, word, meaning and meaning.simulator, canary]
-    return digest_json(found).removeprefix("sha256:")
+    parts = [name, word, meaning and meaning.simulator, canary]
+    return digest_json(parts).removeprefix("sha256:")

@@ -16,11 +16,11 @@ from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import Manifest, Pinned
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.identities import Identities
-from agentworld_operator.policy.engine import engine_seen
+from agentworld_operator.policy.engine import observe_engine
 from agentworld_operator.policy.identity import Identified, Refused, servable
 from agentworld_operator.policy.rivals import rival
 from agentworld_operator.policy.scaling import Scaled, scaled
-from agentworld_operator.policy.simulator import Seen, refusal_of, refused, served
+from agentworld_operator.policy.simulator import SimulatorState, refusal_of, refused, served
 from agentworld_operator.resources.simulator import Serving, SimulatorSpec, SimulatorStatus
 from agentworld_operator.status import write_status
 from agentworld_operator.watched import Cache
@@ -62,73 +62,80 @@ class Reconciler:
 
     async def reconcile(self, name: str) -> None:
         """One round for one Simulator; raises what a later round may mend."""
-        found = self._cache.get("Simulator", name)
-        if found is None or "deletionTimestamp" in found["metadata"]:
+        simulator = self._cache.get("Simulator", name)
+        if simulator is None or "deletionTimestamp" in simulator["metadata"]:
             self._scaled.pop(name, None)  # its children go with it
             return
-        before = SimulatorStatus.model_validate(found.get("status") or {})
+        before = SimulatorStatus.model_validate(simulator.get("status") or {})
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         try:
-            status, problem = await self._round(found, before, now)
+            status, problem = await self._round(simulator, before, now)
         except (StoreError, NotFound) as error:  # tried again, and told meanwhile
             refusal, problem = Refused("Unreadable", str(error)), error
-            status = refused(found["metadata"]["generation"], before, None, refusal, now)
+            status = refused(simulator["metadata"]["generation"], before, None, refusal, now)
         if status != before:
-            change = "Simulator", found, before, status, now
-            written = await asyncio.to_thread(write_status, self._cluster, *change)
-            self._cache.put("Simulator", written)
+            change = "Simulator", simulator, before, status, now
+            stored_simulator = await asyncio.to_thread(write_status, self._cluster, *change)
+            self._cache.put("Simulator", stored_simulator)
         if problem:
             raise problem
 
-    async def _round(self, found: Object, before: SimulatorStatus, now: str) -> _Round:
-        generation = found["metadata"]["generation"]
+    async def _round(self, simulator: Object, before: SimulatorStatus, now: str) -> _Round:
+        generation = simulator["metadata"]["generation"]
         try:
-            spec = SimulatorSpec.model_validate(found["spec"])
+            spec = SimulatorSpec.model_validate(simulator["spec"])
         except ValidationError as error:
             invalid = Refused("Invalid", f"spec.{first_problem(error)}")
             return _Round(refused(generation, before, None, invalid, now))
-        identity = await asyncio.to_thread(self._identities.learn, found, spec.identity)
+        identity = await asyncio.to_thread(self._identities.learn, simulator, spec.identity)
         if isinstance(identity, Refused):
             return _Round(refused(generation, before, None, identity, now))
         same = map(self._simulator, self._identities.same(identity.digest))
         refusal = servable(identity.manifest, spec.serving) or rival(
-            found, identity.digest, [each for each in same if each]
+            simulator, identity.digest, [each for each in same if each]
         )
         if refusal:
             return _Round(refused(generation, before, identity.digest, refusal, now))
-        seen, problem = await self._serve(found, spec.serving, identity, before)
-        return _Round(served(seen, identity, now), problem)
+        state, problem = await self._serve(simulator, spec.serving, identity, before)
+        return _Round(served(state, identity, now), problem)
 
     def _simulator(self, name: str) -> Object | None:
         return self._cache.get("Simulator", name)
 
     async def _serve(
-        self, found: Object, serving: Serving, identity: Identified, before: SimulatorStatus
-    ) -> tuple[Seen, ClusterError | None]:
+        self, simulator: Object, serving: Serving, identity: Identified, before: SimulatorStatus
+    ) -> tuple[SimulatorState, ClusterError | None]:
         """Applies what it is made of, and says what was seen and what the API server refused."""
         (digest, manifest), around = identity, self._surroundings
         deployment = self._cache.get("Deployment", engine_name(digest))
-        engine = engine_seen(deployment, self._cache.of_engine("Pod", short(digest)))
+        engine = observe_engine(deployment, self._cache.of_engine("Pod", short(digest)))
         episodes = around.open_episodes(digest)
-        replicas = self._replicas(found["metadata"]["name"], serving, engine.replicas, episodes)
+        replicas = self._replicas(simulator["metadata"]["name"], serving, engine.replicas, episodes)
         built: list[Manifest] = []
         if isinstance(manifest.engine, EnginePin) and serving.weights:
             own = manifest.engine, serving, serving.weights
             images = around.verifier_image, around.pull_secrets
-            built = children(Pinned(digest, manifest, *own, *images), found, replicas)
-        told = found["metadata"]["generation"], serving, before, engine, replicas, episodes
-        seen = Seen(*told, around.service_url)
+            built = children(Pinned(digest, manifest, *own, *images), simulator, replicas)
+        observations = (
+            simulator["metadata"]["generation"],
+            serving,
+            before,
+            engine,
+            replicas,
+            episodes,
+        )
+        state = SimulatorState(*observations, around.service_url)
         try:
             for child in built:
                 await self._applier.apply(child)
         except ClusterError as error:
             if refusal := refusal_of(error):
-                return seen._replace(refusal=refusal), error
+                return state._replace(refusal=refusal), error
             raise
-        return seen, None
+        return state, None
 
     def _replicas(self, name: str, serving: Serving, there: int, episodes: int | None) -> int:
         current = self._scaled.get(name, Scaled(there))
         now = self._surroundings.clock()
-        self._scaled[name] = wanted = scaled(serving, current, episodes, now)
-        return wanted.replicas
+        self._scaled[name] = target = scaled(serving, current, episodes, now)
+        return target.replicas

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from agentworld.errors import NotFound
-from agentworld_operator.policy.schedule import is_as_wanted
+from agentworld_operator.policy.schedule import matches_plan
 from agentworld_operator.resources.schedule import ScheduleSpec
 from agentworld_pipelines.records import PipelineRun, Plan, Schedule, Version
 from agentworld_pipelines.settings import ServerSettings
@@ -50,20 +50,20 @@ class RecurringRuns:
         """By the name of their TrainingSchedule, which may be gone."""
         from agentworld_pipelines.schedule import schedules
 
-        found = defaultdict(list)
+        by_name = defaultdict(list)
         for each in schedules(self._at):
             namespace, _, name = each.name.partition(".")
             if name and namespace == self._namespace:
-                found[name].append(each)
-        return dict(found)
+                by_name[name].append(each)
+        return dict(by_name)
 
     def ensure(self, name: str, spec: ScheduleSpec, there: list[Schedule]) -> Schedule:
         """Makes one enabled recurring run of this spec the only one of its name."""
         from agentworld_pipelines.compile import arguments_for
         from agentworld_pipelines.schedule import mark_of, schedule
 
-        told = {"recipe": spec.recipe, "store": spec.store, "simulator": spec.simulator or ""}
-        arguments = arguments_for(spec.pipeline, told)
+        fields = {"recipe": spec.recipe, "store": spec.store, "simulator": spec.simulator or ""}
+        arguments = arguments_for(spec.pipeline, fields)
         try:
             plan = Plan(
                 name=self.name(name),
@@ -71,7 +71,7 @@ class RecurringRuns:
                 version=self._version(spec.pipeline, spec.queue),
                 arguments=arguments,
             )
-            return there[0] if is_as_wanted(mark_of(plan), there) else schedule(self._at, plan)
+            return there[0] if matches_plan(mark_of(plan), there) else schedule(self._at, plan)
         except NotFound:
             self._versions.clear()  # a server that was made anew has to be given them again
             raise

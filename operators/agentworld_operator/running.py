@@ -14,7 +14,7 @@ from agentworld.errors import AgentworldError, ClusterError
 from agentworld.records.base import Digest
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.episodes import OpenEpisodes
-from agentworld_operator.handlers.watches import named, registry, settings
+from agentworld_operator.handlers.watches import registry, resource_selector, settings
 from agentworld_operator.identities import Identities
 from agentworld_operator.naming import Names
 from agentworld_operator.reconcile import Reconciler
@@ -36,8 +36,8 @@ async def check_watched(insights: Insights) -> None:
     started may not tell of all yet, and kopf asks once.
     """
     await insights.ready_resources.wait()
-    found = {(each.group, each.version, each.plural) for each in insights.watched_resources}
-    if missing := [kind for kind in WATCHED if named(kind) not in found]:
+    resources = {(each.group, each.version, each.plural) for each in insights.watched_resources}
+    if missing := [kind for kind in WATCHED if resource_selector(kind) not in resources]:
         raise ClusterError(f"the API server does not tell of {', '.join(missing)}; begin anew")
 
 
@@ -104,9 +104,9 @@ class Running:
             ) from error
         raise _Ended
 
-    def _changed(self, kind: str, found: Object) -> None:
+    def _changed(self, kind: str, resource: Object) -> None:
         """Whom to look at, after an object came, changed or went."""
-        metadata = found["metadata"]
+        metadata = resource["metadata"]
         if kind == "TrainingSchedule":
             self._schedules.changed(metadata["name"])
             return
@@ -118,14 +118,14 @@ class Running:
             engine = (metadata.get("labels") or {}).get(DIGEST_LABEL, "")
         else:
             self._queue.add(metadata["name"])
-            engine = self._identities.engine(found) or ""
+            engine = self._identities.engine(resource) or ""
             there = self._cache.get(kind, metadata["name"])
             if there is None or there["metadata"]["uid"] != metadata["uid"]:
-                self._identities.forget(found)
+                self._identities.forget(resource)
         for name in self._identities.names(engine):
             self._queue.add(name)
 
-    def _asked(self, digest: Digest) -> None:
+    def _enqueue_simulators(self, digest: Digest) -> None:
         for name in self._identities.names(short(digest)):
             self._queue.add(name)
 
@@ -149,7 +149,7 @@ class Running:
             with suppress(ValidationError, AgentworldError):  # its own round tells
                 spec = SimulatorSpec.model_validate(simulator["spec"])
                 await asyncio.to_thread(self._identities.learn, simulator, spec.identity)
-        await self._episodes.ask(self._asked)
+        await self._episodes.ask(self._enqueue_simulators)
 
     async def _look_again(self, every_seconds: float) -> None:
         while True:
@@ -163,14 +163,14 @@ class Running:
         """Asks for everything that is watched, and works on what differs from what was told."""
         for kind in WATCHED:
             selector = "" if kind in OWN else DIGEST_LABEL
-            listed = await asyncio.to_thread(self._cluster.all, kind, selector)
-            for changed in self._cache.replace(kind, *listed):
+            listing = await asyncio.to_thread(self._cluster.all, kind, selector)
+            for changed in self._cache.replace(kind, *listing):
                 self._changed(kind, changed)
 
     async def _ask_again(self, every_seconds: float) -> None:
         """Scaling follows the service's numbers; who may go waits for a clock besides."""
         while True:
-            await self._episodes.ask(self._asked)
+            await self._episodes.ask(self._enqueue_simulators)
             for simulator in self._cache.all("Simulator"):
                 if simulator["spec"].get("serving", {}).get("bounds"):
                     self._queue.add(simulator["metadata"]["name"])

@@ -12,13 +12,13 @@ from agentworld_operator.policy.identity import Refused
 from agentworld_operator.policy.schedule import (
     NOT_CONFIGURED,
     SUSPENDED,
-    ScheduleSeen,
-    Seen,
+    ScheduleState,
+    ServerState,
+    build_status,
     invalid,
     last_run,
     newest_run,
     refusal,
-    told,
 )
 from agentworld_operator.recurring import RecurringRuns
 from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
@@ -73,7 +73,7 @@ class Schedules:
                 self._there = NOT_CONFIGURED
                 return
             self._there = there = await asyncio.to_thread(self._runs.all)
-            newest = ((name, newest_run(found)) for name, found in there.items())
+            newest = ((name, newest_run(recurring_runs)) for name, recurring_runs in there.items())
             self._newest = {name: run for name, run in newest if run}
             asyncio.get_running_loop().call_later(self._ask_seconds, self._queue.add, _SERVER)
         except AgentworldError as error:
@@ -93,34 +93,34 @@ class Schedules:
         """One round for one of them; raises what a later round may mend."""
         if self._there is None:
             return
-        found = self._cache.get(_KIND, name)
-        if found is None or "deletionTimestamp" in found["metadata"]:
+        schedule = self._cache.get(_KIND, name)
+        if schedule is None or "deletionTimestamp" in schedule["metadata"]:
             await self._remove(name)
             return
-        before = ScheduleStatus.model_validate(found.get("status") or {})
+        before = ScheduleStatus.model_validate(schedule.get("status") or {})
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        seen, failed = None, None
+        server, failed = None, None
         try:
-            problem = await self._made(found)
-            seen = await self._seen(name, before.last_run)
+            problem = await self._ensure_run(schedule)
+            server = await self._observe(name, before.last_run)
         except AgentworldError as error:  # tried again, and told meanwhile
             problem, failed = refusal(error), error
-        generation = found["metadata"]["generation"]
-        after = told(ScheduleSeen(generation, before, seen, problem), now)
+        generation = schedule["metadata"]["generation"]
+        after = build_status(ScheduleState(generation, before, server, problem), now)
         if after != before:
-            change = _KIND, found, before, after, now
-            written = await asyncio.to_thread(write_status, self._cluster, *change)
-            self._cache.put(_KIND, written)
+            change = _KIND, schedule, before, after, now
+            stored_schedule = await asyncio.to_thread(write_status, self._cluster, *change)
+            self._cache.put(_KIND, stored_schedule)
         if failed:
             raise failed
 
-    async def _made(self, found: Object) -> Refused | None:
+    async def _ensure_run(self, schedule: Object) -> Refused | None:
         """Why no recurring run of its spec is there; null where one is, or was just made."""
         if isinstance(self._there, Refused) or self._there is None:
             return self._there
-        name = found["metadata"]["name"]
+        name = schedule["metadata"]["name"]
         try:
-            spec = ScheduleSpec.model_validate(found["spec"])
+            spec = ScheduleSpec.model_validate(schedule["spec"])
         except ValidationError as error:
             return Refused("Invalid", f"spec.{first_problem(error)}")
         if spec.suspend:
@@ -137,14 +137,14 @@ class Schedules:
             await asyncio.to_thread(self._runs.remove, name)
             del self._there[name]
 
-    async def _seen(self, name: str, before: LastRun | None) -> Seen | None:
+    async def _observe(self, name: str, before: LastRun | None) -> ServerState | None:
         if not isinstance(self._there, dict):
             return None
         schedule = next(iter(self._there.get(name, ())), None)
         if name in self._newest:
-            return Seen(schedule, last_run(self._newest[name]))
+            return ServerState(schedule, last_run(self._newest[name]))
         if before is None or before.state not in UNFINISHED:
-            return Seen(schedule, before)
+            return ServerState(schedule, before)
         # The server does not tell of it any more: its recurring run is gone, or many are newer.
         run = await asyncio.to_thread(self._runs.run, before.id)
-        return Seen(schedule, last_run(run) if run else None)
+        return ServerState(schedule, last_run(run) if run else None)

@@ -27,9 +27,9 @@ class Service:
         self, alias: str, move: AliasMove, key: str, *, dry_run: bool = False
     ) -> AliasChange:
         """From now on a name means this, once for a key."""
-        told = {"json": move.model_dump(mode="json"), "params": {"dry_run": dry_run}}
-        found = await self._ask("PUT", f"/aliases/{alias}", key, **told)
-        return AliasChange.model_validate(found)
+        arguments = {"json": move.model_dump(mode="json"), "params": {"dry_run": dry_run}}
+        change = await self._ask("PUT", f"/aliases/{alias}", key, **arguments)
+        return AliasChange.model_validate(change)
 
     async def end(self, alias: str, by: str, key: str, *, dry_run: bool = False) -> None:
         """From now on a name means nothing; raises NotFound for one that nobody gave."""
@@ -47,23 +47,25 @@ class Service:
         """What is open with a simulator."""
         return Use.model_validate(await self._ask("GET", f"/simulators/{simulator}/use"))
 
-    async def _ask(self, method: str, path: str, key: str = "", **told: Any) -> object:
+    async def _ask(self, method: str, path: str, key: str = "", **arguments: Any) -> object:
         try:
             headers = bearer(self._token) | ({"Idempotency-Key": key} if key else {})
             async with httpx.AsyncClient(timeout=_SECONDS, headers=headers) as client:
-                answer = await client.request(method, self._url + path, **told)
-            found: object = answer.json()
+                answer = await client.request(method, self._url + path, **arguments)
+            body: object = answer.json()
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise SimulatorError(
                 f"the simulator service cannot be asked ({type(error).__name__}); try again",
                 retryable=True,
             ) from error
         if answer.is_success:
-            return found
-        said = _said(found)
+            return body
+        message = _message(body)
         if refusal := _REFUSALS.get(answer.status_code):
-            raise refusal(said)
-        raise SimulatorError(f"the simulator service does not answer this: {said}", retryable=True)
+            raise refusal(message)
+        raise SimulatorError(
+            f"the simulator service does not answer this: {message}", retryable=True
+        )
 
 
 def bearer(token: Path | None) -> dict[str, str]:
@@ -73,8 +75,8 @@ def bearer(token: Path | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {token.read_text(encoding='ascii').strip()}"}
 
 
-def _said(found: object) -> str:
-    match found:
+def _message(body: object) -> str:
+    match body:
         case {"error": {"message": str(words)}}:
             return words
     return "it gives no reason"

@@ -18,12 +18,12 @@ class WritableStatus(Status, Protocol):
 
 
 def write_status(
-    cluster: Cluster, kind: str, found: Object, before: Status, after: WritableStatus, now: str
+    cluster: Cluster, kind: str, resource: Object, before: Status, after: WritableStatus, now: str
 ) -> Object:
     """Whoever reads the status finds its events; returns the object as it is afterwards."""
-    for event in transitions(kind, found, before, after, now):
+    for event in transitions(kind, resource, before, after, now):
         _create(cluster, event)
-    name = found["metadata"]["name"]
+    name = resource["metadata"]["name"]
     return cluster.write_status(kind, name, after.model_dump(mode="json"))
 
 

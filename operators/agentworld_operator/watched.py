@@ -18,31 +18,31 @@ class Cache:
         self._objects: dict[str, dict[str, Object]] = {kind: {} for kind in WATCHED}
         self._of_engine: dict[tuple[str, str], set[str]] = defaultdict(set)
 
-    def put(self, kind: str, found: Object) -> list[Object]:
+    def put(self, kind: str, resource: Object) -> list[Object]:
         """Takes in an object. Returns nothing where it is no news, else the object, after the one
         that it took the place of where that was another one, or another engine's.
         """
-        found = _without_managers(found)
-        name = found["metadata"]["name"]
-        known = self._objects[kind].get(name)
-        if known and _is_older(found, known):
+        resource = _without_managers(resource)
+        name = resource["metadata"]["name"]
+        current = self._objects[kind].get(name)
+        if current and _is_older(resource, current):
             return []
-        before = [known] if known and not _is_same(found, known) else []
+        before = [current] if current and not _is_same(resource, current) else []
         for each in before:
             self.drop(kind, each)
-        self._objects[kind][name] = found
-        if engine := _engine(found):
+        self._objects[kind][name] = resource
+        if engine := _engine(resource):
             self._of_engine[kind, engine].add(name)
-        return [*before, found]
+        return [*before, resource]
 
-    def drop(self, kind: str, gone: Object) -> None:
+    def drop(self, kind: str, resource: Object) -> None:
         """Forgets an object, unless another one of its name is there by now."""
-        name = gone["metadata"]["name"]
-        known = self._objects[kind].get(name)
-        if known is None or known["metadata"]["uid"] != gone["metadata"]["uid"]:
+        name = resource["metadata"]["name"]
+        current = self._objects[kind].get(name)
+        if current is None or current["metadata"]["uid"] != resource["metadata"]["uid"]:
             return
         del self._objects[kind][name]
-        if engine := _engine(known):
+        if engine := _engine(current):
             self._of_engine[kind, engine].discard(name)
             if not self._of_engine[kind, engine]:
                 del self._of_engine[kind, engine]
@@ -61,43 +61,48 @@ class Cache:
             self._objects[kind][name] for name in sorted(self._of_engine.get((kind, engine), ()))
         ]
 
-    def replace(self, kind: str, version: int, found: Iterable[Object]) -> list[Object]:
+    def replace(self, kind: str, version: int, resources: Iterable[Object]) -> list[Object]:
         """Takes in all objects as they were at a version; returns what is new, other, or gone."""
-        listed = {each["metadata"]["name"]: each for each in found}
-        others = [each for each in listed.values() if self._is_other(kind, each)]
+        by_name = {each["metadata"]["name"]: each for each in resources}
+        others = [each for each in by_name.values() if self._is_other(kind, each)]
         changed = [each for other in others for each in self.put(kind, other)]
-        missing = [each for name, each in self._objects[kind].items() if name not in listed]
+        missing = [each for name, each in self._objects[kind].items() if name not in by_name]
         # One that came after that version is not gone.
-        gone = [each for each in missing if _version(each["metadata"]) <= version]
-        for each in gone:
+        deletions = [each for each in missing if _version(each["metadata"]) <= version]
+        for each in deletions:
             self.drop(kind, each)
-        return changed + gone
+        return changed + deletions
 
-    def _is_other(self, kind: str, found: Object) -> bool:
-        known = self._objects[kind].get(found["metadata"]["name"])
-        version = found["metadata"]["resourceVersion"]
-        return known is None or known["metadata"]["resourceVersion"] != version
+    def _is_other(self, kind: str, resource: Object) -> bool:
+        current = self._objects[kind].get(resource["metadata"]["name"])
+        version = resource["metadata"]["resourceVersion"]
+        return current is None or current["metadata"]["resourceVersion"] != version
 
 
-def _without_managers(found: Object) -> Object:
+def _without_managers(resource: Object) -> Object:
     """Who wrote which field decides nothing here, and thousands of objects are kept."""
-    metadata = {key: told for key, told in found["metadata"].items() if key != "managedFields"}
-    return {**found, "metadata": metadata}
+    metadata = {key: value for key, value in resource["metadata"].items() if key != "managedFields"}
+    return {**resource, "metadata": metadata}
 
 
-def _engine(found: Object) -> str | None:
-    return (found["metadata"].get("labels") or {}).get(DIGEST_LABEL)
+def _engine(resource: Object) -> str | None:
+    return (resource["metadata"].get("labels") or {}).get(DIGEST_LABEL)
 
 
-def _is_same(found: Object, known: Object) -> bool:
+def _is_same(resource: Object, current: Object) -> bool:
     """A broken watch may tell of the next one of a name, and not that the last one went."""
-    return (found["metadata"]["uid"], _engine(found)) == (known["metadata"]["uid"], _engine(known))
+    return (resource["metadata"]["uid"], _engine(resource)) == (
+        current["metadata"]["uid"],
+        _engine(current),
+    )
 
 
-def _is_older(found: Object, known: Object) -> bool:
+def _is_older(resource: Object, current: Object) -> bool:
     """A watch may lag behind what an answer to a write has told."""
-    told, had = found["metadata"], known["metadata"]
-    return told["uid"] == had["uid"] and _version(told) < _version(had)
+    metadata, current_metadata = resource["metadata"], current["metadata"]
+    return metadata["uid"] == current_metadata["uid"] and _version(metadata) < _version(
+        current_metadata
+    )
 
 
 def _version(metadata: Object) -> int:

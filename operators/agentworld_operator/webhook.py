@@ -16,14 +16,14 @@ from typing import NamedTuple
 from aiohttp import web
 
 from agentworld.errors import InputError
-from agentworld_operator.policy.admission import Asked, Denied, answer, read_review
+from agentworld_operator.policy.admission import AdmissionRequest, Denied, answer, read_review
 
 _log = logging.getLogger(__name__)
 
 _MOST_BYTES = 8 * 2**20
 """An API server takes 3 MiB, and tells an object with the one before it."""
 
-Decide = Callable[[Asked], Awaitable[Denied | None]]
+Decide = Callable[[AdmissionRequest], Awaitable[Denied | None]]
 
 
 class Patience(NamedTuple):
@@ -75,9 +75,9 @@ class Certified:
 
 
 def _context() -> ssl.SSLContext:
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    made.minimum_version = ssl.TLSVersion.TLSv1_2
-    return made
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
 
 
 def _demand(context: ssl.SSLContext, clients: Path) -> None:
@@ -100,9 +100,9 @@ async def serving(
     patience: Patience = Patience(),  # noqa: B008 - frozen
 ) -> AsyncIterator[None]:
     """Answers on this port while the block runs; raises InputError where it cannot listen."""
-    made = application(decide, certified, patience)
+    app = application(decide, certified, patience)
     # Of a body that was refused, the rest is waited for this long.
-    runner = web.AppRunner(made, access_log=None, shutdown_timeout=10, lingering_time=1.0)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=10, lingering_time=1.0)
     await runner.setup()
     following = asyncio.create_task(certified.follow(every_seconds))
     try:
@@ -128,35 +128,37 @@ def application(decide: Decide, certified: Certified, patience: Patience) -> web
             raise web.HTTPUnauthorized(text="show the API server's certificate")
         try:
             async with asyncio.timeout(patience.read_seconds):
-                asked = read_review(await request.read())
+                admission_request = read_review(await request.read())
         except TimeoutError as error:
             raise web.HTTPRequestTimeout from error
         except ConnectionError as error:
             raise web.HTTPBadRequest(text="the request broke off") from error
         except InputError as error:
             return web.Response(status=400, text=str(error))
-        decided = await _decided(decide, asked, patience.decide_seconds)
-        return web.json_response(answer(asked.uid, decided))
+        decided = await _decided(decide, admission_request, patience.decide_seconds)
+        return web.json_response(answer(admission_request.uid, decided))
 
     async def ready(_request: web.Request) -> web.Response:
         return web.Response(status=200 if certified.is_ready else 503)
 
-    made = web.Application(client_max_size=_MOST_BYTES)
-    made.router.add_post("/admit", admit)
-    made.router.add_get("/ready", ready)
-    return made
+    app = web.Application(client_max_size=_MOST_BYTES)
+    app.router.add_post("/admit", admit)
+    app.router.add_get("/ready", ready)
+    return app
 
 
-async def _decided(decide: Decide, asked: Asked, seconds: float) -> Denied | None:
-    what = f"{asked.operation} of {asked.kind.kind} {asked.about}"
+async def _decided(decide: Decide, request: AdmissionRequest, seconds: float) -> Denied | None:
+    what = f"{request.operation} of {request.kind.kind} {request.about}"
     try:
         async with asyncio.timeout(seconds):
-            denied = await decide(asked)
+            denied = await decide(request)
     except TimeoutError:
         denied = Denied("who had to be asked did not answer in time; try again", 504)
     except Exception:  # noqa: BLE001 - an edge: a mistake of ours is told as one, and lets nothing in
         _log.exception("%s: our mistake", what)
         denied = Denied("the operator made a mistake, which its log tells", 500)
     if denied:
-        _log.info("%s by %s is refused: %s", what, json.dumps(asked.user_info.username), denied[0])
+        _log.info(
+            "%s by %s is refused: %s", what, json.dumps(request.user_info.username), denied[0]
+        )
     return denied

@@ -23,8 +23,8 @@ def agent(placement: Placement | None = None) -> BaseComponent:
         job = {"recipe": recipe, "store": store}
         with concluded(step, "agent", **job):
             collected = step(components.collect, **job).output
-            chosen = {"collected": collected, "simulator": simulator}
-            imitated = step(components.imitate, **job, **chosen).output
+            inputs = {"collected": collected, "simulator": simulator}
+            imitated = step(components.imitate, **job, **inputs).output
             run = step(components.open_run, **job, imitated=imitated).output
             agent = step(components.agent, **job, imitated=imitated, run=run).output
             closed = step(components.close_run, store=store, agent=agent).output

@@ -33,25 +33,25 @@ _Answer = TypeVar("_Answer")
 
 def configuration(kubeconfig: Path | None) -> Configuration:
     """The pod's own service account, or as a kubeconfig says; raises InputError without either."""
-    told = Configuration()
-    told.retries = 0  # who asks decides whether to ask again
+    client_configuration = Configuration()
+    client_configuration.retries = 0  # who asks decides whether to ask again
     try:
         if kubeconfig:
-            config.load_kube_config(str(kubeconfig), client_configuration=told)
+            config.load_kube_config(str(kubeconfig), client_configuration=client_configuration)
         else:
-            config.load_incluster_config(client_configuration=told)
+            config.load_incluster_config(client_configuration=client_configuration)
     except config.ConfigException as error:
         raise InputError(
             f"there is no cluster to ask ({error}); run in one, or set AGENTWORLD_KUBECONFIG"
         ) from error
-    return told
+    return client_configuration
 
 
 class ApiServer:
     """Any object of any namespace, by its path."""
 
-    def __init__(self, told: Configuration) -> None:
-        self._client = ApiClient(told)
+    def __init__(self, client_configuration: Configuration) -> None:
+        self._client = ApiClient(client_configuration)
 
     def call(
         self,
@@ -63,13 +63,13 @@ class ApiServer:
         content_type: str = "application/json",
     ) -> Object:
         """What the API server answers; raises ClusterError."""
-        said = self._ask(method, path, body=body, query=query, content_type=content_type)
-        return cast("Object", json.loads(said))
+        answer = self._ask(method, path, body=body, query=query, content_type=content_type)
+        return cast("Object", json.loads(answer))
 
     def text(self, path: str, query: Query | None = None) -> str:
         """What is no object, as the log of a pod; raises ClusterError."""
-        said = self._ask("GET", path, query=query, accept="*/*")
-        return said.decode(errors="replace")
+        answer = self._ask("GET", path, query=query, accept="*/*")
+        return answer.decode(errors="replace")
 
     def find(self, path: str) -> Object | None:
         """An object; null where it is not there. Raises ClusterError."""
@@ -126,21 +126,21 @@ def patiently(
     One that begins again answers before it knows accounts and Roles. So where the same was asked
     before, and answered (`granted`), a refusal is waited for too. `until` is a monotonic time.
     """
-    is_told = False
+    is_reported = False
     while True:
         try:
             return ask()
         except ClusterError as error:
-            may_pass = is_gone(error) or (granted and error.status in _NOT_ALLOWED)
+            may_pass = is_unreachable(error) or (granted and error.status in _NOT_ALLOWED)
             if not may_pass or time.monotonic() >= until:
                 raise
-            if not is_told:
+            if not is_reported:
                 tell(f"{error}; waiting for it")
-                is_told = True
+                is_reported = True
         time.sleep(every_seconds)
 
 
-def is_gone(error: ClusterError) -> bool:
+def is_unreachable(error: ClusterError) -> bool:
     """Whether nobody answered; a conflict is an answer, by which a webhook refuses as well."""
     return error.retryable and error.status != EXISTS
 

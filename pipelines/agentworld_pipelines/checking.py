@@ -28,12 +28,12 @@ def missing_settings(at: Connection, settings: ClusterSettings, namespace: str) 
 
     Raises PipelineError where no Kubeflow Pipelines server answers.
     """
-    found = _of_users(at)
+    problems = _of_users(at)
     try:
         server = ApiServer(configuration(settings.kubeconfig))
-        return found + _of_controller(lambda path: server.call("GET", path), namespace)
+        return problems + _of_controller(lambda path: server.call("GET", path), namespace)
     except (ClusterError, InputError) as error:
-        return [*found, f"Argo's settings cannot be read ({error})"]
+        return [*problems, f"Argo's settings cannot be read ({error})"]
 
 
 def _of_users(at: Connection) -> list[str]:
@@ -46,13 +46,13 @@ def _of_users(at: Connection) -> list[str]:
 
 def _of_controller(get: Callable[[str], Object], namespace: str) -> list[str]:
     try:
-        told = get(f"/api/v1/namespaces/{namespace}/configmaps/{_CONFIG_MAP}")
+        config_map = get(f"/api/v1/namespaces/{namespace}/configmaps/{_CONFIG_MAP}")
         deployment = get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{_CONTROLLER}")
     except ClusterError as error:
         if error.status != NOT_FOUND:
             raise
         return [f"{error}; name Kubeflow's namespace with --kubeflow-namespace"]
-    return retry_problems(told, deployment)
+    return retry_problems(config_map, deployment)
 
 
 def retry_problems(config_map: Object, deployment: Object) -> list[str]:
@@ -83,12 +83,14 @@ def _strategy(config_map: Object) -> Object:
     data = config_map.get("data") or {}
     try:
         whole = yaml.safe_load(data.get("config") or "") or {}
-        told = whole.get("workflowDefaults") or yaml.safe_load(data.get("workflowDefaults") or "")
+        defaults = whole.get("workflowDefaults") or yaml.safe_load(
+            data.get("workflowDefaults") or ""
+        )
     except (AttributeError, yaml.YAMLError) as error:
         raise InputError(f"the ConfigMap {_CONFIG_MAP} is no YAML; correct it") from error
     for part in ("spec", "templateDefaults", "retryStrategy"):
-        told = told.get(part) if isinstance(told, dict) else None
-    return told if isinstance(told, dict) else {}
+        defaults = defaults.get(part) if isinstance(defaults, dict) else None
+    return defaults if isinstance(defaults, dict) else {}
 
 
 def _has_pattern(deployment: Object) -> bool:

@@ -24,15 +24,15 @@ PIPELINES: dict[str, Callable[[Placement | None], BaseComponent]] = {
 }
 
 
-def arguments_for(name: str, given: Mapping[str, str]) -> dict[str, str]:
+def arguments_for(name: str, values: Mapping[str, str]) -> dict[str, str]:
     """What a run of a pipeline on a server is given; what is empty has the pipeline's default.
 
     Raises InputError for a name that no pipeline has, for what the pipeline does not take, and for
     a store or a recipe that its pods would not find.
     """
-    _check_store(given["store"])
-    _check_recipe(given["recipe"], given["store"])
-    arguments = {argument: value for argument, value in given.items() if value}
+    _check_store(values["store"])
+    _check_recipe(values["recipe"], values["store"])
+    arguments = {argument: value for argument, value in values.items() if value}
     for argument in arguments:
         if argument not in _inputs(name):
             raise InputError(
@@ -58,9 +58,9 @@ def compile_pipeline(
     with TemporaryDirectory() as folder:
         draft = Path(folder) / "pipeline.yaml"
         compiler.Compiler().compile(pipeline(where), str(draft))
-        made = draft.read_bytes()
+        content = draft.read_bytes()
     try:
-        write_whole(out, made)
+        write_whole(out, content)
     except OSError as error:
         raise StoreError(
             f"cannot write {out}: {error.strerror}; check the path, its owner and the free space"

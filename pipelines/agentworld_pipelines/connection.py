@@ -114,10 +114,10 @@ class Connection:
 
     def ask_for_id(self, call: Callable[..., Any], field: str, **arguments: object) -> str:
         """The id of what a call made."""
-        found = getattr(self.ask(call, **arguments), field)
-        if not found:
+        identifier = getattr(self.ask(call, **arguments), field)
+        if not identifier:
             raise self._stranger()
-        return str(found)
+        return str(identifier)
 
     def read(self, kind: type[_Read], **fields: object) -> _Read:
         """A record of ours of what the server told."""
@@ -127,24 +127,26 @@ class Connection:
             raise self._stranger() from error
 
     def _failure(self, error: ApiException) -> AgentworldError:
-        said = _message(error.body)
-        told = f"the Kubeflow Pipelines server {self.url} answers {error.status}"
+        message = _message(error.body)
+        prefix = f"the Kubeflow Pipelines server {self.url} answers {error.status}"
         match error.status:
             case 401:
                 return AccessError(
-                    f"{told}: it does not know who asks; name a token's file in"
+                    f"{prefix}: it does not know who asks; name a token's file in"
                     " AGENTWORLD_KFP_TOKEN_FILE"
                 )
             case 403:
-                return AccessError(f"{told}: {said}; ask its owner for leave", kind="forbidden")
-            case 404 if said:
-                return NotFound(f"{told}: {said}; check its name")
+                return AccessError(
+                    f"{prefix}: {message}; ask its owner for leave", kind="forbidden"
+                )
+            case 404 if message:
+                return NotFound(f"{prefix}: {message}; check its name")
             case 409:
-                return Conflict(f"{told}: {said}; look at what is there, and try again")
+                return Conflict(f"{prefix}: {message}; look at what is there, and try again")
             case 400 | 413 | 422:
-                return InputError(f"{told}: {said}; correct what was asked for")
+                return InputError(f"{prefix}: {message}; correct what was asked for")
             case status if status == 429 or status >= 500:
-                return PipelineError(f"{told}: {said or 'nothing'}; try again", retryable=True)
+                return PipelineError(f"{prefix}: {message or 'nothing'}; try again", retryable=True)
             case _:
                 return self._stranger()
 
@@ -155,7 +157,7 @@ class Connection:
         )
 
 
-def named(name: str) -> str:
+def name_filter(name: str) -> str:
     """The filter of what bears a name."""
     equals = {"operation": "EQUALS", "key": "display_name", "stringValue": name}
     return json.dumps({"predicates": [equals]})
@@ -184,8 +186,10 @@ def _credentials(token_file: Path | None) -> ServiceAccountTokenVolumeCredential
 def _message(body: str | None) -> str:
     """The server's own sentence, in the two forms that it has; empty where there is none."""
     try:
-        told = json.loads(body or "")
-        said = told.get("message") or told.get("error_message") or told.get("error") or ""
+        document = json.loads(body or "")
+        message = (
+            document.get("message") or document.get("error_message") or document.get("error") or ""
+        )
     except (AttributeError, ValueError):
         return ""
-    return str(said)[:_LONGEST_QUOTE]
+    return str(message)[:_LONGEST_QUOTE]

@@ -95,16 +95,16 @@ def _is_open(text: str) -> bool:
 
 
 def _values(text: str, field: _Field, expression: str) -> frozenset[int]:
-    found: set[int] = set()
+    values: set[int] = set()
     for part in text.split(","):
         try:
-            found |= set(_range(part.lower(), field))
+            values |= set(_range(part.lower(), field))
         except ValueError:
             raise InputError(
                 f"the cron expression {expression!r} has the {field.name} {part!r}; give numbers"
                 f" from {field.least} to {field.most}, a-b, */n or *"
             ) from None
-    return frozenset(found)
+    return frozenset(values)
 
 
 def _range(part: str, field: _Field) -> range:

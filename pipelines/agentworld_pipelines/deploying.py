@@ -28,7 +28,7 @@ from agentworld_pipelines.api_server import (
     ApiServer,
     Object,
     configuration,
-    is_gone,
+    is_unreachable,
     patiently,
 )
 from agentworld_pipelines.deployment import Target
@@ -52,10 +52,10 @@ def deploy(recipe: str, store: str, simulator: str, target: str) -> str:
     """
     if not target:
         return step.deploy(recipe, store, simulator)
-    told, settings = Target.parse(target), from_environment(ClusterSettings)
-    namespace = told.deployment.namespace or namespace_of(settings)
-    where = {"target": digest_json([told.model_dump(mode="json"), namespace])}
-    serve = partial(_serve, told, settings, namespace)
+    parsed_target, settings = Target.parse(target), from_environment(ClusterSettings)
+    namespace = parsed_target.deployment.namespace or namespace_of(settings)
+    where = {"target": digest_json([parsed_target.model_dump(mode="json"), namespace])}
+    serve = partial(_serve, parsed_target, settings, namespace)
     return step.deploy_by(serve, where, recipe, store, simulator)
 
 
@@ -85,21 +85,21 @@ class _Rollout:
 
     def is_over(self) -> bool:
         """Whether this very step moved the alias before it was killed; others may have since."""
-        found = self._find(self._alias)
-        return objects.moved_by(found) == self._naming.key
+        alias = self._find(self._alias)
+        return objects.moved_by(alias) == self._naming.key
 
     def serve(self) -> None:
         """Makes the Simulator, and waits until runs can be opened with it.
 
         One that is there under another name is somebody's: it is used, and left as it is.
         """
-        listed = self._patiently(lambda: self._server.call("GET", self._path("simulators")))
-        there = of_digest(listed["items"], self._digest)
+        listing = self._patiently(lambda: self._server.call("GET", self._path("simulators")))
+        there = of_digest(listing["items"], self._digest)
         if there and there.metadata.name != self._name and there.refusal is None:
             self._name = there.metadata.name
         else:
-            made = objects.simulator(self._naming, self._target, self._name)
-            apply = partial(self._server.apply, self._simulator, made, MANAGER)
+            manifest = objects.simulator(self._naming, self._target, self._name)
+            apply = partial(self._server.apply, self._simulator, manifest, MANAGER)
             self._patiently(apply)
         self._wait()
 
@@ -119,8 +119,8 @@ class _Rollout:
 
     def move(self) -> None:
         """Lets the alias mean it; a canary that somebody set stays."""
-        wanted = objects.alias(self._naming, self._name)
-        self._patiently(partial(self._put, wanted))
+        alias = objects.alias(self._naming, self._name)
+        self._patiently(partial(self._put, alias))
         _log.info("the alias %s means %s", self._naming.alias, self._name)
 
     @property
@@ -137,20 +137,20 @@ class _Rollout:
         return f" within {seconds} s; mend it and run the step again, or raise ready_seconds"
 
     def _wait(self) -> None:
-        told: dict[str, objects.Said] = {}
+        last_conditions: dict[str, objects.Condition] = {}
         while True:
-            found = self._find(self._simulator)
-            if found is None:
+            simulator = self._find(self._simulator)
+            if simulator is None:
                 raise PipelineError(f"Simulator {self._name} was deleted; run the step again")
-            now = objects.conditions(found)
-            for type_, said in now.items():
-                if told.get(type_) != said:
-                    _log.info("%s: %s is %s, %s", self._name, type_, said.status, said)
-            told = now
-            if objects.is_ready(found, self._digest):
+            now = objects.conditions(simulator)
+            for type_, condition in now.items():
+                if last_conditions.get(type_) != condition:
+                    _log.info("%s: %s is %s, %s", self._name, type_, condition.status, condition)
+            last_conditions = now
+            if objects.is_ready(simulator, self._digest):
                 return
             if time.monotonic() >= self._until:
-                ready = told.get("Ready") or "no operator has looked at it"
+                ready = last_conditions.get("Ready") or "no operator has looked at it"
                 raise PipelineError(f"Simulator {self._name} is not ready: {ready}{self._too_late}")
             time.sleep(_EVERY_SECONDS)
 
@@ -158,11 +158,11 @@ class _Rollout:
         async with asyncio.timeout(max(_EVERY_SECONDS, self._until - time.monotonic())):
             await probe(client, self._naming.simulator.manifest.artifact or self._digest)
 
-    def _put(self, wanted: Object) -> None:
+    def _put(self, alias: Object) -> None:
         """Makes the alias, or changes it: an apply would leave somebody's override as it is."""
         if self._find(self._alias) is None:
             try:
-                self._server.call("POST", self._path("simulatoraliases"), body=wanted)
+                self._server.call("POST", self._path("simulatoraliases"), body=alias)
                 return
             except ClusterError as error:
                 if error.status != EXISTS or self._find(self._alias) is None:
@@ -170,7 +170,7 @@ class _Rollout:
         self._server.call(
             "PATCH",
             self._alias,
-            body=wanted,
+            body=alias,
             query=[("fieldManager", MANAGER)],
             content_type=_MERGE,
         )
@@ -178,9 +178,9 @@ class _Rollout:
     def _find(self, path: str) -> Object | None:
         """An object; null where it is not there."""
         find = partial(self._server.find, path)
-        found = self._patiently(find, granted=path in self._allowed)
+        resource = self._patiently(find, granted=path in self._allowed)
         self._allowed.add(path)
-        return found
+        return resource
 
     def _patiently(self, ask: Callable[[], _Answer], *, granted: bool = False) -> _Answer:
         """Asks again while nobody can be asked; raises PipelineError for a refusal."""
@@ -193,7 +193,7 @@ class _Rollout:
                 granted=granted,
             )
         except ClusterError as error:
-            if is_gone(error):
+            if is_unreachable(error):
                 raise
             raise PipelineError(_refusal(error)) from error
 

@@ -86,7 +86,7 @@ class Deployment(Record):
                 " add it there, for the store is on it"
             )
 
-    def told(self, volumes: Mapping[str, str]) -> str:
+    def to_target_json(self, volumes: Mapping[str, str]) -> str:
         """What the step is told, as JSON."""
         mounted = volumes[self.claim] if self.claim else None
         return Target(deployment=self, mounted=mounted).model_dump_json()

@@ -65,12 +65,12 @@ def followed(stage: str, recipe: str, store: str, *inputs: str, nodes: str) -> s
         return str(folder)
     place = Place.model_validate_json(nodes)
     assert place.nodes is not None
-    told = [there(each) for each in (recipe, store, *inputs)]
-    built = train_job(stage, told, folder, place)
+    addresses = [there(each) for each in (recipe, store, *inputs)]
+    built = train_job(stage, addresses, folder, place)
     pods = pods_of(built["metadata"]["name"], place.nodes)
-    asked = _Asked(stage, Path(store), built, pods)
+    task = _Task(stage, Path(store), built, pods)
     return _done(
-        asked,
+        task,
         from_environment(ClusterSettings),
         lambda: str(folder) if fetch(folder / RECEIPT).exists() else None,
     )
@@ -84,17 +84,17 @@ def followed_apart(step: str, arguments: Sequence[str], place: str, finished: Fi
     """
     recipe, home = arguments[0], Path(arguments[1])
     settings = from_environment(ClusterSettings)
-    told = [there(each) for each in arguments]
-    name = name_of(step, [*told, load_recipe(recipe_path(recipe)).digest, code_digest(step)])
+    addresses = [there(each) for each in arguments]
+    name = name_of(step, [*addresses, load_recipe(recipe_path(recipe)).digest, code_digest(step)])
     where, profile = Place.model_validate_json(place), settings.seccomp_profile
-    built = step_job(name, step, told, where, seccomp_profile=profile)
+    built = step_job(name, step, addresses, where, seccomp_profile=profile)
     say(f"this pod can have no sandbox for {step}; a Job of its own does it")
     # What was tried here said that it failed, and the Job may run already.
     ProgressFile(home, step).begin()
-    return _done(_Asked(step, home, built, pod_of_job(name)), settings, finished)
+    return _done(_Task(step, home, built, pod_of_job(name)), settings, finished)
 
 
-class _Asked(NamedTuple):
+class _Task(NamedTuple):
     """What a job is to do."""
 
     step: str
@@ -112,15 +112,15 @@ class _Asked(NamedTuple):
         return f"the {self.built['kind']} {self.name}"
 
 
-def _done(asked: _Asked, settings: ClusterSettings, finished: Finished) -> str:
+def _done(task: _Task, settings: ClusterSettings, finished: Finished) -> str:
     """The step's folder, once its job has ended well."""
     server, namespace = ApiServer(configuration(settings.kubeconfig)), namespace_of(settings)
-    teller = Teller(server, namespace, asked.name, asked.pods)
-    meter = Meter(asked.store, asked.step, settings.tell_seconds)
-    follower = Follower(server, namespace, asked.built, settings)
-    uid = follower.begin(ProgressFile(asked.store, asked.step).begin, finished)
+    teller = Teller(server, namespace, task.name, task.pods)
+    meter = Meter(task.store, task.step, settings.tell_seconds)
+    follower = Follower(server, namespace, task.built, settings)
+    uid = follower.begin(ProgressFile(task.store, task.step).begin, finished)
     if uid is None:
-        return _wait_until_seen(asked, finished, gone=False, settings=settings)
+        return _wait_until_finished(task, finished, is_removed=False, settings=settings)
 
     def tell(job: Object) -> None:
         teller.tell(job)
@@ -128,8 +128,8 @@ def _done(asked: _Asked, settings: ClusterSettings, finished: Finished) -> str:
 
     status = follower.follow(uid, tell)
     if status is not None and status.state == "failed":
-        raise _failure(asked, status, teller.trouble)
-    return _wait_until_seen(asked, finished, gone=status is None, settings=settings)
+        raise _failure(task, status, teller.trouble)
+    return _wait_until_finished(task, finished, is_removed=status is None, settings=settings)
 
 
 class Follower:
@@ -154,17 +154,17 @@ class Follower:
         """
         removing = ""
         while True:
-            found = self._ask(lambda: self._server.find(self._path))
-            if found is None:
-                made = self._ask(lambda: self._make(beginning))
-                if made is not None:
+            job = self._ask(lambda: self._server.find(self._path))
+            if job is None:
+                created_job = self._ask(lambda: self._make(beginning))
+                if created_job is not None:
                     say(f"{self._name} is made")
-                    return str(made["metadata"]["uid"])
+                    return str(created_job["metadata"]["uid"])
                 continue  # somebody was faster
-            uid = str(found["metadata"]["uid"])
-            going = "deletionTimestamp" in found["metadata"]
-            status = job_status(found)
-            if not going and self._is_as_built(found) and not status.has_ended:
+            uid = str(job["metadata"]["uid"])
+            going = "deletionTimestamp" in job["metadata"]
+            status = job_status(job)
+            if not going and self._is_as_built(job) and not status.has_ended:
                 say(f"{self._name} is there already")
                 return uid
             if status.state == "complete" and finished():
@@ -205,8 +205,8 @@ class Follower:
 
     def _is_as_built(self, job: Object) -> bool:
         """By what was asked for, as the API server adds to it what it likes."""
-        told = job["metadata"].get("annotations", {}).get(BUILT)
-        return bool(told == self._built["metadata"]["annotations"][BUILT])
+        digest = job["metadata"].get("annotations", {}).get(BUILT)
+        return bool(digest == self._built["metadata"]["annotations"][BUILT])
 
     def _remove(self, uid: str) -> None:
         """With its pods first: two jobs would write into one folder."""
@@ -227,35 +227,35 @@ class Follower:
         )
 
 
-def _failure(asked: _Asked, status: JobStatus, trouble: str) -> PipelineError:
+def _failure(task: _Task, status: JobStatus, trouble: str) -> PipelineError:
     with suppress(StoreError):
-        fetch(progress_path(asked.store, asked.step))
-    told = read_progress(asked.store, asked.step)
-    kind = getattr(errors, told.failure, Exception) if told else Exception
+        fetch(progress_path(task.store, task.step))
+    progress = read_progress(task.store, task.step)
+    kind = getattr(errors, progress.failure, Exception) if progress else Exception
     helps = not issubclass(kind, (InputError, SandboxUnavailable))
     words = [
-        f"{asked.words} failed ({status.why})",
+        f"{task.words} failed ({status.why})",
         trouble,
-        f"{asked.step} says: {told.sentence}" if told and told.sentence else "",
+        f"{task.step} says: {progress.sentence}" if progress and progress.sentence else "",
         _AGAIN if helps else "no retry helps before that is put right",
     ]
     return PipelineError("; ".join(word for word in words if word), retryable=helps)
 
 
-def _wait_until_seen(
-    asked: _Asked, finished: Finished, *, gone: bool, settings: ClusterSettings
+def _wait_until_finished(
+    task: _Task, finished: Finished, *, is_removed: bool, settings: ClusterSettings
 ) -> str:
     """A file that another node wrote is seen late on some file systems."""
     deadline = time.monotonic() + settings.settle_seconds
     while (folder := finished()) is None:
         if time.monotonic() > deadline:
-            if gone:
+            if is_removed:
                 raise PipelineError(
-                    f"{asked.words} was taken away before it was complete; {_AGAIN}",
+                    f"{task.words} was taken away before it was complete; {_AGAIN}",
                     retryable=True,
                 )
             raise PipelineError(
-                f"{asked.words} is complete and {asked.step} is not finished in {asked.store}; "
+                f"{task.words} is complete and {task.step} is not finished in {task.store}; "
                 "see that its nodes mount the same store as the step"
             )
         time.sleep(min(1.0, settings.look_seconds))

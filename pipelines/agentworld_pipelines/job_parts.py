@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agentworld.records.base import digest_json
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 from agentworld_pipelines.api_server import Object
 from agentworld_pipelines.placement import (
     PRIORITY_CLASS,
@@ -42,8 +42,8 @@ def metadata_of(name: str, component: str, words: Sequence[str], place: Place) -
         },
         "annotations": {
             "agentworld.dev/step": step,
-            "agentworld.dev/recipe": shown(recipe),
-            "agentworld.dev/store": shown(store),
+            "agentworld.dev/recipe": redact(recipe),
+            "agentworld.dev/store": redact(store),
         },
     }
 
@@ -63,11 +63,11 @@ def deadline_seconds(place: Place) -> int:
 def resources_of(place: Place) -> Object:
     """What a container is given."""
     devices = {place.accelerator.type: str(place.accelerator.count)} if place.accelerator else {}
-    told = {
+    sections = {
         "requests": {**_amounts(place.requests), **devices},
         "limits": {**_amounts(place.limits), **devices},
     }
-    return {which: amounts for which, amounts in told.items() if amounts}
+    return {which: amounts for which, amounts in sections.items() if amounts}
 
 
 def environment_of(place: Place) -> list[Object]:
@@ -83,16 +83,16 @@ def environment_of(place: Place) -> list[Object]:
 
 def mounted(place: Place) -> list[tuple[Object, str]]:
     """A pod's volumes, and where each is mounted."""
-    told: list[tuple[Object, str]] = [
+    mounts: list[tuple[Object, str]] = [
         ({"name": f"volume-{number}", "persistentVolumeClaim": {"claimName": claim}}, path)
         for number, (claim, path) in enumerate(place.volumes.items())
     ]
     if place.scratch:
-        told.append(({"name": "scratch", "emptyDir": {"sizeLimit": place.scratch}}, SCRATCH))
+        mounts.append(({"name": "scratch", "emptyDir": {"sizeLimit": place.scratch}}, SCRATCH))
     if place.shared_memory:
         memory = {"medium": "Memory", "sizeLimit": place.shared_memory}
-        told.append(({"name": "shared-memory", "emptyDir": memory}, SHARED_MEMORY))
-    return told
+        mounts.append(({"name": "shared-memory", "emptyDir": memory}, SHARED_MEMORY))
+    return mounts
 
 
 def pod_of(place: Place, volumes: Sequence[tuple[Object, str]], container: Object) -> Object:
@@ -102,14 +102,14 @@ def pod_of(place: Place, volumes: Sequence[tuple[Object, str]], container: Objec
     """
     mounts = [{"name": volume["name"], "mountPath": path} for volume, path in volumes]
     whole = {**container, **({"volumeMounts": mounts} if mounts else {})}
-    told = {
+    spec = {
         "nodeSelector": place.node_selector,
         "tolerations": [_toleration(each) for each in place.tolerations],
         "imagePullSecrets": [{"name": name} for name in place.image_pull_secrets],
         "volumes": [volume for volume, _ in volumes],
         "containers": [whole] if len(whole) > 1 else [],
     }
-    return {field: value for field, value in told.items() if value}
+    return {field: value for field, value in spec.items() if value}
 
 
 def _amounts(resources: Resources) -> dict[str, str]:
@@ -117,11 +117,11 @@ def _amounts(resources: Resources) -> dict[str, str]:
 
 
 def _toleration(toleration: Toleration) -> Object:
-    told = {
+    fields = {
         "key": toleration.key,
         "operator": toleration.operator,
         "value": toleration.value or None,
         "effect": toleration.effect,
         "tolerationSeconds": toleration.toleration_seconds,
     }
-    return {field: value for field, value in told.items() if value is not None}
+    return {field: value for field, value in fields.items() if value is not None}

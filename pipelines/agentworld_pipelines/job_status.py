@@ -30,20 +30,23 @@ def job_status(job: Object) -> JobStatus:
     """By its conditions; a job that nobody has looked at yet has none, and is running."""
     conditions = {each["type"]: each for each in job.get("status", {}).get("conditions", ())}
     for kind, state in _STATES:
-        told = conditions.get(kind, {})
-        if told.get("status") == "True":
-            words = [told.get("reason", ""), told.get("message", "")]
+        condition = conditions.get(kind, {})
+        if condition.get("status") == "True":
+            words = [condition.get("reason", ""), condition.get("message", "")]
             return JobStatus(state, ": ".join(word for word in words if word))
     return JobStatus("running")
 
 
 def progress_of(job: Object) -> str:
     """What a Trainer observed of the training; empty where it does not look."""
-    told = job.get("status", {}).get("trainerStatus", {})
-    done, left = told.get("progressPercentage"), told.get("estimatedRemainingSeconds")
+    trainer_status = job.get("status", {}).get("trainerStatus", {})
+    done, remaining_seconds = (
+        trainer_status.get("progressPercentage"),
+        trainer_status.get("estimatedRemainingSeconds"),
+    )
     words = [f"{done} %"] if done is not None else []
-    if left is not None:
-        words.append(f"{in_words(left)} left")
+    if remaining_seconds is not None:
+        words.append(f"{in_words(remaining_seconds)} left")
     return ", ".join(words)
 
 
@@ -61,8 +64,8 @@ def first_trouble(pods: Sequence[Object]) -> str:
 
     Where one process of many fails, all others are ended soon after it, each with a reason.
     """
-    found = sorted(trouble for pod in pods for trouble in _troubles(pod))
-    return found[0][1] if found else ""
+    troubles = sorted(trouble for pod in pods for trouble in _troubles(pod))
+    return troubles[0][1] if troubles else ""
 
 
 def refusal_of_pods(events: Sequence[Object], job: Object) -> str:
@@ -70,14 +73,14 @@ def refusal_of_pods(events: Sequence[Object], job: Object) -> str:
 
     A TrainJob's pods are made for objects whose names begin with its own.
     """
-    name, made = job["metadata"]["name"], job["metadata"]["creationTimestamp"]
-    told = [
+    name, creation_time = job["metadata"]["name"], job["metadata"]["creationTimestamp"]
+    messages = [
         (str(each.get("lastTimestamp") or ""), str(each.get("message") or ""))
         for each in events
         if str(each["involvedObject"].get("name")).startswith(name)
     ]
-    newest, message = max(told, default=("", ""))
-    return f"{name} can make no pod: {message}" if newest >= made else ""
+    newest, message = max(messages, default=("", ""))
+    return f"{name} can make no pod: {message}" if newest >= creation_time else ""
 
 
 def _troubles(pod: Object) -> Iterator[tuple[str, str]]:
@@ -86,8 +89,8 @@ def _troubles(pod: Object) -> Iterator[tuple[str, str]]:
     if status.get("reason"):  # as Evicted
         yield "", f"{name}: {status['reason']}{_more(status)}"
     for container in status.get("containerStatuses", ()):
-        for told in (container.get("state", {}), container.get("lastState", {})):
-            ended, waiting = told.get("terminated", {}), told.get("waiting", {})
+        for state in (container.get("state", {}), container.get("lastState", {})):
+            ended, waiting = state.get("terminated", {}), state.get("waiting", {})
             if ended.get("exitCode"):
                 words = f"{ended.get('reason', 'Error')}, exit code {ended['exitCode']}"
                 yield ended.get("finishedAt") or "~", f"{name}: {words}{_more(ended)}"
@@ -98,5 +101,5 @@ def _troubles(pod: Object) -> Iterator[tuple[str, str]]:
             yield "~", f"{name}: {condition.get('reason', 'not scheduled')}{_more(condition)}"
 
 
-def _more(told: Object) -> str:
-    return f" ({told['message'].strip()})" if told.get("message") else ""
+def _more(state: Object) -> str:
+    return f" ({state['message'].strip()})" if state.get("message") else ""

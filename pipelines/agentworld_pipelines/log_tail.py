@@ -29,10 +29,10 @@ class LogTail:
     def unseen(self, text: str) -> list[str]:
         """The lines that were not seen, without their times; an unfinished one comes later."""
         lines = list(_timed(text))
-        fresh, known = [], self._at_last
+        fresh, num_repeats = [], self._at_last
         for at, words in lines:
-            if at == self._last and known:
-                known -= 1
+            if at == self._last and num_repeats:
+                num_repeats -= 1
             elif self._last is None or at >= self._last:
                 fresh.append((at, words))
         if fresh:

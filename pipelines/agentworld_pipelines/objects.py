@@ -11,7 +11,7 @@ from agentworld.errors import InputError, PipelineError
 from agentworld.records.base import Digest
 from agentworld.records.simulator import EnginePin, SimulatorManifest
 from agentworld.steps.deploy import Naming
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 from agentworld.storage.working_copy import is_bucket, there
 from agentworld_pipelines.api_server import Object
 from agentworld_pipelines.deployment import Deployment, Target
@@ -72,27 +72,27 @@ def simulator(naming: Naming, target: Target, name: str) -> Object:
 
 def alias(naming: Naming, name: str) -> Object:
     """What an alias is changed to; an override that let it move before lets it move no more."""
-    told = naming.shown
+    evidence = naming.conditions
     return {
         "apiVersion": _API_VERSION,
         "kind": "SimulatorAlias",
         "metadata": {"name": naming.alias, "annotations": {MOVED_BY: naming.key}},
         "spec": {
             "simulator": name,
-            "gate": [each.model_dump() for each in told.gate],
-            "report": told.report,
+            "gate": [each.model_dump() for each in evidence.gate],
+            "report": evidence.report,
             "override": None,
         },
     }
 
 
-def moved_by(found: Object | None) -> str | None:
+def moved_by(resource: Object | None) -> str | None:
     """The step that moved an alias last."""
-    key: str | None = ((found or {}).get("metadata", {}).get("annotations") or {}).get(MOVED_BY)
+    key: str | None = ((resource or {}).get("metadata", {}).get("annotations") or {}).get(MOVED_BY)
     return key
 
 
-class Said(NamedTuple):
+class Condition(NamedTuple):
     """A condition."""
 
     status: str
@@ -103,35 +103,35 @@ class Said(NamedTuple):
         return f"{self.reason}: {self.message}" if self.message else self.reason
 
 
-def conditions(found: Object) -> dict[str, Said]:
+def conditions(resource: Object) -> dict[str, Condition]:
     """What is said of an object as it is wanted now; nothing while nobody has looked."""
-    status = found.get("status") or {}
-    if status.get("observedGeneration") != found["metadata"]["generation"]:
+    status = resource.get("status") or {}
+    if status.get("observedGeneration") != resource["metadata"]["generation"]:
         return {}
     return {
-        each["type"]: Said(each["status"], each["reason"], each.get("message", ""))
+        each["type"]: Condition(each["status"], each["reason"], each.get("message", ""))
         for each in status.get("conditions", ())
     }
 
 
-def is_ready(found: Object, digest: Digest) -> bool:
+def is_ready(resource: Object, digest: Digest) -> bool:
     """Whether runs can be opened with a Simulator; raises PipelineError where none ever will be."""
-    told, name = conditions(found), found["metadata"]["name"]
-    if not told:
+    conditions_by_type, name = conditions(resource), resource["metadata"]["name"]
+    if not conditions_by_type:
         return False
-    verified, degraded = told.get("Verified"), told.get("Degraded")
+    verified, degraded = conditions_by_type.get("Verified"), conditions_by_type.get("Degraded")
     if verified and verified.status == "False":
         raise PipelineError(
             f"Simulator {name} is not served: {verified.reason}: {verified.message}"
         )
     if degraded and degraded.status == "True" and degraded.reason in _HOPELESS:
         raise PipelineError(f"Simulator {name} never starts: {degraded}")
-    if (meant := found["status"].get("digest")) != digest:
+    if (cluster_digest := resource["status"].get("digest")) != digest:
         raise PipelineError(
-            f"Simulator {name} is {meant} in the cluster and {digest} here; install the operator of"
-            " this release"
+            f"Simulator {name} is {cluster_digest} in the cluster and {digest} here; install the"
+            " operator of this release"
         )
-    ready = told.get("Ready")
+    ready = conditions_by_type.get("Ready")
     return ready is not None and ready.status == "True"
 
 
@@ -161,10 +161,10 @@ def _serving(deployment: Deployment) -> Object:
     }
 
 
-def _toleration(told: Object) -> Object:
+def _toleration(toleration: Object) -> Object:
     spelled = {"toleration_seconds": "tolerationSeconds"}
-    known = {name: value for name, value in told.items() if value not in (None, "")}
-    return {spelled.get(name, name): value for name, value in known.items()}
+    fields = {name: value for name, value in toleration.items() if value not in (None, "")}
+    return {spelled.get(name, name): value for name, value in fields.items()}
 
 
 def _resources(deployment: Deployment) -> Object:
@@ -175,8 +175,8 @@ def _resources(deployment: Deployment) -> Object:
     return {"requests": _amounts(deployment.requests), "limits": limits}
 
 
-def _amounts(given: Resources) -> Object:
-    return given.model_dump(exclude_none=True)
+def _amounts(resources: Resources) -> Object:
+    return resources.model_dump(exclude_none=True)
 
 
 def _weights(target: Target, naming: Naming) -> Object:
@@ -186,7 +186,7 @@ def _weights(target: Target, naming: Naming) -> Object:
     if is_bucket(address := there(str(model))):
         if claim:
             raise InputError(
-                f"{shown(address)} is in a bucket, and deploy.claim of the placement is {claim};"
+                f"{redact(address)} is in a bucket, and deploy.claim of the placement is {claim};"
                 " take the claim out, or name a store on it"
             )
         return {"url": address, **({"secret": secret} if secret else {})}

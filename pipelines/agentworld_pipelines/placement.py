@@ -47,7 +47,7 @@ _RESERVED = (
 """Kubeflow's Trainer tells these itself, and takes no TrainJob that does."""
 
 
-def _known(step: str) -> str:
+def _check_step(step: str) -> str:
     if step not in ALL_STEPS:
         raise ValueError(f"there is no such step; steps are {', '.join(ALL_STEPS)}")
     return step
@@ -118,20 +118,27 @@ class Place(Record):
     @property
     def processes_per_node(self) -> int:
         """How many processes each of several nodes starts."""
-        told = self.nodes.processes_per_node if self.nodes else None
-        return told or (self.accelerator.count if self.accelerator else 1)
+        count = self.nodes.processes_per_node if self.nodes else None
+        return count or (self.accelerator.count if self.accelerator else 1)
 
     @property
     def own_pod(self) -> "Place":
         """Where the step's own pod runs, which only follows where there are several nodes."""
         if self.nodes is None:
             return self
-        kept = ("image", "volumes", "secrets", "environment", "image_pull_secrets", "retries")
-        given = {"requests": _FOLLOWS, "limits": _FOLLOWS_AT_MOST}
-        return Place(**given, **{name: getattr(self, name) for name in kept})
+        field_names = (
+            "image",
+            "volumes",
+            "secrets",
+            "environment",
+            "image_pull_secrets",
+            "retries",
+        )
+        amounts = {"requests": _FOLLOWS, "limits": _FOLLOWS_AT_MOST}
+        return Place(**amounts, **{name: getattr(self, name) for name in field_names})
 
     @property
-    def given_twice(self) -> list[str]:
+    def duplicates(self) -> list[str]:
         """Mounts and variables of which a pod can have only one."""
         mounts = [*self.volumes.values(), *([SHARED_MEMORY] if self.shared_memory else [])]
         mounts += [SCRATCH] if self.scratch else []
@@ -156,15 +163,15 @@ class Placement(Record):
     image: Image | None = None
     """Of this project, as the cluster pulls it."""
     default: Place = Place()
-    steps: dict[Annotated[str, AfterValidator(_known)], Place] = {}
+    steps: dict[Annotated[str, AfterValidator(_check_step)], Place] = {}
     deploy: Deployment | None = None
     """How what passed its gate is served; null gives it a name in the store and nothing else."""
 
     @model_validator(mode="after")
-    def _can_be_kept(self) -> Self:
-        for name, told in {"default": self.default, **self.steps}.items():
-            place = told.over(self.default)
-            if twice := place.given_twice:
+    def _is_consistent(self) -> Self:
+        for name, own_place in {"default": self.default, **self.steps}.items():
+            place = own_place.over(self.default)
+            if twice := place.duplicates:
                 raise ValueError(f"{name} gives {twice[0]} twice; leave one")
             if place.nodes and name not in STAGES:
                 which = ", ".join(STAGES)
@@ -184,7 +191,7 @@ class Placement(Record):
     @property
     def target(self) -> str:
         """What the step `deploy` is told; nothing where there is no cluster to serve in."""
-        return self.deploy.told(self.of("deploy").volumes) if self.deploy else ""
+        return self.deploy.to_target_json(self.of("deploy").volumes) if self.deploy else ""
 
     def of(self, step: str) -> Place:
         """Where this step runs, and in which image if one is named."""

@@ -31,13 +31,13 @@ def placed(placement: Placement | None) -> Step:
     where = placement or Placement()
 
     def step(component: BaseComponent, **arguments: object) -> dsl.PipelineTask:
-        told = where.of(component.python_func.__name__)
-        place = told.model_copy(update={"image": told.image or IMAGE})
-        taken_along = place.model_dump_json(exclude_defaults=True)
+        step_place = where.of(component.python_func.__name__)
+        place = step_place.model_copy(update={"image": step_place.image or IMAGE})
+        place_json = place.model_dump_json(exclude_defaults=True)
         if place.nodes:
-            arguments["nodes"] = taken_along
+            arguments["nodes"] = place_json
         elif placement and component.python_func.__name__ in LIVE:
-            arguments["place"] = taken_along
+            arguments["place"] = place_json
         task = component(**arguments).set_caching_options(False)
         task.set_container_image(place.image)
         _place(task, place.own_pod)

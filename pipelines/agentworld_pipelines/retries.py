@@ -60,7 +60,7 @@ class _Settings(BaseSettings):
 
 
 def retried(
-    step: Callable[_Arguments, _Answer], *arguments: _Arguments.args, **named: _Arguments.kwargs
+    step: Callable[_Arguments, _Answer], *arguments: _Arguments.args, **keywords: _Arguments.kwargs
 ) -> _Answer:
     """What a step answers; calls it again while its error may pass, as AGENTWORLD_RETRIES says.
 
@@ -71,7 +71,7 @@ def retried(
     retry = 1
     while True:
         try:
-            return step(*arguments, **named)
+            return step(*arguments, **keywords)
         except AgentworldError as error:
             if retries is None or retry > retries.times or not _may_pass(error):
                 raise

@@ -16,18 +16,18 @@ from typing import Any
 
 from agentworld.errors import InputError, NotFound
 from agentworld.records.base import Digest, digest_json
-from agentworld_pipelines.connection import Connection, named
+from agentworld_pipelines.connection import Connection, name_filter
 from agentworld_pipelines.cron import Cron
 from agentworld_pipelines.records import PipelineRun, Plan, Schedule
 from agentworld_pipelines.server import (
-    ensured_experiment,
-    found_experiment,
+    ensure_experiment,
+    find_experiment,
     newest_runs,
     source,
     unfinished_runs,
 )
 
-_MADE_BY = {"max_concurrency": "1", "no_catchup": True}
+_RUN_POLICY = {"max_concurrency": "1", "no_catchup": True}
 """One run at a time, and none for the times at which the server was down."""
 
 _ENABLE = "ENABLE"
@@ -36,24 +36,24 @@ _DISABLE = "DISABLE"
 
 def schedule(at: Connection, plan: Plan) -> Schedule:
     """Makes one enabled recurring run of this plan the only one of its name."""
-    cron, experiment = Cron.parse(plan.cron), ensured_experiment(at)
+    cron, experiment = Cron.parse(plan.cron), ensure_experiment(at)
     mark = mark_of(plan)
     there = _all(at, experiment, plan.name)
     if not any(each.plan == mark for each in there):
         _create(at, experiment, plan, cron)
         # Somebody else may have made one too: all who look from here on keep the same one.
         there = _all(at, experiment, plan.name)
-    kept = next((each for each in there if each.plan == mark), None)
-    if kept is None:
+    current = next((each for each in there if each.plan == mark), None)
+    if current is None:
         raise NotFound(f"schedule {plan.name} was taken away as it was made; make it again")
-    others = [each for each in there if each is not kept]
+    others = [each for each in there if each is not current]
     _disable(at, others)
     service = at.client.recurring_runs
-    if not kept.enabled:
-        at.ask(service.recurring_run_service_enable_recurring_run, recurring_run_id=kept.id)
+    if not current.enabled:
+        at.ask(service.recurring_run_service_enable_recurring_run, recurring_run_id=current.id)
     _delete(at, experiment, others)
     get = service.recurring_run_service_get_recurring_run
-    return _schedule(at, at.ask(get, recurring_run_id=kept.id))
+    return _schedule(at, at.ask(get, recurring_run_id=current.id))
 
 
 def unschedule(at: Connection, name_or_id: str) -> list[Schedule]:
@@ -61,41 +61,43 @@ def unschedule(at: Connection, name_or_id: str) -> list[Schedule]:
 
     One whose run goes on is told with it, and is there until this is asked for again.
     """
-    experiment = found_experiment(at)
+    experiment = find_experiment(at)
     if experiment is None:
         return []
-    found = [each for each in _all(at, experiment) if name_or_id in (each.name, each.id)]
-    _disable(at, found)
-    going = _delete(at, experiment, found)
+    matches = [each for each in _all(at, experiment) if name_or_id in (each.name, each.id)]
+    _disable(at, matches)
+    going = _delete(at, experiment, matches)
     return [
         each.model_copy(update={"enabled": False, "next_run": None, "last_run": going.get(each.id)})
-        for each in found
+        for each in matches
     ]
 
 
 def schedules(at: Connection) -> list[Schedule]:
     """All of our experiment by name, each with the last of the newest runs that it started."""
-    experiment = found_experiment(at)
+    experiment = find_experiment(at)
     if experiment is None:
         return []
     last: dict[str | None, PipelineRun] = {}
     for run in newest_runs(at):
         last.setdefault(run.schedule_id, run)
-    told = _all(at, experiment)
-    found = (each.model_copy(update={"last_run": last.get(each.id)}) for each in told)
-    return sorted(found, key=lambda each: each.name)
+    all_schedules = _all(at, experiment)
+    schedules_with_runs = (
+        each.model_copy(update={"last_run": last.get(each.id)}) for each in all_schedules
+    )
+    return sorted(schedules_with_runs, key=lambda each: each.name)
 
 
 def _all(at: Connection, experiment: str, name: str = "") -> list[Schedule]:
     """Of a name, or of every one: what is enabled first, then what is older."""
-    told = at.ask_for_all(
+    recurring_runs = at.ask_for_all(
         at.client.recurring_runs.recurring_run_service_list_recurring_runs,
         "recurring_runs",
         experiment_id=experiment,
-        **({"filter": named(name)} if name else {}),
+        **({"filter": name_filter(name)} if name else {}),
     )
-    found = map(partial(_schedule, at), told)
-    return sorted(found, key=lambda each: (not each.enabled, each.created, each.id))
+    all_schedules = map(partial(_schedule, at), recurring_runs)
+    return sorted(all_schedules, key=lambda each: (not each.enabled, each.created, each.id))
 
 
 def _create(at: Connection, experiment: str, plan: Plan, cron: Cron) -> None:
@@ -109,7 +111,7 @@ def _create(at: Connection, experiment: str, plan: Plan, cron: Cron) -> None:
         trigger=types.V2beta1Trigger(
             cron_schedule=types.V2beta1CronSchedule(cron=cron.with_seconds)
         ),
-        **_MADE_BY,
+        **_RUN_POLICY,
         **source(at, plan.version, plan.arguments),
     )
     service = at.client.recurring_runs
@@ -123,7 +125,7 @@ def mark_of(plan: Plan) -> Digest:
             "cron": Cron.parse(plan.cron).expression,
             "version": plan.version.id,
             "arguments": plan.arguments,
-            **_MADE_BY,
+            **_RUN_POLICY,
         }
     )
 
@@ -149,18 +151,22 @@ def _delete(at: Connection, experiment: str, old: list[Schedule]) -> dict[str | 
     return going
 
 
-def _schedule(at: Connection, told: Any) -> Schedule:
-    cron = told.trigger and told.trigger.cron_schedule and told.trigger.cron_schedule.cron
+def _schedule(at: Connection, recurring_run: Any) -> Schedule:
+    cron = (
+        recurring_run.trigger
+        and recurring_run.trigger.cron_schedule
+        and recurring_run.trigger.cron_schedule.cron
+    )
     seconds, _, expression = (cron or "").partition(" ")
-    enabled = told.mode == _ENABLE
+    enabled = recurring_run.mode == _ENABLE
     return at.read(
         Schedule,
-        id=told.recurring_run_id,
-        name=told.display_name,
+        id=recurring_run.recurring_run_id,
+        name=recurring_run.display_name,
         cron=expression if seconds == "0" else cron or "",
         enabled=enabled,
-        plan=told.description or "",
-        created=told.created_at,
+        plan=recurring_run.description or "",
+        created=recurring_run.created_at,
         next_run=_next(expression) if enabled and seconds == "0" else None,
     )
 

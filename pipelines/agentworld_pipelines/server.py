@@ -13,7 +13,7 @@ import yaml
 
 from agentworld.errors import Conflict, InputError, PipelineError
 from agentworld.records.base import digest_bytes, digest_json
-from agentworld_pipelines.connection import Connection, in_states, named
+from agentworld_pipelines.connection import Connection, in_states, name_filter
 from agentworld_pipelines.records import UNFINISHED, PipelineRun, Version
 
 EXPERIMENT = "agentworld"
@@ -28,11 +28,11 @@ def upload(at: Connection, compiled: Path) -> Version:
     """Makes a server have a compiled pipeline; it keeps what it has."""
     data = compiled.read_bytes()
     name, digest = _pipeline_name(data), digest_bytes(data)
-    pipeline_id = _ensured(lambda: _found_pipeline(at, name), lambda: _made_pipeline(at, name))
+    pipeline_id = _ensure_id(lambda: _find_pipeline(at, name), lambda: _create_pipeline(at, name))
     version = digest.replace(":", "-")
-    version_id = _ensured(
-        lambda: _found_version(at, pipeline_id, version),
-        lambda: _uploaded(at, pipeline_id, version, compiled),
+    version_id = _ensure_id(
+        lambda: _find_version(at, pipeline_id, version),
+        lambda: _upload_version(at, pipeline_id, version, compiled),
     )
     return Version(pipeline=name, pipeline_id=pipeline_id, id=version_id, compiled=digest)
 
@@ -41,10 +41,10 @@ def start(at: Connection, version: Version, arguments: Mapping[str, str]) -> Pip
     """A run of a version: the one that goes on with these arguments, or else a new one."""
     key = digest_json({"version": version.id, "arguments": dict(arguments)})
     name = f"{version.pipeline}-{key.removeprefix('sha256:')[:16]}"
-    experiment = ensured_experiment(at)
+    experiment = ensure_experiment(at)
     service, types = at.client.runs, at.client.api_models
     same = at.ask_for_all(
-        service.run_service_list_runs, "runs", experiment_id=experiment, filter=named(name)
+        service.run_service_list_runs, "runs", experiment_id=experiment, filter=name_filter(name)
     )
     for run in (_run(at, each) for each in same):
         if not run.has_ended and run.state != "CANCELING":
@@ -75,7 +75,7 @@ def run_of(at: Connection, run_id: str) -> PipelineRun:
 
 def newest_runs(at: Connection) -> list[PipelineRun]:
     """Of our experiment, the newest first."""
-    experiment = found_experiment(at)
+    experiment = find_experiment(at)
     if experiment is None:
         return []
     answer = at.ask(
@@ -89,13 +89,13 @@ def newest_runs(at: Connection) -> list[PipelineRun]:
 
 def unfinished_runs(at: Connection, experiment: str) -> list[PipelineRun]:
     """All that go on, however old they are."""
-    told = at.ask_for_all(
+    runs = at.ask_for_all(
         at.client.runs.run_service_list_runs,
         "runs",
         experiment_id=experiment,
         filter=in_states(UNFINISHED),
     )
-    return [_run(at, each) for each in told]
+    return [_run(at, each) for each in runs]
 
 
 def follow(at: Connection, run_id: str) -> Iterator[PipelineRun]:
@@ -104,15 +104,15 @@ def follow(at: Connection, run_id: str) -> Iterator[PipelineRun]:
     A server that is gone for some minutes is waited for.
     """
     pause, longest_pause = _SECONDS_BETWEEN_LOOKS
-    heard, state = time.monotonic(), ""
+    last_answer, state = time.monotonic(), ""
     while True:
         try:
             run = run_of(at, run_id)
         except PipelineError as error:
-            if not error.retryable or time.monotonic() - heard > _SECONDS_OF_PATIENCE:
+            if not error.retryable or time.monotonic() - last_answer > _SECONDS_OF_PATIENCE:
                 raise
         else:
-            heard = time.monotonic()
+            last_answer = time.monotonic()
             if run.state != state:
                 state = run.state
                 yield run
@@ -133,35 +133,35 @@ def stop_run(at: Connection, run_id: str) -> PipelineRun:
     return run_of(at, run.id)
 
 
-def found_experiment(at: Connection) -> str | None:
+def find_experiment(at: Connection) -> str | None:
     """The id of our experiment; null where nothing of ours was ever there."""
-    found = at.ask(
+    experiments = at.ask(
         at.client.experiments.experiment_service_list_experiments,
-        filter=named(EXPERIMENT),
+        filter=name_filter(EXPERIMENT),
         namespace=at.namespace,
     ).experiments
-    return found[0].experiment_id if found else None
+    return experiments[0].experiment_id if experiments else None
 
 
-def ensured_experiment(at: Connection) -> str:
+def ensure_experiment(at: Connection) -> str:
     """The id of our experiment, which is made where it is not there."""
-    return _ensured(lambda: found_experiment(at), lambda: _made_experiment(at))
+    return _ensure_id(lambda: find_experiment(at), lambda: _create_experiment(at))
 
 
-def _ensured(find: Callable[[], str | None], make: Callable[[], str]) -> str:
+def _ensure_id(find: Callable[[], str | None], make: Callable[[], str]) -> str:
     """The id of what is there, or else is made."""
-    found = find()
-    if found is None:
+    identifier = find()
+    if identifier is None:
         try:
             return make()
         except Conflict:
-            found = find()  # somebody else made it in the meantime
-            if found is None:
+            identifier = find()  # somebody else made it in the meantime
+            if identifier is None:
                 raise
-    return found
+    return identifier
 
 
-def _made_experiment(at: Connection) -> str:
+def _create_experiment(at: Connection) -> str:
     body = at.client.api_models.V2beta1Experiment(display_name=EXPERIMENT, namespace=at.namespace)
     create = at.client.experiments.experiment_service_create_experiment
     return at.ask_for_id(create, "experiment_id", experiment=body)
@@ -174,16 +174,16 @@ def _pipeline_name(data: bytes) -> str:
         raise InputError("what was compiled names no pipeline; compile it again") from error
 
 
-def _found_pipeline(at: Connection, name: str) -> str | None:
-    found = at.ask(
+def _find_pipeline(at: Connection, name: str) -> str | None:
+    pipelines = at.ask(
         at.client.pipelines.pipeline_service_list_pipelines,
-        filter=named(name),
+        filter=name_filter(name),
         namespace=at.namespace,
     ).pipelines
-    return found[0].pipeline_id if found else None
+    return pipelines[0].pipeline_id if pipelines else None
 
 
-def _made_pipeline(at: Connection, name: str) -> str:
+def _create_pipeline(at: Connection, name: str) -> str:
     body = at.client.api_models.V2beta1Pipeline(
         name=name, display_name=name, namespace=at.namespace
     )
@@ -191,16 +191,16 @@ def _made_pipeline(at: Connection, name: str) -> str:
     return at.ask_for_id(create, "pipeline_id", pipeline=body)
 
 
-def _found_version(at: Connection, pipeline_id: str, name: str) -> str | None:
-    found = at.ask(
+def _find_version(at: Connection, pipeline_id: str, name: str) -> str | None:
+    versions = at.ask(
         at.client.pipelines.pipeline_service_list_pipeline_versions,
         pipeline_id=pipeline_id,
-        filter=named(name),
+        filter=name_filter(name),
     ).pipeline_versions
-    return found[0].pipeline_version_id if found else None
+    return versions[0].pipeline_version_id if versions else None
 
 
-def _uploaded(at: Connection, pipeline_id: str, name: str, compiled: Path) -> str:
+def _upload_version(at: Connection, pipeline_id: str, name: str, compiled: Path) -> str:
     return at.ask_for_id(
         at.client.pipeline_uploads.upload_pipeline_version,
         "pipeline_version_id",
@@ -210,17 +210,17 @@ def _uploaded(at: Connection, pipeline_id: str, name: str, compiled: Path) -> st
     )
 
 
-def _run(at: Connection, told: Any) -> PipelineRun:
+def _run(at: Connection, run: Any) -> PipelineRun:
     # What has not ended yet ended, for the server, when time began.
-    finished = told.finished_at if told.finished_at and told.finished_at.timestamp() else None
+    finished = run.finished_at if run.finished_at and run.finished_at.timestamp() else None
     return at.read(
         PipelineRun,
-        id=told.run_id,
-        name=told.display_name,
-        state=told.state or "PENDING",
-        started=told.created_at,
+        id=run.run_id,
+        name=run.display_name,
+        state=run.state or "PENDING",
+        started=run.created_at,
         finished=finished,
-        schedule_id=told.recurring_run_id or None,
-        failure=(told.error and told.error.message) or "",
-        url=f"{at.url}/#/runs/details/{told.run_id}",
+        schedule_id=run.recurring_run_id or None,
+        failure=(run.error and run.error.message) or "",
+        url=f"{at.url}/#/runs/details/{run.run_id}",
     )

@@ -82,5 +82,5 @@ def _pod(words: Sequence[str], place: Place, seccomp_profile: str) -> Object:
 
 
 def _profile(file: str) -> Object:
-    told = {"type": "Localhost", "localhostProfile": file}
-    return {"seccompProfile": told} if file else {}
+    profile = {"type": "Localhost", "localhostProfile": file}
+    return {"seccompProfile": profile} if file else {}

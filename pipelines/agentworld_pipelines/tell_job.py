@@ -44,7 +44,7 @@ class Teller:
         self._name = name
         self._of_job = pods
         self._tails: dict[str, LogTail] = {}
-        self._said: dict[str, str] = {}
+        self._last_lines: dict[str, str] = {}
 
     def tell(self, job: Object) -> None:
         """What is new since it was called last."""
@@ -64,8 +64,8 @@ class Teller:
         self._tell_log(pods)
 
     def _once(self, about: str, line: str) -> None:
-        if self._said.get(about) != line:
-            self._said[about] = line
+        if self._last_lines.get(about) != line:
+            self._last_lines[about] = line
             say(line)
 
     def _pods(self) -> list[Object]:
@@ -106,35 +106,39 @@ class Meter:
         self._stage = stage
         self._seconds = seconds
         self._began: tuple[float, int] | None = None
-        self._told = (0.0, "")
+        self._last_report = (0.0, "")
 
     def tell(self, job: Object) -> None:
         """At most as often as it was told to be, and nothing twice."""
         now = time.monotonic()
         line = self._progress(now) or progress_of(job)
-        last, before = self._told
+        last, before = self._last_report
         if line and line != before and (not before or now - last >= self._seconds):
-            self._told = (now, line)
+            self._last_report = (now, line)
             say(f"{self._stage}: {line}")
 
     def _progress(self, now: float) -> str:
         with suppress(StoreError):
             fetch(progress_path(self._store, self._stage))
-        told = read_progress(self._store, self._stage)
-        if told is None or not told.total:
+        progress = read_progress(self._store, self._stage)
+        if progress is None or not progress.total:
             return ""
         # From where it was seen first: a stage that resumes has not done all of it just now.
-        if self._began is None or told.done < self._began[1]:
-            self._began = (now, told.done)
+        if self._began is None or progress.done < self._began[1]:
+            self._began = (now, progress.done)
         began, first = self._began
-        words = f"{told.done} of {told.total}"
-        if told.done == first:
+        words = f"{progress.done} of {progress.total}"
+        if progress.done == first:
             return words
-        left = (now - began) / (told.done - first) * (told.total - told.done)
-        return f"{words}, {in_words(left)} left"
+        remaining_seconds = (
+            (now - began) / (progress.done - first) * (progress.total - progress.done)
+        )
+        return f"{words}, {in_words(remaining_seconds)} left"
 
 
 def _first(pods: Sequence[Object], labels: Mapping[str, str]) -> Object | None:
     """The newest pod with these labels; of a job that began anew there may be more."""
-    found = [pod for pod in pods if labels.items() <= pod["metadata"].get("labels", {}).items()]
-    return max(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
+    candidates = [
+        pod for pod in pods if labels.items() <= pod["metadata"].get("labels", {}).items()
+    ]
+    return max(candidates, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)

@@ -84,8 +84,8 @@ def train_job(stage: str, arguments: Sequence[str], folder: Path, place: Place) 
 
 def pods_of(name: str, nodes: Nodes) -> Pods:
     """Those that the runtime makes of a TrainJob; what rank 0 says is in the log of the first."""
-    told_by = LAUNCHER if nodes.launcher == "mpi" else NODE
-    return Pods(f"{_JOB}={name}", {_REPLICATED_JOB: told_by, _INDEX: "0"}, NODE)
+    replicated_job = LAUNCHER if nodes.launcher == "mpi" else NODE
+    return Pods(f"{_JOB}={name}", {_REPLICATED_JOB: replicated_job, _INDEX: "0"}, NODE)
 
 
 def _trainer(name: str, arguments: list[str], place: Place, nodes: Nodes) -> Object:
@@ -95,7 +95,7 @@ def _trainer(name: str, arguments: list[str], place: Place, nodes: Nodes) -> Obj
     if nodes.launcher == "mpi":
         command = _mpirun(name, place)
         program = ["python", *program]
-    told = {
+    trainer = {
         "image": place.image,
         "command": command,
         "args": program,
@@ -104,7 +104,7 @@ def _trainer(name: str, arguments: list[str], place: Place, nodes: Nodes) -> Obj
         "resourcesPerNode": resources_of(place),
         "env": environment_of(place),
     }
-    return {field: value for field, value in told.items() if value}
+    return {field: value for field, value in trainer.items() if value}
 
 
 def _mpirun(name: str, place: Place) -> list[str]:

@@ -96,12 +96,12 @@ def adopt(
 
     with redirect_stdout(sys.stderr):
         folder = adopt(store, model, run, name)
-    made = Adopted.read(Path(folder) / ADOPTED)
+    adoption = Adopted.read(Path(folder) / ADOPTED)
     if as_json:
-        show_json({"folder": folder, **made.model_dump(mode="json")})
+        show_json({"folder": folder, **adoption.model_dump(mode="json")})
         return
-    print(f"{made.version}  {made.grade}  {plain(folder)}")
-    for reason in made.reasons:
+    print(f"{adoption.version}  {adoption.grade}  {plain(folder)}")
+    for reason in adoption.reasons:
         print(f"disputed: {plain(reason)}")
 
 
@@ -113,13 +113,13 @@ def list_(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     from agentworld.operations.audit_sources import open_sources
 
     sources = open_sources(Path(store))
-    found = audit_agents(sources)
-    mirror({each.agent: each.revalidate for each in found.agents}, lambda: sources.registry)
+    audit = audit_agents(sources)
+    mirror({each.agent: each.revalidate for each in audit.agents}, lambda: sources.registry)
     if as_json:
-        show_json(found)
+        show_json(audit)
     else:
-        _show_agents(found)
-    check_none("what is in use, or a name means, is not what was signed", found.problems)
+        _show_agents(audit)
+    check_none("what is in use, or a name means, is not what was signed", audit.problems)
 
 
 @app.command()
@@ -135,8 +135,8 @@ def use(
     from agentworld.lineage.base import VersionRef
     from agentworld.operations.agent_use import use
 
-    made = use(VersionRef.parse(version), alias, Path(store), by, reason)
-    _show_deployment(made, as_json=as_json)
+    deployment = use(VersionRef.parse(version), alias, Path(store), by, reason)
+    _show_deployment(deployment, as_json=as_json)
 
 
 @app.command()
@@ -151,38 +151,41 @@ def unuse(
     """Take whatever version of an agent is in use as something out of use."""
     from agentworld.operations.agent_use import unuse
 
-    made = unuse(name, alias, Path(store), by, reason)
-    _show_deployment(made, as_json=as_json)
+    deployment = unuse(name, alias, Path(store), by, reason)
+    _show_deployment(deployment, as_json=as_json)
 
 
-def _show_agents(found: "AgentsAudit") -> None:
+def _show_agents(audit: "AgentsAudit") -> None:
     table = Table("agent", "edge", "simulator", "live", "in use as", "state", box=SIMPLE_HEAD)
-    for each in found.agents:
+    for each in audit.agents:
         table.add_row(*_row(each))
-    trees.print(table if found.agents else "no agent is registered")
-    for each in found.agents:
+    trees.print(table if audit.agents else "no agent is registered")
+    for each in audit.agents:
         for reason in each.revalidate:
-            trees.print(f"{_shown(each.agent)}: {_shown(str(reason))}")
-    for problem in found.problems:
-        trees.print(f"[red]broken: {_shown(problem)}[/]")
+            trees.print(f"{_to_markup(each.agent)}: {_to_markup(str(reason))}")
+    for problem in audit.problems:
+        trees.print(f"[red]broken: {_to_markup(problem)}[/]")
 
 
-def _show_deployment(made: "Deployment", *, as_json: bool) -> None:
+def _show_deployment(deployment: "Deployment", *, as_json: bool) -> None:
     if as_json:
-        show_json(made)
+        show_json(deployment)
         return
-    how = "out of use" if made.ended else "in use"
-    reason = f": {plain(made.reason)}" if made.reason else ""
-    print(f"{made.agent}  {how} as {made.alias} since {made.at}, by {plain(made.by)}{reason}")
+    how = "out of use" if deployment.ended else "in use"
+    reason = f": {plain(deployment.reason)}" if deployment.reason else ""
+    print(
+        f"{deployment.agent}  {how} as {deployment.alias} since {deployment.at},"
+        f" by {plain(deployment.by)}{reason}"
+    )
 
 
-def _row(found: "AgentSummary") -> tuple[str, ...]:
-    live = "-" if found.live_success is None else f"{found.live_success:.0%}"
-    state = f"[red]{found.state}[/]" if found.revalidate else found.state or "-"
-    used = ", ".join(found.in_use_as) or "-"
-    told = (found.agent, found.grade or "unsigned", brief(found.simulator), live, used)
-    return *map(_shown, told), state
+def _row(summary: "AgentSummary") -> tuple[str, ...]:
+    live = "-" if summary.live_success is None else f"{summary.live_success:.0%}"
+    state = f"[red]{summary.state}[/]" if summary.revalidate else summary.state or "-"
+    used = ", ".join(summary.in_use_as) or "-"
+    cells = (summary.agent, summary.grade or "unsigned", brief(summary.simulator), live, used)
+    return *map(_to_markup, cells), state
 
 
-def _shown(text: str) -> str:
+def _to_markup(text: str) -> str:
     return escape(plain(text))

@@ -53,19 +53,19 @@ def set_(
     What was asked for, what the report showed, by whose word and why are in its history.
     """
     from agentworld.operations.agent_use import due_by
-    from agentworld.operations.simulators import Shown, set_alias
+    from agentworld.operations.simulators import MoveConditions, set_alias
     from agentworld.records.gate import Gate
 
-    shown = Shown(tuple(map(Gate.parse, gates)), report, override)
-    change = set_alias(alias, simulator, Path(store), who(), shown)
+    evidence = MoveConditions(tuple(map(Gate.parse, gates)), report, override)
+    change = set_alias(alias, simulator, Path(store), who(), evidence)
     due = due_by(change, Path(store))
     problems = [f"{agent}: {each.problem}" for agent, each in sorted(due.items()) if each.problem]
     if as_json:
-        told = {"revalidate": sorted(due), "problems": problems}
-        there = {name: names for name, names in told.items() if names}
+        notices = {"revalidate": sorted(due), "problems": problems}
+        there = {name: names for name, names in notices.items() if names}
         print(json.dumps(_json(change) | there, indent=2))
         return
-    print(told_change(change))
+    print(describe_change(change))
     for agent in sorted(due):
         print(f"revalidate {plain(agent)}: it was trained in {due[agent].trained_in}")
     for problem in problems:
@@ -94,25 +94,25 @@ def _show(changes: "Sequence[AliasChange]", *, as_json: bool) -> None:
         print(json.dumps([_json(change) for change in changes], indent=2))
         return
     for change in changes:
-        print(told_change(change))
+        print(describe_change(change))
 
 
-def told_change(change: "AliasChange") -> str:
+def describe_change(change: "AliasChange") -> str:
     """What a name meant from when on, by whose word, and what it had to show."""
     by = plain(change.set_by)
     if change.ended:
         return f"{change.alias}  nothing  since {change.at}, taken away by {by}"
-    told = f"{change.alias}  {change.simulator}  since {change.at}, set by {by}"
+    line = f"{change.alias}  {change.simulator}  since {change.at}, set by {by}"
     if change.canary:
-        told += f", {change.canary.percent} % of runs with {change.canary.simulator}"
+        line += f", {change.canary.percent} % of runs with {change.canary.simulator}"
     if change.report:
-        told += f", shown by {change.report}"
+        line += f", shown by {change.report}"
     for each in change.gate:
-        found = "not told" if each.found is None else f"{each.found:g}"
-        told += f", {plain(each.metric)} {found} of at least {each.least:g}"
+        figure = "not told" if each.found is None else f"{each.found:g}"
+        line += f", {plain(each.metric)} {figure} of at least {each.least:g}"
     if change.override:
-        told += f", whatever its gate says: {plain(change.override)}"
-    return told
+        line += f", whatever its gate says: {plain(change.override)}"
+    return line
 
 
 def _json(change: "AliasChange") -> dict[str, object]:

@@ -11,9 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.tree import Tree
 
-from agentworld_cli.alias import told_change
+from agentworld_cli.alias import describe_change
 from agentworld_cli.audit_record import export, restored, verify, withdrawn
-from agentworld_cli.moment import At, sources_at, then
+from agentworld_cli.moment import At, format_moment, sources_at
 from agentworld_cli.plain import plain
 from agentworld_cli.show import DEFAULT_STORE, Json, Store, brief, show_json, trees
 from agentworld_cli.verification import by_how_much, check_names
@@ -44,13 +44,15 @@ def agent(
     if as_json:
         show_json(chain)
         return
-    tree = Tree(f"agent [bold]{_shown(chain.agent)}[/] {brief(chain.artifact)}{then(chain.at)}")
+    tree = Tree(
+        f"agent [bold]{_to_markup(chain.agent)}[/] {brief(chain.artifact)}{format_moment(chain.at)}"
+    )
     run = tree.add(f"run {chain.run.id}: {by_how_much(chain.run, chain.edge)}")
     run.add(_graded(chain.edge))
     if chain.evidence:
         run.add(f"record {chain.evidence.state}")
     simulator = run.add(f"simulator {chain.simulator}")
-    name = _shown(chain.world_model)
+    name = _to_markup(chain.world_model)
     world = simulator.add(f"world model {name} {brief(chain.world_model_artifact)}")
     for stage in reversed(chain.stages):
         world = world.add(f"{stage.stage} {brief(stage.artifact)}, recipe {brief(stage.recipe)}")
@@ -64,13 +66,13 @@ def agent(
         signed = "" if live.signed else ", unsigned"
         tree.add(f"live: {live.episodes} episodes, {live.commands} commands, {words}{signed}")
     if chain.in_use_as:
-        tree.add(f"in use as {_shown(', '.join(chain.in_use_as))}")
+        tree.add(f"in use as {_to_markup(', '.join(chain.in_use_as))}")
     for reason in chain.revalidate:
-        tree.add(f"[red]revalidate: {_shown(str(reason))}[/]")
+        tree.add(f"[red]revalidate: {_to_markup(str(reason))}[/]")
     for broken in chain.breaks:
-        tree.add(f"[red]broken: {_shown(broken)}[/]")
+        tree.add(f"[red]broken: {_to_markup(broken)}[/]")
     for missing in chain.incomplete:
-        tree.add(f"incomplete: {_shown(missing)}")
+        tree.add(f"incomplete: {_to_markup(missing)}")
     trees.print(tree)
 
 
@@ -90,22 +92,22 @@ def simulator(
     """Print the agents that a simulator trained."""
     from agentworld.audit.questions.simulator import audit_simulator
 
-    found = audit_simulator(digest, sources_at(store, at), verify=verify)
+    audit = audit_simulator(digest, sources_at(store, at), verify=verify)
     if as_json:
-        show_json(found)
+        show_json(audit)
         return
-    tree = Tree(f"simulator {found.simulator}{then(found.at)}")
-    tree.add(f"world model {_shown(found.world_model)} {brief(found.world_model_artifact)}")
-    for made in found.agents:
-        _add_evidence(_add_agent(tree, made), found.evidence.get(made.run.id))
-    for edge in found.unregistered:
-        tree.add(f"[red]not in the registry: {_shown(edge.claim.agent)} of run {edge.run}[/]")
-    for run in found.other_runs:
-        agent = _shown(run.opening.agent)
+    tree = Tree(f"simulator {audit.simulator}{format_moment(audit.at)}")
+    tree.add(f"world model {_to_markup(audit.world_model)} {brief(audit.world_model_artifact)}")
+    for trained_agent in audit.agents:
+        _add_evidence(_add_agent(tree, trained_agent), audit.evidence.get(trained_agent.run.id))
+    for edge in audit.unregistered:
+        tree.add(f"[red]not in the registry: {_to_markup(edge.claim.agent)} of run {edge.run}[/]")
+    for run in audit.other_runs:
+        agent = _to_markup(run.opening.agent)
         ran = tree.add(f"{run.opening.purpose} run {run.id} of {agent}: {by_how_much(run, None)}")
-        _add_evidence(ran, found.evidence.get(run.id))
-    for problem in found.problems:
-        tree.add(f"[red]broken: {_shown(problem)}[/]")
+        _add_evidence(ran, audit.evidence.get(run.id))
+    for problem in audit.problems:
+        tree.add(f"[red]broken: {_to_markup(problem)}[/]")
     trees.print(tree)
 
 
@@ -121,18 +123,18 @@ def dataset(
     """Print the world models that read a data set, and the agents that they trained."""
     from agentworld.audit.questions.dataset import audit_dataset
 
-    found = audit_dataset(digest, sources_at(store, at))
+    audit = audit_dataset(digest, sources_at(store, at))
     if as_json:
-        show_json(found)
+        show_json(audit)
         return
-    tree = Tree(f"data {found.data}{then(found.at)}")
-    for reader in found.world_models:
-        name, stages = _shown(reader.world_model), ", ".join(reader.stages)
+    tree = Tree(f"data {audit.data}{format_moment(audit.at)}")
+    for reader in audit.world_models:
+        name, stages = _to_markup(reader.world_model), ", ".join(reader.stages)
         tree.add(f"world model {name} {brief(reader.artifact)}: read by {stages}")
-    for served in found.simulators:
-        branch = tree.add(f"simulator {served.simulator} of {_shown(served.world_model)}")
-        for made in served.agents:
-            _add_agent(branch, made)
+    for served in audit.simulators:
+        branch = tree.add(f"simulator {served.simulator} of {_to_markup(served.world_model)}")
+        for trained_agent in served.agents:
+            _add_agent(branch, trained_agent)
     trees.print(tree)
 
 
@@ -148,14 +150,14 @@ def alias(
     from agentworld.operations.simulators import alias_history
 
     now = datetime.now(UTC)
-    asked = moment(at, now) if at else now
-    found = audit_alias(name, alias_history(Path(store), name), asked)
+    at_time = moment(at, now) if at else now
+    audit = audit_alias(name, alias_history(Path(store), name), at_time)
     if as_json:
-        show_json(found)
+        show_json(audit)
     else:
-        print(f"{plain(name)} at {found.at}: {found.simulator or 'nothing'}")
-        changes = (("by", found.since), ("until", found.until))
-        print(*(f"{word}  {told_change(each)}" for word, each in changes if each), sep="\n")
+        print(f"{plain(name)} at {audit.at}: {audit.simulator or 'nothing'}")
+        changes = (("by", audit.since), ("until", audit.until))
+        print(*(f"{word}  {describe_change(each)}" for word, each in changes if each), sep="\n")
     check_names(Path(store), as_json=as_json)
 
 
@@ -172,16 +174,16 @@ def diff(
     from agentworld.lineage.base import VersionRef
 
     refs = VersionRef.parse(first), VersionRef.parse(second)
-    found = audit_diff(*refs, sources_at(store, at))
+    audit = audit_diff(*refs, sources_at(store, at))
     if as_json:
-        show_json(found)
+        show_json(audit)
         return
-    if found.at:
-        trees.print(f"at {found.at}")
-    table = Table("what", _shown(found.first), _shown(found.second), box=SIMPLE_HEAD)
-    for each in found.differences:
-        table.add_row(_shown(each.what), _value(each.first), _value(each.second))
-    trees.print(table if found.differences else "the same things made both")
+    if audit.at:
+        trees.print(f"at {audit.at}")
+    table = Table("what", _to_markup(audit.first), _to_markup(audit.second), box=SIMPLE_HEAD)
+    for each in audit.differences:
+        table.add_row(_to_markup(each.what), _value(each.first), _value(each.second))
+    trees.print(table if audit.differences else "the same things made both")
 
 
 app.command()(verify)
@@ -190,34 +192,34 @@ app.command()(restored)
 app.command()(withdrawn)
 
 
-def _add_agent(tree: Tree, made: "TrainedAgent") -> Tree:
+def _add_agent(tree: Tree, agent: "TrainedAgent") -> Tree:
     """The branch of its run."""
-    branch = tree.add(f"agent [bold]{_shown(made.agent)}[/] {brief(made.artifact)}")
-    ran = branch.add(f"run {made.run.id}: {by_how_much(made.run, made.edge)}")
-    ran.add(_graded(made.edge))
+    branch = tree.add(f"agent [bold]{_to_markup(agent.agent)}[/] {brief(agent.artifact)}")
+    ran = branch.add(f"run {agent.run.id}: {by_how_much(agent.run, agent.edge)}")
+    ran.add(_graded(agent.edge))
     return ran
 
 
-def _value(told: object) -> str:
+def _value(value: object) -> str:
     """A digest in brief, a text as it is, else as JSON; null where there is no such thing."""
-    if isinstance(told, str):
-        return brief(told) if told.startswith("sha256:") else _shown(told)
-    return json.dumps(told)
+    if isinstance(value, str):
+        return brief(value) if value.startswith("sha256:") else _to_markup(value)
+    return json.dumps(value)
 
 
-def _shown(text: str | None) -> str:
+def _to_markup(text: str | None) -> str:
     return escape(plain(str(text)))
 
 
-def _graded(found: "EdgeAudit | None") -> str:
-    if found is None:
+def _graded(edge: "EdgeAudit | None") -> str:
+    if edge is None:
         return "edge unsigned: the store has no keys"
-    return f"edge {found.grade}{': ' if found.reasons else ''}{_shown('; '.join(found.reasons))}"
+    return f"edge {edge.grade}{': ' if edge.reasons else ''}{_to_markup('; '.join(edge.reasons))}"
 
 
-def _add_evidence(branch: Tree, found: "RunVerification | None") -> None:
-    if found is None:
+def _add_evidence(branch: Tree, verification: "RunVerification | None") -> None:
+    if verification is None:
         return
-    record = branch.add(f"record {found.state}")
-    for problem in found.problems:
-        record.add(f"[red]broken: {_shown(problem)}[/]")
+    record = branch.add(f"record {verification.state}")
+    for problem in verification.problems:
+        record.add(f"[red]broken: {_to_markup(problem)}[/]")

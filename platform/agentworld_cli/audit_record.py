@@ -30,15 +30,15 @@ def verify(
     """
     from agentworld.audit.checks.store import verify_agent, verify_everything
     from agentworld.lineage.base import VersionRef
-    from agentworld_cli.views import shown_as
+    from agentworld_cli.views import show_progress
 
     sources = sources_at(store, at)
-    with shown_as("verify") as tick:
+    with show_progress("verify") as tick:
         if version:
-            found = verify_agent(VersionRef.parse(version), sources, tick)
+            verification = verify_agent(VersionRef.parse(version), sources, tick)
         else:
-            found = verify_everything(sources, tick)
-    show_everything(found, as_json=as_json)
+            verification = verify_everything(sources, tick)
+    show_everything(verification, as_json=as_json)
 
 
 def export(
@@ -74,16 +74,16 @@ def restored(
     """
     from agentworld.operations.declarations import restored as declare
 
-    found = declare(Path(store), reason, who())
+    losses = declare(Path(store), reason, who())
     if as_json:
-        show_json(found)
+        show_json(losses)
         return
-    for run, names in found.runs.items():
+    for run, names in losses.runs.items():
         print(f"run {plain(run)} lost entries of its log, or is gone:")
         print(*(f"  {plain(name)}" for name in names), sep="\n")
-    for name in found.others:
+    for name in losses.others:
         print(f"lost {plain(name)}")
-    whole = not found.runs and not found.others
+    whole = not losses.runs and not losses.others
     print("the ledger has all that was signed" if whole else _declared(reason))
 
 
@@ -102,15 +102,15 @@ def withdrawn(
     """
     from agentworld.operations.declarations import withdrawn as declare
 
-    found = declare(Path(store), versions or (), reason, who())
+    withdrawals = declare(Path(store), versions or (), reason, who())
     if as_json:
-        show_json(found)
+        show_json(withdrawals)
         return
-    for each in found.versions:
+    for each in withdrawals.versions:
         print(plain(f"{each.ref} {each.artifact}, registered on {each.at}, is gone"))
     print(
         _declared(reason)
-        if found.versions
+        if withdrawals.versions
         else "the registry has all that was signed as registered"
     )
 

@@ -25,8 +25,8 @@ def console(
     from agentworld_console.main import serve
     from agentworld_console.settings import Settings
 
-    told: dict[str, Any] = {"access": access} if access else {}
-    settings = Settings(store=store, host=host, port=port, **told)
+    overrides: dict[str, Any] = {"access": access} if access else {}
+    settings = Settings(store=store, host=host, port=port, **overrides)
     check_free(settings.port)
     where = f"the console answers at http://{host}:{port}"
     serve(settings, lambda: terminal.print(where, soft_wrap=True))

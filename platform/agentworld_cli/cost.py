@@ -65,16 +65,16 @@ def cost(
     from agentworld.audit.questions.cost import Prices, costs
     from agentworld.operations.ledger import existing_ledger
 
-    named = {"tenant": tenant, "run": run, "episode": episode}
-    of = {name: value for name, value in named.items() if value}
+    filters = {"tenant": tenant, "run": run, "episode": episode}
+    of = {name: value for name, value in filters.items() if value}
     share = by or ("episode" if run or episode else "run")
-    ledger, prices = existing_ledger(Path(store)), Prices.named()
+    ledger, prices = existing_ledger(Path(store)), Prices.from_environment()
     agents = _agents(Path(store)) if share == "agent" else {}
-    told = costs(ledger, prices, share, agents, **of)
+    report = costs(ledger, prices, share, agents, **of)
     if as_json:
-        show_json(told)
+        show_json(report)
     else:
-        _wide.print(_table(told, share))
+        _wide.print(_table(report, share))
 
 
 def _agents(store: Path) -> dict[str, str]:
@@ -86,11 +86,11 @@ def _agents(store: Path) -> dict[str, str]:
     return agents_by_run(open_registry(store))
 
 
-def _table(told: "Costs", by: _By) -> Table:
+def _table(report: "Costs", by: _By) -> Table:
     """A line for each, and their total."""
     from agentworld.records.run import LOCAL_TENANT
 
-    tenants = {each.tenant for each in told.costs} - {LOCAL_TENANT}
+    tenants = {each.tenant for each in report.costs} - {LOCAL_TENANT}
     names = [name for name in _NAMES[by] if name in (by, "run", "agent") or tenants]
     footers = ["total", *[""] * (len(names) - 1)]
     table = Table(
@@ -103,17 +103,17 @@ def _table(told: "Costs", by: _By) -> Table:
         pad_edge=False,
         show_footer=True,
     )
-    for name, total in _figures(told.total, told.currency).items():
+    for name, total in _figures(report.total, report.currency).items():
         table.add_column(Text(name), Text(total), justify="right", no_wrap=True)
-    for each in told.costs:
-        shown = (plain(_named(each, name)) for name in names)
-        table.add_row(*map(Text, (*shown, *_figures(each, told.currency).values())))
+    for each in report.costs:
+        cells = (plain(_format_name(each, name)) for name in names)
+        table.add_row(*map(Text, (*cells, *_figures(each, report.currency).values())))
     return table
 
 
-def _named(cost: "Cost", name: str) -> str:
-    told = str(getattr(cost, name))
-    return f"{told}, unregistered" if name == "agent" and cost.registered is False else told
+def _format_name(cost: "Cost", name: str) -> str:
+    value = str(getattr(cost, name))
+    return f"{value}, unregistered" if name == "agent" and cost.registered is False else value
 
 
 def _figures(cost: "Cost", currency: str) -> dict[str, str]:

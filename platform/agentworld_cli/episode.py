@@ -32,11 +32,11 @@ def list_episodes(
     from agentworld.operations.ledger import existing_ledger
 
     ledger = existing_ledger(Path(store))
-    told = map(_summary, ledger.episodes(ledger.run(run).id))
+    summaries = map(_summary, ledger.episodes(ledger.run(run).id))
     if as_json:
-        show_json(list(told))
+        show_json(list(summaries))
         return
-    for each in told:
+    for each in summaries:
         task = plain(str(each["task"] or "no task"))
         reward = "no reward" if each["reward"] is None else f"reward {each['reward']:g}"
         ending = each["closed"] or "open"
@@ -52,13 +52,13 @@ def show(
     from agentworld.operations.ledger import existing_ledger
 
     if url:
-        found = ask(url, lambda client: client.episode(episode))
+        record = ask(url, lambda client: client.episode(episode))
     else:
-        found = existing_ledger(Path(store)).episode(episode)
+        record = existing_ledger(Path(store)).episode(episode)
     if as_json:
-        show_json(json.loads(write_episode(found)))
+        show_json(json.loads(write_episode(record)))
     else:
-        print("\n".join(transcript(found)))
+        print("\n".join(transcript(record)))
 
 
 @app.command("verify")
@@ -68,8 +68,8 @@ def verify(episode: _Episode, store: Store = DEFAULT_STORE, as_json: Json = Fals
     from agentworld.operations.ledger import existing_ledger, open_evidence
 
     folder = Path(store)
-    found = verify_episode(episode, existing_ledger(folder), open_evidence(folder))
-    show_verification(found, as_json=as_json)
+    verification = verify_episode(episode, existing_ledger(folder), open_evidence(folder))
+    show_verification(verification, as_json=as_json)
 
 
 @app.command("fork")
@@ -88,11 +88,11 @@ def fork(
         source = Source(episode=episode, step=step)
         return await client.begin(EpisodeOpening(run=into, fork=source))
 
-    begun = ask(url, begin)
+    reset = ask(url, begin)
     if as_json:
-        show_json(begun)
+        show_json(reset)
     else:
-        print(plain(begun.episode))
+        print(plain(reset.episode))
 
 
 @app.command("replay")

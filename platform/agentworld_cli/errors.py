@@ -36,7 +36,7 @@ class StepFailed(Exception):
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def exit_on_error() -> Iterator[None]:
     """Ends the program with a sentence for every error that has one; a defect keeps its trace."""
     try:
         yield

@@ -61,11 +61,11 @@ def served(
     name = job or datetime.now(UTC).date().isoformat()
     folder = show_step(measure, recipe, store, simulator, name, as_json=as_json)
     report = ServedReport.read(Path(located_path(folder, store)) / REPORT)
-    told = f"exact match {_told(report.free_running.exact_match)}"
+    line = f"exact match {_format_estimate(report.free_running.exact_match)}"
     if report.change:
-        told += f", {_told(report.change)} since it was registered"
-    sys.stderr.write(f"{told}{': drifted' if report.drifted else ''}\n")
+        line += f", {_format_estimate(report.change)} since it was registered"
+    sys.stderr.write(f"{line}{': drifted' if report.drifted else ''}\n")
 
 
-def _told(found: "Estimate") -> str:
-    return f"{found.mean:.3f} ({found.low:.3f} to {found.high:.3f})"
+def _format_estimate(estimate: "Estimate") -> str:
+    return f"{estimate.mean:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"

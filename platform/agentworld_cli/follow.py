@@ -36,21 +36,21 @@ def follow(job: subprocess.Popen[bytes], store: Path) -> Followed:
                 break
             peak_memory_gib = max(peak_memory_gib, tree_memory_gib())
             time.sleep(_SECONDS_BETWEEN_LOOKS)
-    seen = _progress(store)
-    if job.returncode != 0 or len(seen) < len(STEPS):
-        raise _failure(seen, store)
-    folders = {each.step: Path(each.folder) for each in seen if each.state != "skipped"}
+    steps = _progress(store)
+    if job.returncode != 0 or len(steps) < len(STEPS):
+        raise _failure(steps, store)
+    folders = {each.step: Path(each.folder) for each in steps if each.state != "skipped"}
     return Followed(folders, peak_memory_gib)
 
 
 def _progress(store: Path) -> list[StepProgress]:
-    seen = [progress for step in STEPS if (progress := read_progress(store, step))]
-    return [*seen, *_skipped(seen)]
+    steps = [progress for step in STEPS if (progress := read_progress(store, step))]
+    return [*steps, *_skipped(steps)]
 
 
-def _skipped(seen: list[StepProgress]) -> list[StepProgress]:
+def _skipped(steps: list[StepProgress]) -> list[StepProgress]:
     """What will never begin, once the gate has refused."""
-    last = seen[-1] if seen else None
+    last = steps[-1] if steps else None
     if last is None or last.step != "gate" or last.state not in ("finished", "reused"):
         return []
     if verdict_of(Path(last.folder)).verdict == "passed":
@@ -58,13 +58,13 @@ def _skipped(seen: list[StepProgress]) -> list[StepProgress]:
     return [StepProgress(step=step, state="skipped", started=last.started) for step in AFTER_GATE]
 
 
-def _failure(seen: list[StepProgress], store: Path) -> StepFailed:
-    for progress in seen:
+def _failure(steps: list[StepProgress], store: Path) -> StepFailed:
+    for progress in steps:
         if progress.state == "failed":
             return StepFailed(progress.step, progress.failure, progress.sentence)
     if is_full(store):  # too full even to say so
         return StepFailed("", "StoreError", full_sentence(store))
     # A step that cannot even be imported, or that the system killed, has no last words.
-    running = [progress.step for progress in seen if progress.state == "running"]
-    step = running[0] if running else STEPS[min(len(seen), len(STEPS) - 1)]
+    running = [progress.step for progress in steps if progress.state == "running"]
+    step = running[0] if running else STEPS[min(len(steps), len(STEPS) - 1)]
     return StepFailed(step, "", f"its process ended without a word; read {store / LOG}")

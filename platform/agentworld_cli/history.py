@@ -14,17 +14,17 @@ def history(store: AnyStore = DEFAULT_STORE, as_json: Json = False) -> None:
     from agentworld.runner.remote import located
     from agentworld.steps.conclude import conclusions
 
-    found = conclusions(located(store))
+    rows = conclusions(located(store))
     if as_json:
-        show_json([each.model_dump(mode="json") for each in found])
+        show_json([each.model_dump(mode="json") for each in rows])
         return
-    for each in found:
-        print(_told(each))
+    for each in rows:
+        print(_to_line(each))
 
 
-def _told(ended: "Conclusion") -> str:
+def _to_line(ended: "Conclusion") -> str:
     moment = ended.ended.isoformat(sep=" ", timespec="seconds")
-    told = f"{moment}  {ended.job}  {ended.pipeline} of {ended.recipe}  {ended.state}"
+    line = f"{moment}  {ended.job}  {ended.pipeline} of {ended.recipe}  {ended.state}"
     if ended.step:
-        told += f" at {ended.step}"
-    return plain(f"{told}: {ended.sentence}" if ended.sentence else told)
+        line += f" at {ended.step}"
+    return plain(f"{line}: {ended.sentence}" if ended.sentence else line)

@@ -32,9 +32,9 @@ def new(
     for unknown in set(roles) - ROLES:
         raise InputError(f"{unknown!r} is no role; give agent, operator or auditor")
     key = new_key()
-    told = {"sha256": key_digest(key), "roles": list(dict.fromkeys(roles))}
+    entry = {"sha256": key_digest(key), "roles": list(dict.fromkeys(roles))}
     if as_json:
-        show_json({"key": key, **told})
+        show_json({"key": key, **entry})
         return
     print(key)
-    sys.stderr.write("".join(f"{name}: {json.dumps(value)}\n" for name, value in told.items()))
+    sys.stderr.write("".join(f"{name}: {json.dumps(value)}\n" for name, value in entry.items()))

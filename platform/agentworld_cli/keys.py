@@ -21,11 +21,11 @@ def list_(whose: _Whose = "simulator", store: Store = DEFAULT_STORE, as_json: Js
     """Print the keys whose signatures verify, and which one signs."""
     from agentworld.operations.keys import keys_of
 
-    found = keys_of(Path(store), whose)
+    keys = keys_of(Path(store), whose)
     if as_json:
-        print(json.dumps([each.model_dump(mode="json") for each in found], indent=2))
+        print(json.dumps([each.model_dump(mode="json") for each in keys], indent=2))
         return
-    for each in found:
+    for each in keys:
         print(f"{each.key}  {'signs' if each.signs else 'verifies'}")
 
 
@@ -39,8 +39,8 @@ def rotate(
     """
     from agentworld.operations.keys import rotate_key
 
-    made = rotate_key(Path(store), whose)
+    key = rotate_key(Path(store), whose)
     if as_json:
-        show_json(made)
+        show_json(key)
     else:
-        print(made.key)
+        print(key.key)

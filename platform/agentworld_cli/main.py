@@ -23,7 +23,7 @@ from agentworld_cli import (
     simulator,
     train,
 )
-from agentworld_cli.errors import told
+from agentworld_cli.errors import exit_on_error
 
 # Nothing here reaches for a model hub, reports its use, or talks of its own tables.
 _QUIET = {
@@ -63,7 +63,7 @@ def main() -> None:
     os.environ.update(_QUIET | os.environ)
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # a warning of a library is no sentence for a user
-    with told():
+    with exit_on_error():
         app()
 
 

@@ -19,10 +19,10 @@ def sources_at(store: str, at: str) -> "Sources":
     from agentworld.audit.questions.alias import moment
     from agentworld.operations.audit_sources import open_sources
 
-    then = moment(at, datetime.now(UTC)) if at else None
-    return open_sources(Path(store))._replace(at=then)
+    at_time = moment(at, datetime.now(UTC)) if at else None
+    return open_sources(Path(store))._replace(at=at_time)
 
 
-def then(at: str | None) -> str:
+def format_moment(at: str | None) -> str:
     """The end of a heading."""
     return f" at {at}" if at else ""

@@ -150,11 +150,11 @@ def schedule(
     arguments, at = _arguments(pipeline, recipe, store, simulator), _connection(server)
     version = _uploaded(at, pipeline, placement, image)
     plan = Plan(name=name, cron=cron, version=version, arguments=arguments)
-    made = schedule(at, plan)
+    schedule_record = schedule(at, plan)
     if as_json:
-        show_json(made)
+        show_json(schedule_record)
     else:
-        print(_told_of_schedule(made))
+        print(_describe_schedule(schedule_record))
 
 
 @app.command("list")
@@ -178,8 +178,8 @@ def stop(
     from agentworld_pipelines.server import stop_run
 
     at = _connection(server)
-    gone = unschedule(at, what)
-    _show_all(gone, [] if gone else [stop_run(at, what)], as_json=as_json)
+    schedules = unschedule(at, what)
+    _show_all(schedules, [] if schedules else [stop_run(at, what)], as_json=as_json)
 
 
 app.command()(check)
@@ -195,8 +195,8 @@ def _run_here(recipe: str, store: str, *, as_json: bool) -> None:
     folders = run_job(located_path(recipe, store), located(store)).folders
     verdict = verdict_of(folders["gate"])
     if as_json:
-        told = {step: there(str(folder)) for step, folder in folders.items()}
-        show_json({"folders": told, "verdict": verdict.verdict, "reason": verdict.reason})
+        paths = {step: there(str(folder)) for step, folder in folders.items()}
+        show_json({"folders": paths, "verdict": verdict.verdict, "reason": verdict.reason})
     else:
         show_refusal(verdict)
 
@@ -228,7 +228,7 @@ def _followed(at: "Connection", started: "PipelineRun") -> "PipelineRun":
     from agentworld_pipelines.server import follow
 
     for run in follow(at, started.id):
-        print(_told_of_run(run), file=sys.stderr)
+        print(_describe_run(run), file=sys.stderr)
         started = run
     return started
 
@@ -243,26 +243,26 @@ def _show_all(schedules: "list[Schedule]", runs: "list[PipelineRun]", *, as_json
         )
         return
     for schedule in schedules:
-        print(_told_of_schedule(schedule))
+        print(_describe_schedule(schedule))
     for run in runs:
-        print(_told_of_run(run))
+        print(_describe_run(run))
 
 
-def _told_of_run(run: "PipelineRun") -> str:
-    told = f"{run.id}  {run.name}  {run.state}, started {_moment(run.started)}"
+def _describe_run(run: "PipelineRun") -> str:
+    line = f"{run.id}  {run.name}  {run.state}, started {_moment(run.started)}"
     if run.finished:
-        told += f", finished {_moment(run.finished)}"
+        line += f", finished {_moment(run.finished)}"
     if run.failure:
-        told += f": {run.failure}"
-    return plain(f"{told}  {run.url}")
+        line += f": {run.failure}"
+    return plain(f"{line}  {run.url}")
 
 
-def _told_of_schedule(schedule: "Schedule") -> str:
-    told = f"{schedule.id}  {schedule.name}  {schedule.cron}"
-    told += f", next {_moment(schedule.next_run)}" if schedule.next_run else ""
-    told += "" if schedule.enabled else ", disabled"
+def _describe_schedule(schedule: "Schedule") -> str:
+    line = f"{schedule.id}  {schedule.name}  {schedule.cron}"
+    line += f", next {_moment(schedule.next_run)}" if schedule.next_run else ""
+    line += "" if schedule.enabled else ", disabled"
     last = schedule.last_run
-    return plain(told + (f", last {last.state} {_moment(last.started)}" if last else ""))
+    return plain(line + (f", last {last.state} {_moment(last.started)}" if last else ""))
 
 
 def _moment(moment: "datetime") -> str:

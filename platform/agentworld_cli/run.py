@@ -138,8 +138,8 @@ def verify(run: _Run, store: Store = DEFAULT_STORE, as_json: Json = False) -> No
     from agentworld.operations.ledger import existing_ledger, open_evidence
 
     folder = Path(store)
-    found = verify_run(run, existing_ledger(folder), open_evidence(folder))
-    show_verification(found, as_json=as_json)
+    verification = verify_run(run, existing_ledger(folder), open_evidence(folder))
+    show_verification(verification, as_json=as_json)
 
 
 @app.command("join")

@@ -20,7 +20,7 @@ def ask(url: str, question: "Callable[[SimulatorClient], Awaitable[_Answer]]") -
     from agentworld.client.simulator import SimulatorClient
 
     # From the environment: everybody on this machine can read the words of a command.
-    credential = ClientSettings().shown()
+    credential = ClientSettings().load_credential()
 
     async def work() -> _Answer:
         client = SimulatorClient(url, credential=credential)

@@ -41,8 +41,8 @@ trees = Console(width=max(console.width, 120), highlight=False)
 
 def show_json(value: object) -> None:
     """Printable ASCII: what is meant for a machine is seen by people too."""
-    told = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-    print(json.dumps(told, indent=2).replace("\x7f", r"\u007f"))
+    document = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    print(json.dumps(document, indent=2).replace("\x7f", r"\u007f"))
 
 
 def show_record(record: BaseModel, *, as_json: bool) -> None:

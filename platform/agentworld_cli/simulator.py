@@ -79,11 +79,11 @@ def import_(
     """Freeze weights from elsewhere as a simulator; nothing is trained."""
     from agentworld.operations.import_world import import_world
     from agentworld.recipes import load_recipe, recipe_path
-    from agentworld_cli.views import shown_as
+    from agentworld_cli.views import show_progress
 
-    chosen = _described(load_recipe(recipe_path(recipe)), text, domains)
-    with shown_as("import") as tick:
-        simulator = import_world(chosen, Path(store), Path(model), tick)
+    world_recipe = _described(load_recipe(recipe_path(recipe)), text, domains)
+    with show_progress("import") as tick:
+        simulator = import_world(world_recipe, Path(store), Path(model), tick)
     _show_pinned(simulator, as_json=as_json)
 
 
@@ -105,8 +105,8 @@ def prompt(
     from agentworld.operations.prompt_world import endpoint_at, prompt_world
     from agentworld.recipes import load_recipe, recipe_path
 
-    chosen = _described(load_recipe(recipe_path(recipe)), text, domains)
-    _show_pinned(prompt_world(chosen, Path(store), endpoint_at(url, model)), as_json=as_json)
+    world_recipe = _described(load_recipe(recipe_path(recipe)), text, domains)
+    _show_pinned(prompt_world(world_recipe, Path(store), endpoint_at(url, model)), as_json=as_json)
 
 
 @app.command("attach")
@@ -120,9 +120,9 @@ def attach_(
     from agentworld.operations.simulators import attach, find
     from agentworld.records.report import read_report
 
-    found = find(simulator, Path(store))
-    attach(found, read_report(Path(report)), Path(store))
-    _show_pinned(found, as_json=as_json)
+    pinned_simulator = find(simulator, Path(store))
+    attach(pinned_simulator, read_report(Path(report)), Path(store))
+    _show_pinned(pinned_simulator, as_json=as_json)
 
 
 @app.command()
@@ -138,11 +138,11 @@ def show(
     """Print what a simulator is."""
     from agentworld.operations.simulators import find, sheet, signing_statement
 
-    found = find(simulator, Path(store))
+    pinned_simulator = find(simulator, Path(store))
     if model_signing:
-        sys.stdout.buffer.write(signing_statement(found).canonical)
+        sys.stdout.buffer.write(signing_statement(pinned_simulator).canonical)
     else:
-        show_record(sheet(found, Path(store)), as_json=as_json)
+        show_record(sheet(pinned_simulator, Path(store)), as_json=as_json)
 
 
 @app.command("list")
@@ -150,11 +150,11 @@ def list_simulators(store: Store = DEFAULT_STORE, as_json: Json = False) -> None
     """Print the simulators of a store."""
     from agentworld.operations.simulators import summaries
 
-    found = summaries(Path(store))
+    rows = summaries(Path(store))
     if as_json:
-        show_json([each.model_dump(mode="json") for each in found])
+        show_json([each.model_dump(mode="json") for each in rows])
         return
-    for each in found:
+    for each in rows:
         state = "validated" if each.validated else "unvalidated"
         names = f", {' '.join(each.aliases)}" if each.aliases else ""
         size = decimal(each.size_bytes) if each.verifiable else "cannot be verified"
@@ -166,18 +166,23 @@ def list_simulators(store: Store = DEFAULT_STORE, as_json: Json = False) -> None
 def verify(simulator: _Which, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Check every byte of a simulator; the first file that differs is named."""
     from agentworld.operations.simulators import find
-    from agentworld_cli.views import shown_as
+    from agentworld_cli.views import show_progress
 
-    found = find(simulator, Path(store))
-    with shown_as("verify") as tick:
-        found.verify(tick)
-    verified = {"simulator": found.digest, "files": len(found.manifest.files)}
+    pinned_simulator = find(simulator, Path(store))
+    with show_progress("verify") as tick:
+        pinned_simulator.verify(tick)
+    verified = {"simulator": pinned_simulator.digest, "files": len(pinned_simulator.manifest.files)}
     if as_json:
         show_json(verified)
-    elif found.manifest.artifact:
-        print(f"{found.digest} and its {verified['files']} files are as they were pinned")
+    elif pinned_simulator.manifest.artifact:
+        print(
+            f"{pinned_simulator.digest} and its {verified['files']} files are as they were pinned"
+        )
     else:
-        print(f"{found.digest} is as it was pinned; what its endpoint serves cannot be verified")
+        print(
+            f"{pinned_simulator.digest} is as it was pinned;"
+            " what its endpoint serves cannot be verified"
+        )
 
 
 @app.command()
@@ -203,12 +208,14 @@ def serve(
     from agentworld.operations.simulators import find
     from agentworld.serving.local import Listening
 
-    found = find(simulator, Path(store))
-    engine = pinned_engine(found.manifest)
+    pinned_simulator = find(simulator, Path(store))
+    engine = pinned_engine(pinned_simulator.manifest)
     if concurrency:
         engine = engine.model_copy(update={"concurrency": concurrency})
-    logs = Path(store) / "logs" / found.folder.name
-    with served_at(found.folder, engine, Path(store), logs, Listening(access, port)) as local:
+    logs = Path(store) / "logs" / pinned_simulator.folder.name
+    with served_at(
+        pinned_simulator.folder, engine, Path(store), logs, Listening(access, port)
+    ) as local:
         console.print(f"{simulator} answers at {local.url}", soft_wrap=True)
         local.wait()
 
@@ -217,20 +224,20 @@ def _show_pinned(simulator: "PinnedSimulator", *, as_json: bool) -> None:
     """The folder, as the next command takes it."""
     validated = bool(simulator.reports)
     if as_json:
-        told = {"simulator": simulator.digest, "folder": str(simulator.folder)}
-        show_json({**told, "validated": validated})
+        summary = {"simulator": simulator.digest, "folder": str(simulator.folder)}
+        show_json({**summary, "validated": validated})
         return
     if not validated:
         sys.stderr.write("unvalidated: nobody has attached an evaluation yet\n")
     print(simulator.folder)
 
 
-def _described(chosen: "Recipe", text: str, domains: list[str]) -> "Recipe":
+def _described(recipe: "Recipe", text: str, domains: list[str]) -> "Recipe":
     """The recipe with what is said of the world beside it."""
     from agentworld.operations.pinning import with_world
 
-    said = {"system_prompt": _words(text), "domains": tuple(domains)}
-    return with_world(chosen, **{name: value for name, value in said.items() if value})
+    overrides = {"system_prompt": _words(text), "domains": tuple(domains)}
+    return with_world(recipe, **{name: value for name, value in overrides.items() if value})
 
 
 def _words(text: str) -> str:

@@ -26,8 +26,8 @@ def show_summary(folders: Mapping[str, Path], summary: Summary) -> None:
     console.print(_differences([each for each in figures if each.interval]), "")
     show_refusal(summary.gate)
     if summary.simulator:
-        made = TrainedAgent.read(folders["register_agent"] / AGENT)
-        _show_made(summary.simulator["digest"], made)
+        agent = TrainedAgent.read(folders["register_agent"] / AGENT)
+        _show_agent(summary.simulator["digest"], agent)
 
 
 def show_refusal(outcome: Outcome) -> None:
@@ -37,11 +37,11 @@ def show_refusal(outcome: Outcome) -> None:
         console.print(f"gate: refused, {outcome.reason}; {skipped} were skipped", soft_wrap=True)
 
 
-def _show_made(simulator: Digest, made: TrainedAgent) -> None:
+def _show_agent(simulator: Digest, agent: TrainedAgent) -> None:
     console.print(f"simulator: {simulator}", soft_wrap=True)
     console.print(
-        f"agent: {made.version}, {made.run.num_steps} simulated steps,"
-        f" {made.live_steps} live steps in training",
+        f"agent: {agent.version}, {agent.run.num_steps} simulated steps,"
+        f" {agent.live_steps} live steps in training",
         soft_wrap=True,
     )
 
@@ -66,8 +66,8 @@ def _agent(report: AgentReport) -> Table:
         table.add_column(heading, justify="right")
     for name, score in report.scores.items():
         gap = score.simulated.less(score.live)
-        told = f"{gap.mean:+.2f} [dim]{gap.low:+.2f} to {gap.high:+.2f}[/]"
-        table.add_row(name, _interval(score.simulated), _interval(score.live), told)
+        gap_text = f"{gap.mean:+.2f} [dim]{gap.low:+.2f} to {gap.high:+.2f}[/]"
+        table.add_row(name, _interval(score.simulated), _interval(score.live), gap_text)
     return table
 
 
@@ -77,7 +77,7 @@ def _figures(figures: list[Figure]) -> Table:
         table.add_column(heading, justify="right")
     for figure in figures:
         bounds = _bound(figure, figure.must), _bound(figure, figure.goal)
-        table.add_row(figure.name, figure.shown, *bounds)
+        table.add_row(figure.name, figure.text, *bounds)
     return table
 
 
@@ -86,9 +86,9 @@ def _differences(figures: list[Figure]) -> Table:
     for heading in ("mean, 95 % interval", "verdict"):
         table.add_column(heading, justify="right")
     for figure in figures:
-        wanted = {"must": figure.must, "goal": figure.goal}
-        verdicts = [f"{word}: {_bound(figure, n)}" for word, n in wanted.items() if n is not None]
-        table.add_row(figure.name, figure.shown, "; ".join(verdicts))
+        bounds = {"must": figure.must, "goal": figure.goal}
+        verdicts = [f"{word}: {_bound(figure, n)}" for word, n in bounds.items() if n is not None]
+        table.add_row(figure.name, figure.text, "; ".join(verdicts))
     return table
 
 

@@ -22,8 +22,8 @@ def transcript(episode: "Episode") -> Iterator[str]:
         yield f"step {step.number}:"
         yield from _indented(step.action, "> ")
         yield from _indented(step.observation)
-        if told := ", ".join(_outcome(step)):
-            yield f"  {told}"
+        if outcome := ", ".join(_outcome(step)):
+            yield f"  {outcome}"
     yield f"ended: {plain(episode.closed)}" if episode.closed else "open"
 
 

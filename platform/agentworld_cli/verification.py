@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentworld.errors import EvidenceError
-from agentworld_cli.moment import then
+from agentworld_cli.moment import format_moment
 from agentworld_cli.plain import plain
 from agentworld_cli.show import show_record
 
@@ -17,32 +17,36 @@ if TYPE_CHECKING:
     from agentworld.records.run import AgentRun
 
 
-def show_verification(found: "RunVerification | EpisodeVerification", *, as_json: bool) -> None:
+def show_verification(
+    verification: "RunVerification | EpisodeVerification", *, as_json: bool
+) -> None:
     """Prints what was found; raises EvidenceError where the record is broken."""
     if as_json:
-        show_record(found, as_json=True)
+        show_record(verification, as_json=True)
     else:
-        for name, value in found.model_dump(mode="json", exclude={"problems", "notes"}).items():
+        fields = verification.model_dump(mode="json", exclude={"problems", "notes"})
+        for name, value in fields.items():
             print(f"{name:<32} {plain(str(value))}")
-        for note in getattr(found, "notes", ()):
+        for note in getattr(verification, "notes", ()):
             print(f"{'note':<32} {plain(note)}")
-        for problem in found.problems:
+        for problem in verification.problems:
             print(f"{'problem':<32} {plain(problem)}")
-    check_none("the record is not the one that was signed", found.problems)
+    check_none("the record is not the one that was signed", verification.problems)
 
 
-def show_everything(found: "Verification", *, as_json: bool) -> None:
+def show_everything(verification: "Verification", *, as_json: bool) -> None:
     """A line for each problem, and how much was looked at; raises EvidenceError for any problem."""
     if as_json:
-        show_record(found, as_json=True)
+        show_record(verification, as_json=True)
     else:
-        for problem in found.problems:
+        for problem in verification.problems:
             print(plain(problem))
-        runs, versions = counted(len(found.runs), "run"), counted(len(found.versions), "version")
-        problems = counted(len(found.problems), "problem")
-        what = f"{runs} and {versions}{then(found.at)}"
-        print(f"{what}, of which {found.num_unsigned} unsigned; {problems}")
-    check_none("what is there is not what was signed", found.problems)
+        runs = counted(len(verification.runs), "run")
+        versions = counted(len(verification.versions), "version")
+        problems = counted(len(verification.problems), "problem")
+        what = f"{runs} and {versions}{format_moment(verification.at)}"
+        print(f"{what}, of which {verification.num_unsigned} unsigned; {problems}")
+    check_none("what is there is not what was signed", verification.problems)
 
 
 def check_none(verdict: str, problems: Sequence[str]) -> None:
@@ -74,6 +78,6 @@ def counted(num: int, what: str) -> str:
 
 def by_how_much(run: "AgentRun", edge: "EdgeAudit | None") -> str:
     """By how much a simulator touched a run, and what came with forks as far as it was signed."""
-    told = f"{counted(run.num_episodes, 'episode')}, {counted(run.num_steps, 'step')} served"
+    counts = f"{counted(run.num_episodes, 'episode')}, {counted(run.num_steps, 'step')} served"
     copied = edge.num_copied if edge else 0
-    return f"{told}, {counted(copied, 'step')} copied by forks" if copied else told
+    return f"{counts}, {counted(copied, 'step')} copied by forks" if copied else counts

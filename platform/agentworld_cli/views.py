@@ -46,7 +46,7 @@ class View(Protocol):
         """Ends, and leaves the last state to be read."""
         ...
 
-    def show(self, seen: Sequence[StepProgress]) -> None:
+    def show(self, steps: Sequence[StepProgress]) -> None:
         """The steps that have begun, in their order."""
         ...
 
@@ -57,7 +57,7 @@ def suited_view(steps: Sequence[str]) -> View:
 
 
 @contextmanager
-def shown_as(name: str) -> Iterator[Tick]:
+def show_progress(name: str) -> Iterator[Tick]:
     """A tick for work of this process, with the time that it takes yet."""
     last = StepProgress(step=name, state="running", started=time.time())
     with suited_view([name]) as view:
@@ -101,9 +101,9 @@ class BarView:
     ) -> None:
         self._progress.stop()
 
-    def show(self, seen: Sequence[StepProgress]) -> None:
+    def show(self, steps: Sequence[StepProgress]) -> None:
         """Moves the bars."""
-        for step in seen:
+        for step in steps:
             self._move(self._tasks[step.step], step)
 
     def _move(self, task: TaskID, step: StepProgress) -> None:
@@ -123,7 +123,7 @@ class LineView:
     """A line when a step begins and ends, and every half a minute between."""
 
     def __init__(self) -> None:
-        self._told: dict[str, str] = {}
+        self._states: dict[str, str] = {}
         self._paces: defaultdict[str, _Pace] = defaultdict(_Pace)
         self._last_line = 0.0
 
@@ -138,40 +138,41 @@ class LineView:
     ) -> None:
         """Lines stay where they are."""
 
-    def show(self, seen: Sequence[StepProgress]) -> None:
+    def show(self, steps: Sequence[StepProgress]) -> None:
         """Writes what is new."""
-        for step in seen:
+        for step in steps:
             self._paces[step.step].take(step)
-            is_new = self._told.get(step.step) != step.state
+            is_new = self._states.get(step.step) != step.state
             is_due = time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES
             if is_new or (is_due and step.state == "running"):
                 self._tell(step)
 
     def _tell(self, step: StepProgress) -> None:
-        self._told[step.step] = step.state
+        self._states[step.step] = step.state
         self._last_line = time.monotonic()
         ended = step.state in _ENDINGS
-        said = _ending(step) if ended else _middle(step, self._paces[step.step].seconds_left)
-        sys.stderr.write(f"{step.step:<14} {said}\n")
+        pace = self._paces[step.step]
+        message = _ending(step) if ended else _middle(step, pace.seconds_remaining)
+        sys.stderr.write(f"{step.step:<14} {message}\n")
 
 
 class _Pace:
     """How fast a step was in the last half minute."""
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[float, float]] = deque()
+        self._samples: deque[tuple[float, float]] = deque()
 
     def take(self, step: StepProgress) -> None:
         """Its share that is done now."""
         now = time.monotonic()
-        self._seen.append((now, step.done / max(1, step.total)))
-        while len(self._seen) > 2 and self._seen[1][0] <= now - _SECONDS_OF_PACE:
-            self._seen.popleft()
+        self._samples.append((now, step.done / max(1, step.total)))
+        while len(self._samples) > 2 and self._samples[1][0] <= now - _SECONDS_OF_PACE:
+            self._samples.popleft()
 
     @property
-    def seconds_left(self) -> float | None:
+    def seconds_remaining(self) -> float | None:
         """Null where it stood still."""
-        (before, from_), (now, to) = self._seen[0], self._seen[-1]
+        (before, from_), (now, to) = self._samples[0], self._samples[-1]
         return (1 - to) * (now - before) / (to - from_) if to > from_ else None
 
 
@@ -179,8 +180,8 @@ def _ending(step: StepProgress) -> str:
     return f"finished in {step.seconds:.0f} s" if step.state == "finished" else step.state
 
 
-def _middle(step: StepProgress, seconds_left: float | None) -> str:
+def _middle(step: StepProgress, seconds_remaining: float | None) -> str:
     if step.state == "failed" or not step.done:
         return step.state
-    to_go = "" if seconds_left is None else f", {seconds_left:.0f} s to go"
+    to_go = "" if seconds_remaining is None else f", {seconds_remaining:.0f} s to go"
     return f"{step.done / step.total:.0%}{to_go}"

@@ -65,23 +65,23 @@ class Callers:
             raise InputError(
                 "access is `local`, which asks nobody, and a proxy's secret is set; leave one"
             )
-        known = access_with(_tokens(keys), access, host) if access else None
-        return cls(known, proxy_secret=proxy_secret, loopback_only=access == "local")
+        authenticator = access_with(_tokens(keys), access, host) if access else None
+        return cls(authenticator, proxy_secret=proxy_secret, loopback_only=access == "local")
 
     async def caller(self, request: Request) -> Caller:
         """Raises AccessError."""
         if self._loopback_only:
             check_loopback(request.scope["headers"])
-        if found := self._named_by_proxy(request):
-            return found
+        if caller := self._resolve_proxy_caller(request):
+            return caller
         if self._access is None:
             raise AccessError("this answers whom its proxy names; come through it")
         return await self._access.caller(credential(request.scope["headers"]))
 
-    def _named_by_proxy(self, request: Request) -> Caller | None:
+    def _resolve_proxy_caller(self, request: Request) -> Caller | None:
         """Without the right secret these headers mean nothing."""
-        told = request.headers.getlist(f"{_PROXY}proxy-secret")
-        right = len(told) == 1 and hmac.compare_digest(told[0].encode(), self._secret)
+        secrets = request.headers.getlist(f"{_PROXY}proxy-secret")
+        right = len(secrets) == 1 and hmac.compare_digest(secrets[0].encode(), self._secret)
         if not self._secret or not right:
             return None
         tenant, user, roles = (_once(request, name) for name in ("tenant", "user", "roles"))
@@ -92,8 +92,8 @@ class Callers:
                 kind="forbidden",
             )
         words = {word.strip() for word in roles.split(",")}
-        known: tuple[Role, ...] = get_args(Role)
-        return Caller(tenant, f"{tenant}/{user}", frozenset(r for r in known if r in words))
+        all_roles: tuple[Role, ...] = get_args(Role)
+        return Caller(tenant, f"{tenant}/{user}", frozenset(r for r in all_roles if r in words))
 
 
 class Gate:
@@ -125,8 +125,8 @@ class Secured:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_static = scope.get("path", "").startswith("/static/")
-        kept = {"cache-control": "public, max-age=3600" if is_static else "no-store"}
-        headers = [(n.encode(), v.encode()) for n, v in (_SECURITY | kept).items()]
+        caching = {"cache-control": "public, max-age=3600" if is_static else "no-store"}
+        headers = [(n.encode(), v.encode()) for n, v in (_SECURITY | caching).items()]
 
         async def secured(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -138,8 +138,8 @@ class Secured:
 
 def _once(request: Request, name: str) -> str:
     """A header's value; what is there twice is as good as not there."""
-    told = request.headers.getlist(f"{_PROXY}{name}")
-    return told[0].strip() if len(told) == 1 else ""
+    values = request.headers.getlist(f"{_PROXY}{name}")
+    return values[0].strip() if len(values) == 1 else ""
 
 
 def _tokens(keys: Path) -> RunTokens:

@@ -40,7 +40,7 @@ Answer = Page | Elsewhere | Sheet | Text
 Answering = Callable[[Sight, Request], Answer]
 
 
-class Shown(NamedTuple):
+class ListView(NamedTuple):
     """A part of a list on a page."""
 
     listing: Listing
@@ -48,6 +48,6 @@ class Shown(NamedTuple):
     cursor: str = ""
 
     @classmethod
-    def of(cls, listing: Listing, cursor: str = "") -> "Shown":
+    def of(cls, listing: Listing, cursor: str = "") -> "ListView":
         """The part that the cursor begins."""
         return cls(listing, listing.fetch(cursor), cursor)

@@ -80,17 +80,19 @@ class Console:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
-            finalize=words.shown,
+            finalize=words.to_printable,
         )
-        self._templates.globals.update(at=words.at, brief=words.brief, num_untold=words.num_untold)
-        self._templates.globals["lists"] = {name: told for name, (told, _) in index.LISTS.items()}
-        self._templates.filters["told"] = words.told
+        self._templates.globals.update(
+            at=words.at, brief=words.brief, num_omitted=words.num_omitted
+        )
+        self._templates.globals["lists"] = {name: title for name, (title, _) in index.LISTS.items()}
+        self._templates.filters["preview"] = words.preview
         self._templates.tests["link"] = lambda cell: isinstance(cell, Link)
         self._templates.tests["mark"] = lambda cell: isinstance(cell, Mark)
 
     async def page(self, answering: Answering, request: Request) -> Response:
         """Reads in a thread, for the ledger and the registry block."""
-        return await run_in_threadpool(self._answered, answering, request)
+        return await run_in_threadpool(self._respond, answering, request)
 
     def refuse(self, request: Request, error: Exception) -> Response:
         """An error as a page."""
@@ -102,21 +104,21 @@ class Console:
             headers["www-authenticate"] = 'Basic realm="agentworld", charset="UTF-8"'
         if status == 500 and not isinstance(error, AgentworldError):
             _log.error("a page failed: %s", request.url.path, exc_info=error)
-        told = {"status": status, "problem": body["error"]}
-        return self._html(request, Page("error.html", told, status), headers)
+        values = {"status": status, "problem": body["error"]}
+        return self._html(request, Page("error.html", values, status), headers)
 
-    def _answered(self, answering: Answering, request: Request) -> Response:
+    def _respond(self, answering: Answering, request: Request) -> Response:
         if self._library.records:
             self._library.records.refresh()
         answer: Answer = answering(Sight(self._library, request.scope["caller"]), request)
         match answer:
             case Elsewhere(href):
                 return RedirectResponse(href, 303)
-            case Text(told):
-                return PlainTextResponse(words.visible_lines(told))
+            case Text(text):
+                return PlainTextResponse(words.visible_lines(text))
             case Sheet(name, listing):
-                kept = "".join(c if c.isalnum() or c in "-_" else "-" for c in name)
-                disposition = f'attachment; filename="{kept}.csv"'
+                safe_name = "".join(c if c.isalnum() or c in "-_" else "-" for c in name)
+                disposition = f'attachment; filename="{safe_name}.csv"'
                 return StreamingResponse(
                     listing.csv(),
                     media_type="text/csv; charset=utf-8",

@@ -10,28 +10,28 @@ class DataSets:
 
     def __init__(self, sight: Sight) -> None:
         self._sight = sight
-        self._known = data_sets(sight.sources)
+        self._all_readers = data_sets(sight.sources)
 
-    def seen(self) -> dict[Digest, tuple[Reader, ...]]:
+    def readers_by_data(self) -> dict[Digest, tuple[Reader, ...]]:
         """With the world models that read them: those behind simulators that are seen."""
         if self._sight.is_whole:
-            return self._known
+            return self._all_readers
         weights = {each.artifact for each in self._sight.manifests().values()}
         own = {
             data: tuple(each for each in readers if each.artifact in weights)
-            for data, readers in self._known.items()
+            for data, readers in self._all_readers.items()
         }
         return {data: readers for data, readers in own.items() if readers}
 
     def find(self, name: str) -> list[Digest]:
         """What a digest names, for whoever knows it, or what the start of one may name."""
         whole = name if name.startswith("sha256:") else f"sha256:{name}"
-        if whole in self._known:
+        if whole in self._all_readers:
             return [whole]
-        return sorted(each for each in self.seen() if each.startswith(whole))
+        return sorted(each for each in self.readers_by_data() if each.startswith(whole))
 
     def simulators(self, readers: tuple[Reader, ...]) -> dict[Digest, Reader]:
         """Those of this store that are seen and serve one of these world models."""
         by_weights = {each.artifact: each for each in reversed(readers)}
-        told = ((digest, each.artifact) for digest, each in self._sight.manifests().items())
-        return {digest: by_weights[of] for digest, of in told if of and of in by_weights}
+        artifacts = ((digest, each.artifact) for digest, each in self._sight.manifests().items())
+        return {digest: by_weights[of] for digest, of in artifacts if of and of in by_weights}

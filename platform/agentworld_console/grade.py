@@ -6,12 +6,12 @@ from agentworld.audit.questions.agent import AgentChain
 
 def grade_of(chain: AgentChain) -> EdgeAudit:
     """As it was signed; no better than a record that was read again, and is broken."""
-    told = chain.edge or disputed(f"nothing of run {chain.run.id} is signed")
+    edge = chain.edge or disputed(f"nothing of run {chain.run.id} is signed")
     problems = chain.evidence.problems if chain.evidence else ()
     if not problems:
-        return told
-    reasons = (*told.reasons, *problems)
-    return told.model_copy(update={"grade": "disputed", "reasons": reasons})
+        return edge
+    reasons = (*edge.reasons, *problems)
+    return edge.model_copy(update={"grade": "disputed", "reasons": reasons})
 
 
 def disputed(reason: str) -> EdgeAudit:

@@ -10,7 +10,7 @@ from agentworld.audit.read.sources import world_models_of
 from agentworld.lineage.base import VersionRef, WorldModel
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import Checkpoint
-from agentworld_console.layout import Box, Layout, laid_out
+from agentworld_console.layout import Box, Layout, compute_layout
 from agentworld_console.rows import run_link
 from agentworld_console.sight import Sight
 from agentworld_console.words import at, brief, shortened
@@ -55,7 +55,7 @@ class Graph:
     def layout(self) -> Layout:
         """Where the nodes stand."""
         layers = {name: node.layer for name, node in self.nodes.items()}
-        return laid_out(layers, self.edges)
+        return compute_layout(layers, self.edges)
 
     def paths(self, boxes: dict[str, Box]) -> list[str]:
         """Curves from box to box, as SVG writes them."""
@@ -67,21 +67,21 @@ def graph_of_simulator(sight: Sight, simulator: Digest) -> tuple[Graph, bool]:
     graph = Graph()
     served = _add_simulator(graph, sight, simulator)
     runs = sight.runs(MOST_RUNS + 1, simulators=[simulator])
-    made = sight.agents_of(runs[:MOST_RUNS])
+    agents_by_run = sight.agents_of(runs[:MOST_RUNS])
     for run in runs[:MOST_RUNS]:
         node = _run(run.id, f"{run.purpose} run")
         graph.add(node, after=served)
-        for each in made[run.id]:
+        for each in agents_by_run[run.id]:
             graph.add(_agent(each.ref), after=node.name)
     return graph, len(runs) > MOST_RUNS
 
 
 def graph_of_agent(sight: Sight, ref: VersionRef) -> Graph:
     """An agent with all that it was made of; its run may be missing."""
-    graph, found = Graph(), sight.agent(ref)
-    run = sight.run_if_there(found.run)
+    graph, agent = Graph(), sight.agent(ref)
+    run = sight.run_if_there(agent.run)
     if run is None:
-        lost = graph.add(_run(found.run, "missing run"))
+        lost = graph.add(_run(agent.run, "missing run"))
     else:
         served = _add_simulator(graph, sight, run.simulator)
         lost = graph.add(_run(run.id, f"{run.purpose} run"), after=served)
@@ -94,9 +94,9 @@ def _add_simulator(graph: Graph, sight: Sight, simulator: Digest) -> str:
     page = at("simulators", simulator)
     last = ""
     for ref in world_models_of(manifest, sight.library.registry)[:1]:
-        made = _add_stages(graph, sight.library.registry.world_model(ref))
+        last_stage = _add_stages(graph, sight.library.registry.world_model(ref))
         # It has no page of its own: its simulator's tells of it.
-        last = graph.add(Node(str(ref), "world model", str(ref), page, _WORLD), after=made)
+        last = graph.add(Node(str(ref), "world model", str(ref), page, _WORLD), after=last_stage)
     return graph.add(Node(simulator, "simulator", brief(simulator), page, _SIMULATOR), after=last)
 
 

@@ -53,7 +53,7 @@ class Layout(NamedTuple):
     height: int
 
 
-def laid_out(layers: Mapping[str, int], edges: Sequence[Edge]) -> Layout:
+def compute_layout(layers: Mapping[str, int], edges: Sequence[Edge]) -> Layout:
     """Places nodes by their layers; an empty layer takes no room.
 
     Raises ValueError for an edge that does not go to a later layer.
@@ -86,12 +86,12 @@ def num_crossings(columns: Sequence[Sequence[str]], edges: Sequence[Edge]) -> in
 
 
 def _inversions(rows: list[int]) -> int:
-    seen: list[int] = []
-    found = 0
+    previous: list[int] = []
+    count = 0
     for row in rows:
-        found += len(seen) - bisect_right(seen, row)
-        insort(seen, row)
-    return found
+        count += len(previous) - bisect_right(previous, row)
+        insort(previous, row)
+    return count
 
 
 def _columns(layers: Mapping[str, int]) -> _Columns:
@@ -125,11 +125,11 @@ def _swept(columns: _Columns, neighbours: Mapping[str, list[str]], *, backwards:
     places = range(len(columns))
     for place in reversed(places) if backwards else places:
         column = columns[place]
-        wanted = {
+        barycenters = {
             node: mean(rows[other] for other in neighbours[node]) if neighbours.get(node) else row
             for row, node in enumerate(column)
         }
-        swept[place] = sorted(column, key=lambda node: (wanted[node], rows[node]))
+        swept[place] = sorted(column, key=lambda node: (barycenters[node], rows[node]))
         rows.update({node: row for row, node in enumerate(swept[place])})
     return swept
 

@@ -21,7 +21,7 @@ OF_A_FILE = 2_000
 _ROWS_WITH_AGENTS = 25
 """Of a list that asks the registry and the second store for each of its rows."""
 _RUN = ("run", "opened", "purpose", "agent", "simulator", "tenant", "log entries", "made")
-_TOUCHED = (
+_RUN_AGENT_COLUMNS = (
     *("run", "registered as", "grade", "episodes", "steps", "agent", "purpose", "opened"),
     *("simulator", "tenant"),
 )
@@ -32,9 +32,9 @@ def agents(sight: Sight, limit: int = _ROWS) -> Listing:
 
     def fetch(cursor: str) -> Part:
         first = number(cursor)
-        found = sight.agents(first + limit + 1)[first:]
-        more = str(first + limit) if len(found) > limit else ""
-        return Part([rows.agent_row(each) for each in found[:limit]], more)
+        versions = sight.agents(first + limit + 1)[first:]
+        more = str(first + limit) if len(versions) > limit else ""
+        return Part([rows.agent_row(each) for each in versions[:limit]], more)
 
     return Listing("/agents", ("agent", "weights", "run", "simulator as told"), fetch)
 
@@ -44,10 +44,10 @@ def in_use(sight: Sight, limit: int = _ROWS_WITH_AGENTS) -> Listing:
 
     def fetch(cursor: str) -> Part:
         first = number(cursor)
-        found = sight.in_use()[first:]
-        made = sight.made_in({each.run for each in found[:limit]})
-        told = [rows.use_row(sight, each, made[each.run]) for each in found[:limit]]
-        return Part(told, str(first + limit) if len(found) > limit else "")
+        uses = sight.in_use()[first:]
+        agents_by_run = sight.agents_by_run({each.run for each in uses[:limit]})
+        lines = [rows.use_row(sight, each, agents_by_run[each.run]) for each in uses[:limit]]
+        return Part(lines, str(first + limit) if len(uses) > limit else "")
 
     by = ("by",) if sight.is_whole else ()
     columns = ("agent", "in use as", "state", "grade", "since", *by, "simulator", "why")
@@ -56,12 +56,12 @@ def in_use(sight: Sight, limit: int = _ROWS_WITH_AGENTS) -> Listing:
 
 def datasets(sight: Sight, limit: int = _ROWS) -> Listing:
     """By their digests, as they have no other order."""
-    found = sorted(DataSets(sight).seen().items())
+    data_sets = sorted(DataSets(sight).readers_by_data().items())
 
     def fetch(cursor: str) -> Part:
         first = number(cursor)
-        told = [rows.dataset_row(*each) for each in found[first : first + limit]]
-        return Part(told, str(first + limit) if len(found) > first + limit else "")
+        lines = [rows.dataset_row(*each) for each in data_sets[first : first + limit]]
+        return Part(lines, str(first + limit) if len(data_sets) > first + limit else "")
 
     return Listing("/datasets", ("data set", "world models", "stages that read it"), fetch)
 
@@ -71,13 +71,16 @@ def simulators(sight: Sight, limit: int = _ROWS) -> Listing:
 
     def fetch(cursor: str) -> Part:
         first, names = number(cursor), sight.aliases()
-        found = sight.simulators(limit + 1, offset=first)
-        told = [
-            rows.simulator_row(e.simulator, names, e.num_runs, e.newest_run) for e in found[:limit]
+        entries = sight.simulators(limit + 1, offset=first)
+        lines = [
+            rows.simulator_row(e.simulator, names, e.num_runs, e.newest_run)
+            for e in entries[:limit]
         ]
-        if len(found) > limit:
-            return Part(told, str(first + limit))
-        return Part(told + [rows.simulator_row(d, names, 0, "") for d in sight.unused_simulators()])
+        if len(entries) > limit:
+            return Part(lines, str(first + limit))
+        return Part(
+            lines + [rows.simulator_row(d, names, 0, "") for d in sight.unused_simulators()]
+        )
 
     return Listing("/simulators", ("simulator", "means it now", "runs", "newest run"), fetch)
 
@@ -86,8 +89,8 @@ def runs(sight: Sight, limit: int = _ROWS) -> Listing:
     """The newest first."""
 
     def fetch(cursor: str) -> Part:
-        found = sight.runs(limit + 1, before=cursor)
-        return Part([rows.run_row(run) for run in found[:limit]], _last(found, limit))
+        entries = sight.runs(limit + 1, before=cursor)
+        return Part([rows.run_row(run) for run in entries[:limit]], _last(entries, limit))
 
     return Listing("/runs", _RUN, fetch)
 
@@ -98,16 +101,16 @@ def runs_of(
     """All that simulators served, and the agents that came of it: a row for each."""
 
     def fetch(cursor: str) -> Part:
-        found = sight.runs(limit + 1, before=cursor, simulators=simulators)
-        made = sight.agents_of(found[:limit])
-        told = [
-            rows.touched_row(sight, run, each)
-            for run in found[:limit]
-            for each in made[run.id] or (None,)
+        entries = sight.runs(limit + 1, before=cursor, simulators=simulators)
+        agents_by_run = sight.agents_of(entries[:limit])
+        lines = [
+            rows.run_agent_row(sight, run, each)
+            for run in entries[:limit]
+            for each in agents_by_run[run.id] or (None,)
         ]
-        return Part(told, _last(found, limit))
+        return Part(lines, _last(entries, limit))
 
-    return Listing(path, _TOUCHED, fetch)
+    return Listing(path, _RUN_AGENT_COLUMNS, fetch)
 
 
 def simulators_of(sight: Sight, path: str, served: dict[Digest, Reader]) -> Listing:
@@ -115,11 +118,11 @@ def simulators_of(sight: Sight, path: str, served: dict[Digest, Reader]) -> List
 
     def fetch(cursor: str) -> Part:
         names, first = sight.aliases(), number(cursor)
-        told: list[Row] = [
+        lines: list[Row] = [
             (rows.simulator_link(each), served[each].world_model, " ".join(names.get(each, [])))
             for each in list(served)[first : first + _ROWS]
         ]
-        return Part(told, str(first + _ROWS) if len(served) > first + _ROWS else "")
+        return Part(lines, str(first + _ROWS) if len(served) > first + _ROWS else "")
 
     return Listing(path, ("simulator", "world model", "means it now"), fetch)
 
@@ -128,9 +131,9 @@ def episodes(sight: Sight, run: str, limit: int = _ROWS) -> Listing:
     """Of a run that is seen, in the order of their opening."""
 
     def fetch(cursor: str) -> Part:
-        found = sight.library.ledger.pages.episodes(run, limit + 1, number(cursor))
-        more = str(found[limit - 1].key) if len(found) > limit else ""
-        return Part([rows.episode_row(each) for each in found[:limit]], more)
+        entries = sight.library.ledger.pages.episodes(run, limit + 1, number(cursor))
+        more = str(entries[limit - 1].key) if len(entries) > limit else ""
+        return Part([rows.episode_row(each) for each in entries[:limit]], more)
 
     columns = ("episode", "steps", "of a fork", "not sure", "reward", "ended", "texts")
     return Listing(at("runs", run, "episodes"), columns, fetch)
@@ -140,10 +143,10 @@ def forks(sight: Sight, episode: str, limit: int = _ROWS) -> Listing:
     """That were made of an episode, and its replays; of an episode that is seen."""
 
     def fetch(cursor: str) -> Part:
-        found = sight.forks(episode, limit + 1, number(cursor))
-        more = str(found[limit - 1].key) if len(found) > limit else ""
-        told = (rows.fork_row(episode, each) for each in found[:limit])
-        return Part([row for row in told if row], more)
+        entries = sight.forks(episode, limit + 1, number(cursor))
+        more = str(entries[limit - 1].key) if len(entries) > limit else ""
+        lines = (rows.fork_row(episode, each) for each in entries[:limit])
+        return Part([row for row in lines if row], more)
 
     columns = ("episode", "is a", "first steps", "run", "tenant", "opened", "ended")
     return Listing(at("episodes", episode, "forks"), columns, fetch)
@@ -180,6 +183,6 @@ def _next(changes: list[AliasChange], alias: str) -> AliasChange | None:
     return next((change for change in changes if change.alias == alias), None)
 
 
-def _last(found: list[ListedRun], limit: int) -> str:
+def _last(entries: list[ListedRun], limit: int) -> str:
     """A garbled name cannot be asked for; what is below it is found by a like one."""
-    return found[limit - 1].id.encode("utf-8", "replace").decode() if len(found) > limit else ""
+    return entries[limit - 1].id.encode("utf-8", "replace").decode() if len(entries) > limit else ""

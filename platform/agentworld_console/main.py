@@ -15,8 +15,8 @@ from agentworld_console.library import open_library
 from agentworld_console.settings import Settings
 
 
-def serve(settings: Settings, begun: Callable[[], None] = lambda: None) -> None:
-    """Answers until it is told to stop, and says so by `begun` first.
+def serve(settings: Settings, on_start: Callable[[], None] = lambda: None) -> None:
+    """Answers until it is told to stop, and says so by `on_start` first.
 
     Raises InputError for what is set up wrong, NotFound for a store that is none.
     """
@@ -26,7 +26,7 @@ def serve(settings: Settings, begun: Callable[[], None] = lambda: None) -> None:
     library = open_library(settings.store)
     guard = Guard(None, Limits(connections=most_connections()), lambda _kind: None)
     with closing(library.ledger), suppress(KeyboardInterrupt):
-        begun()
+        on_start()
         server(create_app(library, callers), guard, settings.host, settings.port).run()
 
 

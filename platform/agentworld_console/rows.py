@@ -67,45 +67,45 @@ def agent_row(agent: Version) -> Row:
 
 def simulator_row(digest: Digest, names: dict[Digest, list[str]], num: int, newest: str) -> Row:
     """A simulator, the names that mean it, and its newest run."""
-    told = " ".join(names.get(digest, []))
-    return simulator_link(digest), told, num, run_link(newest) if newest else "served none"
+    aliases = " ".join(names.get(digest, []))
+    return simulator_link(digest), aliases, num, run_link(newest) if newest else "served none"
 
 
 def run_row(run: ListedRun) -> Row:
     """A run."""
-    made = Link(brief(run.final_weights), "", run.final_weights) if run.final_weights else "open"
-    told = run.purpose, run.agent, simulator_link(run.simulator)
-    return run_link(run.id), opened(run.id), *told, run.tenant, run.log_length, made
+    weights = Link(brief(run.final_weights), "", run.final_weights) if run.final_weights else "open"
+    cells = run.purpose, run.agent, simulator_link(run.simulator)
+    return run_link(run.id), opened(run.id), *cells, run.tenant, run.log_length, weights
 
 
-def touched_row(sight: Sight, run: ListedRun, made: RegisteredAgent | None) -> Row:
+def run_agent_row(sight: Sight, run: ListedRun, agent: RegisteredAgent | None) -> Row:
     """A run and an agent that it made, by how much as it was signed; else as the ledger counts."""
-    told = run.agent, run.purpose, opened(run.id), simulator_link(run.simulator)
-    ran = *told, run.tenant
-    if made is None:
+    cells = run.agent, run.purpose, opened(run.id), simulator_link(run.simulator)
+    ran = *cells, run.tenant
+    if agent is None:
         what = "nothing" if run.final_weights else "open"
         return run_link(run.id), what, None, run.num_episodes, run.num_steps, *ran
-    found = sight.edge_of(made)
-    by = found.edge.traffic if found.edge else run
-    how = _grade(found), by.num_episodes, by.num_steps
-    return run_link(run.id), agent_link(made.ref), *how, *ran
+    audit = sight.edge_of(agent)
+    by = audit.edge.traffic if audit.edge else run
+    how = _grade(audit), by.num_episodes, by.num_steps
+    return run_link(run.id), agent_link(agent.ref), *how, *ran
 
 
-def _grade(found: EdgeAudit) -> Mark:
-    return Mark(found.grade, _STATES[found.grade])
+def _grade(audit: EdgeAudit) -> Mark:
+    return Mark(audit.grade, _STATES[audit.grade])
 
 
-def use_row(sight: Sight, used: Deployment, made: list[RegisteredAgent]) -> Row:
+def use_row(sight: Sight, used: Deployment, agents: list[RegisteredAgent]) -> Row:
     """An agent in use."""
-    registered = next((each for each in made if str(each.ref) == used.agent), None)
-    found = sight.edge_of(registered) if registered else disputed("the registry has no such agent")
+    registered = next((each for each in agents if str(each.ref) == used.agent), None)
+    audit = sight.edge_of(registered) if registered else disputed("the registry has no such agent")
     anew = sight.uses.revalidations(used)
     state = Mark("revalidate", "bad") if anew else Mark("current", "good")
     moved = (f"{each.alias} moved on to {brief(each.simulator)}" for each in anew)
-    why = "; ".join([*moved, *found.reasons])
+    why = "; ".join([*moved, *audit.reasons])
     by = (used.by,) if sight.is_whole else ()
-    told = agent_link(VersionRef.parse(used.agent)), used.alias, state, _grade(found)
-    return *told, _minute(used.at), *by, simulator_link(used.simulator), why
+    cells = agent_link(VersionRef.parse(used.agent)), used.alias, state, _grade(audit)
+    return *cells, _minute(used.at), *by, simulator_link(used.simulator), why
 
 
 def dataset_row(data: Digest, readers: tuple[Reader, ...]) -> Row:
@@ -121,10 +121,10 @@ def fork_row(source: str, fork: ListedFork) -> Row | None:
     ended = run, fork.tenant, opened(fork.id), fork.closed or "open"
     if fork.opening is None:
         return link, "cannot be read", None, *ended
-    told = fork.opening.fork or fork.opening.replay
-    if told is None or told.episode != source:
+    origin = fork.opening.fork or fork.opening.replay
+    if origin is None or origin.episode != source:
         return None
-    return link, "fork" if fork.opening.fork else "replay", told.step, *ended
+    return link, "fork" if fork.opening.fork else "replay", origin.step, *ended
 
 
 def episode_row(episode: ListedEpisode) -> Row:

@@ -12,7 +12,13 @@ from agentworld.audit.checks.edges import EdgeAudit
 from agentworld.audit.checks.run import RunVerification
 from agentworld.audit.questions.agents import problems_in_use
 from agentworld.audit.questions.revalidation import Uses
-from agentworld.audit.read.sources import Sources, edge_to, manifest_of, named, verification_of
+from agentworld.audit.read.sources import (
+    Sources,
+    edge_to,
+    manifest_of,
+    resolve_name,
+    verification_of,
+)
 from agentworld.errors import InputError, NotFound
 from agentworld.ledger.pages import ListedFork, ListedRun, ListedSimulator
 from agentworld.lineage.base import Agent, RegisteredAgent, Version, VersionRef
@@ -30,7 +36,7 @@ MOST_AGENTS = 1_000
 """That a list of them looks through."""
 MOST_SIMULATORS = 10_000
 """That are asked for what they were made of."""
-_TOLD = {"artifact", "run", "simulator"}
+_REQUIRED_TAGS = {"artifact", "run", "simulator"}
 """Tags of an agent."""
 _LONG_LOG = 5_000
 """Entries."""
@@ -40,7 +46,7 @@ class Record(NamedTuple):
     """The state of a run's record."""
 
     checked: bool
-    found: RunVerification | None
+    verification: RunVerification | None
     """Null where nothing was signed, and before it is checked."""
 
 
@@ -77,8 +83,8 @@ class Sight:
     def run(self, name: str) -> ListedRun:
         """Raises NotFound."""
         self.check_run(name)
-        (found,) = self._pages.runs(1, id=name)
-        return found
+        (run,) = self._pages.runs(1, id=name)
+        return run
 
     def run_if_there(self, name: str) -> ListedRun | None:
         """A run that is to be there: who sees across tenants is told where it is not."""
@@ -110,11 +116,11 @@ class Sight:
         """Its record is checked where somebody asks for it, and not by the way."""
         return run.log_length > _LONG_LOG
 
-    def record(self, run: ListedRun, *, asked: bool = False) -> Record:
+    def record(self, run: ListedRun, *, force: bool = False) -> Record:
         """The state of a run's record, where it is short or asked for."""
-        if self.is_long(run) and not asked:
-            return Record(checked=False, found=None)
-        return Record(checked=True, found=verification_of(run.id, self.sources))
+        if self.is_long(run) and not force:
+            return Record(checked=False, verification=None)
+        return Record(checked=True, verification=verification_of(run.id, self.sources))
 
     def episode(self, name: str) -> Episode:
         """Raises NotFound, and EvidenceError where it is garbled."""
@@ -138,20 +144,20 @@ class Sight:
     def agent(self, ref: VersionRef) -> Agent:
         """Raises NotFound."""
         try:
-            found = self.library.registry.agent(ref)
+            agent = self.library.registry.agent(ref)
         except InputError:  # it names those that are there, which may be another tenant's
             raise _absent("agent", str(ref)) from None
         if not self.is_whole:
-            self._check_owner(found.run, _absent("agent", str(ref)))
-        return found
+            self._check_owner(agent.run, _absent("agent", str(ref)))
+        return agent
 
     def agents(self, limit: int = MOST_AGENTS) -> list[Version]:
         """Of the newest MOST_AGENTS that are registered, the newest first."""
         if self.is_whole:
             return self._newest(limit)
-        found = self._newest(MOST_AGENTS)
-        own = self._own(each.tags["run"] for each in found)
-        return [each for each in found if each.tags["run"] in own][:limit]
+        versions = self._newest(MOST_AGENTS)
+        own = self._own(each.tags["run"] for each in versions)
+        return [each for each in versions if each.tags["run"] in own][:limit]
 
     def in_use(self) -> list[Deployment]:
         """Of agents that are seen, by their names and aliases."""
@@ -159,18 +165,18 @@ class Sight:
         own = None if self.is_whole else self._own(each.run for each in used)
         return [each for each in used if own is None or each.run in own]
 
-    def problems_in_use(self, *, asked: bool) -> list[str] | None:
+    def problems_in_use(self, *, force: bool) -> list[str] | None:
         """Where what is in use is not as it was signed, or the registry tells otherwise.
 
         Null where nobody looked: all agents are compared, and where those are many, only for
         who asks. For who sees across tenants.
         """
-        found = self.sources
-        if not (self.is_whole and found.evidence):
+        sources = self.sources
+        if not (self.is_whole and sources.evidence):
             return []
-        if not asked and len(self._newest(MOST_AGENTS)) == MOST_AGENTS:
+        if not force and len(self._newest(MOST_AGENTS)) == MOST_AGENTS:
             return None
-        return list(problems_in_use(found))
+        return list(problems_in_use(sources))
 
     def _own(self, runs: Iterable[str]) -> set[str]:
         """Those that are seen of these runs."""
@@ -180,35 +186,37 @@ class Sight:
 
     def _newest(self, limit: int) -> list[Version]:
         """Without those whose tags somebody took away; an audit names them."""
-        found = self.library.registry.agents(limit)
-        return [each for each in found if each.tags.keys() >= _TOLD]
+        versions = self.library.registry.agents(limit)
+        return [each for each in versions if each.tags.keys() >= _REQUIRED_TAGS]
 
     def agents_of(self, runs: Sequence[ListedRun]) -> dict[str, list[RegisteredAgent]]:
         """That each of these runs, which are seen, made."""
         none = {run.id: list[RegisteredAgent]() for run in runs}
-        return none | self.made_in({run.id for run in runs if run.final_weights})
+        return none | self.agents_by_run({run.id for run in runs if run.final_weights})
 
-    def made_in(self, runs: Collection[str]) -> dict[str, list[RegisteredAgent]]:
+    def agents_by_run(self, runs: Collection[str]) -> dict[str, list[RegisteredAgent]]:
         """The agents of runs that are seen and closed.
 
         To ask the registry for one takes as long as to list hundreds: those of old runs alone
         are asked for one by one.
         """
-        found = {run: list[Version]() for run in runs}
+        versions = {run: list[Version]() for run in runs}
         newest = self._newest(MOST_AGENTS) if len(runs) > 1 else None
         for each in newest or ():
-            if each.tags["run"] in found:
-                found[each.tags["run"]].append(each)
+            if each.tags["run"] in versions:
+                versions[each.tags["run"]].append(each)
         if newest is None or len(newest) == MOST_AGENTS:
-            asked = self.library.registry.versions
-            found |= {run: asked(kind="agent", run=run) for run in runs if not found[run]}
-        tagged = {run: map(RegisteredAgent.tagged, made) for run, made in found.items()}
-        return {run: [each for each in made if each] for run, made in tagged.items()}
+            list_versions = self.library.registry.versions
+            versions |= {
+                run: list_versions(kind="agent", run=run) for run in runs if not versions[run]
+            }
+        tagged = {run: map(RegisteredAgent.tagged, own) for run, own in versions.items()}
+        return {run: [each for each in agents if each] for run, agents in tagged.items()}
 
-    def edge_of(self, made: RegisteredAgent) -> EdgeAudit:
+    def edge_of(self, agent: RegisteredAgent) -> EdgeAudit:
         """How far it is proven that a simulator made an agent, by what was signed."""
-        found = edge_to(made.ref.name, made, self.sources)
-        return found or disputed(f"nothing of run {made.run} is signed")
+        audit = edge_to(agent.ref.name, agent, self.sources)
+        return audit or disputed(f"nothing of run {agent.run} is signed")
 
     def simulators(self, limit: int, *, start: str = "", offset: int = 0) -> list[ListedSimulator]:
         """That served runs, the one with the newest run first."""
@@ -228,7 +236,7 @@ class Sight:
 
     def find_simulators(self, name: str) -> list[Digest]:
         """What an alias means, a digest names, or the start of a digest may name."""
-        start = named(name, self.library.ledger.aliases)
+        start = resolve_name(name, self.library.ledger.aliases)
         whole = start if start.startswith("sha256:") else f"sha256:{start}"
         if self.pinned(whole):
             return [whole]
@@ -242,8 +250,8 @@ class Sight:
         if not self.is_whole:
             served = {each.simulator for each in self.simulators(MOST_SIMULATORS)}
             pinned = [digest for digest in pinned if digest in served]
-        told = ((digest, self.manifest(digest)) for digest in pinned)
-        return {digest: manifest for digest, manifest in told if manifest}
+        manifests = ((digest, self.manifest(digest)) for digest in pinned)
+        return {digest: manifest for digest, manifest in manifests if manifest}
 
     def manifest(self, simulator: Digest) -> SimulatorManifest | None:
         """Which anybody may read who knows the digest; null where the store has none."""
@@ -263,11 +271,11 @@ class Sight:
         """The names that mean each simulator now."""
         changes, garbled = self.library.ledger.aliases.readable_history()
         last = {change.alias: change for change in changes}
-        found: dict[Digest, list[str]] = {}
+        names: dict[Digest, list[str]] = {}
         for name, change in sorted(last.items()):
             if not change.ended and name not in garbled:  # of which nobody knows what it means
-                found.setdefault(change.simulator, []).append(name)
-        return found
+                names.setdefault(change.simulator, []).append(name)
+        return names
 
     def _check_owner(self, name: str, otherwise: NotFound) -> None:
         try:

@@ -60,17 +60,17 @@ class Listing(NamedTuple):
 def csv_line(row: Row) -> str:
     """A line of RFC 4180."""
     line = io.StringIO()
-    csv.writer(line).writerow([_told(cell) for cell in row])
+    csv.writer(line).writerow([_to_csv_value(cell) for cell in row])
     return line.getvalue()
 
 
-def _told(cell: Cell) -> str | int | float:
+def _to_csv_value(cell: Cell) -> str | int | float:
     """A text that a spreadsheet would take for a formula begins with an apostrophe."""
     match cell:
         case None:
             return ""
         case Link(text, _, whole):
-            return _told(whole or text)
+            return _to_csv_value(whole or text)
         case Mark(text):
             return text
         case str():

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-_MOST_SHOWN = 8_000
+_PREVIEW_LENGTH = 8_000
 _UNUSUAL = re.compile(r"[^ -~\n\t]+")
 """Most texts have little else than ASCII, which nobody has to look at character by character."""
 _MOST_LETTERS = 15
@@ -26,25 +26,25 @@ def visible(text: str) -> str:
 
 def visible_lines(text: str) -> str:
     """Where lines and tabs stay."""
-    return _UNUSUAL.sub(lambda found: visible(found[0]), text)
+    return _UNUSUAL.sub(lambda match: visible(match[0]), text)
 
 
-def shown(value: object) -> object:
+def to_printable(value: object) -> object:
     """What a template prints of a value."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def told(text: str) -> Markup:
+def preview(text: str) -> Markup:
     """The beginning of a text of many lines; what stands for characters that cannot be seen is
     marked so.
     """
     # Escaped first: HTML means nothing by what is unusual.
-    return Markup(_UNUSUAL.sub(_marked, str(escape(text[:_MOST_SHOWN]))))
+    return Markup(_UNUSUAL.sub(_marked, str(escape(text[:_PREVIEW_LENGTH]))))
 
 
-def num_untold(text: str) -> int:
-    """Characters that `told` leaves out of a long text."""
-    return max(0, len(text) - _MOST_SHOWN)
+def num_omitted(text: str) -> int:
+    """Characters that `preview` leaves out of a long text."""
+    return max(0, len(text) - _PREVIEW_LENGTH)
 
 
 def brief(digest: str | None) -> str:
@@ -64,12 +64,12 @@ def at(*parts: str) -> str:
     return "/" + "/".join(quote(part.encode("utf-8", "surrogatepass"), safe="@:") for part in parts)
 
 
-def _marked(found: re.Match[str]) -> str:
+def _marked(match: re.Match[str]) -> str:
     """Each run of what cannot be seen is one element."""
-    runs = groupby(found[0], str.isprintable)
+    runs = groupby(match[0], str.isprintable)
     return "".join(
-        "".join(run) if seen else f'<span class="unseen">{visible("".join(run))}</span>'
-        for seen, run in runs
+        "".join(run) if printable else f'<span class="unseen">{visible("".join(run))}</span>'
+        for printable, run in runs
     )
 
 

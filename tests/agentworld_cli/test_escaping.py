@@ -218,7 +218,7 @@ def test_no_answer_of_a_service_does_anything_when_it_is_told_as_an_error(
 def test_what_a_service_names_an_episode_is_escaped_too(call, liar, nasty):
     shown = call("episode show {episode} --store {store} --json".format(**nasty)).out
     url, bodies = liar
-    begun = Episode.begun(WORDS, make.service.SIMULATOR, EpisodeOpening(run=WORDS))
+    begun = Episode.new(WORDS, make.service.SIMULATOR, EpisodeOpening(run=WORDS))
     fields = {**json.loads(shown), "id": WORDS, "run": WORDS, "steps": [], "closed": NASTY}
     fields |= {"opening": begun.opening.model_dump(mode="json"), "head": begun.head}
     fields |= {"opening_digest": begun.opening_digest}

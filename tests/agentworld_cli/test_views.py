@@ -4,7 +4,7 @@ import pytest
 
 from agentworld.runner.order import STEPS
 from agentworld.runner.progress import State, StepProgress
-from agentworld_cli.views import BarView, LineView, shown_as
+from agentworld_cli.views import BarView, LineView, show_progress
 
 
 def progress(step: str, state: State, done: int = 0, **fields: object) -> StepProgress:
@@ -43,7 +43,7 @@ def test_a_line_between_tells_the_time_to_go_at_the_pace_of_late(capsys, monkeyp
 
 def test_work_of_this_process_is_told_from_its_beginning_to_its_end(capsys, monkeypatch):
     monkeypatch.setattr("agentworld_cli.views._SECONDS_BETWEEN_LINES", 0.0)
-    with shown_as("import") as tick:
+    with show_progress("import") as tick:
         tick(50, 100)
     assert capsys.readouterr().err == (
         "import         running\nimport         50%, 0 s to go\nimport         finished in 0 s\n"

@@ -10,7 +10,7 @@ from markupsafe import escape
 import make.console
 from agentworld.records.episode import Source
 from agentworld.records.run import RunOpening
-from agentworld_console.words import told, visible, visible_lines
+from agentworld_console.words import preview, visible, visible_lines
 from make import records
 from make.console import NASTY
 
@@ -147,7 +147,7 @@ def test_what_was_asked_for_is_told_harmlessly(auditor, path, name):
 
 
 def test_a_long_text_is_shown_in_part():
-    assert len(told("a" * 1_000_000)) == 8_000
+    assert len(preview("a" * 1_000_000)) == 8_000
 
 
 @given(st.text(alphabet=st.characters(), max_size=40))
@@ -158,7 +158,7 @@ def test_a_text_is_told_character_by_character(text):
         return f'<span class="unseen">{visible(c)}</span>'
 
     one_by_one = "".join(map(shown, text)).replace('</span><span class="unseen">', "")
-    assert told(text) == one_by_one
+    assert preview(text) == one_by_one
     assert visible_lines(text) == "".join(c if c in "\n\t" else visible(c) for c in text)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography import x509
 
-from agentworld_operator.authority import held, made
+from agentworld_operator.authority import apply_decision, read_certificates
 from agentworld_operator.policy.certificates import decide
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -14,7 +14,7 @@ NAMES = ("webhook.agentworld.svc", "127.0.0.1")
 
 
 def next_round(files, now=NOW, names=NAMES):
-    return made(files, decide(held(files), names, now), names, now)
+    return apply_decision(files, decide(read_certificates(files), names, now), names, now)
 
 
 def is_believed(bundle, files, now=NOW):
@@ -32,7 +32,7 @@ def is_believed(bundle, files, now=NOW):
 def test_the_first_round_makes_what_a_client_believes_and_the_second_keeps_it():
     files = next_round({})
     assert set(files) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
-    assert held(files).serving.names == NAMES
+    assert read_certificates(files).serving.names == NAMES
     assert is_believed(files["ca.crt"], files)
     assert next_round(files) == files
 
@@ -54,14 +54,14 @@ def test_what_is_lost_or_spoilt_is_made_anew(name, content):
 def test_a_certificate_with_another_ones_key_is_none():
     files = dict(next_round({}))
     files["tls.key"] = next_round({})["tls.key"]
-    assert held(files).serving is None
+    assert read_certificates(files).serving is None
 
 
 def test_names_that_changed_get_a_certificate_of_the_same_authority():
     files = next_round({})
     named = next_round(files, names=("webhook.other.svc",))
     assert (named["ca.crt"], named["ca.key"]) == (files["ca.crt"], files["ca.key"])
-    assert held(named).serving.names == ("webhook.other.svc",)
+    assert read_certificates(named).serving.names == ("webhook.other.svc",)
 
 
 @pytest.mark.waits
@@ -73,8 +73,8 @@ def test_over_thirty_years_what_is_served_is_believed_by_who_heard_of_the_round_
         before, files = files, next_round(files, now)
         assert is_believed(files["ca.crt"], before, now)  # a server that is late
         assert is_believed(before["ca.crt"], files, now)  # a client that is late
-        authorities.add(held(files).authority.id)
-        assert len(held(files).believed) <= 2
+        authorities.add(read_certificates(files).authority.id)
+        assert len(read_certificates(files).believed) <= 2
     assert len(authorities) >= 4
 
 

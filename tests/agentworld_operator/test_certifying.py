@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentworld.errors import ClusterError
-from agentworld_operator.authority import held
-from agentworld_operator.certifying import Certifying, Told
+from agentworld_operator.authority import read_certificates
+from agentworld_operator.certifying import CertificateTarget, Certifying
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SECRET = ("Secret", "agentworld-webhook")
@@ -58,7 +58,7 @@ class Rounds:
 
     def __init__(self):
         self.now, self.objects = NOW, Objects()
-        told = Told(SECRET[1], CONFIGURATION[1], ("127.0.0.1",))
+        told = CertificateTarget(SECRET[1], CONFIGURATION[1], ("127.0.0.1",))
         self.certifying = Certifying(self.objects, told, lambda: self.now)
 
     def round(self, after=timedelta()):
@@ -101,7 +101,7 @@ def test_a_new_authority_is_told_a_round_before_it_signs(rounds):
     assert told["ca.crt"].endswith(old["ca.crt"])
     assert rounds.objects.bundles == {told["ca.crt"]}
     assert rounds.round() == [SECRET]
-    signed = held(rounds.objects.files)
+    signed = read_certificates(rounds.objects.files)
     assert signed.serving.signed_by == signed.authority.id
 
 
@@ -143,7 +143,9 @@ def test_a_round_under_way_writes_nothing_once_another_one_may_lead(rounds):
     rounds.objects = slow = Slow()
 
     async def run():
-        certifying = Certifying(slow, Told(SECRET[1], CONFIGURATION[1], ("me",)), lambda: NOW)
+        certifying = Certifying(
+            slow, CertificateTarget(SECRET[1], CONFIGURATION[1], ("me",)), lambda: NOW
+        )
         running = asyncio.create_task(certifying.run(60))
         await asyncio.to_thread(asked.wait)
         running.cancel()

@@ -25,7 +25,7 @@ from agentworld.errors import InputError, PipelineError
 from agentworld.ledger import Ledger
 from agentworld.operations.simulators import attach
 from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
-from agentworld.serving.simulators.many import Found
+from agentworld.serving.simulators.many import ConnectedSimulator
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.simulators import SimulatorStore
 from agentworld_pipelines.deploying import deploy
@@ -163,7 +163,7 @@ def world(kubernetes, namespace, tmp_path) -> World:
     cluster = ClusterSimulators(
         cluster_reader(namespace.namespace, account),
         objects,
-        lambda manifest: Found(manifest, FakeEngine(make.service.shell), dict),
+        lambda manifest: ConnectedSimulator(manifest, FakeEngine(make.service.shell), dict),
     )
     return World(store, make.many.app(store, cluster, kind=partial(Ledger, objects=objects)))
 

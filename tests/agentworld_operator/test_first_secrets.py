@@ -11,7 +11,7 @@ from sqlalchemy import make_url
 
 from agentworld.access.secret import RUN_TOKENS
 from agentworld.signing.keys import SIGNER
-from agentworld_operator.authority import held
+from agentworld_operator.authority import read_certificates
 from agentworld_operator.first_secrets import certificates, database, keys
 from agentworld_operator.policy.certificates import decide
 from make.operator import kubeconfig
@@ -27,7 +27,7 @@ def test_keys_are_drawn_anew_each_time():
 
 def test_the_first_certificate_is_one_that_the_leader_keeps():
     now = datetime(2026, 11, 22, tzinfo=UTC)
-    assert decide(held(certificates(NAMES, now)), NAMES, now) == "keep"
+    assert decide(read_certificates(certificates(NAMES, now)), NAMES, now) == "keep"
 
 
 def test_each_database_has_an_address_with_the_same_password():

@@ -10,7 +10,7 @@ from agentworld.engine.process import free_port
 from agentworld.errors import ClusterError
 from agentworld.records.run import RunClosing
 from agentworld.storage.objects import ObjectStore
-from agentworld_operator.policy.alias import FOUND
+from agentworld_operator.policy.alias import BYPASS_ACTOR
 from make import records
 from make.guarded import configuration
 from make.simulator import alias, pinned_manifest, simulator
@@ -126,12 +126,12 @@ def test_what_passed_the_webhook_by_is_recorded_as_found(guarded):
     namespace.create(alias())
     wait_for(lambda: conditions(namespace).get("Recorded") == ("True", "AsFound"))
     (change,) = guarded.history()
-    assert (change["simulator"], change["set_by"]) == (DIGEST, FOUND)
+    assert (change["simulator"], change["set_by"]) == (DIGEST, BYPASS_ACTOR)
     events = namespace.all("Event").objects
     assert "AsFound" in {each["reason"] for each in events if each["type"] == "Warning"}
     namespace.delete("SimulatorAlias", "stable")
     wait_for(lambda: [each["ended"] for each in guarded.history()] == [False, True])
-    assert guarded.history()[-1]["set_by"] == FOUND
+    assert guarded.history()[-1]["set_by"] == BYPASS_ACTOR
 
 
 def test_a_certificate_is_renewed_while_requests_go_on(running):

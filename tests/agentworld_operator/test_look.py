@@ -10,8 +10,8 @@ from kopf._cogs.structs.references import Insights, Resource
 
 from agentworld.engine.process import LOOPBACK
 from agentworld.errors import ClusterError
-from agentworld_operator.cluster import Listed
-from agentworld_operator.handlers.watches import named
+from agentworld_operator.cluster import ObjectList
+from agentworld_operator.handlers.watches import resource_selector
 from agentworld_operator.identities import Identities
 from agentworld_operator.resources.simulator import Identity
 from agentworld_operator.running import Running, check_watched
@@ -33,7 +33,7 @@ class Listing:
         if self._failures:
             self._failures -= 1
             raise ClusterError("the API server does not answer this", status=self._status)
-        return Listed(9, {"Simulator": self._simulators, "Deployment": [ENGINE]}.get(kind, []))
+        return ObjectList(9, {"Simulator": self._simulators, "Deployment": [ENGINE]}.get(kind, []))
 
 
 class Idle:
@@ -126,7 +126,7 @@ def test_who_was_not_told_of_all_that_is_to_be_watched_begins_anew(without):
     insights = Insights()
     for kind in WATCHED:
         if kind != without:
-            insights.watched_resources.add(Resource(*named(kind)))
+            insights.watched_resources.add(Resource(*resource_selector(kind)))
     insights.ready_resources.set()
     if without is None:
         asyncio.run(check_watched(insights))

@@ -6,7 +6,7 @@ import pytest
 
 from agentworld.engine.names import engine_name
 from agentworld_operator.cluster import Cluster
-from agentworld_operator.policy.conditions import Said, conditions
+from agentworld_operator.policy.conditions import ConditionState, conditions
 from agentworld_operator.resources.places import typed
 from agentworld_operator.resources.simulator import SimulatorStatus
 from agentworld_operator.status import write_status
@@ -111,7 +111,7 @@ class KilledBeforeStatus(Cluster):
 def test_a_crash_between_an_event_and_its_status_loses_neither_and_repeats_none(namespace):
     found = namespace.create(simulator())
     now = "2026-01-01T00:00:00Z"
-    said = [Said("Ready", "False", "FailedCreate", "exceeded quota")]
+    said = [ConditionState("Ready", "False", "FailedCreate", "exceeded quota")]
     before = SimulatorStatus()
     after = before.model_copy(update={"conditions": conditions((), said, 1, now)})
     killed = KilledBeforeStatus(namespace._server, namespace.namespace)

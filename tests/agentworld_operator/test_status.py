@@ -3,7 +3,7 @@
 import pytest
 
 from agentworld.errors import ClusterError
-from agentworld_operator.policy.conditions import Said, conditions
+from agentworld_operator.policy.conditions import ConditionState, conditions
 from agentworld_operator.resources.schedule import ScheduleStatus
 from agentworld_operator.status import write_status
 
@@ -41,7 +41,7 @@ def cluster():
 
 
 def write(cluster, at="2026-01-01T00:00:00Z", found=FOUND):
-    said = conditions((), [Said("Scheduled", "False", "Suspended")], 1, at)
+    said = conditions((), [ConditionState("Scheduled", "False", "Suspended")], 1, at)
     after = BEFORE.model_copy(update={"conditions": said})
     return write_status(cluster, "TrainingSchedule", found, BEFORE, after, at)
 

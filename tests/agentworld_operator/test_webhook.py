@@ -17,14 +17,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from agentworld.engine.process import free_port
 from agentworld.errors import InputError
-from agentworld_operator.authority import made
+from agentworld_operator.authority import apply_decision
 from agentworld_operator.policy.admission import API_VERSION, Denied
 from agentworld_operator.webhook import Certified, Patience, serving
 from make.simulator import simulator
 
 NOW = datetime.now(UTC)
 PATIENT = Patience(60, 60)
-FILES = made({}, "make both", ["127.0.0.1"], NOW)
+FILES = apply_decision({}, "make both", ["127.0.0.1"], NOW)
 REVIEW = {
     "apiVersion": API_VERSION,
     "kind": "AdmissionReview",
@@ -209,7 +209,7 @@ def test_it_listens_before_it_has_a_certificate_and_is_ready_once_it_has_one(tmp
 
 
 def test_a_certificate_that_is_half_written_is_left_alone(tmp_path):
-    other = made(FILES, "renew serving", ["127.0.0.1"], NOW)
+    other = apply_decision(FILES, "renew serving", ["127.0.0.1"], NOW)
     write(tmp_path)
     certified = Certified(tmp_path)
     certified.refresh()

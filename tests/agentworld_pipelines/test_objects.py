@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentworld.errors import InputError, PipelineError
-from agentworld.operations.simulators import Shown
+from agentworld.operations.simulators import MoveConditions
 from agentworld.records.gate import Gate
 from agentworld.records.simulator import EnginePin
 from agentworld.steps.deploy import Naming
@@ -23,7 +23,7 @@ from make.simulator import pinned_manifest
 
 MANIFEST = pinned_manifest()
 FOLDER = Path("/stores/demo/simulators") / MANIFEST.digest[7:]
-SHOWN = Shown((Gate(metric="exact_match", least=0.6),), records.digest("report"))
+SHOWN = MoveConditions((Gate(metric="exact_match", least=0.6),), records.digest("report"))
 NAMING = Naming("terminal", PinnedSimulator(FOLDER, MANIFEST), SHOWN, key="deploy-1")
 EVERYTHING = {
     "namespace": "worlds",

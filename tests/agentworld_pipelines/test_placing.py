@@ -158,7 +158,7 @@ def test_what_only_follows_several_nodes_takes_none_of_their_room():
 def test_any_placement_compiles_and_every_step_runs_where_it_says(told: dict[str, Any]):
     places = [told["default"], *told.get("steps", {}).values()]
     merged = [Place.model_validate({**told["default"], **place}) for place in places]
-    assume(not any(place.given_twice for place in merged))
+    assume(not any(place.duplicates for place in merged))
     placement = Placement.model_validate(told)
     compiled = make.pipelines.compiled("nightly", placement)
     for step in OF_A_NIGHT:

@@ -11,7 +11,7 @@ import pytest
 from agentworld.domains import sandbox
 from agentworld.errors import InputError, SandboxUnavailable
 from agentworld.recipes import load_recipe, recipe_path
-from agentworld.runner.folders import CHECKPOINT, CHOSEN, Chosen
+from agentworld.runner.folders import CHECKPOINT, SELECTED_SIMULATOR, SelectedSimulator
 from agentworld.runner.step import folder_of
 from agentworld.storage.receipts import read_receipt
 from agentworld.storage.trajectories import write_trajectories
@@ -41,7 +41,7 @@ def arguments(step: str, store: Path) -> list[str]:
     if step == "measure":
         return ["smoke", str(store), simulator, "monday"]
     imitated = records.finished_step(store, "imitate", records.digest("imitated"))
-    Chosen(simulator=simulator).write(imitated / CHOSEN)
+    SelectedSimulator(simulator=simulator).write(imitated / SELECTED_SIMULATOR)
     base = records.checkpoint("imitation", parents=[records.digest("artifact of rl")])
     base.write(imitated / CHECKPOINT)
     trained = records.finished_step(store, "agent", records.digest("trained"))

@@ -109,7 +109,7 @@ class Book:
         told = _Told(run.id)
         self._tell(told, [log.run_opened(run)])
         openings = (EpisodeOpening(run=run.id, seed=seed) for seed in range(_NUM_SEEDS))
-        begun = cycle([Episode.begun("", run.simulator, opening) for opening in openings])
+        begun = cycle([Episode.new("", run.simulator, opening) for opening in openings])
         texts = {
             each.opening_digest: each.opened_with.text.encode()
             for each in islice(begun, _NUM_SEEDS)
@@ -186,7 +186,7 @@ class _Told:
         self.length += len(entries)
         for entry in entries:
             self._tree.append(entry.body)
-            self._traffic.add(entry.told)
+            self._traffic.add(entry.readable_fields)
         return entries
 
     def checkpoint(self, run: AgentRun) -> RunCheckpoint:
@@ -195,7 +195,7 @@ class _Told:
             simulator=run.simulator,
             length=self.length,
             root=self._tree.root,
-            traffic=self._traffic.told,
+            traffic=self._traffic.total,
         )
 
 

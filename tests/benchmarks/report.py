@@ -31,7 +31,7 @@ def publish(
     (BENCH / f"{name}.json").write_text(written)
     for figure in figures:
         bound = "" if figure.must is None else figure.wants(figure.must)
-        value = figure.shown if figure.interval else f"{figure.value:.3f}"
+        value = figure.text if figure.interval else f"{figure.value:.3f}"
         print(f"{figure.name:<28} {value:>23}  {bound}")
     print(f"missed: {'; '.join(missed) or 'nothing'}")
     return 1 if missed else 0

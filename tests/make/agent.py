@@ -8,7 +8,7 @@ from typing import NamedTuple
 import make.ledger
 import make.service
 from agentworld.audit.read.sources import Sources
-from agentworld.ledger.writes import Taken
+from agentworld.ledger.writes import NewStep
 from agentworld.lineage.base import Agent, Registry, VersionRef
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.operations.ledger import open_evidence
@@ -87,7 +87,7 @@ def registered(
     opening = RunOpening(agent=name, starting_weights=STARTED)
     run = ledger.open_run(opening, simulator.digest)
     begun = make.ledger.open_episode(ledger, run.id, simulator.digest)
-    ledger.write([Taken(run.id, step) for step in make.ledger.steps(begun, "a", "b")])
+    ledger.write([NewStep(run.id, step) for step in make.ledger.steps(begun, "a", "b")])
     run = ledger.close_run(run.id, RunClosing(final_weights=weights))
     sealer = make.service.sealer(store, simulator.digest)
     sealer.seal(run.id)

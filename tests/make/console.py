@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 import make.access
 import make.ledger
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import Closed, Taken
+from agentworld.ledger.writes import Closed, NewStep
 from agentworld.lineage.base import Agent, Registry, VersionRef, WorldModel
 from agentworld.lineage.memory import MemoryRegistry
 from agentworld.records.alias import AliasMove
@@ -139,7 +139,7 @@ def play(
             *(begun.id, number, *texts_, 0.5 if low else None, low, False, confidence, USAGE)
         ).linked(made.head)
         made = made._replace(steps=(*made.steps, step))
-    ledger.write([Taken(run, step) for step in made.steps])
+    ledger.write([NewStep(run, step) for step in made.steps])
     if close:
         ledger.write([Closed(run, begun.id, len(texts), made.head, "done")])
     return begun.id

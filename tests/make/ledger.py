@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import Closed, Opened, Taken
+from agentworld.ledger.writes import Closed, NewStep, Opened
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunClosing, RunOpening
 from make import records
@@ -55,7 +55,7 @@ def closing(name="final"):
 
 def open_episode(ledger, run=None, simulator=SIMULATOR, **opening):
     run = run or ledger.open_run(OPENING, SIMULATOR).id
-    episode = Episode.begun(uuid.uuid4().hex, simulator, EpisodeOpening(run=run, **opening))
+    episode = Episode.new(uuid.uuid4().hex, simulator, EpisodeOpening(run=run, **opening))
     ledger.write([Opened(episode)])
     return episode
 
@@ -66,7 +66,7 @@ def steps(episode, *observations):
 
 
 def taken(episode, *observations):
-    return [Taken(episode.run, step) for step in steps(episode, *observations)]
+    return [NewStep(episode.run, step) for step in steps(episode, *observations)]
 
 
 def end(episode, num_steps=0, reason="closed"):

@@ -13,8 +13,8 @@ from agentworld.ledger import Ledger
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.serving.app import create_app
 from agentworld.serving.episodes.store import Keeper
-from agentworld.serving.simulators.base import Wanted
-from agentworld.serving.simulators.many import Found, OnDemand
+from agentworld.serving.simulators.base import SimulatorRequest
+from agentworld.serving.simulators.many import ConnectedSimulator, OnDemand
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, ensure_signer, load_trusted
 from agentworld.statements.log_checkpoints import Sealer
 from agentworld.storage.objects import WriteOnce
@@ -37,7 +37,7 @@ class Catalogue:
         self.num_found: Counter[str] = Counter()
         self.failing: AgentworldError | None = None
 
-    async def find(self, simulator: str) -> Found:
+    async def find(self, simulator: str) -> ConnectedSimulator:
         self.num_found[simulator] += 1
         await asyncio.sleep(0.01)
         if self.failing:
@@ -45,9 +45,9 @@ class Catalogue:
         if simulator not in self.manifests:
             raise NotFound(f"there is no simulator {simulator}; pin one")
         states = partial(self.states.__getitem__, simulator)
-        return Found(self.manifests[simulator], self.engines[simulator], states)
+        return ConnectedSimulator(self.manifests[simulator], self.engines[simulator], states)
 
-    async def resolve(self, wanted: Wanted) -> str:
+    async def resolve(self, wanted: SimulatorRequest) -> str:
         name = wanted.simulator
         if wanted.is_by_digest:
             return name
@@ -79,9 +79,9 @@ class Parts(NamedTuple):
 class Known(Protocol):
     """Who knows simulators and aliases."""
 
-    async def find(self, simulator: str) -> Found: ...
+    async def find(self, simulator: str) -> ConnectedSimulator: ...
 
-    async def resolve(self, wanted: Wanted) -> str: ...
+    async def resolve(self, wanted: SimulatorRequest) -> str: ...
 
 
 def parts(folder: Path, catalogue: Known, access: Access = ACCESS, kind=Ledger) -> Parts:

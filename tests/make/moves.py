@@ -1,4 +1,4 @@
-"""What a module says, whatever its imports are called: `python -m make.moves REVISION TABLE`.
+"""What a module does, whatever it and its parts are called: `python -m make.moves REVISION TABLE`.
 
 The table has a line for each module that moved: its name before and after. Written is, for each
 file that moved or changed since the revision, the digest of its syntax tree then, with the names of
@@ -11,7 +11,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -21,30 +21,29 @@ _MODULE = re.compile(r"\bagentworld(?:\.\w+)+")
 
 
 def tree_digest(source: str, moves: Mapping[str, str]) -> str:
-    """Over the syntax tree without its imports, and over what these name, in any order."""
+    """Over the syntax tree: its structure and constants, without imports, docstrings and names."""
     tree = ast.parse(source)
-    imported = sorted({_moved(name, moves) for name in _imported(tree)})
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             node.value = _MODULE.sub(lambda found: _moved(found[0], moves), node.value)
-    said = ast.dump(_WithoutImports().visit(tree))
-    return hashlib.sha256("\n".join([*imported, said]).encode()).hexdigest()
+        for field in _NAMES & set(node._fields):
+            setattr(node, field, None)
+    return hashlib.sha256(ast.dump(_WithoutText().visit(tree)).encode()).hexdigest()[:16]
 
 
-class _WithoutImports(ast.NodeTransformer):
+_NAMES = {"arg", "asname", "attr", "id", "name", "names", "kwd_attrs", "rest"}
+
+
+class _WithoutText(ast.NodeTransformer):
     def visit_Import(self, _node: ast.Import) -> None:
         return None
 
     def visit_ImportFrom(self, _node: ast.ImportFrom) -> None:
         return None
 
-
-def _imported(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if is_text else self.generic_visit(node)
 
 
 def _moved(name: str, moves: Mapping[str, str]) -> str:
@@ -71,7 +70,7 @@ def main(revision: str, table: str) -> None:
     for line in changed.splitlines():
         _, before, *after = line.split("\t")
         digest = tree_digest(_git("show", f"{revision}:{before}"), moves)
-        written[after[0] if after else before] = digest[:16]
+        written[after[0] if after else before] = digest
     MOVES.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n")
 
 

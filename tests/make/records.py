@@ -117,7 +117,7 @@ def pinned(store: Path, **fields: object) -> PinnedSimulator:
 
 def episode(*observations: str, base: Episode | None = None) -> Episode:
     """An episode with a step for each of these, chained; `base` is how it begins."""
-    made = base or Episode.begun("e", digest("s"), EpisodeOpening(run="r"))
+    made = base or Episode.new("e", digest("s"), EpisodeOpening(run="r"))
     for shown in observations:
         texts = "ls", shown, text_digest("ls"), text_digest(shown)
         step = EpisodeStep(made.id, len(made.steps) + 1, *texts).linked(made.head)

@@ -21,18 +21,18 @@ def children(pinned: Pinned, owner: Manifest, replicas: int) -> list[Manifest]:
 
 def _owned(child: Manifest, pinned: Pinned, owner: Manifest) -> Manifest:
     """With what all children have. Deleted with their owner, whoever deletes it."""
-    told = owner["metadata"]
+    owner_metadata = owner["metadata"]
     reference = {
         **typed("Simulator"),
-        "name": told["name"],
-        "uid": told["uid"],
+        "name": owner_metadata["name"],
+        "uid": owner_metadata["uid"],
         "controller": True,
         "blockOwnerDeletion": True,
     }
     own = child.pop("metadata", {})
     metadata = {
         "name": engine_name(pinned.digest),
-        "namespace": told["namespace"],
+        "namespace": owner_metadata["namespace"],
         "labels": child_labels(pinned.digest) | own.get("labels", {}),
         "ownerReferences": [reference],
     }

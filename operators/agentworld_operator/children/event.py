@@ -27,14 +27,14 @@ class Status(Protocol):
 
 
 def transitions(
-    kind: str, found: Mapping[str, Any], before: Status, after: Status, now: str
+    kind: str, resource: Mapping[str, Any], before: Status, after: Status, now: str
 ) -> list[dict[str, Any]]:
     """An event for each condition that is another one than before; of what is new, for the one
     that all the others come to.
     """
-    known = {each.type: each for each in before.conditions}
-    changed = [each for each in after.conditions if _differs(known.get(each.type), each)]
-    return [_event(kind, found, each, now) for each in changed]
+    previous = {each.type: each for each in before.conditions}
+    changed = [each for each in after.conditions if _differs(previous.get(each.type), each)]
+    return [_event(kind, resource, each, now) for each in changed]
 
 
 def _differs(before: Condition | None, after: Condition) -> bool:
@@ -43,21 +43,25 @@ def _differs(before: Condition | None, after: Condition) -> bool:
     return (before.status, before.reason) != (after.status, after.reason)
 
 
-def _event(kind: str, found: Mapping[str, Any], condition: Condition, now: str) -> dict[str, Any]:
-    told = found["metadata"]
+def _event(
+    kind: str, resource: Mapping[str, Any], condition: Condition, now: str
+) -> dict[str, Any]:
+    metadata = resource["metadata"]
     about = {
         **typed(kind),
-        "name": told["name"],
-        "namespace": told["namespace"],
-        "uid": told["uid"],
+        "name": metadata["name"],
+        "namespace": metadata["namespace"],
+        "uid": metadata["uid"],
     }
-    said = condition.model_dump(mode="json", exclude={"last_transition_time"})
+    fields = condition.model_dump(mode="json", exclude={"last_transition_time"})
     # Named by the version that it changes, so that a retry, which is later, names the same.
-    suffix = digest_json([told["uid"], told["resourceVersion"], said]).removeprefix("sha256:")[:16]
+    suffix = digest_json([metadata["uid"], metadata["resourceVersion"], fields]).removeprefix(
+        "sha256:"
+    )[:16]
     is_bad = (condition.type, condition.status) in _BAD or condition.reason in _BAD_REASONS
     return {
         **typed("Event"),
-        "metadata": {"name": f"{told['name']}.{suffix}", "namespace": told["namespace"]},
+        "metadata": {"name": f"{metadata['name']}.{suffix}", "namespace": metadata["namespace"]},
         "involvedObject": about,
         "type": "Warning" if is_bad else "Normal",
         "reason": condition.reason,

@@ -21,7 +21,7 @@ _PROBE_SECONDS = 5
 
 # The name that the engine answers to is what the verifier computed: a service that asks for the
 # pinned digest is refused by an engine over other weights.
-_NAMED = f'exec "$@" $(cat {_VERIFIED}/arguments)'
+_SCRIPT = f'exec "$@" $(cat {_VERIFIED}/arguments)'
 _COMMAND = ("python3", "-m", "vllm.entrypoints.openai.api_server", "--enable-prompt-tokens-details")
 _ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
@@ -86,20 +86,20 @@ def pod_spec(pinned: Pinned) -> Manifest:
 
 def _verifier(pinned: Pinned) -> Manifest:
     """Ends well only where every file is the pinned one; then it leaves the engine's name."""
-    told = {
+    environment = {
         "AGENTWORLD_MANIFEST": f"{_PINNED}/manifest.json",
         "AGENTWORLD_MODEL_FOLDER": _folder(pinned.weights),
         "AGENTWORLD_ENGINE_ARGUMENTS": f"{_VERIFIED}/arguments",
     }
     if pinned.weights.url:
-        told["AGENTWORLD_WEIGHTS_URL"] = pinned.weights.url
+        environment["AGENTWORLD_WEIGHTS_URL"] = pinned.weights.url
     mounts = [_mount("pinned"), _mount("verified", writable=True), _mount("tmp", writable=True)]
     secret = pinned.weights.secret
     return {
         "name": VERIFIER,
         "image": pinned.verifier_image,
         "command": ["python3", "-m", "agentworld.pinning.verifier"],
-        "env": _variables(told),
+        "env": _variables(environment),
         **({"envFrom": [{"secretRef": {"name": secret}}]} if secret else {}),
         "resources": _VERIFIER_RESOURCES,
         "volumeMounts": [*mounts, _mount("weights", writable=pinned.weights.url is not None)],
@@ -115,16 +115,16 @@ def _engine(pinned: Pinned) -> Manifest:
     command = [*_COMMAND, "--model", _folder(pinned.weights), *listening, *engine.arguments]
     health = {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": _PROBE_SECONDS}
     tries = -(-serving.startup_seconds // _PROBE_SECONDS)
-    written = [_mount(name, writable=True) for name in ("tmp", "shm")]
+    writable_mounts = [_mount(name, writable=True) for name in ("tmp", "shm")]
     return {
         "name": "engine",
         "image": f"{serving.image}@{engine.image}",
-        "command": ["/bin/sh", "-c", _NAMED, "engine"],
+        "command": ["/bin/sh", "-c", _SCRIPT, "engine"],
         "args": command,
         "env": _variables(_ENVIRONMENT | engine.environment),
         "ports": [{"name": "http", "containerPort": ENGINE_PORT, "protocol": "TCP"}],
         "resources": _amounts(serving.resources),
-        "volumeMounts": [_mount("weights"), _mount("verified"), *written],
+        "volumeMounts": [_mount("weights"), _mount("verified"), *writable_mounts],
         "startupProbe": health | {"failureThreshold": tries},
         "readinessProbe": health | {"timeoutSeconds": 3, "failureThreshold": 2},
         "livenessProbe": health | {"timeoutSeconds": 10, "failureThreshold": 12},
@@ -171,8 +171,8 @@ def _mount(name: str, *, writable: bool = False) -> Manifest:
     return {"name": name, "mountPath": path} | ({} if writable else {"readOnly": True})
 
 
-def _variables(told: dict[str, str]) -> list[Manifest]:
-    return [{"name": name, "value": value} for name, value in told.items()]
+def _variables(environment: dict[str, str]) -> list[Manifest]:
+    return [{"name": name, "value": value} for name, value in environment.items()]
 
 
 def _restricted() -> Manifest:

@@ -19,40 +19,44 @@ Changed = Callable[[str, Object], None]
 
 def registry(cache: Cache, changed: Changed, login: Callable[..., Any]) -> kopf.OperatorRegistry:
     """Handlers for all that is watched, with credentials from `login`."""
-    made = kopf.OperatorRegistry()
-    kopf.on.login(registry=made, id="login")(login)
+    operator_registry = kopf.OperatorRegistry()
+    kopf.on.login(registry=operator_registry, id="login")(login)
     for kind in WATCHED:
-        _watch(made, kind, cache, changed)
-    return made
+        _watch(operator_registry, kind, cache, changed)
+    return operator_registry
 
 
-def _watch(made: kopf.OperatorRegistry, kind: str, cache: Cache, changed: Changed) -> None:
+def _watch(
+    operator_registry: kopf.OperatorRegistry, kind: str, cache: Cache, changed: Changed
+) -> None:
     async def watch(*, event: Mapping[str, Any], **_: Any) -> None:
-        found = dict(event["object"])
+        resource = dict(event["object"])
         if event["type"] != "DELETED":
-            news = cache.put(kind, found)
+            news = cache.put(kind, resource)
         else:
-            cache.drop(kind, found)
-            news = [found]
+            cache.drop(kind, resource)
+            news = [resource]
         for each in news:
             changed(kind, each)
 
-    kopf.on.event(*named(kind), id=f"watch-{kind.lower()}", registry=made)(watch)
+    kopf.on.event(*resource_selector(kind), id=f"watch-{kind.lower()}", registry=operator_registry)(
+        watch
+    )
 
 
 def settings() -> kopf.OperatorSettings:
     """Watches in one namespace and nothing else: no peers, no events, no scan of the cluster."""
-    told = kopf.OperatorSettings()
-    told.posting.enabled = False
-    told.peering.standalone = True
-    told.scanning.disabled = True
+    operator_settings = kopf.OperatorSettings()
+    operator_settings.posting.enabled = False
+    operator_settings.peering.standalone = True
+    operator_settings.scanning.disabled = True
     for kind in WATCHED:
         if kind not in OWN:
-            told.watching.label_selectors[named(kind)] = DIGEST_LABEL
-    return told
+            operator_settings.watching.label_selectors[resource_selector(kind)] = DIGEST_LABEL
+    return operator_settings
 
 
-def named(kind: str) -> tuple[str, str, str]:
+def resource_selector(kind: str) -> tuple[str, str, str]:
     """Group, version and plural, as kopf finds a kind."""
     place = PLACES[kind]
     return place.group, place.version, place.plural

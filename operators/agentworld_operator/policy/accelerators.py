@@ -18,10 +18,10 @@ def in_words(limits: Mapping[str, object], selector: Mapping[str, str]) -> str:
 
 def of_replicas(pods: Iterable[Object]) -> tuple[str, ...]:
     """Once where all have the same; else of each, after its pod's name."""
-    told = {pod["metadata"]["name"]: _of_pod(pod.get("spec") or {}) for pod in pods}
-    if len(set(told.values())) <= 1:
-        return tuple(set(told.values()))
-    return tuple(f"{name}: {words}" for name, words in sorted(told.items()))
+    descriptions = {pod["metadata"]["name"]: _of_pod(pod.get("spec") or {}) for pod in pods}
+    if len(set(descriptions.values())) <= 1:
+        return tuple(set(descriptions.values()))
+    return tuple(f"{name}: {words}" for name, words in sorted(descriptions.items()))
 
 
 def _of_pod(spec: Object) -> str:

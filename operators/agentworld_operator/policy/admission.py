@@ -39,7 +39,7 @@ class _Meta(BaseModel, extra="allow"):
     status: dict[str, Any] | None = None
 
 
-class Asked(BaseModel):
+class AdmissionRequest(BaseModel):
     """A request that somebody made of the API server."""
 
     uid: str = Field(min_length=1, max_length=64)
@@ -55,8 +55,8 @@ class Asked(BaseModel):
     @property
     def about(self) -> str:
         """The object's name, also where the API server has not made it yet."""
-        told = self.object or self.old
-        name: str = self.name or (told.metadata.get("name", "") if told else "")
+        resource = self.object or self.old
+        name: str = self.name or (resource.metadata.get("name", "") if resource else "")
         return name
 
     @property
@@ -69,48 +69,48 @@ class Asked(BaseModel):
 class _Review(BaseModel):
     api_version: str = Field(alias="apiVersion", pattern=f"^{API_VERSION}$")
     kind: str = Field(pattern="^AdmissionReview$")
-    request: Asked
+    request: AdmissionRequest
 
 
-def read_review(body: bytes) -> Asked:
+def read_review(body: bytes) -> AdmissionRequest:
     """Raises InputError for what is no review."""
     try:
-        asked = _Review.model_validate_json(body).request
+        request = _Review.model_validate_json(body).request
     except ValidationError as error:
         raise InputError(f"this is no AdmissionReview: {first_problem(error)}") from error
-    needed = asked.old if asked.operation == "DELETE" else asked.object
-    if needed is None or (asked.operation == "UPDATE" and asked.old is None):
-        raise InputError(f"this {asked.operation} has no object")
-    return asked
+    needed = request.old if request.operation == "DELETE" else request.object
+    if needed is None or (request.operation == "UPDATE" and request.old is None):
+        raise InputError(f"this {request.operation} has no object")
+    return request
 
 
 def answer(uid: str, denied: Denied | None) -> dict[str, Any]:
     """The review that the API server waits for."""
-    said: dict[str, Any] = {"uid": uid, "allowed": denied is None}
+    response: dict[str, Any] = {"uid": uid, "allowed": denied is None}
     if denied:
-        said["status"] = {"code": denied.code, "message": denied.message}
-    return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": said}
+        response["status"] = {"code": denied.code, "message": denied.message}
+    return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
 
 
-def written(asked: Asked) -> Denied | None:
+def check_simulator(request: AdmissionRequest) -> Denied | None:
     """Of a Simulator that is created or changed."""
-    assert asked.object
-    if asked.old and asked.object.spec.get("identity") != asked.old.spec.get("identity"):
+    assert request.object
+    if request.old and request.object.spec.get("identity") != request.old.spec.get("identity"):
         return Denied(f"spec.identity: {IMMUTABLE.message}", 422)
-    if not asked.respecified:
+    if not request.respecified:
         return None
     try:
-        SimulatorSpec.model_validate(asked.object.spec)
+        SimulatorSpec.model_validate(request.object.spec)
     except ValidationError as error:
         return Denied(f"spec.{first_problem(error)}", 422)
     return None
 
 
-def spec_of_alias(asked: Asked) -> AliasSpec | Denied:
+def spec_of_alias(request: AdmissionRequest) -> AliasSpec | Denied:
     """Of a SimulatorAlias that is created or changed."""
-    assert asked.object
+    assert request.object
     try:
-        return AliasSpec.model_validate(asked.object.spec)
+        return AliasSpec.model_validate(request.object.spec)
     except ValidationError as error:
         return Denied(f"spec.{first_problem(error)}", 422)
 
@@ -129,14 +129,16 @@ def _names(spec: Object, simulator: str) -> bool:
     return simulator in (spec.get("simulator"), canary.get("simulator"))
 
 
-def deleted(simulator: str, aliases: Iterable[Object], use: Use | None) -> Denied | None:
+def check_deletion(simulator: str, aliases: Iterable[Object], use: Use | None) -> Denied | None:
     """Of a Simulator; `use` is null where the service does not tell.
 
     What is guarded for good is the weights' retention and the history, not the served object.
     """
-    if named := naming(simulator, aliases):
-        shown = ", ".join(named[:_MOST_NAMES]) + (" and others" if named[_MOST_NAMES:] else "")
-        return Denied(f"{simulator} is what {shown} means; move or delete that alias first", 409)
+    if alias_names := naming(simulator, aliases):
+        listing = ", ".join(alias_names[:_MOST_NAMES]) + (
+            " and others" if alias_names[_MOST_NAMES:] else ""
+        )
+        return Denied(f"{simulator} is what {listing} means; move or delete that alias first", 409)
     if use and use.open_runs:
         return Denied(
             f"{simulator} has open runs ({use.open_runs}); close them first, or let its engine go"

@@ -6,40 +6,40 @@ from typing import Any, NamedTuple
 from agentworld.records.alias import AliasChange, AliasMove, Canary, Meaning
 from agentworld.records.base import Digest
 from agentworld.records.gate import Gate
-from agentworld_operator.policy.conditions import Said, conditions
+from agentworld_operator.policy.conditions import ConditionState, conditions
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.resources.alias import AliasSpec, AliasStatus
 from agentworld_operator.resources.names import OPERATOR
 
 Object = Mapping[str, Any]
 
-FOUND = f"{OPERATOR} (as found; nobody asked before)"
+BYPASS_ACTOR = f"{OPERATOR} (as found; nobody asked before)"
 """Who moved a name that the webhook was not asked about."""
 _REASON = "it was so on the cluster already, past the webhook"
 
 
 def resolved(spec: AliasSpec, find: Callable[[str], Object | None]) -> Meaning | Refused:
     """The simulators that the named objects are; `find` looks for a Simulator."""
-    meant = _digest(spec.simulator, find(spec.simulator))
-    if isinstance(meant, Refused):
-        return meant
+    digest = _digest(spec.simulator, find(spec.simulator))
+    if isinstance(digest, Refused):
+        return digest
     if spec.canary is None:
-        return Meaning(meant)
-    tried = _digest(spec.canary.simulator, find(spec.canary.simulator))
-    if isinstance(tried, Refused):
-        return tried
-    return Meaning(meant, Canary(simulator=tried, percent=spec.canary.percent))
+        return Meaning(digest)
+    canary_digest = _digest(spec.canary.simulator, find(spec.canary.simulator))
+    if isinstance(canary_digest, Refused):
+        return canary_digest
+    return Meaning(digest, Canary(simulator=canary_digest, percent=spec.canary.percent))
 
 
-def _digest(name: str, found: Object | None) -> Digest | Refused:
-    if found is None:
+def _digest(name: str, simulator: Object | None) -> Digest | Refused:
+    if simulator is None:
         return Refused("NoSimulator", f"there is no Simulator {name}; create it, or name another")
-    status = found.get("status") or {}
+    status = simulator.get("status") or {}
     for condition in status.get("conditions", ()):
         if (condition["type"], condition["status"]) == ("Verified", "False"):
-            said = condition.get("message") or condition["reason"]
+            reason = condition.get("message") or condition["reason"]
             return Refused(
-                "NotVerified", f"the Simulator {name} does not verify ({said}); name another"
+                "NotVerified", f"the Simulator {name} does not verify ({reason}); name another"
             )
     digest: Digest | None = status.get("digest")
     if digest is None:
@@ -61,7 +61,7 @@ def move(spec: AliasSpec, meaning: Meaning, by: str) -> AliasMove:
     )
 
 
-def is_told(last: AliasChange | None, wanted: AliasMove) -> bool:
+def is_recorded(last: AliasChange | None, alias_move: AliasMove) -> bool:
     """Whether the ledger's last word is this very move.
 
     An API server asks again, and each time as if it were the first, where somebody else wrote to
@@ -71,53 +71,62 @@ def is_told(last: AliasChange | None, wanted: AliasMove) -> bool:
         return False
     gate = tuple(Gate(metric=each.metric, least=each.least) for each in last.gate)
     passed = gate and all(each.passed for each in last.gate)
-    said = last.simulator, last.canary, last.set_by, last.report, gate, last.override
-    override = None if passed else wanted.override
-    asked = wanted.simulator, wanted.canary, wanted.by, wanted.report, wanted.gate, override
-    return said == asked
+    last_terms = last.simulator, last.canary, last.set_by, last.report, gate, last.override
+    override = None if passed else alias_move.override
+    terms = (
+        alias_move.simulator,
+        alias_move.canary,
+        alias_move.by,
+        alias_move.report,
+        alias_move.gate,
+        override,
+    )
+    return last_terms == terms
 
 
-def found_move(meaning: Meaning) -> AliasMove:
+def bypass_move(meaning: Meaning) -> AliasMove:
     """The same for what is so already, and can only be told."""
-    return AliasMove(simulator=meaning.simulator, canary=meaning.canary, by=FOUND, override=_REASON)
+    return AliasMove(
+        simulator=meaning.simulator, canary=meaning.canary, by=BYPASS_ACTOR, override=_REASON
+    )
 
 
-def recorded(last: AliasChange) -> Said:
+def recorded(last: AliasChange) -> ConditionState:
     """What is told of a name whose meaning the ledger knows."""
-    if last.set_by == FOUND:
+    if last.set_by == BYPASS_ACTOR:
         message = f"nobody asked before it was so: recorded as found at {last.at}"
-        return Said("Recorded", "True", "AsFound", message)
-    return Said("Recorded", "True", "AsAsked", f"{last.set_by} asked for it at {last.at}")
+        return ConditionState("Recorded", "True", "AsFound", message)
+    return ConditionState("Recorded", "True", "AsAsked", f"{last.set_by} asked for it at {last.at}")
 
 
-def settling(last: AliasChange | None) -> Said:
+def settling(last: AliasChange | None) -> ConditionState:
     """What is told while the ledger says something else, which may be on its way."""
-    known = "nothing" if last is None or last.ended else last.simulator
-    message = f"the ledger says {known}; this is recorded as found if it stays so"
-    return Said("Recorded", "False", "Differs", message)
+    last_meaning = "nothing" if last is None or last.ended else last.simulator
+    message = f"the ledger says {last_meaning}; this is recorded as found if it stays so"
+    return ConditionState("Recorded", "False", "Differs", message)
 
 
-class AliasSeen(NamedTuple):
+class AliasState(NamedTuple):
     """A SimulatorAlias as it is."""
 
     generation: int
     status: AliasStatus
     meaning: Meaning | Refused
-    recorded: Said
+    recorded: ConditionState
 
 
-def told(seen: AliasSeen, now: str) -> AliasStatus:
+def build_status(alias: AliasState, now: str) -> AliasStatus:
     """What is said now; equal to what was said last where nothing changed."""
-    meaning = seen.meaning
+    meaning = alias.meaning
     if isinstance(meaning, Refused):
-        said, digest, canary = Said("Resolved", "False", *meaning), None, None
+        condition, digest, canary = ConditionState("Resolved", "False", *meaning), None, None
     else:
-        said, digest = Said("Resolved", "True", "Found"), meaning.simulator
+        condition, digest = ConditionState("Resolved", "True", "Found"), meaning.simulator
         canary = meaning.canary.simulator if meaning.canary else None
-    known = seen.status.conditions
+    previous = alias.status.conditions
     return AliasStatus(
-        observed_generation=seen.generation,
+        observed_generation=alias.generation,
         digest=digest,
         canary_digest=canary,
-        conditions=conditions(known, [said, seen.recorded], seen.generation, now),
+        conditions=conditions(previous, [condition, alias.recorded], alias.generation, now),
     )

@@ -27,7 +27,7 @@ class Certificate(NamedTuple):
     """Under which a server is asked."""
 
 
-class Held(NamedTuple):
+class CertificateSet(NamedTuple):
     """What a Secret holds and what can be used: a certificate without its key cannot."""
 
     serving: Certificate | None = None
@@ -37,9 +37,9 @@ class Held(NamedTuple):
     """All authorities of the bundle."""
 
 
-def decide(held: Held, names: Sequence[str], now: datetime) -> Decision:
+def decide(certificates: CertificateSet, names: Sequence[str], now: datetime) -> Decision:
     """What to do before this is looked at again."""
-    authority, serving = held.authority, held.serving
+    authority, serving = certificates.authority, certificates.serving
     if authority is None or not _is_valid(authority, now):
         return "make both"
     if _is_due(authority, now):

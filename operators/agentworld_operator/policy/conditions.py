@@ -6,7 +6,7 @@ from typing import NamedTuple
 from agentworld_operator.resources.base import Condition, ConditionStatus
 
 
-class Said(NamedTuple):
+class ConditionState(NamedTuple):
     """One thing, as it is now."""
 
     type: str
@@ -16,17 +16,19 @@ class Said(NamedTuple):
 
 
 def conditions(
-    before: Iterable[Condition], now_said: Iterable[Said], generation: int, now: str
+    before: Iterable[Condition], states: Iterable[ConditionState], generation: int, now: str
 ) -> tuple[Condition, ...]:
     """All that is said now; what did not change keeps its time, and equal words stay equal."""
-    known = {each.type: each for each in before}
-    return tuple(_condition(known.get(said.type), said, generation, now) for said in now_said)
+    previous = {each.type: each for each in before}
+    return tuple(_condition(previous.get(state.type), state, generation, now) for state in states)
 
 
-def _condition(before: Condition | None, said: Said, generation: int, now: str) -> Condition:
-    same = before is not None and before.status == said.status
+def _condition(
+    before: Condition | None, state: ConditionState, generation: int, now: str
+) -> Condition:
+    same = before is not None and before.status == state.status
     return Condition(
-        **said._asdict(),
+        **state._asdict(),
         observed_generation=generation,
         last_transition_time=before.last_transition_time if before and same else now,
     )

@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 
 
-def is_as_built(built: object, found: object) -> bool:
+def is_as_built(built: object, current: object) -> bool:
     """Whether all that was built is in what was found."""
-    match built, found:
+    match built, current:
         case Mapping(), Mapping():
-            return all(is_as_built(each, found.get(name)) for name, each in built.items())
+            return all(is_as_built(each, current.get(name)) for name, each in built.items())
         case str(), _:
-            return built == found
+            return built == current
         case Sequence(), Sequence():
-            same = len(built) == len(found)
-            return same and all(map(is_as_built, built, found))
+            same = len(built) == len(current)
+            return same and all(map(is_as_built, built, current))
         # What is empty is left out by an API server.
         case Mapping() | Sequence(), None:
             return not built
-    return built == found
+    return built == current

@@ -37,7 +37,7 @@ class Trouble(NamedTuple):
     message: str
 
 
-class EngineSeen(NamedTuple):
+class EngineState(NamedTuple):
     """An engine as it is."""
 
     replicas: int = 0
@@ -49,17 +49,17 @@ class EngineSeen(NamedTuple):
     """Of its replicas, where there are any."""
 
 
-def engine_seen(deployment: Object | None, pods: Iterable[Object]) -> EngineSeen:
+def observe_engine(deployment: Object | None, pods: Iterable[Object]) -> EngineState:
     """What can be said of an engine; null is a Deployment that is not there."""
     status = (deployment or {}).get("status") or {}
     alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     troubles = _of_deployment(status)
     for pod in alive:
-        if not _is_given_up(pod):
+        if not _has_failed(pod):
             troubles += _of_pod(pod)
         elif status.get("replicas", 0) > status.get("readyReplicas", 0):
-            troubles.append(_given_up(pod))
-    return EngineSeen(
+            troubles.append(_failure(pod))
+    return EngineState(
         replicas=status.get("replicas", 0),
         ready=status.get("readyReplicas", 0),
         verified=any(_is_verified(pod) for pod in alive),
@@ -70,23 +70,25 @@ def engine_seen(deployment: Object | None, pods: Iterable[Object]) -> EngineSeen
 
 def _of_deployment(status: Object) -> list[Trouble]:
     """What no pod can tell, as a quota that lets none be made."""
-    said = {each["type"]: each for each in status.get("conditions") or ()}
-    refused, progress = said.get("ReplicaFailure", {}), said.get("Progressing", {})
-    found = []
+    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    refused, progress = conditions.get("ReplicaFailure", {}), conditions.get("Progressing", {})
+    troubles = []
     if refused.get("status") == "True":
         words = _words(refused.get("message"), "no pod can be made")
-        found.append(Trouble(_FAILED_CREATE, words))
+        troubles.append(Trouble(_FAILED_CREATE, words))
     if progress.get("reason") == _LATE:
-        found.append(Trouble(_LATE, _words(progress.get("message"), "the engine takes too long")))
-    return found
+        troubles.append(
+            Trouble(_LATE, _words(progress.get("message"), "the engine takes too long"))
+        )
+    return troubles
 
 
-def _is_given_up(pod: Object) -> bool:
+def _has_failed(pod: Object) -> bool:
     """By its node, as one that was evicted: it stays as it is, and another one takes its place."""
     return (pod.get("status") or {}).get("phase") == "Failed"
 
 
-def _given_up(pod: Object) -> Trouble:
+def _failure(pod: Object) -> Trouble:
     status = pod["status"]
     words = (
         f"{status.get('reason') or 'Failed'}: {status.get('message') or 'its node says no more'}"
@@ -105,8 +107,8 @@ def _is_verified(pod: Object) -> bool:
 def _of_pod(pod: Object) -> list[Trouble]:
     inits = _statuses(pod, "initContainerStatuses")
     containers = [*inits, *_statuses(pod, "containerStatuses")]
-    found = [trouble for container in containers if (trouble := _of_container(container))]
-    return [*found, *_unscheduled(pod)]
+    troubles = [trouble for container in containers if (trouble := _of_container(container))]
+    return [*troubles, *_unscheduled(pod)]
 
 
 def _of_container(container: Object) -> Trouble | None:
@@ -125,9 +127,11 @@ def _of_container(container: Object) -> Trouble | None:
 
 
 def _unscheduled(pod: Object) -> list[Trouble]:
-    for told in (pod.get("status") or {}).get("conditions") or ():
-        if told["type"] == "PodScheduled" and told.get("reason") in _NOT_BOUND:
-            return [Trouble(told["reason"], _words(told.get("message"), "no node has room"))]
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition["type"] == "PodScheduled" and condition.get("reason") in _NOT_BOUND:
+            return [
+                Trouble(condition["reason"], _words(condition.get("message"), "no node has room"))
+            ]
     return []
 
 
@@ -140,5 +144,5 @@ def _urgency(trouble: Trouble) -> tuple[int, Trouble]:
     return _URGENCY.index(trouble.reason), trouble
 
 
-def _words(told: str | None, otherwise: str) -> str:
-    return (told or otherwise).strip()[:MOST_CHARACTERS]
+def _words(message: str | None, otherwise: str) -> str:
+    return (message or otherwise).strip()[:MOST_CHARACTERS]

@@ -24,9 +24,9 @@ class Refused(NamedTuple):
     message: str
 
 
-def referenced(reference: Reference, found: bytes) -> Identified | Refused:
+def referenced(reference: Reference, content: bytes) -> Identified | Refused:
     """What is kept at a reference; another byte than was named is refused."""
-    digest = digest_bytes(found)
+    digest = digest_bytes(content)
     if digest != reference.digest:
         return Refused(
             "AnotherManifest",
@@ -34,7 +34,7 @@ def referenced(reference: Reference, found: bytes) -> Identified | Refused:
             " Simulator of what it holds",
         )
     try:
-        manifest = SimulatorManifest.model_validate_json(found)
+        manifest = SimulatorManifest.model_validate_json(content)
     except ValidationError as error:
         return Refused("NoManifest", f"{reference.url} is no manifest: {first_problem(error)}")
     if manifest.digest != digest:

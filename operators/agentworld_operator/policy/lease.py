@@ -30,11 +30,11 @@ def watched(before: Watched | None, lease: Lease | None, now: float) -> Watched:
     return before if before and before.lease == lease else Watched(lease, now)
 
 
-def decide(me: str, seen: Watched, duration_seconds: float, now: float) -> Decision:
+def decide(me: str, observation: Watched, duration_seconds: float, now: float) -> Decision:
     """What to do with a lease that was just read."""
-    lease = seen.lease
+    lease = observation.lease
     if lease is None or not lease.holder:
         return "take"
     if lease.holder == me:
         return "renew"
-    return "take" if now - seen.since >= duration_seconds else "wait"
+    return "take" if now - observation.since >= duration_seconds else "wait"

@@ -19,5 +19,5 @@ def rival(
 
 
 def _age(simulator: Mapping[str, Any]) -> tuple[str, str]:
-    told = simulator["metadata"]
-    return told["creationTimestamp"], told["uid"]
+    metadata = simulator["metadata"]
+    return metadata["creationTimestamp"], metadata["uid"]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from agentworld.errors import AgentworldError, InputError, PipelineError
-from agentworld_operator.policy.conditions import Said, conditions
+from agentworld_operator.policy.conditions import ConditionState, conditions
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld_pipelines.cron import Cron
@@ -20,7 +20,7 @@ NOT_CONFIGURED = Refused(
 _FAILURE_LETTERS = 500
 
 
-class Seen(NamedTuple):
+class ServerState(NamedTuple):
     """What the server has of one TrainingSchedule."""
 
     schedule: Schedule | None
@@ -42,7 +42,7 @@ def invalid(name: str, spec: ScheduleSpec) -> Refused | None:
     return None
 
 
-def is_as_wanted(mark: str, there: Sequence[Schedule]) -> bool:
+def matches_plan(mark: str, there: Sequence[Schedule]) -> bool:
     """Whether one enabled recurring run of this plan is there, and no other one of its name."""
     return [(each.enabled, each.plan) for each in there] == [(True, mark)]
 
@@ -71,47 +71,47 @@ def last_run(run: PipelineRun) -> LastRun:
     )
 
 
-class ScheduleSeen(NamedTuple):
+class ScheduleState(NamedTuple):
     """A TrainingSchedule as it is."""
 
     generation: int
     status: ScheduleStatus
     """As it was said last."""
-    seen: Seen | None
+    server: ServerState | None
     """Null where nobody knows: what was told last stands."""
     problem: Refused | None
 
 
-def told(about: ScheduleSeen, now: str) -> ScheduleStatus:
+def build_status(about: ScheduleState, now: str) -> ScheduleStatus:
     """What is said now; equal to what was said last where nothing changed."""
     before = about.status
     run_id, last, due = before.recurring_run, before.last_run, before.next_run
-    if about.seen:
-        schedule, last = about.seen
+    if about.server:
+        schedule, last = about.server
         run_id = schedule.id if schedule else None
         due = _moment(schedule.next_run) if schedule and schedule.next_run else None
-    said = [_scheduled(about.problem), _degraded(last)]
+    states = [_scheduled(about.problem), _degraded(last)]
     return ScheduleStatus(
         observed_generation=about.generation,
         recurring_run=run_id,
         last_run=last,
         next_run=due,
-        conditions=conditions(before.conditions, said, about.generation, now),
+        conditions=conditions(before.conditions, states, about.generation, now),
     )
 
 
-def _scheduled(problem: Refused | None) -> Said:
+def _scheduled(problem: Refused | None) -> ConditionState:
     if problem:
-        return Said("Scheduled", "False", *problem)
-    return Said("Scheduled", "True", "AsWanted", "Kubeflow starts it, one run at a time")
+        return ConditionState("Scheduled", "False", *problem)
+    return ConditionState("Scheduled", "True", "AsWanted", "Kubeflow starts it, one run at a time")
 
 
-def _degraded(last: LastRun | None) -> Said:
+def _degraded(last: LastRun | None) -> ConditionState:
     if last and last.state == "FAILED":
         why = last.failure or "Kubeflow says no more"
         message = f"run {last.id} failed: {why}; look at its page, or at the store's history"
-        return Said("Degraded", "True", "RunFailed", message)
-    return Said("Degraded", "False", "AsWanted")
+        return ConditionState("Degraded", "True", "RunFailed", message)
+    return ConditionState("Degraded", "False", "AsWanted")
 
 
 def _moment(moment: datetime) -> str:

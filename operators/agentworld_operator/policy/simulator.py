@@ -7,8 +7,8 @@ from agentworld.errors import ClusterError
 from agentworld.records.base import Digest
 from agentworld.records.simulator import Endpoint
 from agentworld_operator.policy.accelerators import in_words
-from agentworld_operator.policy.conditions import Said, conditions
-from agentworld_operator.policy.engine import MOST_CHARACTERS, EngineSeen, Trouble
+from agentworld_operator.policy.conditions import ConditionState, conditions
+from agentworld_operator.policy.engine import MOST_CHARACTERS, EngineState, Trouble
 from agentworld_operator.policy.identity import Identified, Refused
 from agentworld_operator.resources.names import engine_labels
 from agentworld_operator.resources.simulator import Serving, SimulatorStatus
@@ -18,15 +18,15 @@ _PASSING = (0, 409, 429, 503, 504)
 _REASONS = {403: "Forbidden", 422: "Invalid"}
 
 
-class Seen(NamedTuple):
+class SimulatorState(NamedTuple):
     """All that the answer depends on."""
 
     generation: int
     serving: Serving
     status: SimulatorStatus
     """As it was said last."""
-    engine: EngineSeen
-    wanted: int
+    engine: EngineState
+    target_replicas: int
     """Replicas of the engine."""
     open_episodes: int | None
     """Null where the service does not tell."""
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
     @property
     def trouble(self) -> Trouble | None:
         """What keeps the engine from being as wanted."""
-        return self.refusal or (self.engine.trouble if self.wanted else None)
+        return self.refusal or (self.engine.trouble if self.target_replicas else None)
 
 
 def refusal_of(error: ClusterError) -> Trouble | None:
@@ -52,87 +52,97 @@ def refused(
     generation: int, before: SimulatorStatus, digest: Digest | None, refusal: Refused, now: str
 ) -> SimulatorStatus:
     """The status of one that is not served."""
-    said = [
-        Said("Verified", "False", *refusal),
-        Said("EngineReady", "False", "NotServed"),
-        Said("Ready", "False", *refusal),
-        Said("Degraded", "True", *refusal),
+    states = [
+        ConditionState("Verified", "False", *refusal),
+        ConditionState("EngineReady", "False", "NotServed"),
+        ConditionState("Ready", "False", *refusal),
+        ConditionState("Degraded", "True", *refusal),
     ]
     return SimulatorStatus(
         observed_generation=generation,
         digest=digest,
-        conditions=conditions(before.conditions, said, generation, now),
+        conditions=conditions(before.conditions, states, generation, now),
     )
 
 
-def served(seen: Seen, identified: Identified, now: str) -> SimulatorStatus:
+def served(state: SimulatorState, identified: Identified, now: str) -> SimulatorStatus:
     """The status of one that is served; equal to the last one where nothing changed."""
     is_endpoint = isinstance(identified.manifest.engine, Endpoint)
-    verified = _endpoint_verified() if is_endpoint else _verified(seen, identified)
-    engine = Said("EngineReady", "True", "Endpoint") if is_endpoint else _engine_ready(seen)
-    said = [verified, engine, _ready(seen, verified, engine), _degraded(seen)]
+    verified = _endpoint_verified() if is_endpoint else _verified(state, identified)
+    engine = (
+        ConditionState("EngineReady", "True", "Endpoint") if is_endpoint else _engine_ready(state)
+    )
+    states = [verified, engine, _ready(state, verified, engine), _degraded(state)]
     labels = engine_labels(identified.digest)
-    episodes = seen.status.open_episodes if seen.open_episodes is None else seen.open_episodes
+    episodes = state.status.open_episodes if state.open_episodes is None else state.open_episodes
     return SimulatorStatus(
-        observed_generation=seen.generation,
+        observed_generation=state.generation,
         digest=identified.digest,
-        replicas=seen.engine.replicas,
-        ready_replicas=seen.engine.ready,
+        replicas=state.engine.replicas,
+        ready_replicas=state.engine.ready,
         selector=",".join(f"{name}={value}" for name, value in labels.items()),
-        url=seen.url,
+        url=state.url,
         open_episodes=episodes,
-        accelerators=UNKNOWN if is_endpoint else _accelerators(seen),
-        conditions=conditions(seen.status.conditions, said, seen.generation, now),
+        accelerators=UNKNOWN if is_endpoint else _accelerators(state),
+        conditions=conditions(state.status.conditions, states, state.generation, now),
     )
 
 
-def _accelerators(seen: Seen) -> tuple[str, ...]:
+def _accelerators(state: SimulatorState) -> tuple[str, ...]:
     """Of the replicas, or of the next one where none is there."""
-    serving = seen.serving
+    serving = state.serving
     planned = in_words(serving.resources.limits, serving.node_pool.selector)
-    return seen.engine.accelerators or (planned,)
+    return state.engine.accelerators or (planned,)
 
 
-def _endpoint_verified() -> Said:
+def _endpoint_verified() -> ConditionState:
     message = "what somebody's endpoint serves cannot be verified"
-    return Said("Verified", "Unknown", "Endpoint", message)
+    return ConditionState("Verified", "Unknown", "Endpoint", message)
 
 
-def _verified(seen: Seen, identified: Identified) -> Said:
-    trouble = seen.engine.trouble
+def _verified(state: SimulatorState, identified: Identified) -> ConditionState:
+    trouble = state.engine.trouble
     if trouble and trouble.reason == "VerificationFailed":
-        return Said("Verified", "False", *trouble)
-    before = seen.status.condition("Verified")
-    known = before and before.status == "True" and seen.status.digest == identified.digest
-    if seen.engine.verified or known:
-        return Said("Verified", "True", "FilesMatch", "the weights are those of the manifest")
-    return Said("Verified", "Unknown", "NotYet", "no replica has checked the weights yet")
+        return ConditionState("Verified", "False", *trouble)
+    before = state.status.condition("Verified")
+    was_verified = before and before.status == "True" and state.status.digest == identified.digest
+    if state.engine.verified or was_verified:
+        return ConditionState(
+            "Verified", "True", "FilesMatch", "the weights are those of the manifest"
+        )
+    return ConditionState("Verified", "Unknown", "NotYet", "no replica has checked the weights yet")
 
 
-def _engine_ready(seen: Seen) -> Said:
-    ready, wanted, trouble = seen.engine.ready, seen.wanted, seen.trouble
-    if wanted == 0:
-        reason = "Suspended" if seen.serving.suspend else "ScaledToZero"
-        return Said("EngineReady", "False", reason)
+def _engine_ready(state: SimulatorState) -> ConditionState:
+    ready, target, trouble = state.engine.ready, state.target_replicas, state.trouble
+    if target == 0:
+        reason = "Suspended" if state.serving.suspend else "ScaledToZero"
+        return ConditionState("EngineReady", "False", reason)
     if ready:
-        return Said("EngineReady", "True", "Serving", f"{ready} of {wanted} replicas are ready")
+        return ConditionState(
+            "EngineReady", "True", "Serving", f"{ready} of {target} replicas are ready"
+        )
     if trouble:
-        return Said("EngineReady", "False", *trouble)
-    return Said("EngineReady", "False", "Starting", f"none of {wanted} replicas is ready yet")
+        return ConditionState("EngineReady", "False", *trouble)
+    return ConditionState(
+        "EngineReady", "False", "Starting", f"none of {target} replicas is ready yet"
+    )
 
 
-def _ready(seen: Seen, verified: Said, engine: Said) -> Said:
+def _ready(
+    state: SimulatorState, verified: ConditionState, engine: ConditionState
+) -> ConditionState:
     """Whether a run that is opened now will be answered."""
     if verified.status == "False":
-        return Said("Ready", "False", verified.reason, verified.message)
+        return ConditionState("Ready", "False", verified.reason, verified.message)
     if engine.status == "True":
-        return Said("Ready", "True", engine.reason, engine.message)
-    if engine.reason == "ScaledToZero" and seen.serving.bounds:
-        return Said("Ready", "True", "Idle", "an engine starts with the first episode")
-    return Said("Ready", "False", engine.reason, engine.message)
+        return ConditionState("Ready", "True", engine.reason, engine.message)
+    if engine.reason == "ScaledToZero" and state.serving.bounds:
+        return ConditionState("Ready", "True", "Idle", "an engine starts with the first episode")
+    return ConditionState("Ready", "False", engine.reason, engine.message)
 
 
-def _degraded(seen: Seen) -> Said:
-    if seen.trouble:
-        return Said("Degraded", "True", *seen.trouble)
-    return Said("Degraded", "False", "AsWanted")
+def _degraded(state: SimulatorState) -> ConditionState:
+    if state.trouble:
+        return ConditionState("Degraded", "True", *state.trouble)
+    return ConditionState("Degraded", "False", "AsWanted")

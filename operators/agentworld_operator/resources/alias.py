@@ -60,7 +60,7 @@ class AliasStatus(Part):
 
     def condition(self, type_: str) -> Condition | None:
         """What is said of one thing, if anything."""
-        return next((found for found in self.conditions if found.type == type_), None)
+        return next((condition for condition in self.conditions if condition.type == type_), None)
 
 
 SIMULATOR_ALIAS = Kind(

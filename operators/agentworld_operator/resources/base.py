@@ -30,8 +30,8 @@ class Check(NamedTuple):
 
 def checked(*checks: Check) -> ConfigDict:
     """The config of a part that the API server checks so."""
-    told: list[JsonValue] = [check._asdict() for check in checks]
-    return ConfigDict(json_schema_extra={"x-kubernetes-validations": told})
+    rules: list[JsonValue] = [check._asdict() for check in checks]
+    return ConfigDict(json_schema_extra={"x-kubernetes-validations": rules})
 
 
 ConditionStatus = Literal["True", "False", "Unknown"]

@@ -58,13 +58,13 @@ def crd(kind: Kind) -> Schema:
 
 def schema(record: type[BaseModel]) -> Schema:
     """A record's structural schema, with what its fields say of themselves."""
-    told = record.model_json_schema()
-    defs = told.pop("$defs", {})
+    root = record.model_json_schema()
+    defs = root.pop("$defs", {})
     documents = {each.__name__: each for each in _all_records(record)}
     for name, each in defs.items():
         _describe(each, documents[name])
-    _describe(told, record)
-    return _structural(told, defs)
+    _describe(root, record)
+    return _structural(root, defs)
 
 
 def _structural(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
@@ -84,16 +84,16 @@ def _structural(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
 
 
 def _nested(node: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
-    found = _without(node, "title", "$ref", "const")
+    nested = _without(node, "title", "$ref", "const")
     if "properties" in node:
-        told = node["properties"].items()
-        found["properties"] = {name: _structural(each, defs) for name, each in told}
+        properties = node["properties"].items()
+        nested["properties"] = {name: _structural(each, defs) for name, each in properties}
     for name in ("items", "additionalProperties"):
         if isinstance(node.get(name), Mapping):
-            found[name] = _structural(node[name], defs)
-    if found.get("additionalProperties") is False:  # the API server drops what is not named
-        del found["additionalProperties"]
-    return found
+            nested[name] = _structural(node[name], defs)
+    if nested.get("additionalProperties") is False:  # the API server drops what is not named
+        del nested["additionalProperties"]
+    return nested
 
 
 def _without(node: Mapping[str, Any], *names: str) -> Schema:
@@ -102,13 +102,13 @@ def _without(node: Mapping[str, Any], *names: str) -> Schema:
 
 def _older_draft(node: Mapping[str, Any]) -> Schema:
     """Bounds that exclude are a flag, and a constant is an enumeration of one."""
-    found = dict(node)
+    draft = dict(node)
     for bound, flag in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        if flag in found:
-            found[bound], found[flag] = found[flag], True
-    if "const" in found:
-        found["enum"] = [found["const"]]
-    return found
+        if flag in draft:
+            draft[bound], draft[flag] = draft[flag], True
+    if "const" in draft:
+        draft["enum"] = [draft["const"]]
+    return draft
 
 
 def _merged(kinds: list[Schema]) -> Schema:
@@ -120,38 +120,40 @@ def _merged(kinds: list[Schema]) -> Schema:
     for kind in kinds:
         for name, each in cast("Mapping[str, Any]", kind["properties"]).items():
             properties.setdefault(name, _without(each, "default"))
-    told = [cast("Mapping[str, Any]", kind["properties"])["kind"]["enum"] for kind in kinds]
-    properties["kind"] |= {"enum": [value for values in told for value in values]}
+    enums = [cast("Mapping[str, Any]", kind["properties"])["kind"]["enum"] for kind in kinds]
+    properties["kind"] |= {"enum": [value for values in enums for value in values]}
     return {"type": "object", "properties": properties, "required": ["kind"]}
 
 
 def _all_records(record: type[BaseModel]) -> Iterator[type[BaseModel]]:
     """A record and those that its fields are made of."""
-    waiting, seen = [record], set()
+    waiting, visited = [record], set()
     while waiting:
         each = waiting.pop()
-        if each in seen:
+        if each in visited:
             continue
-        seen.add(each)
+        visited.add(each)
         yield each
         for field in each.model_fields.values():
-            waiting += _named_in(field.annotation)
+            waiting += _record_types(field.annotation)
 
 
-def _named_in(annotation: object) -> list[type[BaseModel]]:
+def _record_types(annotation: object) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [found for part in getattr(annotation, "__args__", ()) for found in _named_in(part)]
+    return [
+        record for part in getattr(annotation, "__args__", ()) for record in _record_types(part)
+    ]
 
 
-def _describe(told: dict[str, Any], record: type[BaseModel]) -> None:
+def _describe(document: dict[str, Any], record: type[BaseModel]) -> None:
     """Adds to each property the words that stand under the field.
 
     What a resource of ours has not got is left out of it, and never null.
     """
     words = _words(record)
     for name, field in record.model_fields.items():
-        each = told["properties"][field.alias or name]
+        each = document["properties"][field.alias or name]
         if name in words:
             each["description"] = words[name]
         match each.get("default", ...):
@@ -166,12 +168,12 @@ def _describe(told: dict[str, Any], record: type[BaseModel]) -> None:
 def _words(record: type[BaseModel]) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(record))).body[0]
     assert isinstance(tree, ast.ClassDef)
-    found = {}
+    descriptions = {}
     for field, after in zip(tree.body, tree.body[1:], strict=False):
         match field, after:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)),
                 ast.Expr(value=ast.Constant(value=str() as words)),
             ):
-                found[name] = inspect.cleandoc(words).replace("\n", " ")
-    return found
+                descriptions[name] = inspect.cleandoc(words).replace("\n", " ")
+    return descriptions

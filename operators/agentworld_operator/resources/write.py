@@ -31,10 +31,10 @@ def _text(kind: Kind) -> str:
 def main(folder: Path) -> None:
     """Writes all of them, and takes away what no record stands for."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = manifests()
-    for path in set(folder.glob("*.yaml")) - {folder / name for name in wanted}:
+    contents = manifests()
+    for path in set(folder.glob("*.yaml")) - {folder / name for name in contents}:
         path.unlink()
-    for name, text in wanted.items():
+    for name, text in contents.items():
         (folder / name).write_text(text, encoding="utf-8")
 
 

@@ -51,23 +51,23 @@ class CheckedAccess:
         self._file = file
         self._tokens = tokens
         self._accounts = cache(lambda: ServiceAccounts(connect()))
-        if file.known.by_account:
+        if file.index.by_account:
             self._accounts()  # a service that can ask no cluster says so when it starts
 
     async def caller(self, credential: str | None) -> Caller:
         """Raises AccessError for a credential that nobody gave out, and where there is none."""
-        found = await self._find(credential) if credential else None
-        if found is None or found.tenant not in self._file.known.directory.tenants:
+        caller = await self._find(credential) if credential else None
+        if caller is None or caller.tenant not in self._file.index.directory.tenants:
             raise AccessError(
                 "this needs a run's token, an API key or a service account's token that is known"
                 " here; send it as a bearer token, or as the password in the address"
             )
-        return found
+        return caller
 
     def limits(self, tenant: str) -> Limits:
         """As the file says now."""
-        found = self._file.known.directory.tenants.get(tenant)
-        return found.limits if found else NO_LIMITS
+        entry = self._file.index.directory.tenants.get(tenant)
+        return entry.limits if entry else NO_LIMITS
 
     def run_token(self, run: str, tenant: str) -> str:
         """What opens this run alone, for as long as the tenant is in the file."""
@@ -77,9 +77,9 @@ class CheckedAccess:
         if caller := self._tokens.caller(credential):
             return caller
         if credential.startswith(PREFIX):
-            return self._file.known.by_key.get(key_digest(credential))
-        if claimed_account(credential) in self._file.known.by_account:
+            return self._file.index.by_key.get(key_digest(credential))
+        if claimed_account(credential) in self._file.index.by_account:
             account = await self._accounts().account(credential)
             # As the file is now: the cluster may have taken its time.
-            return self._file.known.by_account.get(account) if account else None
+            return self._file.index.by_account.get(account) if account else None
         return None

@@ -16,7 +16,7 @@ from agentworld.records.file import read_regular
 
 _Account = Annotated[str, StringConstraints(pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+$")]
 _Roles = Annotated[frozenset[Role], Field(min_length=1)]
-_TOLD = re.compile(r"[a-z0-9][a-z0-9-]{0,62}|[a-z0-9.-]+/[a-z0-9.-]+|[a-z]+(_[a-z]+)+")
+_SAFE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}|[a-z0-9.-]+/[a-z0-9.-]+|[a-z]+(_[a-z]+)+")
 
 
 class Key(Record):
@@ -45,9 +45,9 @@ class Directory(Record):
     @model_validator(mode="after")
     def _means_one(self) -> Self:
         """A key or an account that were two tenants' would be a way from one to the other."""
-        for what, found in (("key", self._keys()), ("service account", self._accounts())):
+        for what, values in (("key", self._keys()), ("service account", self._accounts())):
             first: dict[str, str] = {}
-            for value, where in found:
+            for value, where in values:
                 if first.setdefault(value, where) != where:
                     raise ValueError(f"{first[value]} and {where} have one {what}; leave one")
         return self
@@ -111,4 +111,4 @@ def _wrong(error: Exception) -> str:
 
 def _place(part: str | int) -> str:
     """A name of the file; a key that stands where a name belongs is not told."""
-    return str(part) if _TOLD.fullmatch(str(part)) else "(no name)"
+    return str(part) if _SAFE_NAME.fullmatch(str(part)) else "(no name)"

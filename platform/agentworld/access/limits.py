@@ -37,24 +37,24 @@ class Bucket:
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_minute = per_minute
         self._clock = clock
-        self._left = float(per_minute)
+        self._balance = float(per_minute)
         self._at = clock()
 
     @property
     def wait_seconds(self) -> float:
         """Until something may be spent; 0 where it may now."""
         self._fill()
-        return max(0.0, (1 - self._left) * 60 / self._per_minute)
+        return max(0.0, (1 - self._balance) * 60 / self._per_minute)
 
     def spend(self, amount: int) -> None:
         """Takes it out, were it more than there is."""
         self._fill()
-        self._left -= amount
+        self._balance -= amount
 
     def _fill(self) -> None:
         now = self._clock()
         added = (now - self._at) * self._per_minute / 60
-        self._left, self._at = min(self._per_minute, self._left + added), now
+        self._balance, self._at = min(self._per_minute, self._balance + added), now
 
 
 class Rates:
@@ -62,13 +62,13 @@ class Rates:
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits
-        named = {
+        per_minute = {
             "steps": limits.steps_per_minute,
             "tokens": limits.tokens_per_minute,
             "bytes": limits.bytes_per_minute,
         }
         self._buckets = {
-            name: Bucket(most, clock) for name, most in named.items() if most is not None
+            name: Bucket(most, clock) for name, most in per_minute.items() if most is not None
         }
 
     @property

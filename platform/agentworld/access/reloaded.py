@@ -15,7 +15,7 @@ _LOOK_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-class Known(NamedTuple):
+class AccessIndex(NamedTuple):
     """What the file says, looked up."""
 
     directory: Directory
@@ -23,7 +23,7 @@ class Known(NamedTuple):
     by_account: Mapping[str, Caller]
 
     @classmethod
-    def of(cls, directory: Directory) -> "Known":
+    def of(cls, directory: Directory) -> "AccessIndex":
         """Looked up once."""
         return cls(directory, directory.callers_by_key(), directory.callers_by_account())
 
@@ -38,16 +38,16 @@ class Reloaded:
         self._path = path
         self._clock = clock
         self._stamp = _stamp(path)
-        self._known = Known.of(Directory.load(path))
+        self._index = AccessIndex.of(Directory.load(path))
         self._looked = clock()
 
     @property
-    def known(self) -> Known:
+    def index(self) -> AccessIndex:
         """Whom the file names."""
         if self._clock() - self._looked >= _LOOK_SECONDS:
             self._looked = self._clock()
             self._look()
-        return self._known
+        return self._index
 
     def _look(self) -> None:
         stamp = _stamp(self._path)
@@ -55,7 +55,7 @@ class Reloaded:
             return
         self._stamp = stamp
         try:
-            self._known = Known.of(Directory.load(self._path))
+            self._index = AccessIndex.of(Directory.load(self._path))
         except InputError as error:
             _log.error("%s; what it said before still holds", error)
 
@@ -63,7 +63,7 @@ class Reloaded:
 def _stamp(path: Path) -> tuple[int, ...]:
     """Changes with the file; a mounted Secret is a link that moves to another folder."""
     try:
-        found = path.stat()
+        metadata = path.stat()
     except OSError:
         return ()
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return metadata.st_ino, metadata.st_mtime_ns, metadata.st_size

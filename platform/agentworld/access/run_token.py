@@ -26,10 +26,10 @@ class RunTokens:
 
     def caller(self, credential: str) -> Caller | None:
         """Who comes with it; null for what is no token of ours."""
-        found = _TOKEN.fullmatch(credential)
-        if found is None:
+        match = _TOKEN.fullmatch(credential)
+        if match is None:
             return None
-        run, tenant, mark = found.groups()
+        run, tenant, mark = match.groups()
         if not hmac.compare_digest(mark, self._mark(run, tenant)):
             return None
         return Caller(tenant, f"run {run}", frozenset(("agent",)), run)

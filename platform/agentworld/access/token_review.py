@@ -24,7 +24,7 @@ AUDIENCE = "agentworld"
 _ACCOUNT = "system:serviceaccount:"
 _BELIEVED_SECONDS = 60.0
 _REFUSED_SECONDS = 5.0
-_MOST_KNOWN = 10_000
+_CACHE_SIZE = 10_000
 _MOST_AT_ONCE = 4
 _ANSWER_SECONDS = 10.0
 
@@ -38,13 +38,13 @@ class ServiceAccounts:
     def __init__(self, review: Review, clock: Callable[[], float] = time.monotonic) -> None:
         self._review = review
         self._clock = clock
-        self._known: OrderedDict[bytes, tuple[str | None, float]] = OrderedDict()
+        self._cache: OrderedDict[bytes, tuple[str | None, float]] = OrderedDict()
         self._asking: dict[bytes, asyncio.Task[str | None]] = {}
 
     async def account(self, token: str) -> str | None:
         """Whose it is; raises AccessError where the cluster cannot be asked."""
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-        account, until = self._known.get(digest, (None, 0.0))
+        account, until = self._cache.get(digest, (None, 0.0))
         if self._clock() < until:
             return account
         # Many agents of one account come at once, and one question is enough for them.
@@ -57,10 +57,10 @@ class ServiceAccounts:
     async def _ask(self, token: str, digest: bytes) -> str | None:
         account = await self._review(token)
         lasts = _BELIEVED_SECONDS if account else _REFUSED_SECONDS
-        self._known[digest] = account, self._clock() + lasts
-        self._known.move_to_end(digest)
-        if len(self._known) > _MOST_KNOWN:
-            self._known.popitem(last=False)
+        self._cache[digest] = account, self._clock() + lasts
+        self._cache.move_to_end(digest)
+        if len(self._cache) > _CACHE_SIZE:
+            self._cache.popitem(last=False)
         return account
 
 
@@ -75,10 +75,10 @@ def claimed_account(token: str) -> str | None:
         return None
     claims = parts[1] + "=" * (-len(parts[1]) % 4)
     try:
-        told = json.loads(base64.urlsafe_b64decode(claims))
+        payload = json.loads(base64.urlsafe_b64decode(claims))
     except (ValueError, RecursionError):
         return None
-    subject = told.get("sub") if isinstance(told, dict) else None
+    subject = payload.get("sub") if isinstance(payload, dict) else None
     return _account(subject) if isinstance(subject, str) else None
 
 
@@ -114,29 +114,29 @@ def _api(kubeconfig: Path | None) -> "AuthenticationV1Api":
     # It takes a second to import, and only who names service accounts needs it.
     from kubernetes import client, config  # noqa: PLC0415
 
-    told = client.Configuration()
-    told.retries = 0  # who asks us may ask again, and waits for one time-out and not for four
+    settings = client.Configuration()
+    settings.retries = 0  # who asks us may ask again, and waits for one time-out and not for four
     try:
         if kubeconfig:
-            config.load_kube_config(str(kubeconfig), client_configuration=told)
+            config.load_kube_config(str(kubeconfig), client_configuration=settings)
         else:
-            _load_own(told)
+            _load_own(settings)
     except config.ConfigException as error:
         raise AccessError(
             f"service accounts are named, and there is no cluster to ask about them ({error}); run"
             " in one, or name a kubeconfig",
             kind="unavailable",
         ) from error
-    return client.AuthenticationV1Api(client.ApiClient(told))
+    return client.AuthenticationV1Api(client.ApiClient(settings))
 
 
-def _load_own(told: "Configuration") -> None:
+def _load_own(settings: "Configuration") -> None:
     from kubernetes import config  # noqa: PLC0415
 
     try:
-        config.load_incluster_config(client_configuration=told)
+        config.load_incluster_config(client_configuration=settings)
     except config.ConfigException:
-        config.load_kube_config(client_configuration=told)
+        config.load_kube_config(client_configuration=settings)
 
 
 def _ask(api: "AuthenticationV1Api", token: str, audience: str) -> str | None:

@@ -94,9 +94,9 @@ def read_failure(status: int, body: bytes) -> SimulatorError:
     try:
         problem = _Failure.model_validate_json(body).error
     except ValidationError:
-        said = " ".join(body.decode(errors="replace").split())[:200]
+        text = " ".join(body.decode(errors="replace").split())[:200]
         return SimulatorError(
-            f"the simulator answered with status {status}: {said!r}",
+            f"the simulator answered with status {status}: {text!r}",
             kind="protocol",
             retryable=status >= 500,
         )
@@ -128,8 +128,8 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _step(fields: dict[str, Any]) -> EpisodeStep:
-    told = {"confidence": Confidence(**fields["confidence"]), "usage": Usage(**fields["usage"])}
-    return EpisodeStep(**{**fields, **told})
+    records = {"confidence": Confidence(**fields["confidence"]), "usage": Usage(**fields["usage"])}
+    return EpisodeStep(**{**fields, **records})
 
 
 def _is_number_or_null(value: object) -> bool:

@@ -6,7 +6,7 @@ from agentworld.records.task import Task
 from agentworld.records.trajectory_log import Sampled
 
 
-class Seen(Protocol):
+class WorldStep(Protocol):
     """What a world shows for an action."""
 
     @property
@@ -42,6 +42,6 @@ class World(Protocol):
         """Begins an episode; returns its id."""
         ...
 
-    async def step(self, episode: str, action: str, sampled: Sampled | None = None, /) -> Seen:
+    async def step(self, episode: str, action: str, sampled: Sampled | None = None, /) -> WorldStep:
         """Takes the episode's next action, which was cut out of what a policy sampled."""
         ...

@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentworld.errors import InputError
 from agentworld.records.file import read_regular
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 
 Credential = str | Callable[[], str | None]
 """It, or what tells it: a token that is replaced while it is used is asked for each time."""
@@ -28,7 +28,7 @@ class ClientSettings(BaseSettings):
     credential_file: Path | None = None
     """Where it stands, if not there: a projected token is replaced while it is used."""
 
-    def shown(self) -> str | None:
+    def load_credential(self) -> str | None:
         """The credential as it is now; raises InputError for a file that cannot be read."""
         if self.credential.get_secret_value() or self.credential_file is None:
             return self.credential.get_secret_value().strip() or None
@@ -60,7 +60,7 @@ def address_of(url: str) -> tuple[str, str | None]:
             " http://host:port"
         ) from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise InputError(f"{shown(url)!r} is no address of a simulator; give http://host:port")
+        raise InputError(f"{redact(url)!r} is no address of a simulator; give http://host:port")
     bare = parsed.copy_with(username=None, password=None) if parsed.userinfo else parsed
     return str(bare), parsed.password or None
 

@@ -17,8 +17,8 @@ class OperatorClient(SimulatorClient):
         self, name: str, alias: str, by: str, reason: str | None = None
     ) -> Deployment:
         """From now on no version of this name is."""
-        told = {"by": by} | ({"reason": reason} if reason else {})
-        path = f"{_path(name, alias)}?{urlencode(told)}"
+        query = {"by": by} | ({"reason": reason} if reason else {})
+        path = f"{_path(name, alias)}?{urlencode(query)}"
         return await self._ask(_READ, "DELETE", path, again=True, of_one=False)
 
 

@@ -90,8 +90,8 @@ class SimulatorClient:
         self.run_token: str | None = None
         """Opens the run that was opened here and nothing else: what another process needs."""
         self.simulator = simulator
-        address, told = address_of(url)
-        self._authorisation = authorisation(credential or told)
+        address, url_credential = address_of(url)
+        self._authorisation = authorisation(credential or url_credential)
         self._trajectory = trajectory
         self._attempts = attempts
         self._episodes: dict[str, _Progress] = {}
@@ -223,7 +223,7 @@ class SimulatorClient:
             {**_JSON, **self._authorisation(), **(headers or {})},
             lost,
         )
-        response = await self._answered(send)
+        response = await self._send_with_retries(send)
         try:
             answer = read(response.content)
         except ValueError as error:
@@ -235,12 +235,14 @@ class SimulatorClient:
             self._check_digest(simulator_of(answer) or response.headers.get(SIMULATOR_HEADER))
         return answer
 
-    async def _answered(self, send: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
+    async def _send_with_retries(
+        self, send: Callable[[], Awaitable[httpx.Response]]
+    ) -> httpx.Response:
         """An answer that is no failure, after the waits that the service asks for."""
         for attempt in range(1, self._attempts + 1):
             response = await send()
-            if named := response.headers.get(SIMULATOR_HEADER):
-                self._check_digest(named)
+            if digest := response.headers.get(SIMULATOR_HEADER):
+                self._check_digest(digest)
             if not response.is_error:
                 return response
             failure = read_failure(response.status_code, response.content)
@@ -275,11 +277,11 @@ class SimulatorClient:
             await asyncio.sleep(pause)
             attempt, pause = attempt + 1, min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    def _check_digest(self, found: str | None) -> None:
-        self.simulator = self.simulator or found
-        if found is None or found != self.simulator:
+    def _check_digest(self, digest: str | None) -> None:
+        self.simulator = self.simulator or digest
+        if digest is None or digest != self.simulator:
             raise SimulatorError(
-                f"simulator {found} answers where {self.simulator} was expected; a run never"
+                f"simulator {digest} answers where {self.simulator} was expected; a run never"
                 " moves to another one",
                 kind="swapped",
             )

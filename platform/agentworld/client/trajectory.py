@@ -163,6 +163,6 @@ def _parse(line: bytes, path: Path, number: int) -> TrajectoryLine | TornLine:
 
 
 def _write_all(file: FileIO, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[file.write(left) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[file.write(remaining) :]

@@ -36,7 +36,7 @@ class _Chunk(NamedTuple):
     episodes: range
 
 
-class _Made(NamedTuple):
+class _ChunkRecord(NamedTuple):
     """A chunk that is on disk."""
 
     chunk: _Chunk
@@ -58,10 +58,10 @@ def collect(
         initializer=_leave_with_parent,
     )
     try:
-        made = list(_make_all(recipe, out, episodes_per_chunk, workers, tick))
+        records = list(_make_all(recipe, out, episodes_per_chunk, workers, tick))
     finally:
         workers.shutdown(cancel_futures=True)
-    collected = _manifest(made)
+    collected = _manifest(records)
     for path in out.glob("*.jsonl"):
         if path.name not in collected.chunks:  # begun before it was known that it is not needed
             path.unlink()
@@ -79,12 +79,12 @@ def _claim(recipe: CollectRecipe, out: Path) -> None:
 
 def _make_all(
     recipe: CollectRecipe, out: Path, size: int, workers: ProcessPoolExecutor, tick: Tick
-) -> Iterator[_Made]:
+) -> Iterator[_ChunkRecord]:
     yield from _make(recipe, out, workers, _held_out_chunks(recipe.num_held_out_episodes, size))
     num_transitions = 0
-    for made in _make(recipe, out, workers, _training_chunks(size)):
-        yield made
-        num_transitions += made.num_transitions
+    for record in _make(recipe, out, workers, _training_chunks(size)):
+        yield record
+        num_transitions += record.num_transitions
         tick(min(num_transitions, recipe.num_transitions), recipe.num_transitions)
         if num_transitions >= recipe.num_transitions:
             return
@@ -105,36 +105,36 @@ def _training_chunks(size: int) -> Iterator[_Chunk]:
 
 def _make(
     recipe: CollectRecipe, out: Path, workers: ProcessPoolExecutor, chunks: Iterator[_Chunk]
-) -> Iterator[_Made]:
+) -> Iterator[_ChunkRecord]:
     """The chunks in their order, with as many begun as there are workers."""
-    begun: deque[Future[_Made]] = deque()
+    futures: deque[Future[_ChunkRecord]] = deque()
     for chunk in chunks:
-        begun.append(workers.submit(_make_chunk, recipe, out, chunk))
-        if len(begun) > recipe.num_workers:
-            yield begun.popleft().result()
-    for future in begun:
+        futures.append(workers.submit(_make_chunk, recipe, out, chunk))
+        if len(futures) > recipe.num_workers:
+            yield futures.popleft().result()
+    for future in futures:
         yield future.result()
 
 
-def _make_chunk(recipe: CollectRecipe, out: Path, chunk: _Chunk) -> _Made:
+def _make_chunk(recipe: CollectRecipe, out: Path, chunk: _Chunk) -> _ChunkRecord:
     path = out / chunk.name
     if not path.is_file():
         episodes = explore(recipe, chunk.episodes, held_out=chunk.held_out)
         write_trajectories(path, episodes)
     lengths = [len(trajectory.turns) for trajectory in read_trajectories(path)]
-    return _Made(chunk, digest_file(path), len(lengths), sum(lengths))
+    return _ChunkRecord(chunk, digest_file(path), len(lengths), sum(lengths))
 
 
-def _manifest(made: list[_Made]) -> Collected:
-    training = [each for each in made if not each.chunk.held_out]
-    held_out = [each for each in made if each.chunk.held_out]
+def _manifest(records: list[_ChunkRecord]) -> Collected:
+    training = [each for each in records if not each.chunk.held_out]
+    held_out = [each for each in records if each.chunk.held_out]
     return Collected(
-        chunks={each.chunk.name: each.digest for each in made},
+        chunks={each.chunk.name: each.digest for each in records},
         num_trajectories=sum(each.num_trajectories for each in training),
         num_transitions=sum(each.num_transitions for each in training),
         num_held_out_trajectories=sum(each.num_trajectories for each in held_out),
         num_held_out_transitions=sum(each.num_transitions for each in held_out),
-        num_broken=sum(len(each.chunk.episodes) - each.num_trajectories for each in made),
+        num_broken=sum(len(each.chunk.episodes) - each.num_trajectories for each in records),
     )
 
 

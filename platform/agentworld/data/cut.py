@@ -65,8 +65,8 @@ def _targets(
     if pool == "rl":
         shows = [index for index, note in enumerate(notes) if note.has_output]
         choice = shows or list(range(len(notes)))
-        chosen = choice[int(chance(recipe.seed, "target", digest) * len(choice))]
-        return [index == chosen for index in range(len(notes))]
+        target = choice[int(chance(recipe.seed, "target", digest) * len(choice))]
+        return [index == target for index in range(len(notes))]
     return [
         is_kept(recipe.mask, turn_class(turn.action, turn.observation), recipe.seed, digest, index)
         for index, turn in enumerate(trajectory.turns)

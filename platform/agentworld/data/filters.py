@@ -14,7 +14,7 @@ from agentworld.records.trajectory import Trajectory, Turn
 _UNKNOWN_COMMAND = 127
 
 
-class Kept(NamedTuple):
+class FilteredTrajectory(NamedTuple):
     """A trajectory that passed."""
 
     digest: Digest
@@ -27,10 +27,10 @@ class Sieve:
 
     def __init__(self, min_turns: int) -> None:
         self._min_turns = min_turns
-        self._seen: set[int] = set()
+        self._hashes: set[int] = set()
         self.removed: Counter[str] = Counter()
 
-    def pass_on(self, trajectories: Iterable[Trajectory]) -> Iterator[Kept]:
+    def pass_on(self, trajectories: Iterable[Trajectory]) -> Iterator[FilteredTrajectory]:
         """What is neither short nor a second copy."""
         for trajectory in trajectories:
             if trajectory.domain != DOMAIN:
@@ -38,26 +38,26 @@ class Sieve:
                     f"a trajectory is of the domain {trajectory.domain!r}, which has no grammar"
                     f" here; keep those of {DOMAIN!r}"
                 )
-            kept = trajectory.model_copy(update={"turns": self._useful(trajectory.turns)})
-            if len(kept.turns) < self._min_turns:
+            candidate = trajectory.model_copy(update={"turns": self._useful(trajectory.turns)})
+            if len(candidate.turns) < self._min_turns:
                 self.removed["short trajectory"] += 1
-            elif self._is_copy(kept):
+            elif self._is_copy(candidate):
                 self.removed["duplicate trajectory"] += 1
             else:
-                yield Kept(trajectory.digest, kept)
+                yield FilteredTrajectory(trajectory.digest, candidate)
 
     def _useful(self, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
         acted = tuple(turn for turn in turns if turn.action.strip())
-        kept = tuple(skip_retries(acted))
+        useful = tuple(skip_retries(acted))
         self.removed["empty action"] += len(turns) - len(acted)
-        self.removed["retried unknown command"] += len(acted) - len(kept)
-        return kept
+        self.removed["retried unknown command"] += len(acted) - len(useful)
+        return useful
 
     def _is_copy(self, trajectory: Trajectory) -> bool:
         key = hash(_content(trajectory))
-        if key in self._seen:
+        if key in self._hashes:
             return True
-        self._seen.add(key)
+        self._hashes.add(key)
         return False
 
 

@@ -31,13 +31,13 @@ class Overlap(NamedTuple):
 
 def measure(action: str, observation: str) -> Overlap:
     """The quantities of the paper's table 3; its Jaccard index stands in no rule."""
-    asked = set(_WORD.findall(action.lower()))
-    shown = set(_WORD.findall(observation.lower()))
+    action_words = set(_WORD.findall(action.lower()))
+    observation_words = set(_WORD.findall(observation.lower()))
     return Overlap(
-        overlap=len(asked & shown) / max(1, len(asked)),
-        novelty=len(shown - asked) / max(1, len(shown)),
+        overlap=len(action_words & observation_words) / max(1, len(action_words)),
+        novelty=len(observation_words - action_words) / max(1, len(observation_words)),
         ratio=len(observation) / max(1, len(action)),
-        is_short=len(shown) <= _SHORT_WORDS,
+        is_short=len(observation_words) <= _SHORT_WORDS,
     )
 
 

@@ -108,6 +108,6 @@ def _check_held_out(file: PoolFile) -> None:
         )
 
 
-def _is_below(share: float, wanted: float, num_turns: int) -> bool:
+def _is_below(share: float, minimum: float, num_turns: int) -> bool:
     """By more than the two standard errors that so few turns are off by chance."""
-    return share < wanted - 2 * math.sqrt(wanted * (1 - wanted) / num_turns)
+    return share < minimum - 2 * math.sqrt(minimum * (1 - minimum) / num_turns)

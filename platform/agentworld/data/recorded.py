@@ -40,11 +40,11 @@ def take_in(recipe: CollectRecipe, source: Path, out: Path, tick: Tick) -> Diges
     episodes, transitions = Counter[bool](), Counter[bool]()
     chunks: dict[str, Digest] = {}
     for chunk in _chunks(read_trajectories(source)):
-        told = chunk if marks[True] else [_dealt(recipe, each) for each in chunk]
+        trajectories = chunk if marks[True] else [_dealt(recipe, each) for each in chunk]
         name = f"recorded-{len(chunks):05d}.jsonl"
-        write_trajectories(out / name, told)
+        write_trajectories(out / name, trajectories)
         chunks[name] = digest_file(out / name)
-        for each in told:
+        for each in trajectories:
             episodes[each.held_out] += 1
             transitions[each.held_out] += len(each.turns)
         tick(episodes.total(), marks.total())

@@ -135,9 +135,9 @@ def check_sandbox() -> None:
     finally:
         sandbox.close()
     if sandbox.process.returncode != 0:
-        said = output.decode(errors="replace").strip()[:200]
+        message = output.decode(errors="replace").strip()[:200]
         raise SandboxUnavailable(
-            f"no sandbox: bubblewrap failed ({said!r}); allow unprivileged user namespaces"
+            f"no sandbox: bubblewrap failed ({message!r}); allow unprivileged user namespaces"
             " (sysctl kernel.unprivileged_userns_clone=1; for a pod, a seccompProfile that does)"
         )
 

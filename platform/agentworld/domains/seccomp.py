@@ -66,9 +66,9 @@ def filter_of(machine: str = platform.machine()) -> bytes:
     then takes clone.
     """
     if machine not in _AUDIT_NUMBERS:
-        known = ", ".join(_AUDIT_NUMBERS)
+        machines = ", ".join(_AUDIT_NUMBERS)
         raise SandboxUnavailable(
-            f"no sandbox: {machine} has no filter of system calls; use one of {known}"
+            f"no sandbox: {machine} has no filter of system calls; use one of {machines}"
         )
     return b"".join(struct.pack("=HBBI", *line) for line in _lines(machine))
 

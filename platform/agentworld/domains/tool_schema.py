@@ -62,7 +62,7 @@ def _bare(schema: Schema) -> dict[str, JsonValue]:
 def _check(schema: dict[str, JsonValue]) -> None:
     """What a reference leads to may be any part, so that every part is looked at as a schema."""
     resolver = Registry[JsonValue]().resolver_with_root(DRAFT202012.create_resource(schema))
-    checked, left = {"#"}, _MOST_REFERRED
+    checked, budget = {"#"}, _MOST_REFERRED
     Draft202012Validator.check_schema(schema, format_checker=None)
     for part in _objects(schema):
         for key, value in part.items():
@@ -72,11 +72,11 @@ def _check(schema: dict[str, JsonValue]) -> None:
                 regex.compile(value)
             if key == "$ref" and isinstance(value, str) and value not in checked:
                 checked.add(value)
-                meant = resolver.lookup(value).contents
-                left -= len(json.dumps(meant))
-                if left < 0:  # each is checked anew, also where they lie in each other
+                target = resolver.lookup(value).contents
+                budget -= len(json.dumps(target))
+                if budget < 0:  # each is checked anew, also where they lie in each other
                     raise ValueError(f"its references lead to more than {_MOST_REFERRED} bytes")
-                Draft202012Validator.check_schema(meant, format_checker=None)
+                Draft202012Validator.check_schema(target, format_checker=None)
 
 
 def _objects(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
@@ -106,14 +106,16 @@ def _in_time(keyword: _Keyword) -> _Keyword:
 
 def _pattern(_: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:
     if isinstance(instance, str):
-        left = max(_until.get() - time.thread_time(), 0.001)
-        if not regex.search(pattern, instance, timeout=left, concurrent=True):
+        seconds = max(_until.get() - time.thread_time(), 0.001)
+        if not regex.search(pattern, instance, timeout=seconds, concurrent=True):
             yield ValidationError(f"{instance!r:.80} does not match {pattern!r:.80}")
 
 
-def _unique_items(_: Any, wanted: bool, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+def _unique_items(
+    _: Any, is_unique: bool, instance: Any, _schema: Any
+) -> Iterator[ValidationError]:
     """At once, where the package compares each with each."""
-    if wanted and isinstance(instance, list) and len(set(map(_key, instance))) < len(instance):
+    if is_unique and isinstance(instance, list) and len(set(map(_key, instance))) < len(instance):
         yield ValidationError(f"{instance!r:.80} has equal elements")
 
 

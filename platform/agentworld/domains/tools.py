@@ -25,7 +25,7 @@ BASH = Tool(
 """What a terminal has; its actions are the commands themselves."""
 
 _MOST_BYTES = 2**18
-_written = json.JSONEncoder(
+_encode = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
 ).encode
 
@@ -44,8 +44,8 @@ def action_of(tools: Iterable[Tool], name: str, arguments: Mapping[str, JsonValu
     """
     by_name = {tool.name: tool for tool in tools}
     if name not in by_name:
-        known = ", ".join(by_name) or "none"
-        raise InputError(f"there is no tool {name[:80]!r} in this episode; there is {known:.200}")
+        names = ", ".join(by_name) or "none"
+        raise InputError(f"there is no tool {name[:80]!r} in this episode; there is {names:.200}")
     tool = by_name[name]
     try:
         compare(dict(arguments), tool.input_schema)
@@ -56,7 +56,7 @@ def action_of(tools: Iterable[Tool], name: str, arguments: Mapping[str, JsonValu
     if tool == BASH:
         return str(arguments["command"])
     try:
-        return f'{{"name":{_written(name)},"arguments":{_written(arguments)}}}'
+        return f'{{"name":{_encode(name)},"arguments":{_encode(arguments)}}}'
     except (ValueError, RecursionError) as error:
         raise InputError(f"the arguments of {name} are no JSON: {error}; mend them") from error
 

@@ -10,7 +10,7 @@ UNKNOWN = ("unknown",)
 """Of an engine of which nobody says it: somebody's endpoint, for one."""
 
 _CPUS = Path("/proc/cpuinfo")
-_ASKED = ("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
+_GPU_QUERY = ("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
 _SECONDS = 10.0
 
 
@@ -23,14 +23,14 @@ def _gpus() -> str:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible in ("", "-1"):
         return ""
-    chosen = ("-i", visible) if visible else ()
+    selection = ("-i", visible) if visible else ()
     try:
-        told = subprocess.run(
-            [*_ASKED, *chosen], capture_output=True, text=True, timeout=_SECONDS, check=True
+        completion = subprocess.run(
+            [*_GPU_QUERY, *selection], capture_output=True, text=True, timeout=_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    counts = Counter(line.strip() for line in told.stdout.splitlines())
+    counts = Counter(line.strip() for line in completion.stdout.splitlines())
     return ", ".join(f"{count} x {name}" for name, count in sorted(counts.items()) if name)
 
 
@@ -39,5 +39,5 @@ def _processor() -> str:
         lines = _CPUS.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.machine())
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.machine())

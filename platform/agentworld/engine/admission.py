@@ -48,15 +48,15 @@ class Admission:
         came = self._clock()
         await self._admit()
         try:
-            asked = self._clock()
+            start = self._clock()
             completion = await self._engine.complete(messages, sampling, seed, affinity=affinity)
-            self._learn(self._clock() - asked)
+            self._learn(self._clock() - start)
         except EngineError as error:
-            error.queued_seconds = asked - came
+            error.queued_seconds = start - came
             raise
         finally:
             self._turns.release()
-        return completion._replace(queued_seconds=asked - came)
+        return completion._replace(queued_seconds=start - came)
 
     async def close(self) -> None:
         """Lets go of the engine's connections."""

@@ -20,7 +20,7 @@ from agentworld.records.simulator import Sampling
 
 # How each kind of server names the answer to a request; somebody's endpoint as it likes. What is
 # left over on a connection, from a request before, reads as the answer to the next one.
-_NAMED: dict[EngineKind, str] = {"vllm": "chatcmpl-{}", "transformers-serve": "{}"}
+_REQUEST_NAMES: dict[EngineKind, str] = {"vllm": "chatcmpl-{}", "transformers-serve": "{}"}
 
 # How each kind of server may lengthen the name of the model that it was asked for: with a
 # revision, or with the date of the snapshot that an alias stands for.
@@ -57,7 +57,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(strict=True)
 
 
-class _Said(_Part):
+class _AnswerMessage(_Part):
     content: str | None = None
 
 
@@ -70,7 +70,7 @@ class _Logprobs(_Part):
 
 
 class _Choice(_Part):
-    message: _Said
+    message: _AnswerMessage
     finish_reason: str
     logprobs: _Logprobs | None = None
 
@@ -105,8 +105,8 @@ def read_answer(response: httpx.Response, question: Question) -> Completion:
     """What the model said; raises EngineError where that is nothing, or not all of it."""
     if response.status_code != httpx.codes.OK:
         raise refusal(response)
-    if said := error_within(response.content):
-        raise said
+    if failure := error_within(response.content):
+        raise failure
     answer = _parse(response.content)
     _check_request(question, answer.id)
     _check_model(question, answer.model)
@@ -126,12 +126,12 @@ def _whole_text(choice: _Choice, usage: _Usage, sampling: Sampling) -> str:
     if not stopped or choice.finish_reason != "length":
         _check_end(choice.finish_reason, usage, sampling)
     if not text:
-        again = _is_drawn(sampling)
+        again = _is_sampled(sampling)
         raise EngineError("the engine's answer is empty", kind="unparsable", retryable=again)
     return text
 
 
-def _is_drawn(sampling: Sampling) -> bool:
+def _is_sampled(sampling: Sampling) -> bool:
     """Asked again, a greedy engine says the same."""
     return sampling.temperature > 0
 
@@ -143,21 +143,22 @@ def _parse(content: bytes) -> _Answer:
         raise EngineError(f"the engine's answer is none: {first_problem(error)}") from error
 
 
-def _check_request(question: Question, answered: str | None) -> None:
-    name = _NAMED.get(question.kind)
-    if name is not None and answered != name.format(question.request):
+def _check_request(question: Question, answer_id: str | None) -> None:
+    name = _REQUEST_NAMES.get(question.kind)
+    if name is not None and answer_id != name.format(question.request):
         raise EngineError(
-            f"the engine answers request {answered!r} where {question.request!r} was asked; ask"
+            f"the engine answers request {answer_id!r} where {question.request!r} was asked; ask"
             " again"
         )
 
 
-def _check_model(question: Question, answered: str) -> None:
-    asked = question.model
-    name, rest = answered[: len(asked)], answered[len(asked) :]
-    if name != asked or not _LENGTHENED[question.kind].fullmatch(rest):
+def _check_model(question: Question, answer_model: str) -> None:
+    model = question.model
+    name, rest = answer_model[: len(model)], answer_model[len(model) :]
+    if name != model or not _LENGTHENED[question.kind].fullmatch(rest):
         raise EngineError(
-            f"the model {answered!r} answers where {asked!r} was asked; name it as its server does",
+            f"the model {answer_model!r} answers where {model!r} was asked; name it as its server"
+            " does",
             kind="refused",
             retryable=False,
         )
@@ -186,18 +187,18 @@ def _check_end(reason: str, usage: _Usage, sampling: Sampling) -> None:
     raise EngineError(
         f"the answer was ended by {reason!r} after {num_tokens} tokens; {advice}",
         kind=kind,
-        retryable=_is_drawn(sampling),
+        retryable=_is_sampled(sampling),
     )
 
 
 def _mean_logprob(logprobs: _Logprobs | None) -> float | None:
     tokens = (logprobs and logprobs.content) or []
-    known = [
+    values = [
         token.logprob
         for token in tokens
         if token.logprob is not None and token.logprob > _NO_LOGPROB
     ]
-    if not known or len(known) < len(tokens):
+    if not values or len(values) < len(tokens):
         return None
-    mean = sum(known) / len(known)
+    mean = sum(values) / len(values)
     return mean if math.isfinite(mean) else None

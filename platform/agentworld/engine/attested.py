@@ -121,10 +121,10 @@ class _Models(BaseModel):
 
 
 async def _check_vllm(server: OpenAIEngine, version: str, model: str, context_tokens: int) -> None:
-    found = await _ask(server, "/version", _Version)
-    if found.version != version:
-        raise _another(server, f"is vLLM {found.version}", version)
-    models = {told.id: told for told in (await _ask(server, "/v1/models", _Models)).data}
+    server_version = await _ask(server, "/version", _Version)
+    if server_version.version != version:
+        raise _another(server, f"is vLLM {server_version.version}", version)
+    models = {card.id: card for card in (await _ask(server, "/v1/models", _Models)).data}
     if model not in models:
         raise _another(server, f"serves {sorted(models)}", repr(model))
     served = models[model]
@@ -136,10 +136,10 @@ async def _check_vllm(server: OpenAIEngine, version: str, model: str, context_to
             raise _another(server, f"has {name} ({path})", "an engine that nobody can change")
 
 
-_Told = TypeVar("_Told", bound=BaseModel)
+_Response = TypeVar("_Response", bound=BaseModel)
 
 
-async def _ask(server: OpenAIEngine, path: str, kind: type[_Told]) -> _Told:
+async def _ask(server: OpenAIEngine, path: str, kind: type[_Response]) -> _Response:
     try:
         return kind.model_validate_json(await server.read(path))
     except ValidationError as error:
@@ -154,9 +154,9 @@ def _silent(server: OpenAIEngine, path: str, problem: str) -> EngineError:
     return EngineError(f"{server.name} does not tell at {path} what it is: {problem}")
 
 
-def _another(server: OpenAIEngine, found: str, wanted: str) -> EngineError:
+def _another(server: OpenAIEngine, state: str, expected: str) -> EngineError:
     return EngineError(
-        f"{server.name} {found} where {wanted} is asked for; serve what the manifest pins, or pin"
+        f"{server.name} {state} where {expected} is asked for; serve what the manifest pins, or pin"
         " anew",
         retryable=False,
     )

@@ -76,7 +76,7 @@ class CircuitBreaker:
         affinity: str = "",
     ) -> Completion:
         """The engine's answer; raises EngineError of kind `open` while it is left alone."""
-        era, asked = self._enter(), self._clock()
+        era, start = self._enter(), self._clock()
         healthy: bool | None = None
         is_down = False
         try:
@@ -88,7 +88,7 @@ class CircuitBreaker:
             raise
         except asyncio.CancelledError:
             # Who waited for so long did not just go away.
-            healthy = False if self._clock() - asked >= _LONG_SECONDS else None
+            healthy = False if self._clock() - start >= _LONG_SECONDS else None
             raise
         finally:
             self._leave(era, healthy, is_down)
@@ -102,9 +102,9 @@ class CircuitBreaker:
         """The era in which a request is asked; raises EngineError where it is not."""
         if self._until is not None:
             now = self._clock()
-            left = self._until - now
-            if left > 0 or now < self._probing_until:
-                pause = left if left > 0 else self._first_pause
+            remaining = self._until - now
+            if remaining > 0 or now < self._probing_until:
+                pause = remaining if remaining > 0 else self._first_pause
                 raise EngineError(
                     f"{self._name} failed {self._failures} times in a row and is left alone; come"
                     f" back in {pause:.1f} s",

@@ -19,7 +19,7 @@ from agentworld.engine.replicas import Replicas
 from agentworld.errors import EngineError
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 
 _FRESH_SECONDS = 3.0
 # With a name server that is slow: what was there is asked meanwhile.
@@ -39,14 +39,14 @@ def by_name(host: str, port: int) -> Resolve:
     async def resolve() -> set[str]:
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except socket.gaierror as error:
             if error.errno in _NOBODY:
                 return set()
             raise
         # A replica with an address of each family is one replica.
-        first = socket.AF_INET if any(each[0] == socket.AF_INET for each in found) else None
-        return {_url(str(each[4][0]), port) for each in found if first in (None, each[0])}
+        first = socket.AF_INET if any(each[0] == socket.AF_INET for each in addresses) else None
+        return {_url(str(each[4][0]), port) for each in addresses if first in (None, each[0])}
 
     return resolve
 
@@ -109,7 +109,7 @@ class Discovered:
     def states(self) -> dict[str, State]:
         """Which replicas are asked, of those that were there when it was looked last."""
         there = self._there.copy()  # a scrape reads it in a thread of its own
-        return {shown(url): replica.state for url, replica in there.items()}
+        return {redact(url): replica.state for url, replica in there.items()}
 
     async def close(self) -> None:
         """Lets go of all replicas."""
@@ -130,10 +130,10 @@ class Discovered:
         try:
             while self._replicas is None:
                 now = self._clock()
-                left = came + self._wait_seconds - now
-                if left <= 0:
+                remaining = came + self._wait_seconds - now
+                if remaining <= 0:
                     raise self._nobody(now - came)
-                await self._sleep(min(left, max(0.0, self._fresh_until - now)))
+                await self._sleep(min(remaining, max(0.0, self._fresh_until - now)))
                 await self._look()
             return self._replicas
         finally:
@@ -168,11 +168,11 @@ class Discovered:
 
     async def _settle(self, urls: Collection[str]) -> None:
         """From now on these are asked, and no others."""
-        gone = [self._there.pop(url) for url in self._there.keys() - set(urls)]
+        departures = [self._there.pop(url) for url in self._there.keys() - set(urls)]
         for url in sorted(set(urls) - self._there.keys()):
             self._there[url] = _Replica(self._connect(url), self._concurrency, self._clock)
         self._replicas = Replicas(self._there) if self._there else None
-        for replica in gone:
+        for replica in departures:
             await replica.leave()
 
 
@@ -186,7 +186,7 @@ class _Replica:
         queue = concurrency * _WAITING_FOR_EACH
         self._engine = Admission(breaker, concurrency=concurrency, queue=queue, clock=clock)
         self._num_under_way = 0
-        self._is_gone = False
+        self._is_removed = False
 
     @property
     def state(self) -> State:
@@ -202,7 +202,7 @@ class _Replica:
         affinity: str = "",
     ) -> Completion:
         """Raises EngineError once it is gone, so that another one is asked."""
-        if self._is_gone:
+        if self._is_removed:
             raise EngineError("this replica is gone; ask another one")
         self._num_under_way += 1
         try:
@@ -217,11 +217,11 @@ class _Replica:
 
     async def leave(self) -> None:
         """Takes no more, and is closed when what is under way has come to its end."""
-        self._is_gone = True
+        self._is_removed = True
         await self._let_go()
 
     async def _let_go(self) -> None:
-        if self._is_gone and self._num_under_way == 0:
+        if self._is_removed and self._num_under_way == 0:
             await self.close()
 
 

@@ -12,7 +12,7 @@ from agentworld.records.simulator import Sampling
 Answer = str | Completion | EngineError
 
 
-class Asked(NamedTuple):
+class EngineRequest(NamedTuple):
     """One request as the engine got it."""
 
     messages: list[Message]
@@ -25,13 +25,13 @@ class FakeEngine:
     """Says what a function of the messages says: a text, a whole Completion, or an EngineError
     to raise. A function that is a coroutine takes its time.
 
-    The property that it gives: an answer depends on nothing but the messages, and `asked`
+    The property that it gives: an answer depends on nothing but the messages, and `requests`
     holds every request in order. A token of a text is a character.
     """
 
     def __init__(self, answer: Callable[[Sequence[Message]], Answer | Awaitable[Answer]]) -> None:
         self._answer = answer
-        self.asked: list[Asked] = []
+        self.requests: list[EngineRequest] = []
 
     async def complete(
         self,
@@ -42,9 +42,9 @@ class FakeEngine:
         affinity: str = "",
     ) -> Completion:
         """The function's answer to these messages."""
-        self.asked.append(Asked(list(messages), sampling, seed, affinity))
-        given = self._answer(messages)
-        answer = await given if inspect.isawaitable(given) else given
+        self.requests.append(EngineRequest(list(messages), sampling, seed, affinity))
+        reply = self._answer(messages)
+        answer = await reply if inspect.isawaitable(reply) else reply
         if isinstance(answer, EngineError):
             raise answer
         if isinstance(answer, Completion):

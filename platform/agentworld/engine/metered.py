@@ -21,7 +21,7 @@ class Metered:
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.perf_counter) -> None:
         self._engine = engine
         self._clock = clock
-        self._num_asked = 0
+        self._num_requests = 0
         self.usage = _NOTHING
         self.queued_seconds = 0.0
         """In which it waited for its turn."""
@@ -35,7 +35,7 @@ class Metered:
         affinity: str = "",
     ) -> Completion:
         """The engine's answer, counted."""
-        asked, counts, queued = self._clock(), (0, 0, 0), 0.0
+        start, counts, queued = self._clock(), (0, 0, 0), 0.0
         try:
             completion = await self._engine.complete(messages, sampling, seed, affinity=affinity)
             queued = completion.queued_seconds
@@ -45,10 +45,10 @@ class Metered:
             queued = error.queued_seconds
             raise
         finally:
-            used = Usage(*counts, self._clock() - asked - queued)
+            used = Usage(*counts, self._clock() - start - queued)
             # Most things take one request.
-            self.usage = self.usage.plus(used) if self._num_asked else used
-            self._num_asked += 1
+            self.usage = self.usage.plus(used) if self._num_requests else used
+            self._num_requests += 1
             self.queued_seconds += queued
         return completion
 

@@ -16,7 +16,7 @@ from agentworld.engine.refusal import refusal
 from agentworld.errors import EngineError, InputError
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 
 CHAT_PATH = "/v1/chat/completions"
 REQUEST = "chat-completions-v1"
@@ -51,7 +51,7 @@ class OpenAIEngine:
         timeout_seconds: float = 120.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self.name = f"the engine at {shown(url)}"
+        self.name = f"the engine at {redact(url)}"
         self._model = model
         self._kind = kind
         self._fixed = fixed
@@ -73,8 +73,8 @@ class OpenAIEngine:
         _check_fixed(sampling, self._fixed)
         body = request_body(self._kind, self._model, messages, sampling, seed) | self._logprobs
         question = Question(uuid4().hex, self._kind, self._model, sampling)
-        named = {REQUEST_ID: question.request}
-        return read_answer(await self._send("POST", CHAT_PATH, named, body), question)
+        headers = {REQUEST_ID: question.request}
+        return read_answer(await self._send("POST", CHAT_PATH, headers, body), question)
 
     async def read(self, path: str) -> bytes:
         """What the server tells there; raises EngineError where it tells nothing."""

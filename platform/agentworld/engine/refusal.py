@@ -16,12 +16,12 @@ _PASSING: tuple[EngineFailure, ...] = ("engine", "slow", "capacity")
 def refusal(response: httpx.Response) -> EngineError:
     """The error behind a status: a server's own failure may pass, a refused request does not."""
     # Not response.text: its charset is whatever the server says, zlib for one.
-    said = " ".join(response.content.decode(errors="replace").split())
-    kind = _kind_of_status(response.status_code, said)
+    text = " ".join(response.content.decode(errors="replace").split())
+    kind = _kind_of_status(response.status_code, text)
     passing = kind in _PASSING
     pause = response.headers.get("retry-after") if passing else None
     return EngineError(
-        f"the engine answered with status {response.status_code}: {said[:200]!r}",
+        f"the engine answered with status {response.status_code}: {text[:200]!r}",
         kind=kind,
         retryable=passing,
         retry_after_seconds=retry_after_seconds(pause),
@@ -36,13 +36,13 @@ def error_within(content: bytes) -> EngineError | None:
     if error is None:
         return None
     code = error.get("code") if isinstance(error, dict) else None
-    said = " ".join(json.dumps(error, ensure_ascii=False).split())
+    text = " ".join(json.dumps(error, ensure_ascii=False).split())
     status = code if isinstance(code, int) and 400 <= code < 600 else 500
-    kind = _kind_of_status(status, said)
-    if _TOO_LONG.search(said):
+    kind = _kind_of_status(status, text)
+    if _TOO_LONG.search(text):
         kind = "context"
     return EngineError(
-        f"the engine answered with an error under status 200: {said[:200]!r}",
+        f"the engine answered with an error under status 200: {text[:200]!r}",
         kind=kind,
         retryable=kind in _PASSING,
     )
@@ -59,11 +59,11 @@ def _error_of(content: bytes) -> JsonValue:
     return answer if answer.get("object") == "error" else answer.get("error")
 
 
-def _kind_of_status(status: int, said: str) -> EngineFailure:
+def _kind_of_status(status: int, text: str) -> EngineFailure:
     if status == httpx.codes.TOO_MANY_REQUESTS:
         return "capacity"
     if status in (httpx.codes.REQUEST_TIMEOUT, httpx.codes.GATEWAY_TIMEOUT):
         return "slow"
     if status >= 500:
         return "engine"
-    return "context" if _TOO_LONG.search(said) else "refused"
+    return "context" if _TOO_LONG.search(text) else "refused"

@@ -51,16 +51,16 @@ class TracedEngine:
         affinity: str = "",
     ) -> Completion:
         """The engine's answer; a failure is the span's, by its kind."""
-        asked = self._asked(sampling, seed, affinity)
+        attributes = self._request_attributes(sampling, seed, affinity)
         with self._tracer.start_as_current_span(
             f"chat {self._model}",
             kind=SpanKind.CLIENT,
-            attributes=asked,
+            attributes=attributes,
             record_exception=False,  # its message may quote what was said
             set_status_on_exception=False,
         ) as span:
             if self._with_content:
-                span.set_attribute("gen_ai.input.messages", _told(messages))
+                span.set_attribute("gen_ai.input.messages", _messages_json(messages))
             try:
                 completion = await self._engine.complete(
                     messages, sampling, seed, affinity=affinity
@@ -68,7 +68,7 @@ class TracedEngine:
             except EngineError as error:
                 _fail(span, error)
                 raise
-            span.set_attributes(self._answered(completion))
+            span.set_attributes(self._response_attributes(completion))
             return completion
 
     async def close(self) -> None:
@@ -76,8 +76,8 @@ class TracedEngine:
         await self._engine.close()
         await asyncio.to_thread(self._flush)
 
-    def _asked(self, sampling: Sampling, seed: int | None, episode: str) -> Attributes:
-        asked: Attributes = {
+    def _request_attributes(self, sampling: Sampling, seed: int | None, episode: str) -> Attributes:
+        attributes: Attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": self._provider,
             "gen_ai.request.model": self._model,
@@ -88,15 +88,15 @@ class TracedEngine:
             "agentworld.simulator.digest": self._simulator,
         }
         if sampling.top_k:
-            asked["gen_ai.request.top_k"] = sampling.top_k
+            attributes["gen_ai.request.top_k"] = sampling.top_k
         if sampling.stop:
-            asked["gen_ai.request.stop_sequences"] = sampling.stop
+            attributes["gen_ai.request.stop_sequences"] = sampling.stop
         if seed is not None:
-            asked["gen_ai.request.seed"] = seed
-        return asked
+            attributes["gen_ai.request.seed"] = seed
+        return attributes
 
-    def _answered(self, completion: Completion) -> Attributes:
-        told: Attributes = {
+    def _response_attributes(self, completion: Completion) -> Attributes:
+        attributes: Attributes = {
             "gen_ai.response.model": f"{self._model}@{self._simulator}",
             "gen_ai.response.finish_reasons": (completion.finish_reason,),
             "gen_ai.usage.input_tokens": completion.num_prompt_tokens,
@@ -105,9 +105,9 @@ class TracedEngine:
             "agentworld.queued_seconds": completion.queued_seconds,
         }
         if self._with_content:
-            said = Message(role="assistant", content=completion.text)
-            told["gen_ai.output.messages"] = _told([said])
-        return told
+            message = Message(role="assistant", content=completion.text)
+            attributes["gen_ai.output.messages"] = _messages_json([message])
+        return attributes
 
 
 def _fail(span: Span, error: EngineError) -> None:
@@ -116,7 +116,7 @@ def _fail(span: Span, error: EngineError) -> None:
     span.set_status(StatusCode.ERROR, error.kind)
 
 
-def _told(messages: Sequence[Message]) -> str:
+def _messages_json(messages: Sequence[Message]) -> str:
     """In ASCII, for a text may be no Unicode."""
     return json.dumps(
         [

@@ -48,7 +48,7 @@ class _Handler(ChatCompletionHandler):
             request_id, model, processor, model_id, inputs, gen_config, gen_manager
         )
 
-    def _streaming(self, *_arguments: Any, **_named: Any) -> Any:
+    def _streaming(self, *_arguments: Any, **_keywords: Any) -> Any:
         raise HTTPException(400, "an answer is given whole; leave `stream` out")
 
     def _check_fits(self, num_prompt_tokens: int, num_answer_tokens: int) -> None:
@@ -62,8 +62,8 @@ class _Handler(ChatCompletionHandler):
 
 def _app(options: argparse.Namespace, state: GenerationState) -> FastAPI:
     models = ModelManager(device=options.device, dtype=options.dtype, force_model=options.model)
-    held = options.cb_num_blocks * options.cb_block_size  # by the cache, of one request
-    handler = _Handler(models, state, min(options.context_tokens, held))
+    cache_tokens = options.cb_num_blocks * options.cb_block_size  # by the cache, of one request
+    handler = _Handler(models, state, min(options.context_tokens, cache_tokens))
     app: FastAPI = build_server(models, handler, None, None, None, state)
     app.router.routes = [
         route for route in app.router.routes if getattr(route, "path", "") in _ROUTES

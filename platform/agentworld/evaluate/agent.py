@@ -62,20 +62,20 @@ async def play(policy: Policy, world: World, task: Task) -> Played:
         return Played(task, (), None, str(error))
     for _ in range(task.turn_limit):
         try:
-            said = await _say(policy, task, turns)
-            action = _first_line(said)
+            text = await _say(policy, task, turns)
+            action = _first_line(text)
             if not action:
                 return Played(task, tuple(turns), False, "the policy chose no action")
-            seen = await world.step(episode, action, Sampled(said, policy.weights))
+            step = await world.step(episode, action, Sampled(text, policy.weights))
         except SandboxBroken as error:
             return Played(task, tuple(turns), False, str(error))
         except (EngineError, SimulatorError) as error:
             return Played(task, tuple(turns), None, str(error))
-        turns.append(Turn(action=action, observation=seen.observation))
-        if seen.done and seen.low_confidence:
+        turns.append(Turn(action=action, observation=step.observation))
+        if step.done and step.low_confidence:
             return Played(task, tuple(turns), None, "the world is not sure of its last observation")
-        if seen.done:
-            return Played(task, tuple(turns), bool(seen.reward))
+        if step.done:
+            return Played(task, tuple(turns), bool(step.reward))
     return Played(task, tuple(turns), False, "the turn limit")
 
 
@@ -143,8 +143,8 @@ async def _say(policy: Policy, task: Task, turns: Sequence[Turn]) -> str:
         raise
 
 
-def _first_line(said: str) -> str:
-    first, *_ = said.strip().splitlines() or [""]
+def _first_line(text: str) -> str:
+    first, *_ = text.strip().splitlines() or [""]
     return first.strip()
 
 

@@ -24,8 +24,10 @@ class CopyPrevious:
         affinity: str = "",  # noqa: ARG002
     ) -> Completion:
         """The last observation again."""
-        shown = [message["content"] for message in messages if message["role"] == "assistant"]
-        return Completion(shown[-1] if shown else FIRST_OBSERVATION, 0, 0, "stop")
+        observations = [
+            message["content"] for message in messages if message["role"] == "assistant"
+        ]
+        return Completion(observations[-1] if observations else FIRST_OBSERVATION, 0, 0, "stop")
 
     async def close(self) -> None:
         """There is nothing to let go of."""

@@ -19,9 +19,9 @@ Values = Sequence[Sequence[float | None]]
 
 def estimate(values: Values, num_resamples: int, seed: int) -> Estimate:
     """The mean over all values with its 95 % interval; raises ValueError without any."""
-    given = [[value for value in episode if value is not None] for episode in values]
-    sums = np.array([sum(episode) for episode in given], dtype=float)
-    counts = np.array([len(episode) for episode in given], dtype=float)
+    episodes = [[value for value in episode if value is not None] for episode in values]
+    sums = np.array([sum(episode) for episode in episodes], dtype=float)
+    counts = np.array([len(episode) for episode in episodes], dtype=float)
     num = int(counts.sum())
     if num == 0:
         raise ValueError("there is no value to estimate a mean from")
@@ -56,7 +56,7 @@ def _resample(
     rows = max(1, _DRAWS_AT_ONCE // len(sums))
     means = []
     for first in range(0, num_resamples, rows):
-        drawn = rng.integers(len(sums), size=(min(rows, num_resamples - first), len(sums)))
-        num = counts[drawn].sum(axis=1)
-        means.append(sums[drawn].sum(axis=1)[num > 0] / num[num > 0])
+        indices = rng.integers(len(sums), size=(min(rows, num_resamples - first), len(sums)))
+        num = counts[indices].sum(axis=1)
+        means.append(sums[indices].sum(axis=1)[num > 0] / num[num > 0])
     return np.concatenate(means)

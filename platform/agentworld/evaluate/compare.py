@@ -13,22 +13,24 @@ from agentworld.recipes.serve import EvaluateRecipe
 from agentworld.records.report import Estimate
 from agentworld.records.sample import Sample, SampleTurn
 
-_Wanted = Callable[[SampleTurn], bool]
+_TurnFilter = Callable[[SampleTurn], bool]
 
 
 class Comparison:
     """Of predictors that were scored on these samples by this recipe."""
 
     def __init__(self, samples: Sequence[Sample], recipe: EvaluateRecipe) -> None:
-        self._asked = choose(samples, recipe.num_episodes, recipe.seed)
+        self._samples = choose(samples, recipe.num_episodes, recipe.seed)
         self._recipe = recipe
 
-    def gain(self, after: ScoredWorld, before: ScoredWorld, wanted: _Wanted = is_any) -> Estimate:
+    def gain(
+        self, after: ScoredWorld, before: ScoredWorld, turn_filter: _TurnFilter = is_any
+    ) -> Estimate:
         """Exact match of one less that of the other; raises EngineError where no turn has both."""
         try:
             return estimate_difference(
-                self._of(after, wanted),
-                self._of(before, wanted),
+                self._of(after, turn_filter),
+                self._of(before, turn_filter),
                 self._recipe.num_resamples,
                 self._recipe.seed,
             )
@@ -41,16 +43,16 @@ class Comparison:
     def smallest_lead(self, of: ScoredWorld, others: Iterable[ScoredWorld]) -> Estimate:
         """Over any of the others, on all turns or on a harder part: that which begins lowest."""
         kinds = (is_any, is_of_state, is_of_unseen)
-        leads = [self.gain(of, other, wanted) for other in others for wanted in kinds]
+        leads = [self.gain(of, other, kind) for other in others for kind in kinds]
         return min(leads, key=lambda lead: lead.low)
 
-    def _of(self, scored: ScoredWorld, wanted: _Wanted) -> list[list[bool | None]]:
+    def _of(self, scored: ScoredWorld, turn_filter: _TurnFilter) -> list[list[bool | None]]:
         """By episode, the verdicts of the turns that are wanted."""
         return [
             [
                 verdict
                 for place, verdict in zip(sample.targets, verdicts, strict=True)
-                if wanted(sample.turns[place])
+                if turn_filter(sample.turns[place])
             ]
-            for sample, verdicts in zip(self._asked, scored.exact, strict=True)
+            for sample, verdicts in zip(self._samples, scored.exact, strict=True)
         ]

@@ -48,9 +48,9 @@ async def free_run(turns: Sequence[SampleTurn], ask: Ask) -> list[Judged]:
     return judged
 
 
-def exact(episodes: Episodes, wanted: Callable[[SampleTurn], bool]) -> list[list[bool | None]]:
+def exact(episodes: Episodes, turn_filter: Callable[[SampleTurn], bool]) -> list[list[bool | None]]:
     """By episode, whether the turns that are wanted were right to every character."""
-    return [[each.exact for each in episode if wanted(each.turn)] for episode in episodes]
+    return [[each.exact for each in episode if turn_filter(each.turn)] for episode in episodes]
 
 
 def rule(episodes: Episodes) -> list[list[bool | None]]:

@@ -75,16 +75,16 @@ class LiveWorld:
         self.num_steps += 1
         done = True
         try:
-            seen, agree = await self._in_thread(lambda: _act(current, action))
+            result, agree = await self._in_thread(lambda: _act(current, action))
             self.num_disagreements += not agree
-            done = seen.done
+            done = result.done
         except ValueError as error:
             raise SandboxBroken(f"the action is no text for a shell: {error}") from error
         finally:
             if done:
                 current.shell.close()
                 del self._episodes[episode]
-        return seen
+        return result
 
     async def close(self) -> None:
         """Ends every sandbox."""

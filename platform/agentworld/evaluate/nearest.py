@@ -43,12 +43,12 @@ class NearestTransition:
     def __init__(self, samples: Iterable[Sample]) -> None:
         drafts: dict[str, _Draft] = defaultdict(_Draft)
         for sample in samples:
-            told = system_text(sample.prompt).splitlines()
+            lines = system_text(sample.prompt).splitlines()
             place = FIRST_OBSERVATION
             for turn in sample.turns:
-                situation = _situation(turn.action, place, told)
+                situation = _situation(turn.action, place, lines)
                 drafts[command_class(turn.action)].add(situation, turn.observation)
-                told.append(f"{turn.action}\n{turn.observation}")
+                lines.append(f"{turn.action}\n{turn.observation}")
                 place = _last_line(turn.observation)
         self._shelves = {name: _Shelf(draft) for name, draft in drafts.items()}
 
@@ -62,7 +62,7 @@ class NearestTransition:
     ) -> Completion:
         """What the nearest turn showed."""
         shelf = self._shelves.get(command_class(messages[-1]["content"]))
-        text = shelf.nearest(_asked(messages)) if shelf else FIRST_OBSERVATION
+        text = shelf.nearest(_situation_of(messages)) if shelf else FIRST_OBSERVATION
         return Completion(text, 0, 0, "stop")
 
     async def close(self) -> None:
@@ -73,7 +73,7 @@ class _Draft:
     """The turns of one command class, while they come in."""
 
     def __init__(self) -> None:
-        self.shown: list[str] = []
+        self.observations: list[str] = []
         self.sizes: list[int] = []
         self.actions: dict[str, list[int]] = defaultdict(list)
         self.places: dict[str, list[int]] = defaultdict(list)
@@ -81,8 +81,8 @@ class _Draft:
 
     def add(self, situation: _Situation, observation: str) -> None:
         """Appends a turn."""
-        number = len(self.shown)
-        self.shown.append(observation)
+        number = len(self.observations)
+        self.observations.append(observation)
         self.sizes.append(len(situation.words))
         self.actions[situation.action].append(number)
         self.places[situation.place].append(number)
@@ -94,7 +94,7 @@ class _Shelf:
     """The turns of one command class: for each word, the turns that hold it."""
 
     def __init__(self, draft: _Draft) -> None:
-        self._shown = draft.shown
+        self._observations = draft.observations
         self._sizes = np.array(draft.sizes)
         self._actions = _arrays(draft.actions)
         self._places = _arrays(draft.places)
@@ -102,13 +102,13 @@ class _Shelf:
 
     def nearest(self, situation: _Situation) -> str:
         """The observation of the turn most alike; the first of several."""
-        found = [self._words[word] for word in situation.words if word in self._words]
-        num = len(self._shown)
-        common = np.bincount(np.concatenate([*found, _NONE]), minlength=num)
+        matches = [self._words[word] for word in situation.words if word in self._words]
+        num = len(self._observations)
+        common = np.bincount(np.concatenate([*matches, _NONE]), minlength=num)
         score = common / np.maximum(1, self._sizes + len(situation.words) - common)
         score[self._actions.get(situation.action, _NONE)] += _SAME_ACTION
         score[self._places.get(situation.place, _NONE)] += _SAME_PLACE
-        return self._shown[int(score.argmax())]
+        return self._observations[int(score.argmax())]
 
 
 _NONE = np.array([], dtype=np.int64)
@@ -118,19 +118,19 @@ def _arrays(numbers: dict[str, list[int]]) -> dict[str, NDArray[np.int64]]:
     return {key: np.array(each, dtype=np.int64) for key, each in numbers.items()}
 
 
-def _asked(messages: Sequence[Message]) -> _Situation:
+def _situation_of(messages: Sequence[Message]) -> _Situation:
     """The situation that a model is shown."""
     system, *exchanges, action = (message["content"] for message in messages)
-    told = system.splitlines()
-    told += [f"{a}\n{o}" for a, o in zip(exchanges[::2], exchanges[1::2], strict=True)]
+    lines = system.splitlines()
+    lines += [f"{a}\n{o}" for a, o in zip(exchanges[::2], exchanges[1::2], strict=True)]
     place = _last_line(exchanges[-1]) if exchanges else FIRST_OBSERVATION
-    return _situation(action, place, told)
+    return _situation(action, place, lines)
 
 
-def _situation(action: str, place: str, told: Sequence[str]) -> _Situation:
+def _situation(action: str, place: str, lines: Sequence[str]) -> _Situation:
     words = _WORD.findall(action)
     names = [word.lstrip("$") for word in words[1:] if word[0].isalpha() or word[0] == "$"]
-    naming = [part for part in told if any(name in part for name in names)] if names else told
+    naming = [part for part in lines if any(name in part for name in names)] if names else lines
     context = _WORD.findall("\n".join(naming))
     return _Situation(action, place, frozenset([*(f"{word} " for word in words), *context]))
 

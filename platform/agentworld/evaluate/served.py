@@ -75,14 +75,14 @@ async def replay(world: SimulatorClient, run: str, sample: Sample) -> Replayed:
         nonlocal problem
         began = time.monotonic()
         try:
-            shown = (await world.step(episode, action)).observation
+            observation = (await world.step(episode, action)).observation
         except SimulatorError as error:
             if error.kind in OWN_FAILURES:
                 return NOTHING
             problem = str(error)
             return None
         seconds.append(time.monotonic() - began)
-        return shown
+        return observation
 
     judged = await free_run(sample.turns, ask)
     waits = [*seconds, *[None] * (len(judged) - len(seconds))]
@@ -126,4 +126,4 @@ def latency(replayed: Sequence[Replayed]) -> Latency:
 
 def _judged(sample: Sample, replayed: Replayed) -> list[Judged]:
     pairs = zip(sample.turns, replayed.turns, strict=True)
-    return [Judged(turn, told.exact, told.rule) for turn, told in pairs]
+    return [Judged(turn, outcome.exact, outcome.rule) for turn, outcome in pairs]

@@ -57,12 +57,12 @@ async def evaluate_world(
     engine that fails is ours: the turn is a hole, left out and counted. Raises EngineError
     where nothing was answered, and InputError where a score would be over no turn at all.
     """
-    chosen = choose(samples, recipe.num_episodes, recipe.seed)
-    rolled = chosen[: recipe.num_free_running]
-    num_targets = sum(len(sample.targets) for sample in chosen)
+    selection = choose(samples, recipe.num_episodes, recipe.seed)
+    rolled = selection[: recipe.num_free_running]
+    num_targets = sum(len(sample.targets) for sample in selection)
     num_rolled = sum(len(sample.turns) for sample in rolled)
     predictor = Predictor(predict, sampling, tick, num_targets + num_rolled)
-    judged = await asyncio.gather(*(_teacher_forced(predictor, each) for each in chosen))
+    judged = await asyncio.gather(*(_teacher_forced(predictor, each) for each in selection))
     if all(each.exact is None for episode in judged for each in episode):
         raise EngineError(f"the engine answered none of {num_targets} turns: {predictor.problem}")
     free = await asyncio.gather(*(_free_running(predictor, each) for each in rolled))
@@ -94,8 +94,8 @@ async def _free_running(predictor: Predictor, sample: Sample) -> list[Judged]:
 
 
 def _summary(judged: Episodes, free: Episodes, recipe: EvaluateRecipe) -> WorldModelScore:
-    def of(what: str, wanted: Callable[[SampleTurn], bool]) -> Estimate:
-        return _estimate(exact(judged, wanted), what, recipe)
+    def of(what: str, turn_filter: Callable[[SampleTurn], bool]) -> Estimate:
+        return _estimate(exact(judged, turn_filter), what, recipe)
 
     return WorldModelScore(
         exact_match=of("at all", is_any),

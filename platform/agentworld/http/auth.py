@@ -72,10 +72,10 @@ def credential(headers: Headers) -> str | None:
     `http://run:TOKEN@host` is how a client that sends no headers of its own sends one. Of two, a
     proxy before us may have checked the other one: none is taken.
     """
-    told = [value for name, value in headers if name == b"authorization"]
-    if len(told) != 1 or len(told[0]) > _MOST_BYTES:
+    credentials = [value for name, value in headers if name == b"authorization"]
+    if len(credentials) != 1 or len(credentials[0]) > _MOST_BYTES:
         return None
-    scheme, _, rest = told[0].decode("latin-1").partition(" ")
+    scheme, _, rest = credentials[0].decode("latin-1").partition(" ")
     match scheme.lower():
         case "bearer":
             return rest.strip() or None
@@ -94,15 +94,15 @@ def _password(pair: str) -> str | None:
 def check_loopback(headers: Headers) -> None:
     """A page of another site names itself as the origin, and its own name as the host."""
     for name, value in headers:
-        told = value.decode("latin-1")
-        if name == b"host" and _host(f"//{told}") not in _LOOPBACK:
+        address = value.decode("latin-1")
+        if name == b"host" and _host(f"//{address}") not in _LOOPBACK:
             raise AccessError(
-                f"this answers this machine alone, and not {told!r:.80}; name localhost",
+                f"this answers this machine alone, and not {address!r:.80}; name localhost",
                 kind="forbidden",
             )
-        if name == b"origin" and _host(told) not in _LOOPBACK:
+        if name == b"origin" and _host(address) not in _LOOPBACK:
             raise AccessError(
-                f"a page of {told!r:.80} may not ask here; open it from localhost",
+                f"a page of {address!r:.80} may not ask here; open it from localhost",
                 kind="forbidden",
             )
 

@@ -81,14 +81,14 @@ _BEFORE_ANY_WIRE = (401, 408, 413, 431)
 def failures(*statuses: int) -> dict[int | str, dict[str, object]]:
     """The failures that an endpoint declares."""
     every = sorted({*statuses, *_BEFORE_ANY_WIRE, 403})
-    told = {"model": Failure, "headers": _HEADERS}
-    return {status: {**told, "description": _MEANINGS[status]} for status in every}
+    fields = {"model": Failure, "headers": _HEADERS}
+    return {status: {**fields, "description": _MEANINGS[status]} for status in every}
 
 
 def add_handlers(app: FastAPI) -> None:
     """Answers every error: what the service names, what it cannot read, what it did wrong."""
-    named = AgentworldError, RequestValidationError, HTTPException, ClientDisconnect
-    for error in (*named, Exception):
+    error_types = AgentworldError, RequestValidationError, HTTPException, ClientDisconnect
+    for error in (*error_types, Exception):
         app.add_exception_handler(error, _answer)
 
 
@@ -131,7 +131,7 @@ def answer_of(error: Exception, path: str = "") -> tuple[int, dict[str, str], Js
 
 def count(scope: Scope, error: Exception) -> None:
     """Among what the service was asked in vain."""
-    scope["app"].state.house.keeper.metrics.told(problem_of(error).kind)
+    scope["app"].state.house.keeper.metrics.count_problem(problem_of(error).kind)
 
 
 def problem_of(error: Exception) -> Problem:
@@ -163,17 +163,19 @@ def _translate(error: Exception) -> tuple[int, Problem]:
             problem = Problem(kind=kind, message=message, retryable=again, retry_after_seconds=wait)
             return _ENGINE_STATUS[kind], problem
         case AgentworldError(retryable=again):
-            told = "unavailable" if isinstance(error, ClusterError) else "store"
+            problem_kind = "unavailable" if isinstance(error, ClusterError) else "store"
             wait = _pause(again)
-            problem = Problem(kind=told, message=message, retryable=again, retry_after_seconds=wait)
+            problem = Problem(
+                kind=problem_kind, message=message, retryable=again, retry_after_seconds=wait
+            )
             return 503, problem
         case RequestValidationError():
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             return 422, Problem(kind="input", message=f"{where}: {first['msg']}", retryable=False)
         case HTTPException(status_code=status, detail=detail):
-            told = "not-found" if status in (404, 405) else "input"
-            return status, Problem(kind=told, message=detail, retryable=False)
+            problem_kind = "not-found" if status in (404, 405) else "input"
+            return status, Problem(kind=problem_kind, message=detail, retryable=False)
         case ClientDisconnect():  # nobody is there to read it
             return 400, Problem(kind="input", message="the request was cut off", retryable=True)
     return 500, Problem(kind="internal", message="our mistake; see the log", retryable=False)

@@ -22,8 +22,8 @@ class Answering:
     @classmethod
     def of(cls, scope: Scope) -> "Answering":
         """The request's; a socket's is for nobody, for its frames name the simulator themselves."""
-        found = scope.get(_KEY)
-        return cls() if found is None else cast(Answering, found)
+        answering = scope.get(_KEY)
+        return cls() if answering is None else cast(Answering, answering)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -31,7 +31,7 @@ class Answering:
         return {} if self.simulator is None else {SIMULATOR_HEADER: self.simulator}
 
 
-class Named:
+class SimulatorHeader:
     """Writes the simulator's digest on every response of a service that has one simulator, failures
     included; where there are many, on those about a run or an episode that the caller may see.
     """
@@ -47,9 +47,9 @@ class Named:
         # An object, for what is inside may have a copy of the scope.
         answering = scope[_KEY] = Answering(self._only)
 
-        async def send_named(message: Message) -> None:
+        async def send_with_header(message: Message) -> None:
             if message["type"] == "http.response.start" and answering.simulator is not None:
                 MutableHeaders(scope=message)[SIMULATOR_HEADER] = answering.simulator
             await send(message)
 
-        await self._app(scope, receive, send_named)
+        await self._app(scope, receive, send_with_header)

@@ -59,9 +59,11 @@ def in_openai_words(status: int, problem: Problem, error: Exception | None = Non
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and problem.kind == "input":
         status = HTTPStatus.BAD_REQUEST
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    told = ChatProblem(message=problem.message, type=kind, param=_param(error), code=problem.kind)
+    chat_problem = ChatProblem(
+        message=problem.message, type=kind, param=_param(error), code=problem.kind
+    )
     again = {"x-should-retry": "true" if problem.retryable else "false"}
-    return Telling(status, again, ChatFailure(error=told))
+    return Telling(status, again, ChatFailure(error=chat_problem))
 
 
 def _param(error: Exception | None) -> str | None:

@@ -42,7 +42,7 @@ class GuardedHttp(HttpToolsProtocol):
     """The request that is being answered, where others wait behind it."""
     _fault: Fault = "broken"
     _over = False
-    _num_head = _num_body = _num_raw = _num_trailers = _num_dropped = _held = 0
+    _num_head = _num_body = _num_raw = _num_trailers = _num_dropped = _buffer_bytes = 0
     url = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -53,8 +53,8 @@ class GuardedHttp(HttpToolsProtocol):
             return
         # The kernel ends a connection whose client reads nothing, also one that is being closed.
         unread = int(1e3 * self.guard.limits.unread_seconds)
-        found: socket.socket = transport.get_extra_info("socket")
-        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread)
+        connection: socket.socket = transport.get_extra_info("socket")
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread)
         self._awaited = self
         self._set_deadline(self.guard.limits.head_seconds)
 
@@ -115,7 +115,7 @@ class GuardedHttp(HttpToolsProtocol):
         super().on_body(body)
 
     def on_response_complete(self) -> None:
-        if self._held and not self.flow.write_paused:
+        if self._buffer_bytes and not self.flow.write_paused:
             self._hold(0)
         super().on_response_complete()
 
@@ -205,13 +205,13 @@ class GuardedHttp(HttpToolsProtocol):
 
     def _hold(self, num_bytes: int) -> bool:
         """Whether there is room for this in place of what was held before."""
-        more, self._held = num_bytes - self._held, num_bytes
+        more, self._buffer_bytes = num_bytes - self._buffer_bytes, num_bytes
         return self.guard.hold(more)
 
     def _let_go(self) -> None:
         self._forget_deadline()
         self._awaited = None  # may be this one: objects that hold each other stay for long
-        if self._held:
+        if self._buffer_bytes:
             self._hold(0)
 
     def _stop(self, fault: Fault) -> None:

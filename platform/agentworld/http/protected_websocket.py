@@ -39,7 +39,7 @@ class GuardedSocket(WebSocketsSansIOProtocol):
     _slice: Handle | None = None
     _fault: Fault = "broken"
     _over = False
-    _num_controls = _num_dropped = _held = 0
+    _num_controls = _num_dropped = _buffer_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -156,8 +156,8 @@ class GuardedSocket(WebSocketsSansIOProtocol):
         if self._over:
             return
         self._end()
-        said = self.conn.close_sent
-        code = said.code if said else CloseCode.ABNORMAL_CLOSURE
+        close_frame = self.conn.close_sent
+        code = close_frame.code if close_frame else CloseCode.ABNORMAL_CLOSURE
         self.guard.note("large" if code == CloseCode.MESSAGE_TOO_BIG else self._fault)
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": ""})
         self.close_sent = True
@@ -206,8 +206,8 @@ class GuardedSocket(WebSocketsSansIOProtocol):
         if self._deadline is None or (whole is None and last < num_bytes):  # it begins in these
             self._forget_deadline()
             self._set_deadline()
-        held = last + (whole or 0)
-        if held > _SMALL_BYTES and not self._hold(held):
+        buffer_bytes = last + (whole or 0)
+        if buffer_bytes > _SMALL_BYTES and not self._hold(buffer_bytes):
             self._fail("capacity", CloseCode.TRY_AGAIN_LATER)
 
     def _set_deadline(self) -> None:
@@ -239,7 +239,7 @@ class GuardedSocket(WebSocketsSansIOProtocol):
 
     def _hold(self, num_bytes: int) -> bool:
         """Whether there is room for this in place of what was held before."""
-        more, self._held = num_bytes - self._held, num_bytes
+        more, self._buffer_bytes = num_bytes - self._buffer_bytes, num_bytes
         return self.guard.hold(more)
 
     def _end(self) -> None:

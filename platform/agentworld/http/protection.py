@@ -57,7 +57,7 @@ class Limits(NamedTuple):
     linger_seconds: float = 2.0
     """How long a refused client that still sends is not cut off: it would be told of a reset in
     place of the refusal."""
-    held_bytes: int = 256 * 2**20
+    buffer_bytes: int = 256 * 2**20
     """Of unfinished bodies and unread answers of all clients together."""
     connections: int = _MOST_CONNECTIONS
 
@@ -71,19 +71,19 @@ class _Refusal(NamedTuple):
 
 
 class Guard:
-    """What the connections of one service share; `told` is called with the kind of each refusal
-    that a client is answered.
+    """What the connections of one service share; `count_refusal` is called with the kind of each
+    refusal that a client is answered.
     """
 
     def __init__(
-        self, simulator: Digest | None, limits: Limits, told: Callable[[str], None]
+        self, simulator: Digest | None, limits: Limits, count_refusal: Callable[[str], None]
     ) -> None:
         """A refusal names the simulator where there is one, for nobody has read which is asked."""
         self.limits = limits
         self.ended: Counter[Fault] = Counter()
         """Connections, since the start."""
-        self._told = told
-        self._held = 0
+        self._count_refusal = count_refusal
+        self._buffer_bytes = 0
         self._logged = -math.inf
         self._refusals = {
             status: _Refusal(
@@ -97,7 +97,7 @@ class Guard:
     def refusal(self, fault: Fault, path: str = "") -> bytes:
         """The whole HTTP response, in the words of the address that was asked, where one was."""
         kind, ours, openais = self._refusals[_STATUS[fault]]
-        self._told(kind)
+        self._count_refusal(kind)
         return openais if is_openai(path) else ours
 
     def note(self, fault: Fault) -> None:
@@ -105,13 +105,13 @@ class Guard:
         self.ended[fault] += 1
         if time.monotonic() - self._logged >= _LOG_SECONDS:
             self._logged = time.monotonic()
-            told = ", ".join(f"{name} {number:,}" for name, number in self.ended.items())
-            _log.warning("connections that were ended since the start: %s", told)
+            counts = ", ".join(f"{name} {number:,}" for name, number in self.ended.items())
+            _log.warning("connections that were ended since the start: %s", counts)
 
     def hold(self, more: int) -> bool:
         """Whether there is room for so many more bytes; a negative number makes room."""
-        self._held += more
-        return self._held <= self.limits.held_bytes
+        self._buffer_bytes += more
+        return self._buffer_bytes <= self.limits.buffer_bytes
 
 
 def most_connections() -> int:
@@ -152,19 +152,19 @@ def _problems(limits: Limits) -> dict[int, Problem]:
     }
 
 
-def _answer(told: Telling, problem: Problem, simulator: Digest | None) -> bytes:
-    body = told.failure.model_dump_json().encode()
+def _answer(telling: Telling, problem: Problem, simulator: Digest | None) -> bytes:
+    body = telling.failure.model_dump_json().encode()
     headers = {
         "content-type": "application/json",
         "content-length": len(body),
         "connection": "close",
-        **told.headers,
+        **telling.headers,
         **Answering(simulator).headers,
     }
     if problem.retry_after_seconds is not None:
         headers["retry-after"] = math.ceil(problem.retry_after_seconds)
     lines = [
-        f"HTTP/1.1 {told.status} {HTTPStatus(told.status).phrase}",
+        f"HTTP/1.1 {telling.status} {HTTPStatus(telling.status).phrase}",
         *(f"{name}: {value}" for name, value in headers.items()),
     ]
     return "\r\n".join([*lines, "", ""]).encode() + body

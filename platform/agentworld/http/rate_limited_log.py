@@ -23,18 +23,18 @@ class Seldom(logging.Filter):
         self._seconds = seconds
         self._clock = clock
         self._passed: dict[object, float] = {}
-        self._left_out: dict[object, int] = {}
+        self._num_skipped: dict[object, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.msg in self._untold:
             return False
         place, now = _place(record), self._clock()
         if now - self._passed.get(place, -self._seconds) < self._seconds:
-            self._left_out[place] = self._left_out.get(place, 0) + 1
+            self._num_skipped[place] = self._num_skipped.get(place, 0) + 1
             return False
         self._passed[place] = now
-        if left_out := self._left_out.pop(place, 0):
-            record.msg = f"{record.msg} (and {left_out:,} more since the last of these)"
+        if num_skipped := self._num_skipped.pop(place, 0):
+            record.msg = f"{record.msg} (and {num_skipped:,} more since the last of these)"
         return True
 
 

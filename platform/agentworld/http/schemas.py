@@ -65,18 +65,18 @@ class Failure(Record):
     error: Problem
 
 
-def _shape(written: type[NamedTuple], **others: object) -> type[Record]:
+def _shape(shape: type[NamedTuple], **others: object) -> type[Record]:
     """How a tuple that is written by hand is declared: its fields by name, in place of a list."""
-    hints = {**get_type_hints(written, include_extras=True), **others}
+    hints = {**get_type_hints(shape, include_extras=True), **others}
     fields: dict[str, Any] = {name: (hint, ...) for name, hint in hints.items()}
-    return create_model(written.__name__, __base__=Record, **fields)
+    return create_model(shape.__name__, __base__=Record, **fields)
 
 
 STEP_RESULT = _shape(StepResult)
 _STEP = _shape(EpisodeStep, confidence=_shape(Confidence), usage=_shape(Usage))
 EPISODE = _shape(Episode, steps=GenericAlias(list, _STEP), head=Digest)
 
-_written = json.JSONEncoder(separators=(",", ":")).encode
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 _STEP_FIELDS = {"episode": str, "action": str, "step": int}
 
 
@@ -96,7 +96,7 @@ def read_step(body: bytes) -> tuple[str, Request]:
 
 def write_step(result: StepResult) -> bytes:
     """A step's answer as JSON, in ASCII."""
-    return _written(result._asdict()).encode()
+    return _encode(result._asdict()).encode()
 
 
 def write_episode(episode: Episode) -> bytes:
@@ -105,7 +105,7 @@ def write_episode(episode: Episode) -> bytes:
         {**step._asdict(), "confidence": step.confidence._asdict(), "usage": step.usage._asdict()}
         for step in episode.steps
     ]
-    told = {
+    fields = {
         "id": episode.id,
         "simulator": episode.simulator,
         "run": episode.run,
@@ -116,4 +116,4 @@ def write_episode(episode: Episode) -> bytes:
         "closed": episode.closed,
         "head": episode.head,
     }
-    return _written(told).encode()
+    return _encode(fields).encode()

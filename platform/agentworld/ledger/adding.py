@@ -10,9 +10,9 @@ from agentworld.ledger.lost import is_lost
 from agentworld.ledger.rows import (
     Added,
     change_rows,
+    dropped_rows_error,
     insert_rows,
     lengthen_run,
-    not_written,
     open_episodes,
 )
 from agentworld.ledger.tables import EPISODES, LOG, RUNS, STEPS
@@ -27,9 +27,9 @@ from agentworld.records.run import AgentRun, RunClosing
 
 def add(connection: Connection, run: str, writes: Writes, texts: Texts) -> None:
     """Adds what happened to a run's episodes, and its log's entries for it."""
-    added = Added(episodes=len(writes.opened), steps=len(writes.taken))
+    added = Added(episodes=len(writes.opened), steps=len(writes.own_steps))
     simulators = {episode.simulator for episode in writes.opened}
-    first = _extend_log(connection, run, writes.told, added, simulators)
+    first = _extend_log(connection, run, writes.log_fields, added, simulators)
     insert_rows(connection, EPISODES, list(episode_rows(writes.opened, texts.in_row)))
     _add_steps(connection, run, writes.steps, first + len(writes.opened), texts)
     # Erasing waits for the rows above, and so does not take away what they name.
@@ -59,7 +59,7 @@ def close(connection: Connection, run: str, closing: RunClosing, texts: Texts) -
 def _extend_log(
     connection: Connection,
     run: str,
-    told: Sequence[Fields],
+    entries: Sequence[Fields],
     added: Added,
     simulators: Collection[Digest] = (),
 ) -> int:
@@ -67,15 +67,15 @@ def _extend_log(
 
     Raises NotFound, and Conflict where the run is closed or served by another simulator.
     """
-    found = lengthen_run(connection, run, added._replace(entries=len(told)))
-    if found is None:
+    run_state = lengthen_run(connection, run, added._replace(entries=len(entries)))
+    if run_state is None:
         raise _refusal(connection, run)
-    length, own = found
+    length, own = run_state
     for simulator in simulators:
         if simulator != own:
             raise Conflict(f"run {run} is served by {own} and by no other simulator ({simulator})")
-    first = length - len(told) + 1
-    insert_rows(connection, LOG, log_entries(run, first, told))
+    first = length - len(entries) + 1
+    insert_rows(connection, LOG, log_entries(run, first, entries))
     return first
 
 
@@ -91,7 +91,7 @@ def _refusal(connection: Connection, run: str) -> AgentworldError:
             f"run {run} lost what was answered in it when the ledger was restored; open another"
         )
     if row.final_weights is None:
-        return not_written(RUNS, 0, 1)
+        return dropped_rows_error(RUNS, 0, 1)
     return Conflict(f"run {run} is closed; open another one")
 
 
@@ -110,15 +110,15 @@ def _add_steps(
 
 def _close(connection: Connection, closed: Closed) -> None:
     """Refuses where the episode is not, or no more, as the writer knows it."""
-    wanted = {
+    parameters = {
         "episode": closed.episode,
         "owner": closed.run,
         "known": closed.num_steps,
         "reason": closed.reason,
     }
-    if connection.execute(_CLOSE, wanted).rowcount != 1:
-        if connection.scalar(_FIND, wanted) is not None:
-            raise not_written(EPISODES, 0, 1)
+    if connection.execute(_CLOSE, parameters).rowcount != 1:
+        if connection.scalar(_FIND, parameters) is not None:
+            raise dropped_rows_error(EPISODES, 0, 1)
         raise Conflict(f"episode {closed.episode} is closed, or went on; read it again")
 
 
@@ -126,11 +126,11 @@ def _close(connection: Connection, closed: Closed) -> None:
 _NEWEST = select(func.coalesce(func.max(STEPS.c.number), 0)).where(
     STEPS.c.episode == EPISODES.c.key
 )
-_AS_KNOWN = (
+_IS_UNCHANGED = (
     EPISODES.c.id == bindparam("episode"),
     EPISODES.c.run == bindparam("owner"),
     EPISODES.c.closed.is_(None),
     _NEWEST.scalar_subquery() == bindparam("known"),
 )
-_FIND = select(EPISODES.c.key).where(*_AS_KNOWN)
-_CLOSE = update(EPISODES).where(*_AS_KNOWN).values(closed=bindparam("reason"))
+_FIND = select(EPISODES.c.key).where(*_IS_UNCHANGED)
+_CLOSE = update(EPISODES).where(*_IS_UNCHANGED).values(closed=bindparam("reason"))

@@ -50,16 +50,16 @@ class Aliases:
         *,
         key: str | None = None,
         declare: Declare | None = None,
-        **shown: Any,
+        **details: Any,
     ) -> AliasChange:
         """From now on the alias means this simulator; runs that are open keep theirs.
 
         Told again with its key it is recorded once. `declare` signs the change, which is kept
-        together with it or not at all; without it nobody signs it. `shown` is what else a change
+        together with it or not at all; without it nobody signs it. `details` is what else a change
         has: its canary, and what let it move.
         """
         change = AliasChange(
-            alias=checked(alias), simulator=simulator, set_by=set_by, at=_now(), **shown
+            alias=checked(alias), simulator=simulator, set_by=set_by, at=_now(), **details
         )
         return self._add(change, key, declare)
 
@@ -67,11 +67,11 @@ class Aliases:
         self, alias: str, by: str, *, key: str | None = None, declare: Declare | None = None
     ) -> AliasChange:
         """The alias means nothing from now on; raises NotFound where it meant nothing before."""
-        if known := self._of_key(alias, key):
-            return known
-        meant = self._newest(alias)
+        if change := self._of_key(alias, key):
+            return change
+        current = self._newest(alias)
         return self._add(
-            AliasChange(alias=alias, simulator=meant.simulator, set_by=by, at=_now(), ended=True),
+            AliasChange(alias=alias, simulator=current.simulator, set_by=by, at=_now(), ended=True),
             key,
             declare,
         )
@@ -95,14 +95,14 @@ class Aliases:
 
     def readable_history(self) -> "History":
         """The same of all aliases, as far as it can be read."""
-        found, garbled = list[AliasChange](), dict[str, str]()
+        changes, garbled = list[AliasChange](), dict[str, str]()
         with translated(self._url), self._engine.begin() as connection:
             for row in connection.execute(_select([])):
                 try:
-                    found.append(_change(row))
+                    changes.append(_change(row))
                 except EvidenceError as error:
                     garbled[str(row.alias)] = str(error)
-        return History(found, garbled)
+        return History(changes, garbled)
 
     def _newest(self, alias: str) -> AliasChange:
         changes = self.history(alias)
@@ -119,18 +119,18 @@ class Aliases:
                     history = _read(connection, [ALIASES.c.alias == change.alias])
                     keep(connection, declare(alias_entries(history)[-1]))
         except Conflict:
-            if known := self._of_key(change.alias, key):
-                return known
+            if previous := self._of_key(change.alias, key):
+                return previous
             raise
         return change
 
     def _of_key(self, alias: str, key: str | None) -> AliasChange | None:
-        wanted = [ALIASES.c.alias == alias, ALIASES.c.key == key]
-        return next(iter(self._changes(wanted)), None) if key else None
+        conditions = [ALIASES.c.alias == alias, ALIASES.c.key == key]
+        return next(iter(self._changes(conditions)), None) if key else None
 
-    def _changes(self, wanted: list[ColumnElement[bool]]) -> list[AliasChange]:
+    def _changes(self, conditions: list[ColumnElement[bool]]) -> list[AliasChange]:
         with translated(self._url), self._engine.begin() as connection:
-            return _read(connection, wanted)
+            return _read(connection, conditions)
 
 
 def checked(alias: str) -> str:
@@ -144,12 +144,12 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _read(connection: Connection, wanted: list[ColumnElement[bool]]) -> list[AliasChange]:
-    return [_change(row) for row in connection.execute(_select(wanted))]
+def _read(connection: Connection, conditions: list[ColumnElement[bool]]) -> list[AliasChange]:
+    return [_change(row) for row in connection.execute(_select(conditions))]
 
 
-def _select(wanted: list[ColumnElement[bool]]) -> Select[Any]:
-    return select(ALIASES).where(*wanted).order_by(ALIASES.c.sequence)
+def _select(conditions: list[ColumnElement[bool]]) -> Select[Any]:
+    return select(ALIASES).where(*conditions).order_by(ALIASES.c.sequence)
 
 
 def _row(change: AliasChange) -> Mapping[str, object]:
@@ -164,13 +164,13 @@ def _row(change: AliasChange) -> Mapping[str, object]:
 
 def _change(row: Row[Any]) -> AliasChange:
     """Raises EvidenceError where the row is none that a change ever had."""
-    told = dict(row._mapping)
-    percent, gate = told.pop("percent"), told.pop("gate")
+    fields = dict(row._mapping)
+    percent, gate = fields.pop("percent"), fields.pop("gate")
     for name in ("sequence", "key"):
-        del told[name]
-    tried = told.pop("canary")
-    none = tried is None and percent is None
+        del fields[name]
+    canary_simulator = fields.pop("canary")
+    none = canary_simulator is None and percent is None
     with reading(f"the history of alias {str(row.alias)!r}"):
-        canary = None if none else Canary(simulator=tried, percent=percent)
+        canary = None if none else Canary(simulator=canary_simulator, percent=percent)
         judged = _GATE.validate_json(gate or "[]")
-        return AliasChange(**told, canary=canary, gate=judged)
+        return AliasChange(**fields, canary=canary, gate=judged)

@@ -20,10 +20,10 @@ class Attestations:
         self._url = url
         self._engine = engine
 
-    def add(self, *made: Attestation) -> None:
+    def add(self, *attestations: Attestation) -> None:
         """Keeps more, all of them or none; raises Conflict for a name that is taken."""
         with translated(self._url), self._engine.begin() as connection:
-            keep(connection, *made)
+            keep(connection, *attestations)
 
     def find(self, kind: AttestationKind, **columns: str) -> list[Attestation]:
         """Those of a kind whose columns (`subject`, `simulator`, `run`) hold these values."""
@@ -39,20 +39,20 @@ class Attestations:
         """Those of every kind, also of one that nobody knows."""
         return self._read()
 
-    def _read(self, *wanted: ColumnElement[bool], **columns: str) -> list[Attestation]:
+    def _read(self, *conditions: ColumnElement[bool], **columns: str) -> list[Attestation]:
         equal = [ATTESTATIONS.c[name] == value for name, value in columns.items()]
-        rows = select(*_COLUMNS).where(*wanted, *equal).order_by(ATTESTATIONS.c.sequence)
+        query = select(*_COLUMNS).where(*conditions, *equal).order_by(ATTESTATIONS.c.sequence)
         with translated(self._url), self._engine.begin() as connection:
-            found = connection.execute(rows).all()
-        return [_attestation(row) for row in found]
+            rows = connection.execute(query).all()
+        return [_attestation(row) for row in rows]
 
     def after(self, place: int) -> tuple[list[Attestation], int]:
         """Those of all kinds that came after a place, and the place to ask from next."""
-        rows = select(ATTESTATIONS.c.sequence, *_COLUMNS).where(ATTESTATIONS.c.sequence > place)
+        query = select(ATTESTATIONS.c.sequence, *_COLUMNS).where(ATTESTATIONS.c.sequence > place)
         with translated(self._url), self._engine.begin() as connection:
-            found = connection.execute(rows.order_by(ATTESTATIONS.c.sequence)).all()
-        made = [_attestation(row[1:]) for row in found]
-        return made, found[-1].sequence if found else place
+            rows = connection.execute(query.order_by(ATTESTATIONS.c.sequence)).all()
+        attestations = [_attestation(row[1:]) for row in rows]
+        return attestations, rows[-1].sequence if rows else place
 
     def names(self) -> set[str]:
         """Of all copies that there should be."""
@@ -60,9 +60,9 @@ class Attestations:
             return set(map(str, connection.scalars(select(ATTESTATIONS.c.name))))
 
 
-def keep(connection: Connection, *made: Attestation) -> None:
+def keep(connection: Connection, *attestations: Attestation) -> None:
     """Adds rows to what else a transaction writes."""
-    for each in made:
+    for each in attestations:
         change_rows(connection, insert(ATTESTATIONS).values(each._asdict()))
 
 

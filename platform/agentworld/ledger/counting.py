@@ -38,23 +38,23 @@ def open_episodes(connection: Connection, column: str, value: str) -> int:
     """Of open runs whose column holds this value."""
     open_ = EPISODES.c.closed.is_(None) & IS_OPEN
     joined = EPISODES.join(RUNS, RUNS.c.id == EPISODES.c.run)
-    wanted = select(func.count()).select_from(joined).where(open_, RUNS.c[column] == value)
-    return connection.scalar(wanted) or 0
+    query = select(func.count()).select_from(joined).where(open_, RUNS.c[column] == value)
+    return connection.scalar(query) or 0
 
 
 def open_episodes_by_simulator(
     connection: Connection, simulator: Digest | None
 ) -> dict[Digest, int]:
     """Of open runs; of one simulator alone where it is named."""
-    wanted = (
+    query = (
         select(RUNS.c.simulator, func.count())
         .select_from(EPISODES.join(RUNS, RUNS.c.id == EPISODES.c.run))
         .where(EPISODES.c.closed.is_(None), IS_OPEN)
         .group_by(RUNS.c.simulator)
     )
     if simulator is not None:
-        wanted = wanted.where(RUNS.c.simulator == simulator)
-    return {row[0]: row[1] for row in connection.execute(wanted)}
+        query = query.where(RUNS.c.simulator == simulator)
+    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def used(connection: Connection, of: Mapping[str, str], *, by_episode: bool) -> list[Used]:
@@ -68,7 +68,7 @@ def used(connection: Connection, of: Mapping[str, str], *, by_episode: bool) -> 
     whose += [EPISODES.c.id] if by_episode else []
     episode = EPISODES.c.id if by_episode else null()
     sums = (func.coalesce(func.sum(STEPS.c[name]), 0).label(name) for name in Usage._fields)
-    wanted = (
+    query = (
         select(
             *whose[:3],
             RUNS.c.id.label("run"),
@@ -82,7 +82,7 @@ def used(connection: Connection, of: Mapping[str, str], *, by_episode: bool) -> 
         .group_by(*whose)
         .order_by(RUNS.c.id.desc(), func.min(EPISODES.c.key))  # names sort by time
     )
-    return [_used(row) for row in connection.execute(wanted)]
+    return [_used(row) for row in connection.execute(query)]
 
 
 def _used(row: Row[*tuple[Any, ...]]) -> Used:

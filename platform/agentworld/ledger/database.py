@@ -23,7 +23,7 @@ from sqlalchemy.exc import (
 
 from agentworld.errors import AgentworldError, Conflict, InputError, StoreError
 from agentworld.records.garbled import any_text
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 from agentworld.storage.sqlite import check_sqlite
 
 _BUSY_SECONDS = 30
@@ -60,7 +60,7 @@ def connect(url: str) -> Engine:
         return _postgresql(parsed)
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{shown(url)} needs the package {error.name}; install agentworld[postgres]"
+            f"{redact(url)} needs the package {error.name}; install agentworld[postgres]"
         ) from error
 
 
@@ -70,12 +70,12 @@ def translated(url: str) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise _in_our_words(error, shown(url)) from error
+        raise _in_our_words(error, redact(url)) from error
     except SQLAlchemyError as error:
-        raise StoreError(f"the ledger {shown(url)} failed: {error}") from error
+        raise StoreError(f"the ledger {redact(url)} failed: {error}") from error
     except UnicodeEncodeError as error:
         raise InputError(
-            f"the ledger {shown(url)} has no name like {error.object[:80]!r}, which is no Unicode;"
+            f"the ledger {redact(url)} has no name like {error.object[:80]!r}, which is no Unicode;"
             " send another"
         ) from error
 
@@ -86,15 +86,15 @@ def _parsed(url: str) -> URL:
     except (ArgumentError, ValueError):
         # Not `from` the error, which may quote what stands where the password ends.
         raise _no_url(url) from None
-    known = parsed.drivername in ("sqlite", "postgresql", "postgresql+psycopg")
-    if not known or "@" in (parsed.host or ""):
+    is_supported = parsed.drivername in ("sqlite", "postgresql", "postgresql+psycopg")
+    if not is_supported or "@" in (parsed.host or ""):
         raise _no_url(url)
     return parsed
 
 
 def _no_url(url: str) -> InputError:
     return InputError(
-        f"{shown(url)!r} is no database URL; give sqlite:////path/ledger.db or"
+        f"{redact(url)!r} is no database URL; give sqlite:////path/ledger.db or"
         " postgresql://user:password@host/name, with %40 for an @ in the password"
     )
 
@@ -145,14 +145,14 @@ def _postgresql(url: URL) -> Engine:
 
 
 def _in_our_words(error: DBAPIError, url: str) -> AgentworldError:
-    said = str(error.orig).strip().partition("\n")[0]
+    message = str(error.orig).strip().partition("\n")[0]
     if isinstance(error, IntegrityError):
-        return Conflict(f"the ledger already holds this, or not what it names: {said}")
+        return Conflict(f"the ledger already holds this, or not what it names: {message}")
     if isinstance(error, DataError):
-        return InputError(f"the ledger {url} cannot hold this: {said}; send another value")
-    if "not a database" in said:
+        return InputError(f"the ledger {url} cannot hold this: {message}; send another value")
+    if "not a database" in message:
         return InputError(f"{url} is no database; name a new file or a ledger")
-    if _REFUSAL.search(said):
-        return InputError(f"{url} does not let the ledger in: {said}; check user and password")
+    if _REFUSAL.search(message):
+        return InputError(f"{url} does not let the ledger in: {message}; check user and password")
     passes = isinstance(error, OperationalError | InterfaceError)
-    return StoreError(f"the ledger {url} failed: {said}", retryable=passes)
+    return StoreError(f"the ledger {url} failed: {message}", retryable=passes)

@@ -43,12 +43,12 @@ def erase_rows(connection: Connection, episode: str) -> None:
     Raises NotFound, and Conflict for an open episode.
     """
     key = _key(episode)
-    wanted = select(EPISODES.c.closed, EPISODES.c.run).where(EPISODES.c.key == key)
-    found = connection.execute(wanted).first()
-    if found is None:
+    query = select(EPISODES.c.closed, EPISODES.c.run).where(EPISODES.c.key == key)
+    row = connection.execute(query).first()
+    if row is None:
         raise NotFound(f"there is no episode {episode}; nothing was erased")
     # One of a run that lost entries is never closed.
-    if found.closed is None and not is_lost(connection, found.run):
+    if row.closed is None and not is_lost(connection, row.run):
         raise Conflict(f"episode {episode} is open; close it, and then erase it")
     marked = update(EPISODES).where(EPISODES.c.key == key).values(erased=True, source=None)
     change_rows(connection, marked)
@@ -60,11 +60,11 @@ def erase_rows(connection: Connection, episode: str) -> None:
 
 def declare_erasure(connection: Connection, episode: str, by: str, declare: Declare) -> None:
     """Keeps a signed statement that it was erased, unless one is there."""
-    told = (ATTESTATIONS.c.kind == "erasure") & (ATTESTATIONS.c.subject == episode)
-    if connection.scalar(select(ATTESTATIONS.c.sequence).where(told).limit(1)) is not None:
+    condition = (ATTESTATIONS.c.kind == "erasure") & (ATTESTATIONS.c.subject == episode)
+    if connection.scalar(select(ATTESTATIONS.c.sequence).where(condition).limit(1)) is not None:
         return
-    wanted = select(EPISODES.c.run, EPISODES.c.opening_digest, RUNS.c.simulator)
-    joined = wanted.join(RUNS, RUNS.c.id == EPISODES.c.run).where(EPISODES.c.id == episode)
+    query = select(EPISODES.c.run, EPISODES.c.opening_digest, RUNS.c.simulator)
+    joined = query.join(RUNS, RUNS.c.id == EPISODES.c.run).where(EPISODES.c.id == episode)
     run, opening, simulator = connection.execute(joined).one()
     at = datetime.now(UTC).isoformat(timespec="milliseconds")
     erasure = Erasure(episode=episode, run=run, simulator=simulator, opening=opening, by=by, at=at)
@@ -77,11 +77,11 @@ def erase_object(connection: Connection, digest: Digest, texts: Texts) -> None:
     Until the transaction ends nobody adds a row, which could name it.
     """
     connection.exec_driver_sql(_HOLD[connection.dialect.name])
-    if not _is_shown(connection, digest):
+    if not _is_referenced(connection, digest):
         texts.erase(digest)
 
 
-def _is_shown(connection: Connection, digest: Digest) -> bool:
+def _is_referenced(connection: Connection, digest: Digest) -> bool:
     others = EPISODES.alias()
     return any(
         connection.scalar(

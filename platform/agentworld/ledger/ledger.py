@@ -67,24 +67,24 @@ class Ledger:
             with self._transaction() as connection:
                 begin(connection, run)
         except Conflict:
-            found = self.readable_runs(id=id_).whole
-            if [(each.opening, each.simulator, each.tenant) for each in found] != [
+            runs = self.readable_runs(id=id_).whole
+            if [(each.opening, each.simulator, each.tenant) for each in runs] != [
                 (opening, simulator, tenant)
             ]:
                 raise
-            run = found[0]
+            run = runs[0]
         return run
 
     def close_run(self, run: str, closing: RunClosing) -> AgentRun:
         """Ends a run with what it made, and its episodes; the same again changes nothing."""
-        found = self.run(run)
-        if found.closing is None:
-            found = self._closed(run, closing)
-        if found.final_weights != closing.final_weights:
-            raise Conflict(f"run {run} was closed with other weights, {found.final_weights}")
-        if found.closing != closing:
+        record = self.run(run)
+        if record.closing is None:
+            record = self._closed(run, closing)
+        if record.final_weights != closing.final_weights:
+            raise Conflict(f"run {run} was closed with other weights, {record.final_weights}")
+        if record.closing != closing:
             raise Conflict(f"run {run} was closed with another signature; the first one stays")
-        return found
+        return record
 
     def write(self, writes: Sequence[Write]) -> None:
         """Adds to any runs in one transaction: all of it, or nothing.
@@ -104,34 +104,34 @@ class Ledger:
 
     def run(self, run: str) -> AgentRun:
         """A run with the number of its episodes and steps; raises NotFound."""
-        found = self.readable_runs(id=run).whole
-        if not found:
+        runs = self.readable_runs(id=run).whole
+        if not runs:
             raise lost.no_run(run)
-        return found[0]
+        return runs[0]
 
     def counted_run(self, run: str) -> AgentRun:
         """The same for who relies on the numbers: all of it is counted anew."""
         with self._transaction() as connection:
-            found = reading.counted_run(connection, run)
-        if found is None:
+            record = reading.counted_run(connection, run)
+        if record is None:
             raise lost.no_run(run)
-        return found
+        return record
 
     def owner(self, run: str) -> Owner:
         """Whose a run is, and which simulator's; raises NotFound."""
         with self._transaction() as connection:
-            found = reading.owner(connection, run)
-        if found is None:
+            owner = reading.owner(connection, run)
+        if owner is None:
             raise lost.no_run(run)
-        return found
+        return owner
 
     def run_of(self, episode: str) -> str:
         """Which run an episode is of, whatever was erased of it; raises NotFound."""
         with self._transaction() as connection:
-            found = connection.scalar(select(EPISODES.c.run).where(EPISODES.c.id == episode))
-        if found is None:
+            run = connection.scalar(select(EPISODES.c.run).where(EPISODES.c.id == episode))
+        if run is None:
             raise NotFound(f"there is no episode {episode}; reset to begin one")
-        return str(found)
+        return str(run)
 
     def run_names(self) -> list[str]:
         """All runs by their names, also those that cannot be read."""
@@ -153,10 +153,10 @@ class Ledger:
 
     def episode(self, episode: str) -> Episode:
         """An episode with its steps; raises NotFound."""
-        found = self.episodes_named([episode]).get(episode)
-        if found is None:
+        record = self.episodes_named([episode]).get(episode)
+        if record is None:
             raise NotFound(f"there is no episode {episode}; reset to begin one")
-        return found
+        return record
 
     def episodes_named(self, names: Sequence[str]) -> dict[str, Episode]:
         """Several episodes with their steps, by their names; those that are there."""
@@ -281,10 +281,10 @@ class Ledger:
             with self._transaction() as connection:
                 close(connection, run, closing, self._texts)
         except Conflict:  # another replica may close it first, asked for the same
-            found = self.run(run)
-            if found.closing is None:
+            record = self.run(run)
+            if record.closing is None:
                 raise
-            return found
+            return record
         return self.run(run)
 
     @contextmanager

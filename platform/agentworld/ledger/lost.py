@@ -16,10 +16,10 @@ IS_OPEN = RUNS.c.final_weights.is_(None) & ~(
 
 def is_lost(connection: Connection, run: str) -> bool:
     """Whether a run lost entries, or is not there any more at all."""
-    wanted = select(ATTESTATIONS.c.sequence).where(
+    query = select(ATTESTATIONS.c.sequence).where(
         ATTESTATIONS.c.run == run, ATTESTATIONS.c.kind == "restore"
     )
-    return connection.scalar(wanted.limit(1)) is not None
+    return connection.scalar(query.limit(1)) is not None
 
 
 def no_run(run: str) -> NotFound:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, inspect
 from agentworld.errors import Conflict
 from agentworld.ledger.database import translated
 from agentworld.ledger.tables import RUNS
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 
 _REVISIONS = "agentworld.ledger:migrations"
 
@@ -63,11 +63,11 @@ def _locked(engine: Engine) -> Iterator[Connection]:
 
 def _check(connection: Connection, revisions: ScriptDirectory) -> None:
     revision = _revision(connection)
-    url = shown(_url(connection.engine))
+    url = redact(_url(connection.engine))
     if revision is None and inspect(connection).has_table(RUNS.name):
         raise Conflict(f"{url} holds tables of an unknown schema; name another database")
-    known = {script.revision for script in revisions.walk_revisions()}
-    if revision is not None and revision not in known:
+    revision_ids = {script.revision for script in revisions.walk_revisions()}
+    if revision is not None and revision not in revision_ids:
         raise Conflict(
             f"the ledger {url} is of revision {revision}, which this agentworld does not know; use"
             " the one that made it, or a later one"

@@ -104,11 +104,11 @@ class Pages:
 
         `simulators` are those that may have served them; null is all.
         """
-        wanted = _equal(columns)
-        wanted += [RUNS.c.id < before] if before else []
-        wanted += [IS_OPEN] if only_open else []
-        wanted += [] if simulators is None else [RUNS.c.simulator.in_(simulators)]
-        query = select(RUNS).where(*wanted).order_by(RUNS.c.id.desc()).limit(limit)
+        conditions = _equal(columns)
+        conditions += [RUNS.c.id < before] if before else []
+        conditions += [IS_OPEN] if only_open else []
+        conditions += [] if simulators is None else [RUNS.c.simulator.in_(simulators)]
+        query = select(RUNS).where(*conditions).order_by(RUNS.c.id.desc()).limit(limit)
         with translated(self._url), self._engine.begin() as connection:
             return [_run(row) for row in connection.execute(query)]
 
@@ -121,16 +121,16 @@ class Pages:
             .limit(limit)
             .subquery()
         )
-        told = page.c["key", "id", "copied", "closed", "erased"]
+        columns = page.c["key", "id", "copied", "closed", "erased"]
         counted = (
             select(
-                *told,
+                *columns,
                 func.count(STEPS.c.number).label("num_steps"),
                 func.count().filter(STEPS.c.low_confidence).label("num_low"),
                 func.max(STEPS.c.number).label("last"),
             )
             .outerjoin(STEPS, STEPS.c.episode == page.c.key)
-            .group_by(*told)
+            .group_by(*columns)
             .subquery()
         )
         is_last = and_(STEPS.c.episode == counted.c.key, STEPS.c.number == counted.c.last)
@@ -152,12 +152,16 @@ class Pages:
 
         Those that were erased are not told, nor an old one whose long opening no migration read.
         """
-        wanted = [EPISODES.c.source == episode, EPISODES.c.key > after, *_equal({"tenant": tenant})]
-        wanted += [EPISODES.c.run == run] if run else []
+        conditions = [
+            EPISODES.c.source == episode,
+            EPISODES.c.key > after,
+            *_equal({"tenant": tenant}),
+        ]
+        conditions += [EPISODES.c.run == run] if run else []
         query = (
             select(EPISODES, RUNS.c.tenant)
             .join(RUNS, RUNS.c.id == EPISODES.c.run)
-            .where(*wanted)
+            .where(*conditions)
             .order_by(EPISODES.c.key)
             .limit(limit)
         )
@@ -183,11 +187,11 @@ class Pages:
     ) -> list[ListedSimulator]:
         """Those whose digests start so, the one with the newest run first."""
         newest = func.max(RUNS.c.id)
-        wanted = _equal({"tenant": tenant})
-        wanted += [RUNS.c.simulator.startswith(start, autoescape=True)] if start else []
+        conditions = _equal({"tenant": tenant})
+        conditions += [RUNS.c.simulator.startswith(start, autoescape=True)] if start else []
         query = (
             select(RUNS.c.simulator, func.count(), newest)
-            .where(*wanted)
+            .where(*conditions)
             .group_by(RUNS.c.simulator)
             .order_by(newest.desc())
             .limit(limit)
@@ -211,13 +215,13 @@ def _equal(columns: dict[str, str | None]) -> list[ColumnElement[bool]]:
 
 
 def _run(row: Row[Any]) -> ListedRun:
-    named = str(row.id), str(row.simulator), str(row.tenant)
+    identity = str(row.id), str(row.simulator), str(row.tenant)
     try:
         run = read_run(row._mapping)
     except EvidenceError:  # as a verification says
-        return ListedRun(*named, None, 0, None, 0, 0)
+        return ListedRun(*identity, None, 0, None, 0, 0)
     counts = run.num_episodes, run.num_steps
-    return ListedRun(*named, run.opening, run.log_length, run.final_weights, *counts)
+    return ListedRun(*identity, run.opening, run.log_length, run.final_weights, *counts)
 
 
 def _episode(row: Row[Any]) -> ListedEpisode:

@@ -43,8 +43,8 @@ class Owner(NamedTuple):
 
 def runs(connection: Connection, columns: Mapping[str, str]) -> ReadEach[AgentRun]:
     """Runs whose columns hold these values, the newest first."""
-    wanted = [RUNS.c[name] == value for name, value in columns.items()]
-    rows = select(RUNS).where(*wanted).order_by(RUNS.c.id.desc())  # names sort by time
+    conditions = [RUNS.c[name] == value for name, value in columns.items()]
+    rows = select(RUNS).where(*conditions).order_by(RUNS.c.id.desc())  # names sort by time
     return read_each(connection.execute(rows).mappings(), read_run)
 
 
@@ -80,22 +80,22 @@ def counted_run(connection: Connection, run: str) -> AgentRun | None:
     if row is None:
         return None
     *_, num_episodes, num_steps = row
-    told = read_run(row._mapping)
-    return told.model_copy(update={"num_episodes": num_episodes, "num_steps": num_steps})
+    record = read_run(row._mapping)
+    return record.model_copy(update={"num_episodes": num_episodes, "num_steps": num_steps})
 
 
 def episodes(connection: Connection, names: Sequence[str], texts: Texts) -> dict[str, Episode]:
     """Episodes with their steps, by their names; those that are there."""
-    begun = (
+    query = (
         select(EPISODES, RUNS.c.simulator)
         .join(RUNS, RUNS.c.id == EPISODES.c.run)
         .where(EPISODES.c.id.in_(names))
     )
-    found = {row.key: row for row in connection.execute(begun)}
-    wanted = select(*_STEP).where(STEPS.c.episode.in_(found))
-    rows = connection.execute(wanted.order_by(STEPS.c.episode, STEPS.c.number)).all()
+    episode_rows = {row.key: row for row in connection.execute(query)}
+    step_query = select(*_STEP).where(STEPS.c.episode.in_(episode_rows))
+    rows = connection.execute(step_query.order_by(STEPS.c.episode, STEPS.c.number)).all()
     steps = {key: tuple(own) for key, own in groupby(rows, itemgetter(0))}
-    return {row.id: _episode(row, steps.get(key, ()), texts) for key, row in found.items()}
+    return {row.id: _episode(row, steps.get(key, ()), texts) for key, row in episode_rows.items()}
 
 
 def log_lengths(connection: Connection) -> dict[str, int]:
@@ -125,20 +125,20 @@ def episode_names(connection: Connection, run: str) -> list[str]:
     """A run's episodes as the log tells their order."""
     with reading(f"the log of run {run}"):
         opened = (entry.fields for entry in log(connection, run))
-        return [str(told["episode"]) for told in opened if told["kind"] == "episode-opened"]
+        return [str(fields["episode"]) for fields in opened if fields["kind"] == "episode-opened"]
 
 
 def log(connection: Connection, run: str, after: int = 0) -> list[LogEntry]:
     """A run's log in its order."""
-    wanted = select(LOG).where(LOG.c.run == run, LOG.c.sequence > after)
-    rows = connection.execute(wanted.order_by(LOG.c.sequence))
+    query = select(LOG).where(LOG.c.run == run, LOG.c.sequence > after)
+    rows = connection.execute(query.order_by(LOG.c.sequence))
     return [LogEntry(row.run, row.sequence, bytes_of(row.body)) for row in rows]
 
 
 def first_entry(connection: Connection, run: str) -> Fields:
     """What the first entry of a run's log tells; nothing where that is gone or garbled."""
     body = connection.scalar(select(LOG.c.body).where(LOG.c.run == run, LOG.c.sequence == 1))
-    return LogEntry(run, 1, bytes_of(body)).told
+    return LogEntry(run, 1, bytes_of(body)).readable_fields
 
 
 def heads_by_entry(connection: Connection, run: str) -> dict[int, list[Digest]]:
@@ -149,19 +149,19 @@ def heads_by_entry(connection: Connection, run: str) -> dict[int, list[Digest]]:
         .where(EPISODES.c.run == run)
         .order_by(STEPS.c.entry, STEPS.c.place)
     )
-    found: dict[int, list[Digest]] = {}
+    by_entry: dict[int, list[Digest]] = {}
     for rows in connection.execute(heads).partitions(_MOST_ROWS):
         for entry, place, head in rows:
-            there = found.setdefault(entry if isinstance(entry, int) else 0, [])
+            there = by_entry.setdefault(entry if isinstance(entry, int) else 0, [])
             # The head of a step that is not in its place is none that the entry names.
             there.append(head if place == len(there) and isinstance(head, str) else "")
-    return found
+    return by_entry
 
 
 def owner(connection: Connection, run: str) -> Owner | None:
     """Whose a run is; nothing else of it is read."""
-    found = connection.execute(select(RUNS.c.tenant, RUNS.c.simulator).where(RUNS.c.id == run))
-    row = found.first()
+    rows = connection.execute(select(RUNS.c.tenant, RUNS.c.simulator).where(RUNS.c.id == run))
+    row = rows.first()
     return None if row is None else Owner(row.tenant, row.simulator)
 
 
@@ -197,16 +197,18 @@ def _is_of(simulator: Digest | None) -> ColumnElement[bool]:
     return true() if simulator is None else RUNS.c.simulator == simulator
 
 
-def _ends(connection: Connection, wanted: ColumnElement[bool], reason: CloseReason) -> list[Closed]:
+def _ends(
+    connection: Connection, condition: ColumnElement[bool], reason: CloseReason
+) -> list[Closed]:
     steps = STEPS.alias()
     newest = select(func.max(steps.c.number)).where(steps.c.episode == EPISODES.c.key)
     is_last = (STEPS.c.episode == EPISODES.c.key) & (STEPS.c.number == newest.scalar_subquery())
-    begun = EPISODES.c["id", "run", "copied", "opening_digest"]
+    columns = EPISODES.c["id", "run", "copied", "opening_digest"]
     open_ = (
-        select(*begun, RUNS.c.simulator, STEPS.c.number, STEPS.c.head)
+        select(*columns, RUNS.c.simulator, STEPS.c.number, STEPS.c.head)
         .join(RUNS, RUNS.c.id == EPISODES.c.run)
         .outerjoin(STEPS, is_last)
-        .where(EPISODES.c.closed.is_(None), wanted)
+        .where(EPISODES.c.closed.is_(None), condition)
     )
     return [_end(row, reason) for row in connection.execute(open_)]
 
@@ -235,18 +237,18 @@ def _nothing(data: bytes | None, digest: Digest) -> None:
 
 
 def _episode(
-    found: Row[*tuple[object, ...]], steps: Iterable[Row[*tuple[object, ...]]], texts: Texts
+    episode_row: Row[*tuple[object, ...]], steps: Iterable[Row[*tuple[object, ...]]], texts: Texts
 ) -> Episode:
-    read = _nothing if found.erased else texts.read
+    read = _nothing if episode_row.erased else texts.read
     return Episode(
-        id=found.id,
-        simulator=found.simulator,
-        run=found.run,
-        opening=_opening(read(found.opening, found.opening_digest)),
-        opening_digest=found.opening_digest,
-        num_copied=found.copied,
-        steps=tuple(_step(found.id, row, read) for row in steps),
-        closed=found.closed,
+        id=episode_row.id,
+        simulator=episode_row.simulator,
+        run=episode_row.run,
+        opening=_opening(read(episode_row.opening, episode_row.opening_digest)),
+        opening_digest=episode_row.opening_digest,
+        num_copied=episode_row.copied,
+        steps=tuple(_step(episode_row.id, row, read) for row in steps),
+        closed=episode_row.closed,
     )
 
 
@@ -259,14 +261,16 @@ _STEP = (
 
 
 def _step(episode: str, row: Row[*tuple[Any, ...]], read: Reader) -> EpisodeStep:
-    _, number, action, shown, action_digest, shown_digest, reward, done, truncated = row[:9]
+    _, number, action, observation, action_digest, observation_digest, reward, done, truncated = (
+        row[:9]
+    )
     return EpisodeStep(
         episode,
         number,
         read(action, action_digest),
-        read(shown, shown_digest),
+        read(observation, observation_digest),
         action_digest,
-        shown_digest,
+        observation_digest,
         reward,
         done,
         truncated,

@@ -26,7 +26,7 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> No
         statement = _insert(table, len(part), _placeholder(connection))
         result = connection.exec_driver_sql(statement, tuple(chain.from_iterable(part)))
         if result.rowcount != len(part):
-            raise not_written(table, result.rowcount, len(part))
+            raise dropped_rows_error(table, result.rowcount, len(part))
 
 
 def change_rows(connection: Connection, statement: Insert | Update, num_rows: int = 1) -> None:
@@ -34,13 +34,13 @@ def change_rows(connection: Connection, statement: Insert | Update, num_rows: in
     # A statement that returns keys has its count no longer when they are read.
     result = connection.execute(statement, execution_options={"preserve_rowcount": True})
     if result.rowcount != num_rows:
-        raise not_written(statement.table, result.rowcount, num_rows)
+        raise dropped_rows_error(statement.table, result.rowcount, num_rows)
 
 
-def not_written(table: FromClause, written: int, num_rows: int) -> StoreError:
+def dropped_rows_error(table: FromClause, num_stored: int, num_rows: int) -> StoreError:
     """What is said where a trigger or a rule of the database dropped rows without an error."""
     return StoreError(
-        f"the ledger's table {table} took {written} of {num_rows} rows, so that nothing was"
+        f"the ledger's table {table} took {num_stored} of {num_rows} rows, so that nothing was"
         " written; remove the trigger or the rule that drops rows",
         retryable=False,
     )
@@ -58,17 +58,17 @@ class Added(NamedTuple):
 def lengthen_run(connection: Connection, run: str, added: Added) -> tuple[int, Digest] | None:
     """Adds to what an open run's row counts; returns its log's length, and its simulator."""
     statement = _LENGTHEN.format(_placeholder(connection))
-    found = connection.exec_driver_sql(statement, (*added, run)).first()
-    return None if found is None else (found.length, found.simulator)
+    row = connection.exec_driver_sql(statement, (*added, run)).first()
+    return None if row is None else (row.length, row.simulator)
 
 
 def open_episodes(connection: Connection, run: str, episodes: Collection[str]) -> dict[str, int]:
     """The keys of those of these episodes that are the run's and not closed, by their ids."""
     # Asked for twice, one is found once; sizes are powers of two as below.
-    named = tuple(episodes)
-    named += named[-1:] * ((1 << (len(named) - 1).bit_length()) - len(named))
-    found = connection.exec_driver_sql(_find(len(named), _placeholder(connection)), named)
-    return {id_: key for id_, key, owner, closed in found if owner == run and closed is None}
+    ids = tuple(episodes)
+    ids += ids[-1:] * ((1 << (len(ids) - 1).bit_length()) - len(ids))
+    rows = connection.exec_driver_sql(_find(len(ids), _placeholder(connection)), ids)
+    return {id_: key for id_, key, owner, closed in rows if owner == run and closed is None}
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:

@@ -24,8 +24,8 @@ class SigningKeys:
     def use(self, key: str, public: str) -> None:
         """From now on this key signs; the same again changes nothing."""
         with translated(self._url), self._engine.begin() as connection:
-            known = _history(connection)
-            if not known or known[-1].key != key:
+            history = _history(connection)
+            if not history or history[-1].key != key:
                 now = datetime.now(UTC).isoformat(timespec="milliseconds")
                 row = {"key": key, "public": public, "since": now}
                 change_rows(connection, insert(SIGNING_KEYS).values(row))
@@ -33,12 +33,14 @@ class SigningKeys:
     def all(self) -> list[SigningKey]:
         """Each time that a key signed, in order; the last one still does."""
         with translated(self._url), self._engine.begin() as connection:
-            known = _history(connection)
-        ended = [key.model_copy(update={"until": after.since}) for key, after in pairwise(known)]
-        return [*ended, *known[-1:]]
+            history = _history(connection)
+        ended = [key.model_copy(update={"until": after.since}) for key, after in pairwise(history)]
+        return [*ended, *history[-1:]]
 
 
 def _history(connection: Connection) -> list[SigningKey]:
     table = SIGNING_KEYS.c
     rows = connection.execute(select(table.key, table.public, table.since).order_by(table.sequence))
-    return [SigningKey(**{name: str(told) for name, told in row._mapping.items()}) for row in rows]
+    return [
+        SigningKey(**{name: str(value) for name, value in row._mapping.items()}) for row in rows
+    ]

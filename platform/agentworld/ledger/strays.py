@@ -11,15 +11,15 @@ def strays(connection: Connection) -> Iterator[str]:
     """A sentence for each row that somebody named and nobody keeps."""
     for table in METADATA.sorted_tables:
         for key in sorted(table.foreign_keys, key=str):
-            for named, rows in connection.execute(_unknown(key)):
-                yield f"{rows} rows of {table} are of {named!r}, which {key.column.table} lacks"
+            for value, rows in connection.execute(_unknown(key)):
+                yield f"{rows} rows of {table} are of {value!r}, which {key.column.table} lacks"
 
 
 def _unknown(key: ForeignKey) -> Select[object, int]:
-    own, meant = key.parent, key.column
+    own, target = key.parent, key.column
     return (
         select(own, func.count())
-        .where(~select(meant).where(meant == own).exists())
+        .where(~select(target).where(target == own).exists())
         .group_by(own)
         .order_by(own)
     )

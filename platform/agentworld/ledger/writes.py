@@ -23,7 +23,7 @@ class Opened(NamedTuple):
         return self.episode.run
 
 
-class Taken(NamedTuple):
+class NewStep(NamedTuple):
     """A step was answered."""
 
     run: str
@@ -40,7 +40,7 @@ class Closed(NamedTuple):
     reason: CloseReason
 
 
-Write = Opened | Taken | Closed
+Write = Opened | NewStep | Closed
 
 InRow = Callable[[str | None], bytes | None]
 """The bytes of a text for its row, or null where they are elsewhere."""
@@ -50,7 +50,7 @@ class Writes(NamedTuple):
     """The writes of one run, sorted."""
 
     opened: list[Episode]
-    taken: list[EpisodeStep]
+    own_steps: list[EpisodeStep]
     closed: list[Closed]
 
     @classmethod
@@ -61,8 +61,8 @@ class Writes(NamedTuple):
             match write:
                 case Opened(episode):
                     sorted_.opened.append(episode)
-                case Taken(_, step):
-                    sorted_.taken.append(step)
+                case NewStep(_, step):
+                    sorted_.own_steps.append(step)
                 case Closed():
                     sorted_.closed.append(write)
         return sorted_
@@ -71,7 +71,7 @@ class Writes(NamedTuple):
     def steps(self) -> list[EpisodeStep]:
         """All new steps in the order of their log entry."""
         copied = [step for episode in self.opened for step in episode.steps]
-        return copied + self.taken
+        return copied + self.own_steps
 
     @property
     def texts(self) -> list[str | None]:
@@ -80,20 +80,20 @@ class Writes(NamedTuple):
         return openings + [text for step in self.steps for text in (step.action, step.observation)]
 
     @property
-    def told(self) -> list[log.Fields]:
+    def log_fields(self) -> list[log.Fields]:
         """What the log is told, an entry each; the steps' entry comes before the closings."""
         steps = self.steps
         return [
             *map(log.episode_opened, self.opened),
-            *([log.steps_taken(steps)] if steps else []),
+            *([log.new_steps(steps)] if steps else []),
             *(log.episode_closed(*closed[1:]) for closed in self.closed),
         ]
 
 
-def log_entries(run: str, first: int, told: Sequence[log.Fields]) -> list[LogEntry]:
+def log_entries(run: str, first: int, all_fields: Sequence[log.Fields]) -> list[LogEntry]:
     """Entries from the sequence number `first` on."""
     at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return [LogEntry.of(run, first + place, at, fields) for place, fields in enumerate(told)]
+    return [LogEntry.of(run, first + place, at, fields) for place, fields in enumerate(all_fields)]
 
 
 def episode_rows(episodes: Sequence[Episode], in_row: InRow) -> Iterator[Row]:

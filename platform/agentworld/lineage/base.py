@@ -106,9 +106,9 @@ class RegisteredAgent(Record):
     def tagged(cls, version: Version) -> Self | None:
         """As its tags tell it; null where somebody garbled them."""
         artifact, run, edge = (version.tags.get(name) for name in ("artifact", "run", "edge"))
-        told = {"ref": version.ref, "artifact": artifact, "run": run, "edge_digest": edge}
+        fields = {"ref": version.ref, "artifact": artifact, "run": run, "edge_digest": edge}
         try:
-            return cls.model_validate(told)
+            return cls.model_validate(fields)
         except ValidationError:
             return None
 

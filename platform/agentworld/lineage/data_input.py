@@ -30,9 +30,9 @@ class DataInput(Record):
 def data_inputs(stages: Sequence[Checkpoint]) -> tuple[DataInput, ...]:
     """Every data set once, with the stages that read it."""
     readers: dict[Digest, list[Stage]] = {}
-    for made in stages:
-        if made.data:
-            readers.setdefault(made.data, []).append(made.stage)
+    for checkpoint in stages:
+        if checkpoint.data:
+            readers.setdefault(checkpoint.data, []).append(checkpoint.stage)
     return tuple(_data_input(data, stages) for data, stages in readers.items())
 
 

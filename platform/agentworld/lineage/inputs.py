@@ -34,13 +34,15 @@ def models_read(run: Run) -> tuple[str, ...]:
     return tuple(sorted(each.model_id for each in run.inputs.model_inputs))
 
 
-def _dataset_input(told: DataInput) -> DatasetInput:
-    dataset = Dataset(told.name, told.shortened, told.source_type, told.source)
-    return DatasetInput(dataset, [InputTag(_READERS, told.readers)])
+def _dataset_input(data_input: DataInput) -> DatasetInput:
+    dataset = Dataset(
+        data_input.name, data_input.shortened, data_input.source_type, data_input.source
+    )
+    return DatasetInput(dataset, [InputTag(_READERS, data_input.readers)])
 
 
-def _data_input(found: DatasetInput) -> DataInput:
-    dataset, tags = found.dataset, {tag.key: tag.value for tag in found.tags}
+def _data_input(dataset_input: DatasetInput) -> DataInput:
+    dataset, tags = dataset_input.dataset, {tag.key: tag.value for tag in dataset_input.tags}
     beside = [dataset.schema, dataset.profile, *sorted(tags.keys() - {_READERS})]
     return DataInput(
         name=dataset.name,

@@ -43,8 +43,8 @@ class MemoryRegistry:
         self, name: str, what: WorldModel, model: Path, *, signature: str | None = None
     ) -> VersionRef:
         """A new version, or the one that this artifact has already."""
-        known = [e.ref for e in self._named(name) if e.what.artifact == what.artifact]
-        return known[0] if known else self._add(name, what, model, signature)
+        refs = [e.ref for e in self._entries_of(name) if e.what.artifact == what.artifact]
+        return refs[0] if refs else self._add(name, what, model, signature)
 
     def register_agent(
         self,
@@ -56,15 +56,15 @@ class MemoryRegistry:
         world_model: VersionRef | None = None,
     ) -> VersionRef:
         """A new version, or the one that this artifact of this run has already."""
-        known = [
+        refs = [
             entry.ref
-            for entry in self._named(name)
+            for entry in self._entries_of(name)
             if isinstance(entry.what, Agent)
             and (entry.what.artifact, entry.what.run) == (what.artifact, what.run)
             and what.edge_digest in (None, entry.what.edge_digest)
         ]
         inputs = (f"model of {world_model}",) if world_model else ()
-        return known[0] if known else self._add(name, what, model, signature, inputs)
+        return refs[0] if refs else self._add(name, what, model, signature, inputs)
 
     def world_model(self, ref: VersionRef) -> WorldModel:
         """What was registered under a name and a version."""
@@ -98,8 +98,8 @@ class MemoryRegistry:
 
     def versions(self, **tags: str) -> list[Version]:
         """All versions with these values of tags, in the order of names and versions."""
-        found = (e.version for e in self._entries if tags.items() <= e.version.tags.items())
-        return sorted(found, key=lambda each: (each.ref.name, each.ref.version))
+        versions = (e.version for e in self._entries if tags.items() <= e.version.tags.items())
+        return sorted(versions, key=lambda each: (each.ref.name, each.ref.version))
 
     def garbled(self) -> list[str]:
         """Nobody else writes here."""
@@ -148,7 +148,7 @@ class MemoryRegistry:
         """Copies the files of a version into a folder."""
         shutil.copytree(self._entry(ref).model, out, dirs_exist_ok=True)
 
-    def _named(self, name: str) -> list[_Entry]:
+    def _entries_of(self, name: str) -> list[_Entry]:
         return [entry for entry in self._entries if entry.ref.name == name]
 
     def _add(
@@ -159,7 +159,7 @@ class MemoryRegistry:
         signature: str | None,
         inputs: tuple[str, ...] = (),
     ) -> VersionRef:
-        ref = VersionRef(name=name, version=len(self._named(name)) + 1)
+        ref = VersionRef(name=name, version=len(self._entries_of(name)) + 1)
         version = Version(ref=ref, at=datetime.now(UTC), tags=tags_of(what))
         self._entries.append(_Entry(version, what, model, signature, inputs))
         return ref
@@ -169,4 +169,4 @@ class MemoryRegistry:
             if entry.ref == ref:
                 return entry
         names = [entry.ref.name for entry in self._entries]
-        raise absent(ref, [entry.ref.version for entry in self._named(ref.name)], names)
+        raise absent(ref, [entry.ref.version for entry in self._entries_of(ref.name)], names)

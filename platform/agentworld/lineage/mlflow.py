@@ -29,11 +29,11 @@ from agentworld.lineage.inputs import Inputs
 from agentworld.lineage.mlflow_aliases import MlflowAliases, every, if_there
 from agentworld.lineage.mlflow_files import download, read_text
 from agentworld.lineage.model_version import (
-    Kept,
+    MlflowVersion,
     at_a_glance,
-    can_be_asked,
     check_whole,
     is_ours,
+    is_searchable,
     logged_model_of,
     ref_of,
     same,
@@ -123,9 +123,9 @@ class MlflowRegistry(MlflowAliases):
         alone: the first, but for the kind, which says the least.
         """
         by_worth = sorted(tags.items(), key=lambda tag: tag[0] == "kind")
-        first = next((where(*tag) for tag in by_worth if can_be_asked(tag[1])), None)
-        found = [each for each in self._read(first).found if tags.items() <= each.tags.items()]
-        return sorted(found, key=lambda each: (each.ref.name, each.ref.version))
+        first = next((where(*tag) for tag in by_worth if is_searchable(tag[1])), None)
+        versions = [each for each in self._read(first).records if tags.items() <= each.tags.items()]
+        return sorted(versions, key=lambda each: (each.ref.name, each.ref.version))
 
     def garbled(self) -> list[str]:
         """A sentence for each version and alias that can be none of ours, though it says so."""
@@ -143,7 +143,7 @@ class MlflowRegistry(MlflowAliases):
             run = self._ask(lambda: if_there(lambda: self._client.get_run(version.run_id)))
         files = self._ask(lambda: self._client.list_artifacts(version.run_id)) if run else []
         model, number = logged_model_of(version), str(ref.version)
-        kept = Kept(
+        snapshot = MlflowVersion(
             version=version,
             run=run,
             model=self._ask(lambda: if_there(lambda: self._client.get_logged_model(model))),
@@ -151,14 +151,14 @@ class MlflowRegistry(MlflowAliases):
         )
         names = {file.path for file in files}
         of_run = [self._text(version, name) if name in names else None for name in _OF_RUN]
-        return kept.with_files_of_run(*of_run)
+        return snapshot.with_files_of_run(*of_run)
 
     def agents(self, limit: int) -> list[Version]:
         """So many registered agents at most, the newest first."""
         newest = ["creation_timestamp DESC", "version_number DESC"]
         of = where("kind", "agent")
-        found = self._ask(lambda: self._client.search_model_versions(of, limit, newest))
-        return read_each(found, at_a_glance).found
+        versions = self._ask(lambda: self._client.search_model_versions(of, limit, newest))
+        return read_each(versions, at_a_glance).records
 
     def fetch(self, ref: VersionRef, out: Path) -> None:
         """Copies the files of a version into a folder."""
@@ -178,8 +178,8 @@ class MlflowRegistry(MlflowAliases):
         signature: str | None,
     ) -> VersionRef:
         tags = {spelled(tag): value for tag, value in tags_of(what).items()}
-        if known := self._ask(lambda: self._registered(name, tags)):
-            return known
+        if ref := self._ask(lambda: self._registered(name, tags)):
+            return ref
         experiment = self._ask(self._experiment)
         run = self._ask(lambda: self._run(experiment, name, tags))
         run_id: str = run.info.run_id
@@ -199,21 +199,21 @@ class MlflowRegistry(MlflowAliases):
         )
 
     def _registered(self, name: str, tags: dict[str, str]) -> VersionRef | None:
-        return next(iter(self._found(f"name = '{name}'", *same(tags, _SAME_VERSION))), None)
+        return next(iter(self._search(f"name = '{name}'", *same(tags, _SAME_VERSION))), None)
 
     def _run(self, experiment: str, name: str, tags: dict[str, str]) -> Run:
         """A new run, or the one of an attempt that came to no version."""
-        wanted = " and ".join((f"attributes.run_name = '{name}'", *same(tags, _SAME_ATTEMPT)))
-        begun = self._client.search_runs([experiment], wanted, max_results=1)
-        run = begun[0] if begun else self._client.create_run(experiment, tags=tags, run_name=name)
+        condition = " and ".join((f"attributes.run_name = '{name}'", *same(tags, _SAME_ATTEMPT)))
+        runs = self._client.search_runs([experiment], condition, max_results=1)
+        run = runs[0] if runs else self._client.create_run(experiment, tags=tags, run_name=name)
         for tag, value in self._of_task("mlflow.parentRunId").items():
             self._client.set_tag(run.info.run_id, tag, value)
         return run
 
     def _logged_model(self, experiment: str, name: str, run_id: str, tags: dict[str, str]) -> str:
-        begun = self._client.search_logged_models([experiment], f"source_run_id = '{run_id}'")
+        models = self._client.search_logged_models([experiment], f"source_run_id = '{run_id}'")
         new: dict[str, Any] = {"name": name, "source_run_id": run_id, "tags": tags}
-        logged = begun[0] if begun else self._client.create_logged_model(experiment, **new)
+        logged = models[0] if models else self._client.create_logged_model(experiment, **new)
         return str(logged.model_id)
 
     def _log_metrics(self, run: Run, model_id: str, metrics: dict[str, float]) -> None:
@@ -246,9 +246,9 @@ class MlflowRegistry(MlflowAliases):
     def _experiment(self) -> str:
         if self._task:
             return self._task.experiment
-        found = self._client.get_experiment_by_name(_EXPERIMENT)
-        if found:
-            return str(found.experiment_id)
+        experiment = self._client.get_experiment_by_name(_EXPERIMENT)
+        if experiment:
+            return str(experiment.experiment_id)
         where = self._artifacts.resolve().as_uri() if self._artifacts else None
         return str(self._client.create_experiment(_EXPERIMENT, artifact_location=where))
 
@@ -278,8 +278,8 @@ class MlflowRegistry(MlflowAliases):
     def _version(self, ref: VersionRef) -> ModelVersion:
         version = self._ask(lambda: self._version_if_there(ref))
         if version is None:
-            others = self._ask(lambda: self._found(f"name = '{ref.name}'"))
-            versions = [known.version for known in others]
+            others = self._ask(lambda: self._search(f"name = '{ref.name}'"))
+            versions = [other.version for other in others]
             models = self._ask(self._client.search_registered_models)
             raise absent(ref, versions, [model.name for model in models])
         return version
@@ -287,10 +287,10 @@ class MlflowRegistry(MlflowAliases):
     def _version_if_there(self, ref: VersionRef) -> ModelVersion | None:
         return if_there(lambda: self._client.get_model_version(ref.name, str(ref.version)))
 
-    def _found(self, *conditions: str) -> list[VersionRef]:
+    def _search(self, *conditions: str) -> list[VersionRef]:
         search = self._client.search_model_versions
-        found: list[ModelVersion] = every(search, " and ".join(conditions))
-        return sorted(read_each(found, ref_of).found, key=lambda ref: (ref.name, ref.version))
+        versions: list[ModelVersion] = every(search, " and ".join(conditions))
+        return sorted(read_each(versions, ref_of).records, key=lambda ref: (ref.name, ref.version))
 
     def _read(self, condition: str | None = None) -> ReadEach[Version]:
         search = self._client.search_model_versions

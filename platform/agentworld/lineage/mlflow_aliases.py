@@ -20,7 +20,7 @@ OURS = "agentworld."
 
 _ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
 
-_Found = TypeVar("_Found")
+_Entity = TypeVar("_Entity")
 
 
 class MlflowAliases:
@@ -33,10 +33,10 @@ class MlflowAliases:
     def mark(self, ref: VersionRef, tag: str, value: str | None) -> None:
         """Sets a tag of a version, or takes it away; nothing else of it changes."""
         number, name = str(ref.version), f"{OURS}{tag}"
-        told = self._ask(lambda: self._client.get_model_version(ref.name, number)).tags.get(name)
-        if value is None and told is not None:
+        current = self._ask(lambda: self._client.get_model_version(ref.name, number)).tags.get(name)
+        if value is None and current is not None:
             self._ask(lambda: self._client.delete_model_version_tag(ref.name, number, name))
-        elif value is not None and value != told:
+        elif value is not None and value != current:
             self._ask(lambda: self._client.set_model_version_tag(ref.name, number, name, value))
 
     def set_alias(self, ref: VersionRef, alias: str) -> None:
@@ -51,22 +51,22 @@ class MlflowAliases:
 
     def aliases(self) -> dict[tuple[str, str], int]:
         """The versions that names and their aliases stand for; also of what others registered."""
-        return dict(self._aliases().found)
+        return dict(self._aliases().records)
 
     def _aliases(self) -> ReadEach[tuple[tuple[str, str], int]]:
         search = self._client.search_registered_models
         models: list[RegisteredModel] = self._ask(lambda: every(search))
-        told = [(model.name, *alias) for model in models for alias in model.aliases.items()]
-        return read_each(told, _alias)
+        rows = [(model.name, *alias) for model in models for alias in model.aliases.items()]
+        return read_each(rows, _alias)
 
 
-def _alias(told: tuple[str, str, str]) -> tuple[tuple[str, str], int]:
-    name, alias, version = told
+def _alias(row: tuple[str, str, str]) -> tuple[tuple[str, str], int]:
+    name, alias, version = row
     with reading(f"the registry's alias {alias!r} of {name!r}"):
         return (name, alias), int(version)
 
 
-def if_there(get: Callable[[], _Found]) -> _Found | None:
+def if_there(get: Callable[[], _Entity]) -> _Entity | None:
     """What is got, or null where it is not there."""
     try:
         return get()
@@ -76,12 +76,12 @@ def if_there(get: Callable[[], _Found]) -> _Found | None:
         return None
 
 
-def every(search: Callable[..., PagedList[_Found]], wanted: str | None = None) -> list[_Found]:
+def every(search: Callable[..., PagedList[_Entity]], condition: str | None = None) -> list[_Entity]:
     """All that a search finds, page by page."""
-    token, found = None, list[_Found]()
+    token, entities = None, list[_Entity]()
     while True:
-        page = search(wanted, page_token=token)
-        found += page
+        page = search(condition, page_token=token)
+        entities += page
         token = page.token
         if not token:
-            return found
+            return entities

@@ -19,7 +19,7 @@ _OURS = "agentworld."
 _PLAIN = re.compile(r"[\w:. -]*", re.ASCII)
 
 
-class Kept(NamedTuple):
+class MlflowVersion(NamedTuple):
     """What an MLflow has of a version."""
 
     version: ModelVersion
@@ -79,9 +79,9 @@ def _reading(version: ModelVersion) -> AbstractContextManager[None]:
 
 def check_whole(stored: StoredVersion, tags: Mapping[str, str], inputs: Inputs) -> None:
     """Raises StoreError where a version that was just made lacks a part of what was written."""
-    told = {spelled(name): value for name, value in stored.version.tags.items()}
+    stored_tags = {spelled(name): value for name, value in stored.version.tags.items()}
     parts = {
-        "a tag": tags.items() <= told.items(),
+        "a tag": tags.items() <= stored_tags.items(),
         "its run": stored.run == "active",
         "its record": stored.record is not None,
         "its logged model": stored.model == "READY",
@@ -107,7 +107,7 @@ def spelled(name: str) -> str:
     return f"{_OURS}{name}"
 
 
-def can_be_asked(value: str) -> bool:
+def is_searchable(value: str) -> bool:
     """Whether a condition can have this value; whatever else is told of a run may be no word."""
     return _PLAIN.fullmatch(value) is not None
 

@@ -24,17 +24,17 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from agentworld.errors import StoreError
 from agentworld.records.garbled import any_text, reason_of
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 
 PATIENCE_SECONDS = 120.0
 _FIRST_WAIT_SECONDS = 0.5
 _MOST_WAIT_SECONDS = 8.0
-_TOLD = {
+_SETTINGS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # with the password in it
 }
-_VARIABLES = ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI", "MLFLOW_WORKSPACE", *_TOLD)
+_VARIABLES = ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI", "MLFLOW_WORKSPACE", *_SETTINGS)
 # The last stands for an answer 408, 429 or 5xx.
 _OUTAGES = (exceptions.ConnectionError, exceptions.Timeout, exceptions.RetryError)
 _OUTAGE = "Max retries exceeded with url"
@@ -62,7 +62,7 @@ class Server:
 
     def __init__(self, uri: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._uri = uri
-        self._shown = shown(uri)
+        self._display_url = redact(uri)
         self._patience_seconds = patience_seconds
         if not event.contains(Engine, "connect", _take_any_text):  # MLflow makes its own engines
             event.listen(Engine, "connect", _take_any_text)
@@ -76,35 +76,37 @@ class Server:
                     return work()
             except _FAILURES as error:
                 # MLflow's own words quote its address, so that one with a password takes no cause.
-                cause = error if self._shown == self._uri else None
+                cause = error if self._display_url == self._uri else None
                 if _REFUSAL.search(str(error)):
                     raise self._refusal(error) from cause
                 if not _is_outage(error):
                     raise self._failure("failed", error, retryable=_may_pass(error)) from cause
-                began = began or self._told(error)
+                began = began or self._warn_of_outage(error)
                 waited = time.monotonic() - began
                 if waited + wait > self._patience_seconds:
                     raise self._failure(f"gave no answer in {waited:.0f} s", error) from cause
             time.sleep(wait)
             wait = min(2 * wait, _MOST_WAIT_SECONDS)
 
-    def _told(self, error: Exception) -> float:
+    def _warn_of_outage(self, error: Exception) -> float:
         """When an outage began, which is told once."""
         most = f"{self._patience_seconds:.0f} s"
-        why = shown(str(error))
-        _log.warning("the registry %s gives no answer; waiting %s: %s", self._shown, most, why)
+        why = redact(str(error))
+        _log.warning(
+            "the registry %s gives no answer; waiting %s: %s", self._display_url, most, why
+        )
         return time.monotonic()
 
     def _failure(self, how: str, error: Exception, *, retryable: bool = True) -> StoreError:
         advice = "check that it runs" if retryable else "check what it holds"
-        said = f"the registry {self._shown} {how}: {_why(error)}; {advice}"
-        return StoreError(said, retryable=retryable)
+        message = f"the registry {self._display_url} {how}: {_why(error)}; {advice}"
+        return StoreError(message, retryable=retryable)
 
     def _refusal(self, error: Exception) -> StoreError:
         workspace = get_request_workspace()  # as named, or the namespace that was told for it
         where = f" in workspace {workspace!r}" if workspace else ""
         return StoreError(
-            f"the registry {self._shown} refused: {_why(error)}; "
+            f"the registry {self._display_url} refused: {_why(error)}; "
             f"check the account's token and its rights{where}",
             retryable=False,
         )
@@ -120,9 +122,11 @@ def _why(error: Exception) -> str:
     garbage = error.__cause__ if isinstance(error, MlflowException) else error
     if isinstance(garbage, _GARBAGE) and not isinstance(garbage, exceptions.RequestException):
         return reason_of(garbage)
-    told = error.json.get("error") if isinstance(error, RestException) else None
-    said = ": ".join(map(str, told.values())) if isinstance(told, dict) else str(error)
-    return " ".join(shown(said).split())[:200].rstrip(".")
+    error_fields = error.json.get("error") if isinstance(error, RestException) else None
+    message = (
+        ": ".join(map(str, error_fields.values())) if isinstance(error_fields, dict) else str(error)
+    )
+    return " ".join(redact(message).split())[:200].rstrip(".")
 
 
 def _may_pass(error: Exception) -> bool:
@@ -152,7 +156,7 @@ def _current(uri: str) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in _VARIABLES}
     mlflow.set_tracking_uri(uri)
     mlflow.set_registry_uri(uri)
-    os.environ.update(_TOLD)
+    os.environ.update(_SETTINGS)
     try:
         yield
     finally:

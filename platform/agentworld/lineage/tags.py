@@ -24,12 +24,12 @@ def _of_world_model(what: WorldModel) -> dict[str, str]:
 
 
 def _of_agent(what: Agent) -> dict[str, str]:
-    made = what.checkpoint
+    checkpoint = what.checkpoint
     tags = {"kind": "agent", "artifact": what.artifact, "run": what.run}
-    tags["simulator"] = made.simulator or ""
+    tags["simulator"] = checkpoint.simulator or ""
     tags["report"] = what.report or ""
-    tags["parents"] = " ".join(made.parents)
-    tags["recipe"] = digest_json(made.recipe)
+    tags["parents"] = " ".join(checkpoint.parents)
+    tags["recipe"] = digest_json(checkpoint.recipe)
     if what.edge:
         tags["edge"] = what.edge_digest or ""
         tags["edge.grade"] = what.edge.edge.grade

@@ -45,7 +45,7 @@ class Adopted(Record):
     """Why it is disputed."""
 
 
-class _Asked(Record):
+class _AdoptionRequest(Record):
     """What the step is done for."""
 
     name: str
@@ -62,7 +62,7 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
     if closed.closing is None:
         raise Conflict(f"run {run} is open; close it with the weights that it made, then adopt")
     artifact = ArtifactManifest.of(Path(model)).digest
-    made = Checkpoint(
+    checkpoint = Checkpoint(
         stage="agent",
         artifact=artifact,
         num_parameters=parameters,
@@ -73,17 +73,17 @@ def adopt(store: str, model: str, run: str, name: str) -> str:
 
     def work(out: Path, tick: Tick) -> Digest:
         _copy(Path(model), model_of(out), artifact, tick)
-        made.write(out / CHECKPOINT)
+        checkpoint.write(out / CHECKPOINT)
         registry = open_registry(Path(store))
-        edge = attested(name, made, closed, registry, Path(store))
-        agent = Agent(checkpoint=made, run=run, edge=edge)
+        edge = attested(name, checkpoint, closed, registry, Path(store))
+        agent = Agent(checkpoint=checkpoint, run=run, edge=edge)
         version = registered(name, agent, model_of(out), registry, Path(store), out)
-        told = {"grade": edge.edge.grade, "reasons": edge.edge.reasons}
-        Adopted(version=version, run=closed, **told).write(out / ADOPTED)
+        verdict = {"grade": edge.edge.grade, "reasons": edge.edge.reasons}
+        Adopted(version=version, run=closed, **verdict).write(out / ADOPTED)
         return artifact
 
     inputs = {"model": artifact, "run": closed.digest, "registry": registry_digest()}
-    folder = run_step(Path(store), "adopt", [_Asked(name=name, run=run)], inputs, work)
+    folder = run_step(Path(store), "adopt", [_AdoptionRequest(name=name, run=run)], inputs, work)
     return str(hand_in(folder, Path(store)))
 
 
@@ -103,13 +103,13 @@ def _run(run: str, store: Path) -> AgentRun:
     """As who answered its steps has it."""
     if client := deployed_service():
 
-        async def asked() -> AgentRun:
+        async def fetch_run() -> AgentRun:
             try:
                 return await client.resume_run(run)
             finally:
                 await client.close()
 
-        return asyncio.run(asked())
+        return asyncio.run(fetch_run())
     with closing(existing_ledger(store)) as ledger:
         return ledger.run(run)
 

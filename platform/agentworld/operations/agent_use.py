@@ -50,17 +50,17 @@ def use(ref: VersionRef, alias: str, store: Path, by: str, reason: str | None = 
         )
     except ValidationError as error:
         raise InputError(f"{ref} cannot be used so; correct {first_problem(error)}") from error
-    made = asyncio.run(_done(store, lambda at: at.deploy(ref.name, alias, move)))
+    deployment = asyncio.run(_done(store, lambda at: at.deploy(ref.name, alias, move)))
     registry.set_alias(ref, alias)
-    return made
+    return deployment
 
 
 def unuse(name: str, alias: str, store: Path, by: str, reason: str | None = None) -> Deployment:
     """From now on no version of this name is in use so; raises NotFound where none ever was."""
     registry = _registry(name, alias, store)
-    made = asyncio.run(_done(store, lambda at: at.end_deployment(name, alias, by, reason)))
+    deployment = asyncio.run(_done(store, lambda at: at.end_deployment(name, alias, by, reason)))
     registry.remove_alias(name, alias)
-    return made
+    return deployment
 
 
 def due_by(change: AliasChange, store: Path) -> dict[str, Revalidation]:
@@ -73,8 +73,8 @@ def due_by(change: AliasChange, store: Path) -> dict[str, Revalidation]:
     if uses.deployed:
         mirror(due, partial(open_registry, store))
     moved = change.alias, change.at
-    found = ((agent, each) for agent, reasons in due.items() for each in reasons)
-    return {agent: each for agent, each in found if (each.alias, each.at) == moved}
+    pairs = ((agent, each) for agent, reasons in due.items() for each in reasons)
+    return {agent: each for agent, each in pairs if (each.alias, each.at) == moved}
 
 
 def mirror(due: Mapping[str, Sequence[Revalidation]], registry: Callable[[], Registry]) -> None:

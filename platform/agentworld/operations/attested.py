@@ -15,16 +15,16 @@ from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
 def attested(
-    name: str, made: Checkpoint, run: AgentRun, registry: Registry, store: Path
+    name: str, checkpoint: Checkpoint, run: AgentRun, registry: Registry, store: Path
 ) -> SignedEdge:
     """The edge from the run's simulator to the agent that is registered by this name."""
     simulator = SimulatorStore(store).find(run.simulator)
-    (starting_weights,) = made.parents
+    (starting_weights,) = checkpoint.parents
     claim = Claim(
         agent=name,
-        artifact=made.artifact,
+        artifact=checkpoint.artifact,
         starting_weights=starting_weights,
-        simulator=made.simulator or run.simulator,
+        simulator=checkpoint.simulator or run.simulator,
         world_model=simulator.manifest.artifact,
         data=_data(simulator.manifest, registry),
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agentworld.audit.checks.missing_rows import Missing, missing
-from agentworld.audit.checks.withdrawals import Gone, gone
+from agentworld.audit.checks.withdrawals import MissingVersions, missing_versions
 from agentworld.errors import InputError
 from agentworld.operations.audit_sources import open_sources
 from agentworld.operations.ledger import existing_ledger, open_evidence
@@ -43,13 +43,13 @@ def restored(store: Path, reason: str, by: str) -> Missing:
             return missing(ledger, evidence.second_store, evidence.trusted)
         notary = notary_of(Stores.of(store), ledger)
         notary.adopt(restored=True)
-        found = missing(ledger, evidence.second_store, notary.known_keys())
-        for lost in _declared(found.declarations, reason, by):
+        losses = missing(ledger, evidence.second_store, notary.known_keys())
+        for lost in _declared(losses.declarations, reason, by):
             notary.declare(lost)
-        return found
+        return losses
 
 
-def withdrawn(store: Path, refs: Collection[str], reason: str, by: str) -> Gone:
+def withdrawn(store: Path, refs: Collection[str], reason: str, by: str) -> MissingVersions:
     """What was registered and the registry has no more, all or these; declared with a reason.
 
     From then on nobody misses them. Without a reason nothing is written. Raises InputError for a
@@ -59,12 +59,12 @@ def withdrawn(store: Path, refs: Collection[str], reason: str, by: str) -> Gone:
     sources = open_sources(store)
     with closing(existing_ledger(store)) as ledger:
         evidence = open_evidence(store, ledger)
-        found = gone(sources._replace(ledger=ledger, evidence=evidence), refs)
+        report = missing_versions(sources._replace(ledger=ledger, evidence=evidence), refs)
         if reason:
             notary = notary_of(Stores.of(store), ledger)
-            for each in _declared(found.withdrawals, reason, by):
+            for each in _declared(report.withdrawals, reason, by):
                 notary.declare(each)
-        return found
+        return report
 
 
 def _declared(

@@ -15,22 +15,22 @@ from agentworld.storage.model_folder import check_safe
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
-def import_world(chosen: Recipe, store: Path, model: Path, tick: Tick) -> PinnedSimulator:
+def import_world(recipe: Recipe, store: Path, model: Path, tick: Tick) -> PinnedSimulator:
     """A simulator of a folder with a causal LM, drawn as its maker says where the recipe does not.
 
     Raises InputError for a folder that cannot be served, before many gigabytes are read.
     """
     check_safe(model)
     check_complete(model)
-    adapter_arguments(chosen.engine.kind, model)
-    sampling = with_generation_defaults(chosen.simulate.sampling, model)
-    chosen = with_world(chosen, sampling=sampling)
-    frozen(ArtifactManifest(files={}), model, chosen)
-    _check_tried(model)
-    return pin_model(SimulatorStore(store).take_in(model, tick), model, chosen, store)
+    adapter_arguments(recipe.engine.kind, model)
+    sampling = with_generation_defaults(recipe.simulate.sampling, model)
+    recipe = with_world(recipe, sampling=sampling)
+    frozen(ArtifactManifest(files={}), model, recipe)
+    _check_loadable(model)
+    return pin_model(SimulatorStore(store).take_in(model, tick), model, recipe, store)
 
 
-def _check_tried(model: Path) -> None:
+def _check_loadable(model: Path) -> None:
     """Raises InputError for a folder whose prompts or weights cannot be what they should."""
     if find_spec("transformers") is None:
         raise ModuleNotFoundError(name="transformers")

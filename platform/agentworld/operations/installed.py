@@ -54,13 +54,13 @@ def version_elsewhere(kind: EngineKind) -> str | None:
     """
     if is_installed(kind):
         return None
-    told = from_environment(Settings).engine_version
-    if not told:
+    version = from_environment(Settings).engine_version
+    if not version:
         raise InputError(
             f"the engine {kind} is not installed here; set AGENTWORLD_ENGINE_VERSION to what its"
             " image has, as `vllm 0.32.0`"
         )
-    return told
+    return version
 
 
 def check_installed(manifest: SimulatorManifest) -> None:
@@ -84,19 +84,19 @@ def lock_digest(kind: EngineKind) -> Digest:
 
 def _versions(engine: Requirement) -> dict[str, str]:
     """By name; what is required and not installed plays no part."""
-    found: dict[str, str] = {}
-    waiting, seen = [engine], set[tuple[str, frozenset[str]]]()
+    versions: dict[str, str] = {}
+    waiting, visited = [engine], set[tuple[str, frozenset[str]]]()
     while waiting:
-        wanted = waiting.pop()
-        name, extras = canonicalize_name(wanted.name), frozenset(wanted.extras)
-        if (name, extras) in seen:
+        requirement = waiting.pop()
+        name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        if (name, extras) in visited:
             continue
-        seen.add((name, extras))
+        visited.add((name, extras))
         with suppress(metadata.PackageNotFoundError):
             distribution = metadata.distribution(name)
-            found[name] = distribution.version
+            versions[name] = distribution.version
             waiting += _required_by(distribution, extras)
-    return found
+    return versions
 
 
 def _required_by(

@@ -9,7 +9,7 @@ from agentworld.ledger import Ledger
 from agentworld.records.base import Digest, digest_json
 from agentworld.signing.keys import SIMULATOR_KEYS, STEP_KEYS, TrustedKeys, load_trusted
 from agentworld.statements.mounted_keys import told_keys
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 from agentworld.storage.objects import ObjectStore, WriteOnce
 from agentworld.storage.stores import Stores
 
@@ -39,7 +39,9 @@ def ledger_digest() -> Digest:
     A service's goes by the service, whether or not who audits says where it is.
     """
     service = ClientSettings().service_url
-    return digest_json(shown(service or Stores.named().get("ledger_url") or "the store's own"))
+    return digest_json(
+        redact(service or Stores.from_environment().get("ledger_url") or "the store's own")
+    )
 
 
 def has_keys(store: Path, ledger: Ledger | None = None) -> bool:

@@ -21,53 +21,53 @@ from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
 def pin_model(
-    artifact: ArtifactManifest, model: Path, chosen: Recipe, store: Path
+    artifact: ArtifactManifest, model: Path, recipe: Recipe, store: Path
 ) -> PinnedSimulator:
     """A simulator of a model that was taken in; raises InputError for seeds that do not hold."""
-    manifest = frozen(artifact, model, chosen)
+    manifest = frozen(artifact, model, recipe)
     if manifest.sampling.seed_policy == "seeded":
-        _prove_seeds(manifest, model, chosen, store)
+        _prove_seeds(manifest, model, recipe, store)
     pinned = SimulatorStore(store).keep(manifest)
     keep(pinned.folder)
     return pinned
 
 
-def frozen(artifact: ArtifactManifest, model: Path, chosen: Recipe) -> SimulatorManifest:
+def frozen(artifact: ArtifactManifest, model: Path, recipe: Recipe) -> SimulatorManifest:
     """The manifest of a model as a recipe says; raises InputError for what cannot be served."""
-    here = installed(chosen.engine.kind)
+    here = installed(recipe.engine.kind)
     return pin(
         artifact,
-        chosen.simulate,
-        chosen.engine,
+        recipe.simulate,
+        recipe.engine,
         lock=here.lock,
         image=here.image,
-        version=version_elsewhere(chosen.engine.kind),
-        context_tokens=chosen.simulate.context_tokens or context_tokens(model),
+        version=version_elsewhere(recipe.engine.kind),
+        context_tokens=recipe.simulate.context_tokens or context_tokens(model),
     )
 
 
-def with_world(chosen: Recipe, **fields: object) -> Recipe:
+def with_world(recipe: Recipe, **fields: object) -> Recipe:
     """The recipe with other fields of its simulator; raises InputError for a value that is none."""
     try:
-        part = SimulateRecipe.model_validate({**dict(chosen.simulate), **fields})
+        part = SimulateRecipe.model_validate({**dict(recipe.simulate), **fields})
     except ValidationError as error:
         raise InputError(f"a world cannot be pinned so: {first_problem(error)}") from error
-    return chosen.model_copy(update={"simulate": part})
+    return recipe.model_copy(update={"simulate": part})
 
 
-def _prove_seeds(manifest: SimulatorManifest, model: Path, chosen: Recipe, store: Path) -> None:
+def _prove_seeds(manifest: SimulatorManifest, model: Path, recipe: Recipe, store: Path) -> None:
     """Asks the engine that will serve the model, on the hardware that will.
 
     Raises InputError for seeds that do not hold, or that nobody can ask for here.
     """
-    if not is_installed(chosen.engine.kind):
+    if not is_installed(recipe.engine.kind):
         raise InputError(
-            f"equal seeds have to be seen to give equal bytes, and {chosen.engine.kind} is not"
+            f"equal seeds have to be seen to give equal bytes, and {recipe.engine.kind} is not"
             " installed here; set simulate.sampling.seed_policy to refuse, or pin where it is"
         )
     with serve(
         model.resolve(),
-        chosen.engine,
+        recipe.engine,
         sampling=manifest.sampling,
         context_tokens=manifest.context_tokens,
         log=store / "logs" / "seeds.log",

@@ -26,7 +26,7 @@ async def probe(client: SimulatorClient, weights: Digest) -> None:
             await _ask(client, episode)
         finally:
             # An open run would keep a Simulator from being deleted.
-            await _tried(client.close_run(weights))
+            await _attempt(client.close_run(weights))
     finally:
         await client.close()
 
@@ -39,10 +39,10 @@ async def _ask(client: SimulatorClient, episode: str) -> None:
         if error.kind not in _NO_OBSERVATION:
             raise
     finally:
-        await _tried(client.end(episode))
+        await _attempt(client.end(episode))
 
 
-async def _tried(ending: Awaitable[object]) -> None:
+async def _attempt(ending: Awaitable[object]) -> None:
     """For some seconds: whoever bounds a probe has cancelled it by then, and does so once."""
     with suppress(SimulatorError, TimeoutError):
         async with asyncio.timeout(_CLOSING_SECONDS):

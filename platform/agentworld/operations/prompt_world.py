@@ -15,7 +15,7 @@ from agentworld.recipes import Recipe
 from agentworld.records.message import Message
 from agentworld.records.simulator import Endpoint, SimulatorManifest
 from agentworld.serving.simulators.engines import Secrets, connect_engines
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 _MODELS_OWN_END = ("cut-off", "unparsable")
@@ -29,25 +29,25 @@ def endpoint_at(url: str, model: str) -> Endpoint:
     except ValidationError:
         # Not `from` the error, which quotes the address with what is secret in it.
         raise InputError(
-            f"{shown(url)} and {model!r} are no endpoint; give https://HOST, without a name, a"
+            f"{redact(url)} and {model!r} are no endpoint; give https://HOST, without a name, a"
             " password or a query, and the model's name"
         ) from None
 
 
-def prompt_world(chosen: Recipe, store: Path, endpoint: Endpoint) -> PinnedSimulator:
+def prompt_world(recipe: Recipe, store: Path, endpoint: Endpoint) -> PinnedSimulator:
     """A simulator that has answered once; raises EngineError where nobody answers."""
-    manifest = pin_endpoint(endpoint, chosen.simulate)
+    manifest = pin_endpoint(endpoint, recipe.simulate)
     connect = partial(
         connect_engines,
         manifest,
         [endpoint.url],
         endpoint.model,
-        concurrency=chosen.engine.concurrency,
+        concurrency=recipe.engine.concurrency,
         timeout_seconds=_TIMEOUT_SECONDS,
         api_key=Secrets().engine_api_key.get_secret_value(),
     )
     asyncio.run(_ask_once(manifest, connect))
-    prove_seeds(manifest, connect, chosen.engine.concurrency)
+    prove_seeds(manifest, connect, recipe.engine.concurrency)
     return SimulatorStore(store).keep(manifest)
 
 

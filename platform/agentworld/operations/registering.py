@@ -27,8 +27,8 @@ def registered(
         ref = registry.register_agent(
             name, what, model, signature=signature, world_model=world_model
         )
-    if told := _as_it_is(registry.stored(ref), store):
-        sign(told, store, out)
+    if registration := _as_it_is(registry.stored(ref), store):
+        sign(registration, store, out)
     return ref
 
 
@@ -43,17 +43,17 @@ def _as_it_is(stored: StoredVersion, store: Path) -> Registered | None:
     """Null for a version that was there before and that no step signed: it is not ours to sign."""
     ref, record = stored.version.ref, stored.record or ""
     try:
-        made = registration_in(ref.name, record)
-        check_registration(made, stored.signature or "", trusted_steps(store))
+        registration = registration_in(ref.name, record)
+        check_registration(registration, stored.signature or "", trusted_steps(store))
     except EvidenceError:  # which the audit says
         return None
     what = read_record(record)
     return Registered(
         registered_as=ref.name,
         version=ref.version,
-        artifact=made.artifact,
+        artifact=registration.artifact,
         run=what.run if isinstance(what, Agent) else "",
-        record=made.record,
+        record=registration.record,
         links=stored.links,
         at=now(),
     )

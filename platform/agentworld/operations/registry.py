@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from agentworld.errors import InputError, NotFound
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_json
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 from agentworld.storage.sqlite import check_sqlite
 from agentworld.storage.working_copy import copy_of
 
@@ -42,42 +42,46 @@ def open_registry(store: Path, most_patience: float = math.inf) -> "MlflowRegist
     """
     from agentworld.lineage.mlflow import MlflowRegistry, TaskRun
 
-    told = from_environment(Settings)
-    _check_named(told, store)
-    if not told.mlflow_tracking_uri:
+    settings = from_environment(Settings)
+    _check_configured(settings, store)
+    if not settings.mlflow_tracking_uri:
         check_sqlite(_registry_file(store))
-    is_task = bool(told.mlflow_tracking_uri and told.mlflow_run_id and told.mlflow_experiment_id)
+    is_task = bool(
+        settings.mlflow_tracking_uri and settings.mlflow_run_id and settings.mlflow_experiment_id
+    )
     return MlflowRegistry(
-        told.mlflow_tracking_uri or f"sqlite:///{_registry_file(store)}",
+        settings.mlflow_tracking_uri or f"sqlite:///{_registry_file(store)}",
         # A server keeps files where it was told to, and one with workspaces takes no other place.
-        None if told.mlflow_tracking_uri.startswith("http") else store / "mlflow-artifacts",
-        task=TaskRun(told.mlflow_run_id, told.mlflow_experiment_id) if is_task else None,
-        patience_seconds=min(told.agentworld_mlflow_patience_seconds, most_patience),
+        None if settings.mlflow_tracking_uri.startswith("http") else store / "mlflow-artifacts",
+        task=TaskRun(settings.mlflow_run_id, settings.mlflow_experiment_id) if is_task else None,
+        patience_seconds=min(settings.agentworld_mlflow_patience_seconds, most_patience),
     )
 
 
 def registry_digest() -> Digest:
     """Names the registry: what is registered in one is not registered in another."""
-    told = from_environment(Settings)
-    address = told.mlflow_tracking_uri or "the store's own"
-    return digest_json([address, told.mlflow_workspace] if told.mlflow_workspace else address)
+    settings = from_environment(Settings)
+    address = settings.mlflow_tracking_uri or "the store's own"
+    return digest_json(
+        [address, settings.mlflow_workspace] if settings.mlflow_workspace else address
+    )
 
 
 def check_store(store: Path) -> None:
     """Raises NotFound where nothing was ever registered, before an empty database is made, and
     InputError for a bucket whose registry nobody names.
     """
-    told = from_environment(Settings)
-    _check_named(told, store)
-    if not told.mlflow_tracking_uri and not _registry_file(store).is_file():
+    settings = from_environment(Settings)
+    _check_configured(settings, store)
+    if not settings.mlflow_tracking_uri and not _registry_file(store).is_file():
         raise NotFound(f"{store} holds no registry; run `agentworld demo` or name another store")
 
 
-def _check_named(told: Settings, store: Path) -> None:
+def _check_configured(settings: Settings, store: Path) -> None:
     copy = copy_of(store.resolve())
-    if copy and not told.mlflow_tracking_uri:
+    if copy and not settings.mlflow_tracking_uri:
         raise InputError(
-            f"{shown(copy.url)} is a bucket, in which no registry can be; set MLFLOW_TRACKING_URI"
+            f"{redact(copy.url)} is a bucket, in which no registry can be; set MLFLOW_TRACKING_URI"
         )
 
 

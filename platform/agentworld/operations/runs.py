@@ -86,7 +86,7 @@ class _AtService(NamedTuple):
 class _NotStarted:
     """The engine of a desk, which nothing asks."""
 
-    async def complete(self, *_asked: object, **_how: object) -> NoReturn:
+    async def complete(self, *_arguments: object, **_options: object) -> NoReturn:
         raise EngineError("no engine was started where runs are opened", retryable=False)
 
     async def close(self) -> None:

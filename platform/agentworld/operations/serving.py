@@ -117,7 +117,7 @@ def deployed_operator() -> OperatorClient | None:
 
 
 def _credential(settings: ClientSettings) -> Credential | None:
-    return settings.shown if settings.credential_file else settings.shown()
+    return settings.load_credential if settings.credential_file else settings.load_credential()
 
 
 @contextmanager

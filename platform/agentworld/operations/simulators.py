@@ -56,7 +56,7 @@ class SimulatorSheet(SimulatorSummary):
     manifest: SimulatorManifest
 
 
-class Shown(NamedTuple):
+class MoveConditions(NamedTuple):
     """What lets a name move."""
 
     gate: tuple[Gate, ...] = ()
@@ -69,7 +69,7 @@ class Shown(NamedTuple):
 _NO_ALIAS = ("not-found", "input")
 """What a service says of a name that nobody gave, and of one that nobody can give."""
 
-NOTHING = Shown()
+NOTHING = MoveConditions()
 """No gate is asked."""
 
 
@@ -83,7 +83,7 @@ def find(name: str, store: Path) -> PinnedSimulator:
     return SimulatorStore(store).find(_meanings(store).get(name, name))
 
 
-def chosen_simulator(name: str, store: Path) -> PinnedSimulator:
+def resolve_simulator(name: str, store: Path) -> PinnedSimulator:
     """The simulator of this store that a job is given, in any of these ways.
 
     Where a service is deployed, it says what an alias means; raises SimulatorError where it does
@@ -95,12 +95,12 @@ def chosen_simulator(name: str, store: Path) -> PinnedSimulator:
         return SimulatorStore(store).find(name)
     client = deployed_service()
     there = "at AGENTWORLD_SERVICE_URL" if client else f"in {store}"
-    meant = asyncio.run(_meaning_at(client, name)) if client else _meanings(store).get(name)
+    digest = asyncio.run(_meaning_at(client, name)) if client else _meanings(store).get(name)
     try:
-        return SimulatorStore(store).find(meant or name)
+        return SimulatorStore(store).find(digest or name)
     except NotFound as error:
-        told = f"{name!r} means {meant}" if meant else f"there is no alias {name!r}"
-        raise NotFound(f"{told} {there}, and {error}") from error
+        problem = f"{name!r} means {digest}" if digest else f"there is no alias {name!r}"
+        raise NotFound(f"{problem} {there}, and {error}") from error
 
 
 def versions_of(simulator: PinnedSimulator, store: Path) -> list[VersionRef]:
@@ -113,13 +113,13 @@ def summaries(store: Path) -> list[SimulatorSummary]:
     """All simulators of a store."""
     meanings, registry = _meanings(store), _registry(store)
     simulators = SimulatorStore(store).all()
-    return [SimulatorSummary(**_known(each, meanings, registry)) for each in simulators]
+    return [SimulatorSummary(**_summary_fields(each, meanings, registry)) for each in simulators]
 
 
 def sheet(simulator: PinnedSimulator, store: Path) -> SimulatorSheet:
     """All that is known of one simulator."""
     return SimulatorSheet(
-        **_known(simulator, _meanings(store), _registry(store)),
+        **_summary_fields(simulator, _meanings(store), _registry(store)),
         folder=str(simulator.folder),
         reports=tuple(simulator.reports),
         manifest=simulator.manifest,
@@ -145,7 +145,12 @@ def attach(simulator: PinnedSimulator, report: Report, store: Path) -> None:
 
 
 def set_alias(
-    alias: str, name: str, store: Path, by: str, shown: Shown = NOTHING, key: str | None = None
+    alias: str,
+    name: str,
+    store: Path,
+    by: str,
+    conditions: MoveConditions = NOTHING,
+    key: str | None = None,
 ) -> AliasChange:
     """From now on the alias means this simulator; judged and recorded as a service does it.
 
@@ -154,8 +159,8 @@ def set_alias(
     """
     simulator = find(name, store)
     try:
-        told = {"simulator": simulator.digest, "by": by, **shown._asdict()}
-        move = AliasMove.model_validate(told)
+        fields = {"simulator": simulator.digest, "by": by, **conditions._asdict()}
+        move = AliasMove.model_validate(fields)
     except ValidationError as error:
         raise InputError(f"{alias!r} cannot be set so; correct {first_problem(error)}") from error
     with closing(open_ledger(store)) as ledger:
@@ -207,7 +212,7 @@ def _registry(store: Path) -> Registry | None:
     return open_registry(store)
 
 
-def _known(
+def _summary_fields(
     simulator: PinnedSimulator, meanings: Mapping[str, Digest], registry: Registry | None
 ) -> dict[str, object]:
     manifest = simulator.manifest

@@ -27,11 +27,11 @@ _STATEMENT = "statement.json"
 _log = logging.getLogger(__name__)
 
 
-def sign(told: Registered | Validation, store: Path, out: Path) -> None:
+def sign(payload: Registered | Validation, store: Path, out: Path) -> None:
     """Into the folder of the step that says it; nothing where no key can be had."""
     if signer := registering_signer(store):
-        envelope = attested(told, signer).envelope.decode()
-        statement = StepStatement.model_validate({"kind": told.kind, "envelope": envelope})
+        envelope = attested(payload, signer).envelope.decode()
+        statement = StepStatement.model_validate({"kind": payload.kind, "envelope": envelope})
         statement.write(out / _STATEMENT)
 
 
@@ -52,7 +52,7 @@ def hand_in(folder: Path, store: Path) -> Path:
 def _hand_in(statement: StepStatement, store: Path) -> None:
     if client := deployed_service():
         asyncio.run(_handed_in(client, statement))
-    elif copy_of(store.resolve()) is None or "ledger_url" in Stores.named():
+    elif copy_of(store.resolve()) is None or "ledger_url" in Stores.from_environment():
         _keep(statement, store)
 
 

@@ -122,10 +122,10 @@ def check_engine(manifest: SimulatorManifest, engine: EngineRecipe) -> None:
 
 
 def _check_equal(pinned: Mapping[str, tuple[object, object]]) -> None:
-    for name, (wanted, found) in pinned.items():
-        if wanted != found:
+    for name, (pin, actual) in pinned.items():
+        if pin != actual:
             raise InputError(
-                f"the manifest pins {name} {wanted!r} and here it is {found!r}; pin anew"
+                f"the manifest pins {name} {pin!r} and here it is {actual!r}; pin anew"
             )
 
 

@@ -97,10 +97,10 @@ def prove_seeds(
         finally:
             await engine.close()
 
-    found = asyncio.run(probe())
-    if found.difference:
+    seed_probe = asyncio.run(probe())
+    if seed_probe.difference:
         raise InputError(
-            f"equal seeds do not give equal bytes here: {found.difference}; set"
+            f"equal seeds do not give equal bytes here: {seed_probe.difference}; set"
             " sampling.seed_policy to refuse"
         )
 
@@ -114,18 +114,18 @@ def _prompt(manifest: SimulatorManifest, number: int) -> list[Message]:
     """What the service asks at the first step of an episode."""
     errand = make_errand(number, held_out=True)
     opening = EpisodeOpening(run="probe", task=errand.task)
-    history = episode_messages(manifest, Episode.begun("probe", manifest.digest, opening))
+    history = episode_messages(manifest, Episode.new("probe", manifest.digest, opening))
     return [*history, Message(role="user", content=errand.steps[0])]
 
 
 async def _ask(engine: Engine, manifest: SimulatorManifest, question: _Question) -> _Answer:
     try:
-        said = await engine.complete(question.messages, manifest.sampling, question.seed)
+        completion = await engine.complete(question.messages, manifest.sampling, question.seed)
     except EngineError as error:
         if error.kind not in _MODELS_OWN_END:
             raise
         return _Answer("", error.kind)
-    return _Answer(said.text, "stop")
+    return _Answer(completion.text, "stop")
 
 
 def _difference(questions: Sequence[_Question], rounds: Sequence[_Round]) -> str | None:
@@ -133,13 +133,13 @@ def _difference(questions: Sequence[_Question], rounds: Sequence[_Round]) -> str
         for question, one, other in zip(questions, before.answers, after.answers, strict=False):
             if one != other:
                 return (
-                    f"asked {before.how}, seed {question.seed} gave {_told(one)}, and asked"
-                    f" {after.how} {_told(other)}"
+                    f"asked {before.how}, seed {question.seed} gave {_describe(one)}, and asked"
+                    f" {after.how} {_describe(other)}"
                 )
     if all(answer.ending != "stop" for answer in rounds[0].answers):
         return "no question was answered to its end, so that nothing could be compared"
     return None
 
 
-def _told(answer: _Answer) -> str:
+def _describe(answer: _Answer) -> str:
     return repr(answer.text[:40]) if answer.text else f"no answer ({answer.ending})"

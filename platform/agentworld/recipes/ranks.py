@@ -45,5 +45,9 @@ class Ranks(BaseSettings):
     @property
     def variables(self) -> dict[str, str]:
         """The variables of torchrun, which are all that transformers and accelerate know."""
-        told = {"RANK": self.rank, "WORLD_SIZE": self.world_size, "LOCAL_RANK": self.local_rank}
-        return {name: str(value) for name, value in told.items()}
+        variables = {
+            "RANK": self.rank,
+            "WORLD_SIZE": self.world_size,
+            "LOCAL_RANK": self.local_rank,
+        }
+        return {name: str(value) for name, value in variables.items()}

@@ -33,8 +33,8 @@ class EngineRecipe(Record):
 
     @model_validator(mode="after")
     def _can_be_started(self) -> Self:
-        asked = self.quantisation is not None or self.parallelism > 1
-        if self.kind == "transformers-serve" and asked:
+        has_vllm_options = self.quantisation is not None or self.parallelism > 1
+        if self.kind == "transformers-serve" and has_vllm_options:
             raise ValueError("transformers-serve takes neither quantisation nor parallelism")
         return self
 

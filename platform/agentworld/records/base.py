@@ -48,7 +48,7 @@ _MOST_OF_VALUE = 80
 _MOST_OF_SENTENCE = 4_000
 
 
-def _written(text: object) -> object:
+def _shorten(text: object) -> object:
     if not isinstance(text, str):
         return text
     cut = text[:_MOST_OF_SENTENCE]
@@ -57,7 +57,7 @@ def _written(text: object) -> object:
     return cut if cut.isascii() else cut.encode("utf-8", "backslashreplace").decode()
 
 
-Sentence = Annotated[str, BeforeValidator(_written)]
+Sentence = Annotated[str, BeforeValidator(_shorten)]
 """Words about what was found, which may quote anything: what is no Unicode in them is escaped, and
 a sentence that nobody would read to its end is cut.
 """
@@ -136,9 +136,9 @@ JsonObject = Annotated[dict[str, JsonValue], AfterValidator(read_canonical)]
 """An object of any JSON values, equal to what is read from its canonical form."""
 
 
-def _read_integer(written: int | str) -> int | float:
+def _read_integer(literal: int | str) -> int | float:
     """The double that RFC 8785 writes so; any other integer as it is, for which it has no form."""
-    number = int(written)
+    number = int(literal)
     if _FIRST_INEXACT <= abs(number) < _FIRST_WITH_EXPONENT:
         double = float(number)
         if int(rfc8785.dumps(double)) == number:
@@ -146,8 +146,8 @@ def _read_integer(written: int | str) -> int | float:
     return number
 
 
-def digest_file(path: Path, told: Callable[[int], None] | None = None) -> str:
-    """The digest of a file, read in pieces; `told` hears the size of each.
+def digest_file(path: Path, report: Callable[[int], None] | None = None) -> str:
+    """The digest of a file, read in pieces; `report` hears the size of each.
 
     Raises InputError for a file that cannot be read, or that no model has: of more than a tebibyte.
     """
@@ -155,8 +155,8 @@ def digest_file(path: Path, told: Callable[[int], None] | None = None) -> str:
     with input_errors(path), open_regular(path, _MOST_BYTES) as file:
         while piece := file.read(_PIECE_BYTES):
             sha256.update(piece)
-            if told:
-                told(len(piece))
+            if report:
+                report(len(piece))
     return "sha256:" + sha256.hexdigest()
 
 

@@ -40,9 +40,9 @@ class ArtifactManifest(Record):
 
     def verify(self, folder: Path, tick: Tick = no_tick) -> None:
         """Raises InputError naming the first file that is missing, extra or different."""
-        found = ArtifactManifest.of(folder, tick).files
-        for name in sorted(self.files.keys() | found.keys()):
-            if self.files.get(name) != found.get(name):
+        files = ArtifactManifest.of(folder, tick).files
+        for name in sorted(self.files.keys() | files.keys()):
+            if self.files.get(name) != files.get(name):
                 raise InputError(
                     f"{folder / name} is not the file of the manifest; restore it or pin anew"
                 )

@@ -20,7 +20,7 @@ ADOPTION = "ledger-adoption/unsigned.dsse.json"
 WHOLE_LEDGER = "whole-ledger"
 
 
-class Filed(NamedTuple):
+class LedgerColumns(NamedTuple):
     """Where a declaration is found; empty where it is about no such thing."""
 
     subject: str
@@ -30,7 +30,10 @@ class Filed(NamedTuple):
 
 
 class Declaration(Record):
-    """One that is signed. `name` is of its copy; `meant` is the digest that its subject goes by."""
+    """One that is signed.
+
+    `name` is of its copy; `subject_digest` is the digest that its subject goes by.
+    """
 
     kind: ClassVar[AttestationKind]
     predicate_type: ClassVar[str]
@@ -42,12 +45,12 @@ class Declaration(Record):
 
     @property
     @abstractmethod
-    def filed(self) -> Filed:
+    def columns(self) -> LedgerColumns:
         """Where it is found."""
 
     @property
     @abstractmethod
-    def meant(self) -> Digest:
+    def subject_digest(self) -> Digest:
         """What its subject goes by."""
 
     def _in(self, *folder: str) -> str:
@@ -73,7 +76,7 @@ class InFolder(Declaration):
 
     @property
     def name(self) -> str:
-        return self._in(self.folder_of(self.filed.subject))
+        return self._in(self.folder_of(self.columns.subject))
 
 
 class AliasEntry(Declaration):
@@ -91,11 +94,11 @@ class AliasEntry(Declaration):
         return self._in(ALIAS_CHANGES, self.change.alias)
 
     @property
-    def filed(self) -> Filed:
-        return Filed(self.change.alias, self.change.simulator, "", self.change.at)
+    def columns(self) -> LedgerColumns:
+        return LedgerColumns(self.change.alias, self.change.simulator, "", self.change.at)
 
     @property
-    def meant(self) -> Digest:
+    def subject_digest(self) -> Digest:
         return self.change.simulator
 
 
@@ -118,11 +121,11 @@ class Erasure(Declaration):
         return self._in(ERASURES, self.run)
 
     @property
-    def filed(self) -> Filed:
-        return Filed(self.episode, self.simulator, self.run, self.at)
+    def columns(self) -> LedgerColumns:
+        return LedgerColumns(self.episode, self.simulator, self.run, self.at)
 
     @property
-    def meant(self) -> Digest:
+    def subject_digest(self) -> Digest:
         return self.opening
 
 
@@ -145,11 +148,11 @@ class Restore(Declaration):
         return self._in(RESTORES, self.run or WHOLE_LEDGER)
 
     @property
-    def filed(self) -> Filed:
-        return Filed(self.run or WHOLE_LEDGER, "", self.run, self.at)
+    def columns(self) -> LedgerColumns:
+        return LedgerColumns(self.run or WHOLE_LEDGER, "", self.run, self.at)
 
     @property
-    def meant(self) -> Digest:
+    def subject_digest(self) -> Digest:
         return digest_json(list(self.lost))
 
 
@@ -170,11 +173,11 @@ class Adoption(Declaration):
         return ADOPTION
 
     @property
-    def filed(self) -> Filed:
-        return Filed(WHOLE_LEDGER, "", "", self.at)
+    def columns(self) -> LedgerColumns:
+        return LedgerColumns(WHOLE_LEDGER, "", "", self.at)
 
     @property
-    def meant(self) -> Digest:
+    def subject_digest(self) -> Digest:
         return self.digest
 
 
@@ -195,11 +198,11 @@ class Withdrawal(InFolder):
     at: str
 
     @property
-    def filed(self) -> Filed:
-        return Filed(self.version, "", "", self.at)
+    def columns(self) -> LedgerColumns:
+        return LedgerColumns(self.version, "", "", self.at)
 
     @property
-    def meant(self) -> Digest:
+    def subject_digest(self) -> Digest:
         return self.artifact
 
 
@@ -211,9 +214,9 @@ DECLARATIONS: dict[AttestationKind, type[Declaration]] = {
 def alias_entries(changes: Iterable[AliasChange]) -> list[AliasEntry]:
     """Changes of any aliases with their places, each alias's in the order of its own."""
     last: dict[str, Digest] = {}
-    found = []
+    entries = []
     for change in changes:
         entry = AliasEntry(change=change, previous=last.get(change.alias))
         last[change.alias] = entry.digest
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries

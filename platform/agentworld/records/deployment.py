@@ -58,5 +58,12 @@ class Deployment(DeploymentMove):
         return _meaning(self) == _meaning(other)
 
 
-def _meaning(told: Deployment) -> tuple[object, ...]:
-    return told.name, told.alias, told.version, told.artifact, told.run, told.ended
+def _meaning(deployment: Deployment) -> tuple[object, ...]:
+    return (
+        deployment.name,
+        deployment.alias,
+        deployment.version,
+        deployment.artifact,
+        deployment.run,
+        deployment.ended,
+    )

@@ -49,7 +49,7 @@ class EpisodeOpening(Record):
     simulation_instruction: str = ""
     """In place of the simulator's own control text."""
     seed: int | None = Field(None, ge=0, lt=2**53)
-    """Taken by a simulator whose policy is `seeded`; any other refuses it."""
+    """NewStep by a simulator whose policy is `seeded`; any other refuses it."""
     tools: Tools = ()
     """What an agent may call; a part of what the world reads."""
     fork: Source | None = None
@@ -154,7 +154,7 @@ class Episode(NamedTuple):
     closed: CloseReason | None = None
 
     @classmethod
-    def begun(cls, name: str, simulator: Digest, opening: EpisodeOpening) -> "Episode":
+    def new(cls, name: str, simulator: Digest, opening: EpisodeOpening) -> "Episode":
         """An episode as it is opened, without a step yet."""
         copied = opening.fork.step if opening.fork else 0
         return cls(name, simulator, opening.run, opening, text_digest(opening.text), copied)
@@ -194,7 +194,7 @@ class Episode(NamedTuple):
         """What it was opened with, unless it is erased, is what its start names."""
         if self.opening is None:
             return True
-        return Episode.begun(self.id, self.simulator, self.opening)[:6] == self[:6]
+        return Episode.new(self.id, self.simulator, self.opening)[:6] == self[:6]
 
 
 class ResetResult(Record):
@@ -237,8 +237,8 @@ def new_name() -> str:
     Names of one time are neighbours, so that the steps of episodes that go on at once share pages
     of the ledger's index. Nothing depends on their order.
     """
-    milliseconds, drawn = time.time_ns() // 1_000_000, secrets.randbits(74)
-    high, low = divmod(drawn, 2**62)
+    milliseconds, random_bits = time.time_ns() // 1_000_000, secrets.randbits(74)
+    high, low = divmod(random_bits, 2**62)
     return f"{milliseconds << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low:032x}"
 
 
@@ -261,7 +261,7 @@ def next_head(
     They are the head before it, the number, the digests of action and observation, and an array
     of reward, done, truncated and the confidence's fields (RFC 8785).
     """
-    lines = before, str(number), action, observation, _written(outcome)
+    lines = before, str(number), action, observation, _encode_outcome(outcome)
     return digest_bytes("\n".join(lines).encode())
 
 
@@ -286,13 +286,13 @@ def heads_digest(steps: Sequence[EpisodeStep]) -> Digest:
 
 
 @lru_cache(1024)
-def _written(outcome: tuple[float | None, ...]) -> str:
+def _encode_outcome(outcome: tuple[float | None, ...]) -> str:
     """Most steps end in one of few ways."""
     return rfc8785.dumps(list(outcome)).decode()
 
 
 def _is_whole(step: EpisodeStep) -> bool:
-    action, shown = step.action, step.observation
+    action, observation = step.action, step.observation
     return (action is None or text_digest(action) == step.action_digest) and (
-        shown is None or text_digest(shown) == step.observation_digest
+        observation is None or text_digest(observation) == step.observation_digest
     )

@@ -39,9 +39,9 @@ def open_regular(path: Path, most_bytes: int | None = None) -> BinaryIO:
     handle = os.open(path, _FLAGS)
     file = os.fdopen(handle, "rb")
     try:
-        found = os.fstat(handle)
-        _check(path, found)
-        if most_bytes is not None and found.st_size > most_bytes:
+        metadata = os.fstat(handle)
+        _check(path, metadata)
+        if most_bytes is not None and metadata.st_size > most_bytes:
             raise _too_large(path, most_bytes)
     except BaseException:
         file.close()
@@ -80,9 +80,9 @@ def input_errors(path: Path) -> Iterator[None]:
         raise InputError(f"cannot read {path}: {error.strerror}; check the path") from error
 
 
-def _check(path: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+def _check(path: Path, metadata: os.stat_result) -> None:
+    if not stat.S_ISREG(metadata.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(metadata.st_mode), "something else")
         raise NotRegular(errno.EINVAL, f"it is {kind} and no regular file", str(path))
 
 

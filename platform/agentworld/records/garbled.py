@@ -15,7 +15,7 @@ from agentworld.errors import AgentworldError, EvidenceError, NotFound
 from agentworld.records.base import first_problem
 
 _Item = TypeVar("_Item")
-_Found = TypeVar("_Found")
+_Record = TypeVar("_Record")
 
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (RecursionError, "it is nested too deeply"),
@@ -61,33 +61,33 @@ def readable(what: str, problems: Iterable[str]) -> Iterator[str]:
         yield str(error)
 
 
-class ReadEach(NamedTuple, Generic[_Found]):
+class ReadEach(NamedTuple, Generic[_Record]):
     """What became of several things, of which some may be garbled."""
 
-    found: list[_Found]
+    records: list[_Record]
     problems: list[str]
     """A sentence for each of the others."""
 
     @property
-    def whole(self) -> list[_Found]:
+    def whole(self) -> list[_Record]:
         """All of them; raises EvidenceError where one is garbled."""
         for problem in self.problems:
             raise EvidenceError(problem)
-        return self.found
+        return self.records
 
 
-def read_each(items: Iterable[_Item], read: Callable[[_Item], _Found]) -> ReadEach[_Found]:
+def read_each(items: Iterable[_Item], read: Callable[[_Item], _Record]) -> ReadEach[_Record]:
     """Reads each by itself; `read` raises EvidenceError or NotFound for what is garbled."""
-    found, problems = list[_Found](), list[str]()
+    records, problems = list[_Record](), list[str]()
     for item in items:
         try:
-            found.append(read(item))
+            records.append(read(item))
         except (EvidenceError, NotFound) as error:
             problems.append(str(error))
-    return ReadEach(found, problems)
+    return ReadEach(records, problems)
 
 
-def read_list(what: str, read: Callable[[], list[_Found]]) -> ReadEach[_Found]:
+def read_list(what: str, read: Callable[[], list[_Record]]) -> ReadEach[_Record]:
     """All of a list, or nothing of it and why."""
     try:
         with reading(what):

@@ -31,8 +31,8 @@ class LogEntry(NamedTuple):
     @classmethod
     def of(cls, run: str, sequence: int, at: str, fields: Fields) -> "LogEntry":
         """`at` is told to people; nothing is ordered by it."""
-        told = {"run": run, "sequence": sequence, "at": at, **fields}
-        return cls(run, sequence, rfc8785.dumps(told))
+        entry = {"run": run, "sequence": sequence, "at": at, **fields}
+        return cls(run, sequence, rfc8785.dumps(entry))
 
     @property
     def fields(self) -> Fields:
@@ -41,7 +41,7 @@ class LogEntry(NamedTuple):
         return fields
 
     @property
-    def told(self) -> Fields:
+    def readable_fields(self) -> Fields:
         """The same; nothing of a body that somebody garbled, or nested as none of ours is."""
         try:
             fields = from_json(self.body)
@@ -69,8 +69,8 @@ def opening_problem(run: AgentRun, first: Fields) -> str | None:
         return "the run was not opened as the log says"
     rows = {**dict(run.opening), "tenant": run.tenant, "served by": run.simulator}
     tenant = first.get("tenant", LOCAL_TENANT)
-    told = {**dict(opening), "tenant": tenant, "served by": first.get("simulator")}
-    differ = [f"{name} {told[name]!r}" for name in rows if rows[name] != told[name]]
+    log_values = {**dict(opening), "tenant": tenant, "served by": first.get("simulator")}
+    differ = [f"{name} {log_values[name]!r}" for name in rows if rows[name] != log_values[name]]
     if not differ:
         return None
     return f"the run was not opened as the log says, which has {' and '.join(differ)}"
@@ -90,7 +90,7 @@ def episode_opened(episode: Episode) -> Fields:
     }
 
 
-def steps_taken(steps: list[EpisodeStep]) -> Fields:
+def new_steps(steps: list[EpisodeStep]) -> Fields:
     """Steps that became durable together, of any episodes of the run; a fork's copies too."""
     return {"kind": "steps", "num_steps": len(steps), "heads": heads_digest(steps)}
 

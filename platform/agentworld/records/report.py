@@ -118,8 +118,8 @@ class AgentReport(Record):
     @property
     def scores(self) -> dict[str, AgentScore]:
         """By the stage, in the order of training."""
-        named = {"base": self.base, "imitated": self.imitated, "trained": self.trained}
-        return {name: score for name, score in named.items() if score}
+        by_stage = {"base": self.base, "imitated": self.imitated, "trained": self.trained}
+        return {name: score for name, score in by_stage.items() if score}
 
     @property
     def subjects(self) -> set[Digest]:
@@ -212,12 +212,12 @@ def parse_report(data: bytes) -> Report:
         raise InputError(f"this is no report: {first_problem(error)}") from error
 
 
-def _figures(told: Mapping[str, Any], start: str = "") -> dict[str, Estimate]:
+def _figures(fields: Mapping[str, Any], start: str = "") -> dict[str, Estimate]:
     """Every estimate in a record, named by where it stands."""
-    if told.keys() == Estimate.model_fields.keys():
-        return {start: Estimate.model_validate(told)}
-    found: dict[str, Estimate] = {}
-    for name, each in told.items():
+    if fields.keys() == Estimate.model_fields.keys():
+        return {start: Estimate.model_validate(fields)}
+    figures: dict[str, Estimate] = {}
+    for name, each in fields.items():
         if isinstance(each, Mapping):
-            found |= _figures(each, f"{start}.{name}".lstrip("."))
-    return found
+            figures |= _figures(each, f"{start}.{name}".lstrip("."))
+    return figures

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 
 from agentworld.records.attestation import AttestationKind
 from agentworld.records.base import Digest, Record
-from agentworld.records.declaration import Filed, InFolder
+from agentworld.records.declaration import InFolder, LedgerColumns
 from agentworld.records.deployment import AgentName
 from agentworld.records.report import AgentReport, EarlierAgentReport
 
@@ -73,11 +73,11 @@ class Registered(SaidOnce):
         return self.ref, self.record
 
     @property
-    def filed(self) -> Filed:
-        return Filed(self.ref, "", self.run, self.at)
+    def columns(self) -> LedgerColumns:
+        return LedgerColumns(self.ref, "", self.run, self.at)
 
     @property
-    def meant(self) -> Digest:
+    def subject_digest(self) -> Digest:
         return self.artifact
 
 
@@ -104,11 +104,11 @@ class Validation(SaidOnce):
         return self.artifact, self.imitated, self.step, self.report
 
     @property
-    def filed(self) -> Filed:
-        return Filed(self.artifact, self.report.simulator, "", self.at)
+    def columns(self) -> LedgerColumns:
+        return LedgerColumns(self.artifact, self.report.simulator, "", self.at)
 
     @property
-    def meant(self) -> Digest:
+    def subject_digest(self) -> Digest:
         return self.artifact
 
 

@@ -113,22 +113,24 @@ def trajectory_lines(result: StepResult, action: str, sampled: Sampled) -> list[
 
 def write_line(line: TrajectoryLine) -> bytes:
     """The line with its end."""
-    told = {"kind": _KINDS[type(line)], **line._asdict()}
-    return json.dumps(told, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+    fields = {"kind": _KINDS[type(line)], **line._asdict()}
+    return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def read_line(data: bytes) -> TrajectoryLine:
     """The inverse; raises ValueError naming the first wrong field."""
     fields = json.loads(data)
-    made = _LINES.get(str(fields.pop("kind", None))) if isinstance(fields, dict) else None
-    if made is None:
+    line_type = _LINES.get(str(fields.pop("kind", None))) if isinstance(fields, dict) else None
+    if line_type is None:
         raise ValueError(f"kind is none of {', '.join(_LINES)}")
-    if fields.keys() != set(made._fields):
-        raise ValueError(f"a {_KINDS[made]} has exactly the fields {', '.join(made._fields)}")
+    if fields.keys() != set(line_type._fields):
+        raise ValueError(
+            f"a {_KINDS[line_type]} has exactly the fields {', '.join(line_type._fields)}"
+        )
     for name, value in fields.items():
         if not _CHECKS[name](value):
             raise ValueError(f"{name}: {str(value)[:80]!r} is none")
-    return made(**fields)
+    return line_type(**fields)
 
 
 def _is_text(value: object) -> bool:

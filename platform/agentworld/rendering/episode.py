@@ -19,8 +19,8 @@ def episode_messages(manifest: SimulatorManifest, episode: Episode) -> list[Mess
         simulation_instruction=opening.simulation_instruction or manifest.control_text,
     )
     first, *_ = world_messages(prompt, (), "")
-    given = [exchange(turn.action, turn.observation) for turn in opening.given]
-    turns = [*given, *map(step_messages, episode.steps)]
+    examples = [exchange(turn.action, turn.observation) for turn in opening.given]
+    turns = [*examples, *map(step_messages, episode.steps)]
     return [first, *(message for turn in turns for message in turn)]
 
 

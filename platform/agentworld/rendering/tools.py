@@ -12,6 +12,6 @@ def action_space(tools: Iterable[Tool]) -> str:
 
 
 def _line(tool: Tool) -> str:
-    told = {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
-    fields = (f'"{key}":{canonical_json(value).decode()}' for key, value in told.items() if value)
+    values = {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
+    fields = (f'"{key}":{canonical_json(value).decode()}' for key, value in values.items() if value)
     return "{" + ",".join(fields) + "}"

@@ -96,10 +96,10 @@ def _world_plots(report: WorldModelReport) -> list[Plot]:
 
 def _scores(report: WorldModelReport, column: _Column) -> list[Bar]:
     return [
-        _bar(name, found, kind)
+        _bar(name, estimate, kind)
         for scores, kind in ((report.baselines, "plain"), (report.stages, "made"))
         for name, score in scores.items()
-        if (found := column(score))
+        if (estimate := column(score))
     ]
 
 

@@ -117,12 +117,12 @@ def _world_model(report: WorldModelReport) -> WorldModelFigures:
 
 def _agent(folders: Mapping[str, Path]) -> AgentFigures:
     report = AgentReport.read(folders["validate"] / REPORT)
-    made = TrainedAgent.read(folders["register_agent"] / AGENT)
+    trained = TrainedAgent.read(folders["register_agent"] / AGENT)
     return AgentFigures(
         base=Success.of(report.base) if report.base else None,
         imitated=Success.of(report.imitated),
         trained=Success.of(report.trained),
         live_gain=report.live_gain.mean,
         live_gain_interval=(report.live_gain.low, report.live_gain.high),
-        live_steps_in_training=made.live_steps,
+        live_steps_in_training=trained.live_steps,
     )

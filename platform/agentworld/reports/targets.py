@@ -29,7 +29,7 @@ class Figure(NamedTuple):
     """Of a difference, with 95 %."""
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         """The value with its unit, or its interval, as people read it."""
         if self.interval:
             low, high = self.interval
@@ -91,9 +91,9 @@ def _of_agent(agent: AgentFigures) -> list[Figure]:
 
 
 def _difference(
-    name: str, found: Estimate | None, must: float | None = None, goal: float | None = None
+    name: str, estimate: Estimate | None, must: float | None = None, goal: float | None = None
 ) -> list[Figure]:
     """Nothing where an evaluation of long ago told none."""
-    if found is None:
+    if estimate is None:
         return []
-    return [Figure(name, found.mean, must, goal, interval=(found.low, found.high))]
+    return [Figure(name, estimate.mean, must, goal, interval=(estimate.low, estimate.high))]

@@ -29,22 +29,24 @@ def commit() -> str:
     """The commit of the checkout, `-dirty` where files were changed since; else `unknown`."""
     command = "git describe --always --dirty --abbrev=40 --exclude *".split()
     try:
-        said = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, check=False)
+        completion = subprocess.run(
+            command, cwd=_CHECKOUT, capture_output=True, text=True, check=False
+        )
     except OSError:
         return "unknown"
-    return said.stdout.strip() or "unknown"
+    return completion.stdout.strip() or "unknown"
 
 
 def _reached_from(module: str) -> set[Path]:
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
         file = _file_of(name)
-        if file is not None and name not in found:
-            found[name] = file
+        if file is not None and name not in files:
+            files[name] = file
             waiting += _imports_of(file)
-    return set(found.values())
+    return set(files.values())
 
 
 def _file_of(module: str) -> Path | None:

@@ -25,10 +25,10 @@ def in_words(store: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        told = translated(error, store)
-        if told is error:
+        translation = translated(error, store)
+        if translation is error:
             raise
-        raise told from error
+        raise translation from error
 
 
 def sentence_of(error: Exception) -> str:

@@ -19,14 +19,14 @@ MANIFEST = "manifest.json"
 DEPLOYED = "deployed.json"
 RUN = "run.json"
 CHAIN = "chain.json"
-CHOSEN = "simulator.json"
+SELECTED_SIMULATOR = "simulator.json"
 PRACTICE = "practice.json"
 AGENT = "agent.json"
 ALIAS = "alias.json"
 TRAJECTORY = "trajectory"
 
 
-class Chosen(Record):
+class SelectedSimulator(Record):
     """Which simulator an agent is made for, from its first weights on."""
 
     simulator: Digest

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def lasting() -> Iterator[None]:
+def frozen_gc() -> Iterator[None]:
     """What is made in the block stays to the end of the process; no collection looks at it.
 
     A third of the import of torch and transformers is collections that find nothing.

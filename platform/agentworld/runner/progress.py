@@ -36,7 +36,7 @@ class ProgressFile:
     def __init__(self, store: Path, step: str) -> None:
         self._path = progress_path(store, step)
         self._last = StepProgress(step=step, state="running", started=time.time())
-        self._written = 0.0
+        self._last_write = 0.0
 
     def begin(self) -> None:
         """Says that the step is under way."""
@@ -45,7 +45,7 @@ class ProgressFile:
 
     def tick(self, done: int, total: int) -> None:
         """Says how far the work is."""
-        if time.monotonic() - self._written >= _SECONDS_BETWEEN_WRITES:
+        if time.monotonic() - self._last_write >= _SECONDS_BETWEEN_WRITES:
             self._write(self._last.model_copy(update={"done": done, "total": total}))
 
     def finish(self, state: Literal["reused", "finished"], folder: Path, seconds: float) -> None:
@@ -65,7 +65,7 @@ class ProgressFile:
     def _write(self, progress: StepProgress) -> None:
         progress.write(self._path)
         self._last = progress
-        self._written = time.monotonic()
+        self._last_write = time.monotonic()
 
 
 def read_progress(store: Path, step: str) -> StepProgress | None:

@@ -68,21 +68,21 @@ def anywhere(
     `reads` are the arguments that name folders whose files it needs, and not their records alone.
     """
 
-    def made(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
+    def decorate(step: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
         signature = inspect.signature(step)
 
         @wraps(step)
-        def called(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:
-            bound = signature.bind(*arguments, **named)
+        def called(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Answer:
+            bound = signature.bind(*arguments, **options)
             bound.apply_defaults()
             store = bound.arguments["store"]
             copy = _opened(store) if is_bucket(store) else copy_of(Path(store))
             if copy is None:
-                return step(*arguments, **named)
+                return step(*arguments, **options)
             _refresh(copy)
-            told = {name: _here(copy, value) for name, value in bound.arguments.items()}
-            bound.arguments.update(told)
-            before = _read.set(tuple(Path(str(told[name])) for name in reads))
+            paths = {name: _here(copy, value) for name, value in bound.arguments.items()}
+            bound.arguments.update(paths)
+            before = _read.set(tuple(Path(str(paths[name])) for name in reads))
             try:
                 answer = step(*bound.args, **bound.kwargs)
                 return _there(copy, answer) if is_bucket(store) else answer
@@ -91,7 +91,7 @@ def anywhere(
 
         return called
 
-    return made
+    return decorate
 
 
 def located(store: str) -> Path:
@@ -146,14 +146,14 @@ def leased(folder: Path, busy: str) -> Iterator[Lease | None]:
     if copy := copy_of(folder):
         seconds = from_environment(Settings).lease_seconds
         lease = Lease(copy.there(f"{folder}.lease"), busy, seconds)
-        with lease.held():
+        with lease.hold():
             yield lease
     else:
         yield None
 
 
 @contextmanager
-def kept_while(folder: Path, progress: Path, lease: Lease | None) -> Iterator[None]:
+def sync_while(folder: Path, progress: Path, lease: Lease | None) -> Iterator[None]:
     """Has what a step reads, and puts its folder back again and again; then once more.
 
     Raises StoreError where another machine has the folder by then.
@@ -218,8 +218,8 @@ def _resumable(folder: Path) -> list[Path]:
     checkpoints that are being written.
     """
     there = [path for path in folder.iterdir() if path.name not in _AT_THE_END]
-    kept = [path for path in there if not (path / CHECKPOINTS).is_dir()]
-    return [*kept, *sealed_checkpoints(folder / CHECKPOINTS)]
+    paths = [path for path in there if not (path / CHECKPOINTS).is_dir()]
+    return [*paths, *sealed_checkpoints(folder / CHECKPOINTS)]
 
 
 def _opened(store: str) -> WorkingCopy:

@@ -9,7 +9,7 @@ from agentworld.runner.remote import keep, prune
 _NAME = "name.json"
 
 
-class Named(Record):
+class RunName(Record):
     """What a step's run is called."""
 
     run: str
@@ -18,9 +18,9 @@ class Named(Record):
 def run_name(folder: Path) -> str:
     """The name of the run that a step opens, or had opened before it was killed."""
     if not has_run_name(folder):
-        Named(run=new_name()).write(folder / _NAME)
+        RunName(run=new_name()).write(folder / _NAME)
         keep(folder / _NAME)
-    return Named.read(folder / _NAME).run
+    return RunName.read(folder / _NAME).run
 
 
 def has_run_name(folder: Path) -> bool:

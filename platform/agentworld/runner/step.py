@@ -19,7 +19,7 @@ from agentworld.runner.code import code_digest
 from agentworld.runner.failure import in_words, sentence_of
 from agentworld.runner.lock import hold
 from agentworld.runner.progress import ProgressFile, progress_path
-from agentworld.runner.remote import fetch_read, is_kept, keep, kept_while, leased, prune
+from agentworld.runner.remote import fetch_read, is_kept, keep, leased, prune, sync_while
 from agentworld.runner.watch import Watch
 from agentworld.storage.lease import Lease
 from agentworld.storage.receipts import RECEIPT, read_receipt
@@ -53,7 +53,7 @@ def run_step(
         return _work_along(folder, work)
     progress = ProgressFile(store, step)
     receipt = folder / RECEIPT
-    with _failure_told(progress, store):
+    with _report_failure(progress, store):
         progress.begin()
         if _is_reused(folder, progress):
             return folder
@@ -64,8 +64,8 @@ def run_step(
             if _is_reused(folder, progress):  # by whom it waited for
                 return folder
             receipt.unlink(missing_ok=True)
-            told = progress_path(store, step)
-            with Watch(store / DRIVER_LOCK) as watch, kept_while(folder, told, lease):
+            progress_file = progress_path(store, step)
+            with Watch(store / DRIVER_LOCK) as watch, sync_while(folder, progress_file, lease):
                 output = work(folder, progress.tick)
             seconds = time.monotonic() - started
             StepReceipt(
@@ -133,7 +133,7 @@ def _alone(folder: Path, step: str) -> Iterator[Lease | None]:
 
 
 @contextmanager
-def _failure_told(progress: ProgressFile, store: Path) -> Iterator[None]:
+def _report_failure(progress: ProgressFile, store: Path) -> Iterator[None]:
     try:
         with in_words(store):
             yield

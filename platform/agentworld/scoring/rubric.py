@@ -32,8 +32,8 @@ class RubricScore(NamedTuple):
     @property
     def mean(self) -> float:
         """Of the dimensions that are there."""
-        given = [value for value in self if value > 0]
-        return sum(given) / len(given)
+        scores = [value for value in self if value > 0]
+        return sum(scores) / len(scores)
 
     @property
     def reward(self) -> float:

@@ -33,7 +33,9 @@ def _candidates(text: str) -> Iterator[str]:
     blocks = _FENCED.findall(text)
     objects = list(_objects(text))
     yield from (block for block in reversed(blocks) if "scores" in block)
-    yield from sorted((found for found in objects if "scores" in found), key=len, reverse=True)
+    yield from sorted(
+        (candidate for candidate in objects if "scores" in candidate), key=len, reverse=True
+    )
     yield from reversed(objects)
 
 

@@ -13,7 +13,7 @@ from agentworld.access import Access
 from agentworld.errors import AgentworldError
 from agentworld.http.auth import Gate
 from agentworld.http.errors import add_handlers
-from agentworld.http.naming import Named
+from agentworld.http.naming import SimulatorHeader
 from agentworld.serving.entrance import House
 from agentworld.serving.episodes.quota import Allowance
 from agentworld.serving.episodes.store import Keeper
@@ -84,12 +84,12 @@ def create_app(
     app.router.routes += [*openenv.ROUTES, openenv_openapi.route(app), tools.route]
     app.add_route("/openapi.json", _openapi(app), include_in_schema=False)
     app.add_middleware(Gate, access=access, loopback_only=loopback_only)
-    app.add_middleware(Named, only=simulators.only)
+    app.add_middleware(SimulatorHeader, only=simulators.only)
     add_handlers(app)
     return app
 
 
 def _openapi(app: FastAPI) -> Callable[[Request], Response]:
     """Written once: to write it takes as long as many steps, and anybody may ask for it."""
-    written = cache(lambda: json.dumps(app.openapi()).encode())
-    return lambda _request: Response(written(), media_type=native.JSON)
+    document = cache(lambda: json.dumps(app.openapi()).encode())
+    return lambda _request: Response(document(), media_type=native.JSON)

@@ -21,7 +21,7 @@ from agentworld.serving.episodes.store import Keeper
 from agentworld.serving.setup import access_on_cluster, guard_of, sealer_on_cluster
 from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
 from agentworld.serving.simulators.engines import Secrets, connect_engines, discover_engines
-from agentworld.serving.simulators.many import Found, OnDemand
+from agentworld.serving.simulators.many import ConnectedSimulator, OnDemand
 from agentworld.serving.telemetry.tracing import Spans, TracingSettings
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.stores import Stores
@@ -68,7 +68,7 @@ def serve(settings: Settings) -> None:
     listen(spans.joined(app), guard, settings.host, settings.port)
 
 
-def _connect(settings: Settings, spans: Spans, manifest: SimulatorManifest) -> Found:
+def _connect(settings: Settings, spans: Spans, manifest: SimulatorManifest) -> ConnectedSimulator:
     """What answers for a simulator: somebody's endpoint, or the replicas of an engine of ours.
 
     Those are asked for the simulator's digest as a model, which is what they answer to once
@@ -81,7 +81,7 @@ def _connect(settings: Settings, spans: Spans, manifest: SimulatorManifest) -> F
         endpoint = connect_engines(
             manifest, urls, model, concurrency=concurrency, timeout_seconds=seconds, api_key=key
         )
-        return Found(manifest, spans.of(endpoint, manifest, model), endpoint.states)
+        return ConnectedSimulator(manifest, spans.of(endpoint, manifest, model), endpoint.states)
     model = manifest.digest
     engine = discover_engines(
         manifest,
@@ -92,7 +92,7 @@ def _connect(settings: Settings, spans: Spans, manifest: SimulatorManifest) -> F
         wait_seconds=settings.engine_wait_seconds,
         most_waiting=settings.most_waiting,
     )
-    return Found(manifest, spans.of(engine, manifest, model), engine.states)
+    return ConnectedSimulator(manifest, spans.of(engine, manifest, model), engine.states)
 
 
 def main() -> int:

@@ -35,7 +35,7 @@ from agentworld.serving.episodes.quota import Allowance
 from agentworld.serving.episodes.store import Keeper
 from agentworld.serving.runs import Runs
 from agentworld.serving.service import SimulatorService
-from agentworld.serving.simulators.base import Simulators, Wanted
+from agentworld.serving.simulators.base import SimulatorRequest, Simulators
 from agentworld.serving.telemetry.counts import Door
 
 
@@ -77,7 +77,7 @@ class Entrance:
         """
         self._check_opens()
         simulators = self._house.simulators
-        simulator = await simulators.meant(Wanted(alias, None, self.caller.tenant))
+        simulator = await simulators.resolve(SimulatorRequest(alias, None, self.caller.tenant))
         simulators.check(simulator)
         return simulator
 
@@ -120,20 +120,20 @@ class Entrance:
         allowed = allowance.check(tenant)
         service = await self._service(opening.run)
         async with allowance.episode(tenant, name):
-            begun = await service.reset(opening, name)
+            result = await service.reset(opening, name)
         if allowed:
             allowed.used(0, len(text_bytes(opening.text)))
-        return begun
+        return result
 
     async def step(self, episode: str, request: Request) -> StepResult:
         """Takes the next step of one of the caller's episodes, or repeats an earlier one."""
-        at = self._held(episode) or await self._owned(episode)
-        taken = await self._take(at.service, episode, request)
-        return session.answered(at.service.digest, at.run, taken)
+        at = self._find_place(episode) or await self._load_place(episode)
+        step = await self._take(at.service, episode, request)
+        return session.to_step_result(at.service.digest, at.run, step)
 
     async def take(self, episode: str, request: Request) -> EpisodeStep:
         """The same, and what it cost."""
-        at = self._held(episode) or await self._owned(episode)
+        at = self._find_place(episode) or await self._load_place(episode)
         return await self._take(at.service, episode, request)
 
     def check_allowed(self) -> None:
@@ -160,13 +160,13 @@ class Entrance:
     async def manifest(self, simulator: Digest | None = None) -> SimulatorManifest:
         """Of a simulator, or of the one that there is, which anybody may see."""
         simulators = self._house.simulators
-        wanted = simulator or simulators.only
-        if wanted is None:
+        digest = simulator or simulators.only
+        if digest is None:
             raise NotFound(
                 "this service has many simulators; name one, as in /simulators/DIGEST/manifest"
             )
-        service = await simulators.find(wanted)
-        self._answering.simulator = wanted
+        service = await simulators.find(digest)
+        self._answering.simulator = digest
         return service.manifest
 
     async def episode(self, episode: str) -> Episode:
@@ -179,17 +179,17 @@ class Entrance:
         await self._simulator(await self._check_sees_episode(episode))
         return await self._house.keeper.settled(episode)
 
-    async def known(self, episode: str, *, anew: bool = False) -> OpenEpisode:
+    async def load_open(self, episode: str, *, anew: bool = False) -> OpenEpisode:
         """The same as this replica goes on with it: nothing is read of one that it holds, unless
         `anew`, for another replica may have gone on with it.
         """
         service = await self._service(await self._check_sees_episode(episode))
-        return await service.known(episode, anew=anew)
+        return await service.load_open(episode, anew=anew)
 
     async def tools(self, episode: str) -> tuple[Tool, ...]:
         """What may be called in an episode that the caller may see."""
         service = await self._service(await self._check_sees_episode(episode))
-        opening = (await service.known(episode)).opening
+        opening = (await service.load_open(episode)).opening
         return tools_of(service.manifest.domains, opening)
 
     async def close_episode(self, episode: str) -> None:
@@ -207,24 +207,24 @@ class Entrance:
             allowed.used(step.usage.input_tokens + step.usage.output_tokens, num_bytes)
         return step
 
-    def _held(self, episode: str) -> "_Place | None":
+    def _find_place(self, episode: str) -> "_Place | None":
         """Where an episode is that is the caller's, where nobody has to be asked: most steps."""
         caller, house = self.caller, self._house
-        held = house.keeper.held(episode)
-        if held is None or "agent" not in caller.roles:
+        open_episode = house.keeper.find_open(episode)
+        if open_episode is None or "agent" not in caller.roles:
             return None
-        run = held.opening.run
+        run = open_episode.opening.run
         if caller.run is None:
             is_theirs = house.keeper.owners.knows(run, caller.tenant)
         else:
             is_theirs = caller.run == run
-        service = house.simulators.connected.get(held.simulator)
+        service = house.simulators.connected.get(open_episode.simulator)
         if service is None or not is_theirs:
             return None
-        self._answering.simulator = held.simulator
+        self._answering.simulator = open_episode.simulator
         return _Place(service, run)
 
-    async def _owned(self, episode: str) -> "_Place":
+    async def _load_place(self, episode: str) -> "_Place":
         run = await self._check_owns_episode(episode)
         return _Place(await self._service(run), run)
 
@@ -277,8 +277,8 @@ class Entrance:
         try:
             return await self._house.keeper.owners.of(run)
         except NotFound as error:
-            is_gone = self.caller.run == run
-            raise NotFound(_gone_run(run) if is_gone else _no_run(run)) from error
+            was_opened = self.caller.run == run
+            raise NotFound(_lost_run(run) if was_opened else _no_run(run)) from error
 
 
 class _Place(NamedTuple):
@@ -292,7 +292,7 @@ def _no_run(run: str) -> str:
     return f"there is no run {run}; open one first"
 
 
-def _gone_run(run: str) -> str:
+def _lost_run(run: str) -> str:
     return f"run {run} was opened and the ledger has it no more; have it restored, or open another"
 
 

@@ -40,7 +40,7 @@ class Listening(NamedTuple):
             check_free(self.port)
 
     @property
-    def named(self) -> str:
+    def resolved_access(self) -> str:
         """The access, whatever folder it is read in."""
         return self.access if self.access == "local" else str(Path(self.access).resolve())
 
@@ -89,7 +89,7 @@ def serve_simulator(
         environment = {
             **(_addresses(started, model_folder) if started else {}),
             "AGENTWORLD_ENGINE_CONCURRENCY": str(engine.concurrency),
-            "AGENTWORLD_ACCESS": at.named,
+            "AGENTWORLD_ACCESS": at.resolved_access,
             "AGENTWORLD_HOST": LOOPBACK,
             "AGENTWORLD_PORT": str(port),
             # The service runs the very code that starts it, installed or not.

@@ -10,7 +10,7 @@ from agentworld.records.episode import new_name
 from agentworld.records.run import LOCAL_TENANT, AgentRun, RunClosing, RunOpening
 from agentworld.records.step_statement import StepStatement
 from agentworld.serving.episodes.store import Keeper
-from agentworld.serving.simulators.base import Simulators, Wanted
+from agentworld.serving.simulators.base import SimulatorRequest, Simulators
 from agentworld.statements.log_checkpoints import Sealer
 
 
@@ -32,12 +32,12 @@ class Runs:
 
         An alias is resolved here and never again: what is stored names the digest.
         """
-        known = await self._opened(opening, name, tenant) if name else None
-        if known:
-            return known
+        run = await self._opened(opening, name, tenant) if name else None
+        if run:
+            return run
         name = name or new_name()  # before it is known which simulator: a canary goes by it
-        wanted = Wanted(opening.simulator or "", name, tenant)
-        simulator = await self._simulators.meant(wanted)
+        request = SimulatorRequest(opening.simulator or "", name, tenant)
+        simulator = await self._simulators.resolve(request)
         await self._simulators.find(simulator)  # one that cannot be served opens no run
         if opening.simulator:
             opening = opening.model_copy(update={"simulator": simulator})
@@ -45,26 +45,26 @@ class Runs:
 
     async def get(self, run: str) -> AgentRun:
         """A run; raises Conflict for one that is nothing to this process."""
-        found = await asyncio.to_thread(self._ledger.run, run)
-        self._simulators.check(found.simulator)
-        return found
+        record = await asyncio.to_thread(self._ledger.run, run)
+        self._simulators.check(record.simulator)
+        return record
 
     async def close(self, run: str, closing: RunClosing) -> AgentRun:
         """Ends a run with its open episodes and signs its log; the same again changes nothing."""
-        found = await self.get(run)
-        self._sealer.check_closing(found, closing)
+        record = await self.get(run)
+        self._sealer.check_closing(record, closing)
         num_open = await asyncio.to_thread(self._ledger.num_open_episodes_in, run)
         closed = await asyncio.to_thread(self._ledger.close_run, run, closing)
-        self._keeper.metrics.of(found.simulator).end("closed", num_open)
+        self._keeper.metrics.of(record.simulator).end("closed", num_open)
         await asyncio.to_thread(self._sealer.seal, run)
         return closed
 
     async def attest(self, run: str, claim: Claim) -> SignedEdge:
         """Which simulator made an agent, as far as it can be told; signed, and kept."""
-        found = await self.get(run)
-        if found.closing:  # who closed it may have been killed before it was signed
+        record = await self.get(run)
+        if record.closing:  # who closed it may have been killed before it was signed
             await asyncio.to_thread(self._sealer.seal_end, run)
-        return await asyncio.to_thread(self._sealer.notary.edge, found, claim)
+        return await asyncio.to_thread(self._sealer.notary.edge, record, claim)
 
     async def file(self, statement: StepStatement) -> str:
         """Keeps what a step signed of its own work; returns its name."""
@@ -94,8 +94,8 @@ class Runs:
             run = await self.get(name)
             if _is_digest(opening.simulator) and opening.simulator != run.simulator:
                 return None
-            meant = opening.model_copy(update={"simulator": run.opening.simulator})
-            if (run.opening, run.tenant) == (meant, tenant):
+            resolved_opening = opening.model_copy(update={"simulator": run.opening.simulator})
+            if (run.opening, run.tenant) == (resolved_opening, tenant):
                 return run
         return None
 

@@ -35,7 +35,7 @@ Accelerators = Callable[[], tuple[str, ...]]
 """What the engine computes on now, of each replica where they differ."""
 
 
-class Answered(NamedTuple):
+class StepAnswer(NamedTuple):
     """A step that was taken now, or is repeated."""
 
     step: EpisodeStep
@@ -83,57 +83,57 @@ class SimulatorService:
         try:
             await self._keeper.begin(episode)
         except Conflict:
-            if not await self._has_begun(episode):
+            if not await self._is_recorded(episode):
                 raise
         else:
             self._keep(episode, record)
         return session.opened(episode)
 
-    async def step(self, name: str, request: Request) -> Answered:
+    async def step(self, name: str, request: Request) -> StepAnswer:
         """Answers a step once; a step that fails is not recorded and may be tried again."""
-        episode = await self.known(name)
+        episode = await self.load_open(name)
         while True:
             try:
                 return await self._answer(episode, request)
             except Conflict:
-                known, episode = len(episode.steps), await self._load(name, anew=True)
-                if len(episode.steps) == known:
+                num_steps, episode = len(episode.steps), await self._load(name, anew=True)
+                if len(episode.steps) == num_steps:
                     raise
                 # Another replica went on with it meanwhile, and may do so again.
 
-    async def known(self, episode: str, *, anew: bool = False) -> OpenEpisode:
+    async def load_open(self, episode: str, *, anew: bool = False) -> OpenEpisode:
         """An episode as this replica goes on with it, or `anew` as the ledger has it."""
-        held = None if anew else self._keeper.held(episode)
-        if held is None:
+        open_episode = None if anew else self._keeper.find_open(episode)
+        if open_episode is None:
             return await self._load(episode, anew=anew)
-        self._check_ours(held.simulator)
-        return held
+        self._check_ours(open_episode.simulator)
+        return open_episode
 
     async def close(self) -> None:
         """Lets go of the engine."""
         await self._engine.close()
 
-    async def _answer(self, episode: OpenEpisode, request: Request) -> Answered:
+    async def _answer(self, episode: OpenEpisode, request: Request) -> StepAnswer:
         came = time.perf_counter()
         async with episode.lock:
             waited = time.perf_counter() - came
             if step := session.recorded(episode, request):
-                return Answered(step, None)
+                return StepAnswer(step, None)
             observed = await self._observe(episode, request.action)
             step = session.next_step(episode, request.action, observed)
-            shown = time.perf_counter()
+            observed_at = time.perf_counter()
             await self._keeper.record(episode, step)
         now = time.perf_counter()
-        asked = step.usage.engine_seconds or None
+        engine_seconds = step.usage.engine_seconds or None
         queued = waited + observed.queued_seconds
-        return Answered(step, Timings(queued, asked, now - shown, now - came))
+        return StepAnswer(step, Timings(queued, engine_seconds, now - observed_at, now - came))
 
     async def _observe(self, episode: OpenEpisode, action: str) -> Observed:
         if episode.opening.replay:
             return session.replayed(episode, action)
-        asked = [*episode.history, Message(role="user", content=action)]
+        messages = [*episode.history, Message(role="user", content=action)]
         seed = session.seed(self.manifest, episode.opening, len(episode.steps) + 1)
-        return await self._observer.observe(asked, seed, episode.id)
+        return await self._observer.observe(messages, seed, episode.id)
 
     async def _load(self, name: str, *, anew: bool = False) -> OpenEpisode:
         episode = await self._episode(name)
@@ -159,16 +159,16 @@ class SimulatorService:
         here = {"accelerators": self._accelerators()}
         at = opening.fork or opening.replay
         if at is None:
-            return Episode.begun(name, self.digest, opening.model_copy(update=here)), ()
+            return Episode.new(name, self.digest, opening.model_copy(update=here)), ()
         source = await self._episode(at.episode)
         opening = session.continued(opening, source, at)
         if opening.fork:  # what is repeated was computed where it was recorded
             opening = opening.model_copy(update=here)
         record = source.steps[: at.step]
-        begun = Episode.begun(name, self.digest, opening)
-        return (begun, record) if opening.replay else (session.forked(begun, record), ())
+        episode = Episode.new(name, self.digest, opening)
+        return (episode, record) if opening.replay else (session.forked(episode, record), ())
 
-    async def _has_begun(self, episode: Episode) -> bool:
+    async def _is_recorded(self, episode: Episode) -> bool:
         """Whether it is there already, with the same start, wherever its engine ran then."""
         try:
             there = await self._episode(episode.id)
@@ -177,12 +177,12 @@ class SimulatorService:
         opening = episode.opened_with
         if there.opening:
             opening = opening.model_copy(update={"accelerators": there.opening.accelerators})
-        return there.first_head == Episode.begun(episode.id, self.digest, opening).first_head
+        return there.first_head == Episode.new(episode.id, self.digest, opening).first_head
 
     async def _episode(self, name: str) -> Episode:
-        found = await self._keeper.episode(name)
-        self._check_ours(found.simulator)
-        return found
+        episode = await self._keeper.episode(name)
+        self._check_ours(episode.simulator)
+        return episode
 
     def _check_ours(self, simulator: Digest) -> None:
         if simulator != self.digest:

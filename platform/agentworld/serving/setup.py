@@ -103,4 +103,4 @@ def _sealer(
 
 def guard_of(house: House, limits: Limits) -> Guard:
     """Names the house's simulator, where it has one, and counts among what it refused."""
-    return Guard(house.simulators.only, limits, house.keeper.metrics.told)
+    return Guard(house.simulators.only, limits, house.keeper.metrics.count_problem)

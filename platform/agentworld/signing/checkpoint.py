@@ -5,7 +5,7 @@ It covers every entry so far, and so every answered step: entries name the heads
 
 from agentworld.records.base import Digest, Record
 from agentworld.records.edge import Traffic
-from agentworld.signing.envelope import read_unverified, sign, told_by, verify
+from agentworld.signing.envelope import read_predicate, read_unverified, sign, verify
 from agentworld.signing.keys import Signer, TrustedKeys
 from agentworld.signing.statement import Statement, Subject
 
@@ -39,12 +39,12 @@ def sign_checkpoint(checkpoint: RunCheckpoint, signer: Signer) -> bytes:
 
 def verify_checkpoint(envelope: bytes, trusted: TrustedKeys) -> RunCheckpoint:
     """What one of the trusted keys signed; raises EvidenceError for anything else."""
-    return told_by(verify(envelope, trusted), RunCheckpoint, _NOUN, _statement)
+    return read_predicate(verify(envelope, trusted), RunCheckpoint, _NOUN, _statement)
 
 
-def read_checkpoint(envelope: bytes, known: TrustedKeys) -> RunCheckpoint:
+def read_checkpoint(envelope: bytes, trusted: TrustedKeys) -> RunCheckpoint:
     """What somebody signed, to compare it; raises EvidenceError where a known key did not."""
-    return told_by(read_unverified(envelope, known), RunCheckpoint, _NOUN, _statement)
+    return read_predicate(read_unverified(envelope, trusted), RunCheckpoint, _NOUN, _statement)
 
 
 def checkpoint_name(run: str, length: int) -> str:

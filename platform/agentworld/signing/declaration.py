@@ -8,47 +8,61 @@ from agentworld.errors import EvidenceError
 from agentworld.records.attestation import Attestation
 from agentworld.records.base import Digest
 from agentworld.records.declaration import Declaration, Withdrawal
-from agentworld.signing.envelope import sign, told_by, verify
+from agentworld.signing.envelope import read_predicate, sign, verify
 from agentworld.signing.keys import Signer, TrustedKeys
 from agentworld.signing.statement import Statement, Subject
 
-_Told = TypeVar("_Told", bound=Declaration)
+_Declaration = TypeVar("_Declaration", bound=Declaration)
 
 
-def attested(told: Declaration, signer: Signer) -> Attestation:
+def attested(declaration: Declaration, signer: Signer) -> Attestation:
     """A declaration, signed, as the ledger and the second store keep it."""
-    filed = told.filed
-    envelope = sign(_statement(told), signer)
+    columns = declaration.columns
+    envelope = sign(_statement(declaration), signer)
     return Attestation(
-        told.name, told.kind, filed.subject, filed.simulator, filed.run, filed.at, envelope
+        declaration.name,
+        declaration.kind,
+        columns.subject,
+        columns.simulator,
+        columns.run,
+        columns.at,
+        envelope,
     )
 
 
-def verify_declared(envelope: bytes, kind: type[_Told], trusted: TrustedKeys) -> _Told:
+def verify_declared(
+    envelope: bytes, kind: type[_Declaration], trusted: TrustedKeys
+) -> _Declaration:
     """What one of the trusted keys signed; raises EvidenceError for anything else."""
-    return told_by(verify(envelope, trusted), kind, kind.__name__, _statement)
+    return read_predicate(verify(envelope, trusted), kind, kind.__name__, _statement)
 
 
-def check_attested(kept: Attestation, kind: type[_Told], trusted: TrustedKeys) -> _Told:
+def check_attested(
+    attestation: Attestation, kind: type[_Declaration], trusted: TrustedKeys
+) -> _Declaration:
     """The same of what a ledger keeps, whose columns have to say what was signed."""
-    told = verify_declared(kept.envelope, kind, trusted)
-    if (kept.name, kept.kind, kept[2:6]) != (told.name, told.kind, told.filed):
+    declaration = verify_declared(attestation.envelope, kind, trusted)
+    if (attestation.name, attestation.kind, attestation[2:6]) != (
+        declaration.name,
+        declaration.kind,
+        declaration.columns,
+    ):
         raise EvidenceError("its row says something else than what was signed; restore it")
-    return told
+    return declaration
 
 
-def withdrawn(kept: Iterable[Attestation], trusted: TrustedKeys) -> frozenset[Digest]:
+def withdrawn(attestations: Iterable[Attestation], trusted: TrustedKeys) -> frozenset[Digest]:
     """What was signed of versions that people took away, by the withdrawals that verify."""
-    found = set()
-    for each in kept:
+    digests = set()
+    for each in attestations:
         with suppress(EvidenceError):  # which the audit says
-            found.add(check_attested(each, Withdrawal, trusted).registered)
-    return frozenset(found)
+            digests.add(check_attested(each, Withdrawal, trusted).registered)
+    return frozenset(digests)
 
 
-def _statement(told: Declaration) -> Statement:
+def _statement(declaration: Declaration) -> Statement:
     return Statement(
-        subject=(Subject.of(told.filed.subject, told.meant),),
-        predicate_type=told.predicate_type,
-        predicate=told.model_dump(mode="json"),
+        subject=(Subject.of(declaration.columns.subject, declaration.subject_digest),),
+        predicate_type=declaration.predicate_type,
+        predicate=declaration.model_dump(mode="json"),
     )

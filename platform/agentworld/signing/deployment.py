@@ -3,7 +3,7 @@
 from agentworld.errors import EvidenceError
 from agentworld.records.attestation import Attestation
 from agentworld.records.deployment import Deployment
-from agentworld.signing.envelope import sign, told_by, verify
+from agentworld.signing.envelope import read_predicate, sign, verify
 from agentworld.signing.keys import Signer, TrustedKeys
 from agentworld.signing.statement import Statement, Subject
 
@@ -12,26 +12,44 @@ DEPLOYMENTS = "agent-deployments"
 """Where the copies are: a run's name has no dash, so that no checkpoint is there."""
 
 
-def sign_deployment(made: Deployment, signer: Signer) -> Attestation:
+def sign_deployment(deployment: Deployment, signer: Signer) -> Attestation:
     """A DSSE envelope of an in-toto statement, and the row that tells of it."""
-    envelope = sign(_statement(made), signer)
-    name = deployment_name(made)
+    envelope = sign(_statement(deployment), signer)
+    name = deployment_name(deployment)
     return Attestation(
-        name, "deployment", made.artifact, made.simulator, made.run, made.at, envelope
+        name,
+        "deployment",
+        deployment.artifact,
+        deployment.simulator,
+        deployment.run,
+        deployment.at,
+        envelope,
     )
 
 
-def read_deployment(kept: Attestation, trusted: TrustedKeys) -> Deployment:
+def read_deployment(attestation: Attestation, trusted: TrustedKeys) -> Deployment:
     """What one of the trusted keys signed; raises EvidenceError for anything else.
 
     Also for a row that says something else than its envelope.
     """
-    statement = verify(kept.envelope, trusted)
-    made = told_by(statement, Deployment, "deployment", _statement, under="deployment")
-    told = (deployment_name(made), made.artifact, made.simulator, made.run, made.at)
-    if told != (kept.name, kept.subject, kept.simulator, kept.run, kept.at):
+    statement = verify(attestation.envelope, trusted)
+    deployment = read_predicate(statement, Deployment, "deployment", _statement, under="deployment")
+    columns = (
+        deployment_name(deployment),
+        deployment.artifact,
+        deployment.simulator,
+        deployment.run,
+        deployment.at,
+    )
+    if columns != (
+        attestation.name,
+        attestation.subject,
+        attestation.simulator,
+        attestation.run,
+        attestation.at,
+    ):
         raise EvidenceError("its row says something else than what was signed; restore it")
-    return made
+    return deployment
 
 
 def deployments_under(name: str, alias: str) -> str:
@@ -39,14 +57,16 @@ def deployments_under(name: str, alias: str) -> str:
     return f"{DEPLOYMENTS}/{name}/{alias}/"
 
 
-def deployment_name(made: Deployment) -> str:
+def deployment_name(deployment: Deployment) -> str:
     """Of the row and of the copy: there is one of each number."""
-    return f"{deployments_under(made.name, made.alias)}{made.number:06d}.dsse.json"
+    return (
+        f"{deployments_under(deployment.name, deployment.alias)}{deployment.number:06d}.dsse.json"
+    )
 
 
-def _statement(made: Deployment) -> Statement:
+def _statement(deployment: Deployment) -> Statement:
     return Statement(
-        subject=(Subject.of(made.agent, made.artifact),),
+        subject=(Subject.of(deployment.agent, deployment.artifact),),
         predicate_type=PREDICATE_TYPE,
-        predicate={"deployment": made.model_dump(mode="json")},
+        predicate={"deployment": deployment.model_dump(mode="json")},
     )

@@ -13,7 +13,7 @@ from agentworld.records.base import Digest
 from agentworld.records.edge import Claim, Edge, Traffic
 from agentworld.records.run import AgentRun
 from agentworld.signing.checkpoint import RunCheckpoint
-from agentworld.signing.envelope import sign, told_by, verify
+from agentworld.signing.envelope import read_predicate, sign, verify
 from agentworld.signing.keys import Signer, TrustedKeys
 from agentworld.signing.statement import Statement, Subject
 
@@ -32,10 +32,10 @@ class Observed(NamedTuple):
     """Where runs in other simulators were closed with the same weights."""
 
 
-def join(claim: Claim, seen: Observed, at: str) -> Edge:
+def join(claim: Claim, evidence: Observed, at: str) -> Edge:
     """The edge with its grade; what contradicts or is missing is a reason and never an error."""
-    run, checkpoint = seen.run, seen.checkpoint
-    reasons = (*_of_claim(claim, run), *_of_record(seen), *seen.problems)
+    run, checkpoint = evidence.run, evidence.checkpoint
+    reasons = (*_of_claim(claim, run), *_of_record(evidence), *evidence.problems)
     signed = run.closing is not None and run.closing.signature is not None
     return Edge(
         claim=claim,
@@ -69,7 +69,7 @@ def sign_edge(edge: Edge, signer: Signer) -> bytes:
 
 def verify_edge(envelope: bytes, trusted: TrustedKeys) -> Edge:
     """What one of the trusted keys signed; raises EvidenceError for anything else."""
-    return told_by(verify(envelope, trusted), Edge, "edge", _statement, under="edge")
+    return read_predicate(verify(envelope, trusted), Edge, "edge", _statement, under="edge")
 
 
 def _of_claim(claim: Claim, run: AgentRun) -> Iterator[str]:
@@ -88,15 +88,15 @@ def _of_claim(claim: Claim, run: AgentRun) -> Iterator[str]:
         yield f"the run was opened for {run.opening.purpose}"
 
 
-def _of_record(seen: Observed) -> Iterator[str]:
-    checkpoint = seen.checkpoint
-    if checkpoint is None or checkpoint.length < seen.run.log_length:
+def _of_record(evidence: Observed) -> Iterator[str]:
+    checkpoint = evidence.checkpoint
+    if checkpoint is None or checkpoint.length < evidence.run.log_length:
         yield "the end of the run's log is not signed"
     elif checkpoint.traffic is None:
         yield "the run's log was signed before its traffic was"
     elif checkpoint.traffic.num_steps == 0:
         yield "the simulator answered no step of the run"
-    yield from seen.contradicting
+    yield from evidence.contradicting
 
 
 def _contradicts(other: AgentRun, run: AgentRun) -> bool:
@@ -107,8 +107,8 @@ def _contradicts(other: AgentRun, run: AgentRun) -> bool:
         return False
     is_unchanged = other.opening.starting_weights == other.closing.final_weights
     is_evaluation = other.opening.purpose == "evaluation" and is_unchanged
-    is_told = other.tenant == run.tenant or other.closing.signature is not None
-    return is_told and not is_evaluation
+    is_credible = other.tenant == run.tenant or other.closing.signature is not None
+    return is_credible and not is_evaluation
 
 
 def _statement(edge: Edge) -> Statement:

@@ -20,7 +20,7 @@ from agentworld.signing.statement import Statement
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
-_Told = TypeVar("_Told", bound=Record)
+_Predicate = TypeVar("_Predicate", bound=Record)
 
 
 class _Signature(Record):
@@ -38,51 +38,51 @@ def sign(statement: Statement, signer: Signer) -> bytes:
     """The envelope of a statement, with the signer's signature and the id of its key."""
     envelope = Envelope(statement.canonical, PAYLOAD_TYPE, {})
     envelope.sign(signer)
-    return _written(envelope)
+    return _encode(envelope)
 
 
 def verify(envelope: bytes, trusted: TrustedKeys) -> Statement:
     """The statement that one of the trusted keys signed; raises EvidenceError for any other."""
     with reading("the envelope"):
-        found = _read(envelope)
-        _check_signature(found, trusted)
-        return _statement(found)
+        dsse_envelope = _read(envelope)
+        _check_signature(dsse_envelope, trusted)
+        return _statement(dsse_envelope)
 
 
-def read_unverified(envelope: bytes, known: TrustedKeys) -> Statement:
+def read_unverified(envelope: bytes, trusted: TrustedKeys) -> Statement:
     """The statement, whoever signed it; of the known keys it is checked that they did.
 
     For comparing, and not for relying on it. Raises EvidenceError like `verify`.
     """
     with reading("the envelope"):
-        found = _read(envelope)
-        if known.keys() & found.signatures.keys():
-            _check_signature(found, known)
-        return _statement(found)
+        dsse_envelope = _read(envelope)
+        if trusted.keys() & dsse_envelope.signatures.keys():
+            _check_signature(dsse_envelope, trusted)
+        return _statement(dsse_envelope)
 
 
-def told_by(
+def read_predicate(
     statement: Statement,
-    kind: type[_Told],
+    kind: type[_Predicate],
     noun: str,
-    written: Callable[[_Told], Statement],
+    to_statement: Callable[[_Predicate], Statement],
     under: str = "",
-) -> _Told:
-    """What a statement says, where `written` makes this very statement of it.
+) -> _Predicate:
+    """What a statement says, where `to_statement` makes this very statement of it.
 
     `under` is the key of the predicate that holds it, where that holds more. Raises EvidenceError
     for a statement of anything else, and calls what is wanted by its `noun`.
     """
     predicate = statement.predicate
     try:
-        told = kind.model_validate(predicate.get(under) if under else predicate)
+        record = kind.model_validate(predicate.get(under) if under else predicate)
     except ValidationError as error:
         raise EvidenceError(
             f"what was signed is no {noun} ({first_problem(error)}); do not rely on it"
         ) from error
-    if statement != written(told):
+    if statement != to_statement(record):
         raise EvidenceError(f"what was signed is not what this {noun} says; do not rely on it")
-    return told
+    return record
 
 
 def _statement(envelope: Envelope) -> Statement:
@@ -101,7 +101,7 @@ def _read(data: bytes) -> Envelope:
         raise _no_envelope(first_problem(error)) from error
     except ValueError as error:
         raise _no_envelope(str(error)) from error
-    if _written(envelope) != data:
+    if _encode(envelope) != data:
         raise _no_envelope("it is not in canonical form")
     return envelope
 
@@ -125,7 +125,7 @@ def _check_signature(envelope: Envelope, trusted: TrustedKeys) -> None:
         ) from error
 
 
-def _written(envelope: Envelope) -> bytes:
+def _encode(envelope: Envelope) -> bytes:
     return rfc8785.dumps(envelope.to_dict())
 
 

@@ -59,7 +59,7 @@ def load_signer(folder: Path) -> Signer:
 def read_signer(folder: Path) -> Signer:
     """The current signer, for who tells its public key elsewhere; raises NotFound."""
     private = _read_private(folder / SIGNER)
-    return Signer(private, _named(private.public_key()))
+    return Signer(private, _to_sslib_key(private.public_key()))
 
 
 def ensure_signer(folder: Path) -> Signer:
@@ -155,7 +155,7 @@ def read_public(name: str, pem: bytes, where: object) -> SSlibKey:
         raise InputError(f"{where} is no public key ({error}); restore or remove it") from error
     if not isinstance(key, Ed25519PublicKey) or _key_id(key) != name:
         raise InputError(f"{where} is not the Ed25519 key of its name; restore or remove it")
-    return _named(key)
+    return _to_sslib_key(key)
 
 
 def public_pem(key: SSlibKey) -> bytes:
@@ -195,7 +195,7 @@ def new_signer() -> bytes:
     return private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def _named(public: Ed25519PublicKey) -> SSlibKey:
+def _to_sslib_key(public: Ed25519PublicKey) -> SSlibKey:
     return SSlibKey.from_crypto(public, keyid=_key_id(public))
 
 

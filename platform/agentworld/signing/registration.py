@@ -9,7 +9,7 @@ from typing import Literal
 from agentworld.errors import EvidenceError
 from agentworld.records.base import Digest, Record
 from agentworld.records.episode import text_bytes
-from agentworld.signing.envelope import sign, told_by, verify
+from agentworld.signing.envelope import read_predicate, sign, verify
 from agentworld.signing.keys import Signer, TrustedKeys
 from agentworld.signing.statement import Statement, Subject
 
@@ -28,25 +28,25 @@ class Registration(Record):
     """What it was made of: parents, data, recipes, and the report that it was judged by."""
 
 
-def sign_registration(made: Registration, signer: Signer) -> str:
+def sign_registration(registration: Registration, signer: Signer) -> str:
     """A DSSE envelope, as a registry keeps it."""
-    return sign(_statement(made), signer).decode()
+    return sign(_statement(registration), signer).decode()
 
 
-def check_registration(made: Registration, signature: str, trusted: TrustedKeys) -> None:
+def check_registration(registration: Registration, signature: str, trusted: TrustedKeys) -> None:
     """Raises EvidenceError where no trusted key signed just this."""
     statement = verify(text_bytes(signature), trusted)
-    signed = told_by(statement, Registration, "registration", _statement)
-    if signed != made:
+    signed = read_predicate(statement, Registration, "registration", _statement)
+    if signed != registration:
         raise EvidenceError(
             f"what was signed is the record {signed.record} of {signed.artifact} as {signed.name},"
-            f" and not {made.record} of {made.artifact} as {made.name}"
+            f" and not {registration.record} of {registration.artifact} as {registration.name}"
         )
 
 
-def _statement(made: Registration) -> Statement:
+def _statement(registration: Registration) -> Statement:
     return Statement(
-        subject=(Subject.of(made.name, made.artifact),),
+        subject=(Subject.of(registration.name, registration.artifact),),
         predicate_type=PREDICATE_TYPE,
-        predicate=made.model_dump(mode="json"),
+        predicate=registration.model_dump(mode="json"),
     )

@@ -17,20 +17,20 @@ class TrafficCount:
         self._controls: dict[str, int] = {}
         self._first_at = self._last_at = ""
 
-    def add(self, told: Fields) -> None:
+    def add(self, fields: Fields) -> None:
         """What the next entry says."""
-        at = str(told.get("at", ""))
+        at = str(fields.get("at", ""))
         self._first_at, self._last_at = self._first_at or at, at
-        match told:
+        match fields:
             case {"kind": "episode-opened", "control": str(control)} if _DIGEST.fullmatch(control):
                 self._num_episodes += 1
                 self._steer(control)
-                self._num_copied += _number(told.get("num_copied"))
+                self._num_copied += _number(fields.get("num_copied"))
             case {"kind": "steps"}:
-                self._num_steps += _number(told.get("num_steps"))
+                self._num_steps += _number(fields.get("num_steps"))
 
     @property
-    def told(self) -> Traffic:
+    def total(self) -> Traffic:
         """All that was added. Copied steps are under the same entries as answered ones."""
         num_copied = min(self._num_copied, self._num_steps)
         return Traffic(
@@ -50,6 +50,6 @@ class TrafficCount:
             self._other_controls += 1
 
 
-def _number(told: object) -> int:
+def _number(value: object) -> int:
     """Nothing where it is no number of steps: the log is then not what was signed."""
-    return told if isinstance(told, int) and told > 0 else 0
+    return value if isinstance(value, int) and value > 0 else 0

@@ -7,7 +7,7 @@ from agentworld.errors import EvidenceError
 from agentworld.records.base import Digest, Record
 from agentworld.records.episode import text_bytes
 from agentworld.records.run import AgentRun
-from agentworld.signing.envelope import sign, told_by, verify
+from agentworld.signing.envelope import read_predicate, sign, verify
 from agentworld.signing.keys import Signer, TrustedKeys
 from agentworld.signing.statement import Statement, Subject
 
@@ -22,19 +22,19 @@ class RunWeights(Record):
     weights: Digest
 
 
-def sign_weights(made: RunWeights, signer: Signer) -> str:
+def sign_weights(run_weights: RunWeights, signer: Signer) -> str:
     """A DSSE envelope, as `RunClosing.signature` holds it."""
-    return sign(_statement(made), signer).decode()
+    return sign(_statement(run_weights), signer).decode()
 
 
-def check_weights(made: RunWeights, signature: str, trusted: TrustedKeys) -> None:
+def check_weights(run_weights: RunWeights, signature: str, trusted: TrustedKeys) -> None:
     """Raises EvidenceError where no trusted key signed just this."""
     statement = verify(text_bytes(signature), trusted)
-    signed = told_by(statement, RunWeights, "run's weights", _statement)
-    if signed != made:
+    signed = read_predicate(statement, RunWeights, "run's weights", _statement)
+    if signed != run_weights:
         raise EvidenceError(
-            f"what was signed is {signed.weights} of run {signed.run}, and not {made.weights} of"
-            f" run {made.run}"
+            f"what was signed is {signed.weights} of run {signed.run}, and not"
+            f" {run_weights.weights} of run {run_weights.run}"
         )
 
 
@@ -43,17 +43,17 @@ def closing_problem(run: AgentRun, trusted: TrustedKeys) -> str | None:
     closing = run.closing
     if closing is None or closing.signature is None:
         return None
-    made = RunWeights(run=run.id, simulator=run.simulator, weights=closing.final_weights)
+    run_weights = RunWeights(run=run.id, simulator=run.simulator, weights=closing.final_weights)
     try:
-        check_weights(made, closing.signature, trusted)
+        check_weights(run_weights, closing.signature, trusted)
     except EvidenceError as error:
         return f"what the run made is not signed by the step that wrote it: {error}"
     return None
 
 
-def _statement(made: RunWeights) -> Statement:
+def _statement(run_weights: RunWeights) -> Statement:
     return Statement(
-        subject=(Subject.of("weights", made.weights),),
+        subject=(Subject.of("weights", run_weights.weights),),
         predicate_type=PREDICATE_TYPE,
-        predicate=made.model_dump(mode="json"),
+        predicate=run_weights.model_dump(mode="json"),
     )

@@ -24,9 +24,9 @@ class Deployer(Adopter):
         """
         edges = self._edges(name, move.artifact, move.run)
         for _, edge in edges:
-            told = {"name": name, "alias": alias, "simulator": edge.simulator}
-            wanted = Deployment(number=1, at=now(), **told, **move.model_dump())
-            return self._deployed(wanted)
+            fields = {"name": name, "alias": alias, "simulator": edge.simulator}
+            proposal = Deployment(number=1, at=now(), **fields, **move.model_dump())
+            return self._deployed(proposal)
         raise NotFound(
             f"nobody signed which simulator made {move.artifact} as {name} in run {move.run};"
             " register it anew"
@@ -34,40 +34,41 @@ class Deployer(Adopter):
 
     def end_deployment(self, name: str, alias: str, by: str, reason: str | None) -> Deployment:
         """From now on no agent of this name is in use so; raises NotFound where none ever was."""
-        known = self._deployments(name, alias)
-        if not known:
+        deployments = self._deployments(name, alias)
+        if not deployments:
             raise NotFound(f"no {name} was ever in use as {alias!r}; name another one")
-        told = {"by": by, "reason": reason, "at": now(), "ended": True}
-        return self._deployed(known[-1][1].model_copy(update=told))
+        ending = {"by": by, "reason": reason, "at": now(), "ended": True}
+        return self._deployed(deployments[-1][1].model_copy(update=ending))
 
-    def _deployed(self, wanted: Deployment) -> Deployment:
+    def _deployed(self, proposal: Deployment) -> Deployment:
         """The newest of its name and alias, if that means the same; else the next one."""
         self.adopt()
-        name, alias = wanted.name, wanted.alias
-        known = self._deployments(name, alias)
-        if known:
-            kept, newest = known[-1]
-            self._second_store.put(kept.name, kept.envelope)  # who signed it may have been killed
-            if newest.means_the_same(wanted):
+        name, alias = proposal.name, proposal.alias
+        deployments = self._deployments(name, alias)
+        if deployments:
+            attestation, newest = deployments[-1]
+            # Who signed it may have been killed.
+            self._second_store.put(attestation.name, attestation.envelope)
+            if newest.means_the_same(proposal):
                 return newest
         # After all that the second store holds, also where an old ledger was restored.
         copies = len(self._second_store.names(deployments_under(name, alias)))
-        number = 1 + max(copies, *(told.number for _, told in known), 0)
-        made = wanted.model_copy(update={"number": number})
-        signed = sign_deployment(made, self._signer())
+        number = 1 + max(copies, *(earlier.number for _, earlier in deployments), 0)
+        deployment = proposal.model_copy(update={"number": number})
+        signed = sign_deployment(deployment, self._signer())
         self._ledger.attestations.add(signed)
         self._second_store.put(signed.name, signed.envelope)
-        return made
+        return deployment
 
     def _deployments(self, name: str, alias: str) -> list[tuple[Attestation, Deployment]]:
         """What was signed of a name and an alias, in its order."""
-        found = []
+        deployments = []
         for each in self._ledger.attestations.find_under(
             "deployment", deployments_under(name, alias)
         ):
             with suppress(EvidenceError):  # which the audit says
-                found.append((each, read_deployment(each, self.known_keys())))
-        return sorted(found, key=lambda known: known[1].number)
+                deployments.append((each, read_deployment(each, self.known_keys())))
+        return sorted(deployments, key=lambda pair: pair[1].number)
 
     def _edges(self, name: str, artifact: Digest, run: str) -> Iterator[tuple[Attestation, Edge]]:
         """What was signed of a run, an artifact and a name, the newest first."""

@@ -12,8 +12,8 @@ from agentworld.records.report import Report
 def judged(gate: Sequence[Gate], report: Report | None, of: Set[Digest]) -> tuple[Judged, ...]:
     """Each clause of a gate with what the report found of these subjects."""
     figures = report.figures(of) if report else {}
-    found = {name: each.mean for name, each in figures.items() if each.num}
-    return tuple(each.judged(found) for each in gate)
+    means = {name: each.mean for name, each in figures.items() if each.num}
+    return tuple(each.judged(means) for each in gate)
 
 
 def check_may_move(move: AliasMove, report: Report | None, verdicts: Sequence[Judged]) -> None:

@@ -33,18 +33,18 @@ class AliasBook(NamedTuple):
         verdicts = judged(move.gate, report, of)
         check_may_move(move, report, verdicts)
         failed = any(not each.passed for each in verdicts)
-        shown = {
+        terms = {
             "canary": move.canary,
             "report": move.report,
             "gate": verdicts,
             "override": move.override if failed or not move.gate else None,
         }
         if dry_run:
-            told = {"alias": checked(alias), "simulator": move.simulator, "set_by": move.by}
-            return AliasChange.model_validate(told | shown | {"at": _DRY})
+            fields = {"alias": checked(alias), "simulator": move.simulator, "set_by": move.by}
+            return AliasChange.model_validate(fields | terms | {"at": _DRY})
         with self.notary.declaring("alias", alias) as declare:
-            recorded: dict[str, Any] = {"key": key, "declare": declare, **shown}
-            return self.ledger.aliases.set(alias, move.simulator, move.by, **recorded)
+            arguments: dict[str, Any] = {"key": key, "declare": declare, **terms}
+            return self.ledger.aliases.set(alias, move.simulator, move.by, **arguments)
 
     def end(self, alias: str, by: str, key: str, *, dry_run: bool) -> AliasChange:
         """The alias means nothing from now on; raises NotFound where it meant nothing before."""

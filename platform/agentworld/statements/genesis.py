@@ -53,11 +53,11 @@ class Adopter:
         if self._adopted:
             return
         self.check_own(restored=restored)
-        kept = self._ledger.attestations
-        if not kept.find("adoption"):
+        attestations = self._ledger.attestations
+        if not attestations.find("adoption"):
             with suppress(Conflict):  # another replica was faster
-                kept.add(self._adoption())
-        self._copy(kept.find("adoption"), set())
+                attestations.add(self._adoption())
+        self._copy(attestations.find("adoption"), set())
         self.check_own(restored=restored)  # once more: another ledger may have been faster
         self._adopted = True
 
@@ -72,31 +72,33 @@ class Adopter:
         if envelope is None:
             changes = self._ledger.aliases.history()
             erased = self._ledger.erased_episodes()
-            found = Adoption(changes=tuple(changes), erased=tuple(erased), at=now())
-            return attested(found, self._signer())
-        told = verify_declared(envelope, Adoption, self.known_keys())
-        return Attestation(ADOPTION, told.kind, *told.filed, envelope)
+            adoption = Adoption(changes=tuple(changes), erased=tuple(erased), at=now())
+            return attested(adoption, self._signer())
+        adoption = verify_declared(envelope, Adoption, self.known_keys())
+        return Attestation(ADOPTION, adoption.kind, *adoption.columns, envelope)
 
-    def _copy(self, made: Iterable[Attestation], folders: set[str]) -> list[str]:
+    def _copy(self, attestations: Iterable[Attestation], folders: set[str]) -> list[str]:
         """Makes the copies that these folders lack; what no key of ours signed gets none."""
         there = {name for folder in folders for name in self._second_store.names(f"{folder}/")}
-        problems, known, steps = [], self.known_keys(), self._step_keys()
-        for each in made:
+        problems, keys, steps = [], self.known_keys(), self._step_keys()
+        for each in attestations:
             if each.name in there:
                 continue
             try:
-                _check_own(each, known, steps)
+                _check_own(each, keys, steps)
                 self._second_store.put(each.name, each.envelope)
             except (EvidenceError, InputError, Conflict) as error:
                 problems.append(f"{each.name} of the ledger is not copied: {error}")
         return problems
 
 
-def check_own(kept: Attestations, second_store: WriteOnce, *, restored: bool = False) -> None:
+def check_own(
+    attestations: Attestations, second_store: WriteOnce, *, restored: bool = False
+) -> None:
     """Raises Conflict where the second store is of another ledger than the one that kept these."""
     # First the copy: a ledger keeps what it signs before it has one.
     copy = _copy_of_adoption(second_store)
-    own = [each.envelope for each in kept.find("adoption")]
+    own = [each.envelope for each in attestations.find("adoption")]
     if copy is None or copy in own or (restored and not own):
         return
     raise Conflict(
@@ -118,14 +120,14 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _check_own(made: Attestation, known: TrustedKeys, steps: TrustedKeys) -> None:
+def _check_own(attestation: Attestation, keys: TrustedKeys, steps: TrustedKeys) -> None:
     """Raises EvidenceError for what no key of ours signed, or not under this name."""
-    if said := STEP_STATEMENTS.get(made.kind):
-        check_attested(made, said, steps)
+    if statement := STEP_STATEMENTS.get(attestation.kind):
+        check_attested(attestation, statement, steps)
         return
-    if kind := DECLARATIONS.get(made.kind):
-        check_attested(made, kind, known)
+    if kind := DECLARATIONS.get(attestation.kind):
+        check_attested(attestation, kind, keys)
         return
-    verify(made.envelope, known)
-    if "-" not in made.name.partition("/")[0]:
+    verify(attestation.envelope, keys)
+    if "-" not in attestation.name.partition("/")[0]:
         raise EvidenceError("its name is that of a run's checkpoint; find out who added it")

@@ -67,10 +67,10 @@ class Sealer:
         """Raises InputError for a signature that no step's key made over just these weights."""
         if closing.signature is None:
             return
-        made = RunWeights(run=run.id, simulator=run.simulator, weights=closing.final_weights)
+        weights = RunWeights(run=run.id, simulator=run.simulator, weights=closing.final_weights)
         trusted = _read(self._step_keys)
         try:
-            check_weights(made, closing.signature, trusted)
+            check_weights(weights, closing.signature, trusted)
         except EvidenceError as error:
             raise InputError(f"the run cannot be closed with this signature: {error}") from error
 
@@ -121,13 +121,13 @@ class Sealer:
             tree, traffic = self._read.setdefault(run, _Read(MerkleTree(), TrafficCount()))
             for entry in self._ledger.log(run, after=len(tree)):
                 tree.append(entry.body)
-                traffic.add(entry.told)
+                traffic.add(entry.readable_fields)
             return RunCheckpoint(
                 run=run,
                 simulator=self._ledger.owner(run).simulator,
                 length=len(tree),
                 root=tree.root,
-                traffic=traffic.told,
+                traffic=traffic.total,
             )
 
 
@@ -146,9 +146,9 @@ def _read(keys: Callable[[], _Keys]) -> _Keys:
         raise StoreError(f"the service cannot read its keys: {error}") from error
 
 
-def _check_same(checkpoint: RunCheckpoint, envelope: bytes, known: TrustedKeys) -> None:
+def _check_same(checkpoint: RunCheckpoint, envelope: bytes, keys: TrustedKeys) -> None:
     try:
-        stored = read_checkpoint(envelope, known)
+        stored = read_checkpoint(envelope, keys)
     except EvidenceError as error:
         raise EvidenceError(
             f"{checkpoint.length} entries of run {checkpoint.run} cannot be signed, for what the"

@@ -12,25 +12,25 @@ from agentworld.signing.keys import Signer, TrustedKeys, public_pem, read_public
 class MountedKeys:
     """Keys that nobody writes beside the one that signs."""
 
-    def __init__(self, folder: Path, told: SigningKeys) -> None:
+    def __init__(self, folder: Path, ledger_keys: SigningKeys) -> None:
         self._folder = folder
-        self._told = told
-        self._known = ""
+        self._ledger_keys = ledger_keys
+        self._keyid = ""
 
     def signer(self) -> Signer:
         """The current signer; the ledger knows its public key before it can sign."""
         signer = read_signer(self._folder)
         key = signer.public_key
-        if key.keyid != self._known:
-            self._told.use(key.keyid, public_pem(key).decode("ascii"))
-            self._known = key.keyid
+        if key.keyid != self._keyid:
+            self._ledger_keys.use(key.keyid, public_pem(key).decode("ascii"))
+            self._keyid = key.keyid
         return signer
 
 
-def told_keys(told: SigningKeys) -> TrustedKeys:
+def told_keys(ledger_keys: SigningKeys) -> TrustedKeys:
     """Every key that ever signed, as the ledger has it; what is none is trusted by nobody."""
-    found: TrustedKeys = {}
-    for each in told.all():
+    keys: TrustedKeys = {}
+    for each in ledger_keys.all():
         with suppress(EvidenceError), reading(f"the ledger's key {each.key}"):
-            found[each.key] = read_public(each.key, each.public.encode("ascii"), each.key)
-    return found
+            keys[each.key] = read_public(each.key, each.public.encode("ascii"), each.key)
+    return keys

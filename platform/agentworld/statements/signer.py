@@ -40,17 +40,18 @@ class Notary(Deployer):
         """What can be said of a claim by now; the same again is signed once."""
         self.adopt()
         edge = join(claim, self._observed(run, claim), now())
-        known = self._known(edge)
-        if known is None:
+        attestation = self._find_same(edge)
+        if attestation is None:
             envelope = sign_edge(edge, self._signer())
             name = edge_name(run.id, envelope)
-            known = Attestation(
+            attestation = Attestation(
                 name, "edge", claim.artifact, run.simulator, run.id, edge.at, envelope
             )
-            self._ledger.attestations.add(known)
-        self._second_store.put(known.name, known.envelope)
+            self._ledger.attestations.add(attestation)
+        self._second_store.put(attestation.name, attestation.envelope)
         return SignedEdge(
-            edge=verify_edge(known.envelope, self.known_keys()), envelope=known.envelope.decode()
+            edge=verify_edge(attestation.envelope, self.known_keys()),
+            envelope=attestation.envelope.decode(),
         )
 
     def file(self, statement: StepStatement) -> str:
@@ -65,16 +66,20 @@ class Notary(Deployer):
         Told once more, what is there already gets the copy that it lacks.
         """
         self.adopt()
-        yield lambda told: attested(told, self._signer())
-        made = self._ledger.attestations.find(kind, subject=subject)
+        yield lambda declaration: attested(declaration, self._signer())
+        attestations = self._ledger.attestations.find(kind, subject=subject)
         # One is copied without a look at its folder: a run may have thousands of erasures.
-        folders = {each.name.rpartition("/")[0] for each in made} if len(made) > 1 else set()
-        self._copy(made, folders)
+        folders = (
+            {each.name.rpartition("/")[0] for each in attestations}
+            if len(attestations) > 1
+            else set()
+        )
+        self._copy(attestations, folders)
 
-    def declare(self, told: Declaration) -> None:
+    def declare(self, declaration: Declaration) -> None:
         """Signs and keeps what an operator says: a restore, a withdrawal."""
-        with self.declaring(told.kind, told.filed.subject) as declare:
-            self._ledger.attestations.add(declare(told))
+        with self.declaring(declaration.kind, declaration.columns.subject) as declare:
+            self._ledger.attestations.add(declare(declaration))
 
     def keep_up(self) -> None:
         """Copies what nobody did, for they were killed; raises EvidenceError for what it must not.
@@ -82,25 +87,25 @@ class Notary(Deployer):
         Of what it looked through it asks no second time.
         """
         self.adopt()
-        made, place = self._ledger.attestations.after(self._copied)
-        folders = {each.name.rpartition("/")[0] for each in made}
+        attestations, place = self._ledger.attestations.after(self._copied)
+        folders = {each.name.rpartition("/")[0] for each in attestations}
         if len(folders) > _MANY:  # as when a service starts: then one look at all of them is less
-            folders = {each.name.partition("/")[0] for each in made}
-        if problems := self._copy(made, folders):
+            folders = {each.name.partition("/")[0] for each in attestations}
+        if problems := self._copy(attestations, folders):
             raise EvidenceError("; ".join(problems))
         self._copied = place
 
-    def _known(self, edge: Edge) -> Attestation | None:
+    def _find_same(self, edge: Edge) -> Attestation | None:
         """The newest of this run and artifact and name, where it says the same."""
         claim = edge.claim
-        for each, told in self._edges(claim.agent, claim.artifact, edge.run):
-            return each if told.model_copy(update={"at": edge.at}) == edge else None
+        for each, earlier in self._edges(claim.agent, claim.artifact, edge.run):
+            return each if earlier.model_copy(update={"at": edge.at}) == edge else None
         return None
 
     def _observed(self, run: AgentRun, claim: Claim) -> Observed:
         first = self._ledger.first_entry(run.id)
-        found = opening_problem(run, first), closing_problem(run, self._step_keys())
-        problems = [problem for problem in found if problem]
+        checks = opening_problem(run, first), closing_problem(run, self._step_keys())
+        problems = [problem for problem in checks if problem]
         checkpoint = None
         try:
             checkpoint = self._newest(run)
@@ -133,10 +138,10 @@ class Notary(Deployer):
         tree, count = MerkleTree(), TrafficCount()
         for entry in self._ledger.log(checkpoint.run)[: checkpoint.length]:
             tree.append(entry.body)
-            count.add(entry.told)
+            count.add(entry.readable_fields)
         if (len(tree), tree.root) != (checkpoint.length, checkpoint.root):
             raise EvidenceError("the log is not the one that was signed; restore it")
-        return checkpoint.model_copy(update={"traffic": count.told})
+        return checkpoint.model_copy(update={"traffic": count.total})
 
 
 def edge_name(run: str, envelope: bytes) -> str:

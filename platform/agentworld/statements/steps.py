@@ -16,7 +16,7 @@ from agentworld.storage.objects import WriteOnce
 class Files(NamedTuple):
     """Of one ledger. Calls block; several may hand in the same, which is kept once."""
 
-    kept: Attestations
+    attestations: Attestations
     second_store: WriteOnce
     step_keys: TrustedKeys
     trusted: TrustedKeys
@@ -27,28 +27,29 @@ class Files(NamedTuple):
 
         Raises Conflict where the second store is of another ledger.
         """
-        check_own(self.kept, self.second_store)
+        check_own(self.attestations, self.second_store)
         envelope = statement.envelope.encode()
         try:
-            told = verify_declared(envelope, STEP_STATEMENTS[statement.kind], self.step_keys)
+            record = verify_declared(envelope, STEP_STATEMENTS[statement.kind], self.step_keys)
         except EvidenceError as error:
             raise InputError(f"this {statement.kind} cannot be kept: {error}") from error
-        known = self._known(told)
-        if known is None:
-            known = Attestation(told.name, told.kind, *told.filed, envelope)
+        attestation = self._find_same(record)
+        if attestation is None:
+            attestation = Attestation(record.name, record.kind, *record.columns, envelope)
             with suppress(Conflict):  # another replica was faster with the same
-                self.kept.add(known)
-        self.second_store.put(known.name, known.envelope)
-        return known.name
+                self.attestations.add(attestation)
+        self.second_store.put(attestation.name, attestation.envelope)
+        return attestation.name
 
-    def _known(self, told: SaidOnce) -> Attestation | None:
+    def _find_same(self, record: SaidOnce) -> Attestation | None:
         """The first that says the same and counts."""
-        of = told.filed.subject
-        kept = self.kept.find(told.kind, subject=of)  # first: a withdrawal is of one that is there
-        gone = withdrawn(self.kept.find("withdrawal", subject=of), self.trusted)
-        for each in kept:
+        of = record.columns.subject
+        # First: a withdrawal is of one that is there.
+        attestations = self.attestations.find(record.kind, subject=of)
+        withdrawals = withdrawn(self.attestations.find("withdrawal", subject=of), self.trusted)
+        for each in attestations:
             with suppress(EvidenceError):  # which the audit says
-                known = check_attested(each, type(told), self.step_keys)
-                if known.same == told.same and known.digest not in gone:
+                earlier = check_attested(each, type(record), self.step_keys)
+                if earlier.same == record.same and earlier.digest not in withdrawals:
                     return each
         return None

@@ -12,7 +12,7 @@ from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import Tick
 from agentworld.records.run import AgentRun
 from agentworld.runner.folders import PRACTICE, RUN, TRAJECTORY, Practice, model_of, once
-from agentworld.runner.frozen_gc import lasting
+from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.remote import anywhere
 from agentworld.runner.step import output_of, run_step
 from agentworld.runner.training_guard import no_live_shell
@@ -21,29 +21,31 @@ from agentworld.runner.training_guard import no_live_shell
 @anywhere("imitated")
 def agent(recipe: str, store: str, imitated: str, run: str) -> str:
     """The folder of the trained agent, of its own log, and of the run that it trained in."""
-    chosen = load_recipe(recipe_path(recipe))
+    settings = load_recipe(recipe_path(recipe))
     parents = {"imitated": output_of(imitated), "run": output_of(run)}
     opened = AgentRun.read(Path(run) / RUN)
 
     def work(out: Path, tick: Tick) -> Digest:
         with no_live_shell() as guard:
             parent = model_of(Path(imitated))
-            made = once(out, lambda: _practise(chosen, parent, opened, Path(store), out, tick))
+            checkpoint = once(
+                out, lambda: _practise(settings, parent, opened, Path(store), out, tick)
+            )
         Practice(run=opened, live_steps=guard.num_refused).write(out / PRACTICE)
-        return made.artifact
+        return checkpoint.artifact
 
     inputs = {**parents, "simulator": opened.simulator, "ledger": ledger_digest()}
-    return str(run_step(Path(store), "agent", [chosen.agent], inputs, work))
+    return str(run_step(Path(store), "agent", [settings.agent], inputs, work))
 
 
 def _practise(
-    chosen: Recipe, parent: Path, run: AgentRun, store: Path, out: Path, tick: Tick
+    recipe: Recipe, parent: Path, run: AgentRun, store: Path, out: Path, tick: Tick
 ) -> Checkpoint:
-    with lasting():
+    with frozen_gc():
         from agentworld.train import agent_rl
     with (
         TrajectoryLog(out / TRAJECTORY) as acted,
-        reached(run.simulator, chosen.engine.concurrency, store, out / "logs", acted) as client,
+        reached(run.simulator, recipe.engine.concurrency, store, out / "logs", acted) as client,
     ):
         asyncio.run(client.resume_run(run.id))
-        return agent_rl.run(chosen.agent, parent, client, run.simulator, out, tick)
+        return agent_rl.run(recipe.agent, parent, client, run.simulator, out, tick)

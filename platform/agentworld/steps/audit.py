@@ -11,7 +11,7 @@ from agentworld.records.progress import Tick
 from agentworld.runner.folders import AGENT, CHAIN, TrainedAgent
 from agentworld.runner.remote import anywhere
 from agentworld.runner.step import output_of, run_step
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 from agentworld.storage.stores import Stores
 
 _OF_A_SERVICE = ("ledger_url", "objects_url", "checkpoints_url")
@@ -38,10 +38,10 @@ def _check_stores() -> None:
 
     Its wires tell an agent of a run, and nobody of what was signed of it.
     """
-    url, named = ClientSettings().service_url, Stores.named()
-    missing = [f"AGENTWORLD_{name.upper()}" for name in _OF_A_SERVICE if name not in named]
+    url, addresses = ClientSettings().service_url, Stores.from_environment()
+    missing = [f"AGENTWORLD_{name.upper()}" for name in _OF_A_SERVICE if name not in addresses]
     if url and missing:
         raise InputError(
-            f"the run's record is where the service at {shown(url)} keeps it, and an audit reads it"
-            f" there; set {', '.join(missing)} to what the service has"
+            f"the run's record is where the service at {redact(url)} keeps it, and an audit reads"
+            f" it there; set {', '.join(missing)} to what the service has"
         )

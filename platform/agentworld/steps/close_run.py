@@ -33,11 +33,11 @@ def close_run(store: str, agent: str) -> str:
 
 async def _closed(run: AgentRun, weights: Digest, store: Path) -> AgentRun:
     signer = step_signer(store)
-    made = RunWeights(run=run.id, simulator=run.simulator, weights=weights)
-    closing = RunClosing(final_weights=weights, signature=sign_weights(made, signer))
+    run_weights = RunWeights(run=run.id, simulator=run.simulator, weights=weights)
+    closing = RunClosing(final_weights=weights, signature=sign_weights(run_weights, signer))
     async with desk(SimulatorStore(store).find(run.simulator), store) as at:
-        found = await at.get(run.id)
+        current = await at.get(run.id)
         # Signed by a key that was rotated since, it is closed all the same.
-        if found.final_weights == weights:
-            return found
+        if current.final_weights == weights:
+            return current
         return await at.close(run.id, closing)

@@ -60,64 +60,68 @@ def conclude(pipeline: str, recipe: str, store: str, job: str, status: Status) -
         raise InputError(f"{job!r} is no id of a job; give letters, digits and - alone")
     path = Path(store) / _JOBS / f"{job}.json"
     if not path.is_file():
-        said = _said(Path(store), pipeline, status)
-        began = _began(said, pipeline)
+        reports = _read_reports(Path(store), pipeline, status)
+        began = _began(reports, pipeline)
         ended = Conclusion(
             job=job,
             pipeline=pipeline,
             recipe=there(recipe),
             began=None if began is None else datetime.fromtimestamp(began, UTC),
             ended=datetime.now(UTC),
-            **_end(Path(store), said, status)._asdict(),
+            **_end(Path(store), reports, status)._asdict(),
         )
         with in_words(Path(store)):
             ended.write(path)
         keep(path)
-    found = Conclusion.read(path)
-    why = f" at {found.step or 'some step'}: {found.sentence}" if found.sentence else ""
-    sys.stdout.write(f"{found.pipeline} {found.state}{why}\n")
+    conclusion = Conclusion.read(path)
+    why = (
+        f" at {conclusion.step or 'some step'}: {conclusion.sentence}"
+        if conclusion.sentence
+        else ""
+    )
+    sys.stdout.write(f"{conclusion.pipeline} {conclusion.state}{why}\n")
     return str(path)
 
 
 def conclusions(store: Path) -> list[Conclusion]:
     """How the runs of a store ended, the newest first."""
-    found = (Conclusion.read(path) for path in (store / _JOBS).glob("*.json"))
-    return sorted(found, key=lambda each: each.ended, reverse=True)
+    records = (Conclusion.read(path) for path in (store / _JOBS).glob("*.json"))
+    return sorted(records, key=lambda each: each.ended, reverse=True)
 
 
-def _said(store: Path, pipeline: str, status: Status) -> list[StepProgress]:
+def _read_reports(store: Path, pipeline: str, status: Status) -> list[StepProgress]:
     """What the steps of this run said last, in their order."""
     last = next((each for each in conclusions(store) if each.pipeline == pipeline), None)
-    told = [each for step in STEPS_OF[pipeline] if (each := read_progress(store, step))]
-    said = [each for each in told if not last or each.started >= last.ended.timestamp()]
-    began = _began(said, pipeline)
+    recorded = [each for step in STEPS_OF[pipeline] if (each := read_progress(store, step))]
+    reports = [each for each in recorded if not last or each.started >= last.ended.timestamp()]
+    began = _began(reports, pipeline)
     if began is None:
-        return said
+        return reports
     if status.state == _SUCCEEDED:
         # Its second step began after its first; a first that began later is another pipeline's.
-        return said[1:] if said[1:] and said[1].started < began else said
-    return [each for each in said if each.started >= began]
+        return reports[1:] if reports[1:] and reports[1].started < began else reports
+    return [each for each in reports if each.started >= began]
 
 
-def _began(said: Sequence[StepProgress], pipeline: str) -> float | None:
-    return said[0].started if said and said[0].step == STEPS_OF[pipeline][0] else None
+def _began(reports: Sequence[StepProgress], pipeline: str) -> float | None:
+    return reports[0].started if reports and reports[0].step == STEPS_OF[pipeline][0] else None
 
 
-def _end(store: Path, said: Sequence[StepProgress], status: Status) -> _End:
+def _end(store: Path, reports: Sequence[StepProgress], status: Status) -> _End:
     if status.state == _SUCCEEDED:
-        return _refused(store, said) or _End("succeeded")
-    known = status.error_message or f"Kubeflow says {status.state}, and no more"
-    for each in said:
+        return _refused(store, reports) or _End("succeeded")
+    message = status.error_message or f"Kubeflow says {status.state}, and no more"
+    for each in reports:
         if each.state == "failed":
             return _End("failed", each.step, each.failure, each.sentence)
-    for each in said:
+    for each in reports:
         if each.state == "running":
-            return _End("failed", each.step, "", f"its process ended without a word; {known}")
-    return _End("failed", sentence=known)
+            return _End("failed", each.step, "", f"its process ended without a word; {message}")
+    return _End("failed", sentence=message)
 
 
-def _refused(store: Path, said: Sequence[StepProgress]) -> _End | None:
-    for each in said:
+def _refused(store: Path, reports: Sequence[StepProgress]) -> _End | None:
+    for each in reports:
         if each.step == "gate" and each.state in _DONE:
             # Another pod may have had its copy of a bucket elsewhere.
             decided = verdict_of(store / "steps" / each.step / Path(each.folder).name)

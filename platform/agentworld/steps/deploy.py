@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agentworld.errors import InputError
 from agentworld.operations.ledger import ledger_digest
-from agentworld.operations.simulators import Shown, set_alias
+from agentworld.operations.simulators import MoveConditions, set_alias
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest, Record
 from agentworld.records.gate import Gate
@@ -27,7 +27,7 @@ class Naming(NamedTuple):
 
     alias: str
     simulator: PinnedSimulator
-    shown: Shown
+    conditions: MoveConditions
     """What lets it move."""
     key: str
     """Told again with it, it is moved once, and never back."""
@@ -53,7 +53,7 @@ def deploy(recipe: str, store: str, simulator: str) -> str:
 
     def here(naming: Naming) -> None:
         digest = naming.simulator.digest
-        set_alias(naming.alias, digest, Path(store), _BY, naming.shown, naming.key)
+        set_alias(naming.alias, digest, Path(store), _BY, naming.conditions, naming.key)
 
     return deploy_by(here, {"ledger": ledger_digest()}, recipe, store, simulator)
 
@@ -65,30 +65,32 @@ def deploy_by(
 
     Raises InputError where the recipe has a gate and no evaluation is attached.
     """
-    chosen = load_recipe(recipe_path(recipe))
+    settings = load_recipe(recipe_path(recipe))
     pinned = PinnedSimulator.read(Path(simulator))
     report = pinned.world_report
-    shown = _shown(chosen.gate, pinned, report)
+    conditions = _conditions_of(settings.gate, pinned, report)
 
     def work(out: Path, _: Tick) -> Digest:
         if report:  # where who judges the move looks it up
             ObjectStore(Stores.objects_url_of(Path(store))).put(report.canonical)
-        alias = chosen.deploy.alias
-        serve(Naming(alias, pinned, shown, key=f"deploy-{out.name}"))
-        made = Deployed(alias=alias, simulator=pinned.digest, report=shown.report, gate=shown.gate)
-        made.write(out / DEPLOYED)
-        return made.digest
+        alias = settings.deploy.alias
+        serve(Naming(alias, pinned, conditions, key=f"deploy-{out.name}"))
+        deployed = Deployed(
+            alias=alias, simulator=pinned.digest, report=conditions.report, gate=conditions.gate
+        )
+        deployed.write(out / DEPLOYED)
+        return deployed.digest
 
     inputs = {"simulator": pinned.digest, **where}
     if report:
         inputs["report"] = report.digest
-    parts = [chosen.deploy, *chosen.gate]
+    parts = [settings.deploy, *settings.gate]
     return str(run_step(Path(store), "deploy", parts, inputs, work))
 
 
-def _shown(
+def _conditions_of(
     gate: Sequence[Gate], simulator: PinnedSimulator, report: WorldModelReport | None
-) -> Shown:
+) -> MoveConditions:
     """What a recipe's gate asks of the stage that made the weights, in an alias's words.
 
     The rest of it is about other stages and baselines, and was judged by the step `gate`.
@@ -99,12 +101,12 @@ def _shown(
                 f"no evaluation of {simulator.digest} is attached, and the recipe has a gate;"
                 " attach the one that the step evaluate made"
             )
-        return Shown()
+        return MoveConditions()
     own = simulator.digest, simulator.manifest.artifact
-    *_, stage = (name for name, made in report.artifacts.items() if made in own)
-    asked = tuple(
+    *_, stage = (name for name, artifact in report.artifacts.items() if artifact in own)
+    thresholds = tuple(
         Gate(metric=each.metric.removeprefix(f"{stage}."), least=each.least)
         for each in gate
         if each.metric.startswith(f"{stage}.")
     )
-    return Shown(gate=asked, report=report.digest)
+    return MoveConditions(gate=thresholds, report=report.digest)

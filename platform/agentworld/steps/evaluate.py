@@ -30,31 +30,31 @@ _LAST = "rl"
 @anywhere("data", "cpt", "sft", "rl")
 def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) -> str:
     """The folder of the report."""
-    chosen = load_recipe(recipe_path(recipe))
+    settings = load_recipe(recipe_path(recipe))
     stages = dict(zip(STAGES, map(Path, (cpt, sft, rl)), strict=True))
 
     def work(out: Path, tick: Tick) -> Digest:
         samples = list(_samples(Path(data), "held_out"))
         scorers: dict[str, _Scorer] = {
-            "copy": lambda part: _score(CopyPrevious(), samples, chosen, part),
-            "nearest": lambda part: _score(_nearest(Path(data)), samples, chosen, part),
+            "copy": lambda part: _score(CopyPrevious(), samples, settings, part),
+            "nearest": lambda part: _score(_nearest(Path(data)), samples, settings, part),
         }
         for stage, folder in stages.items():
-            scorers[stage] = _stage_scorer(stage, folder, samples, chosen, out)
-        scored = _run_all(scorers, chosen.evaluate.at_once, out, tick)
+            scorers[stage] = _stage_scorer(stage, folder, samples, settings, out)
+        scored = _run_all(scorers, settings.evaluate.at_once, out, tick)
         report = WorldModelReport(
             data=output_of(data),
             stages={name: scored[name].score for name in stages},
             artifacts={name: checkpoint_of(folder).artifact for name, folder in stages.items()},
             baselines={name: each.score for name, each in scored.items() if name not in stages},
-            **_differences(scored, Comparison(samples, chosen.evaluate)),
+            **_differences(scored, Comparison(samples, settings.evaluate)),
         )
         report.write(out / REPORT)
         return report.digest
 
     folders = {"data": data, "cpt": cpt, "sft": sft, "rl": rl}
     inputs = {name: output_of(folder) for name, folder in folders.items()}
-    parts = [chosen.evaluate, chosen.engine, chosen.simulate.sampling]
+    parts = [settings.evaluate, settings.engine, settings.simulate.sampling]
     return str(run_step(Path(store), "evaluate", parts, inputs, work))
 
 
@@ -76,29 +76,29 @@ def _run_all(
     ticks = side_by_side(tick, len(scorers))
 
     def run(name: str, part: Tick) -> ScoredWorld:
-        kept = out / f"{name}.json"
-        if not kept.is_file():
-            scorers[name](part).write(kept)
-        return ScoredWorld.read(kept)
+        path = out / f"{name}.json"
+        if not path.is_file():
+            scorers[name](part).write(path)
+        return ScoredWorld.read(path)
 
     with ThreadPoolExecutor(at_once) as threads:
         return dict(zip(scorers, threads.map(run, scorers, ticks), strict=True))
 
 
 def _stage_scorer(
-    stage: str, folder: Path, samples: Sequence[Sample], chosen: Recipe, out: Path
+    stage: str, folder: Path, samples: Sequence[Sample], recipe: Recipe, out: Path
 ) -> _Scorer:
     """Serves the stage's model while it is scored, as the simulator will serve the last one."""
 
     def score(tick: Tick) -> ScoredWorld:
         with serve(
             model_of(folder).resolve(),
-            chosen.engine,
-            sampling=chosen.simulate.sampling,
+            recipe.engine,
+            sampling=recipe.simulate.sampling,
             context_tokens=context_tokens_of(folder),
             log=out / "logs" / f"{stage}.log",
         ) as served:
-            return _score(served.connect(), samples, chosen, tick, free_running=stage == _LAST)
+            return _score(served.connect(), samples, recipe, tick, free_running=stage == _LAST)
 
     return score
 
@@ -106,17 +106,17 @@ def _stage_scorer(
 def _score(
     engine: Engine,
     samples: Sequence[Sample],
-    chosen: Recipe,
+    recipe: Recipe,
     tick: Tick,
     *,
     free_running: bool = False,
 ) -> ScoredWorld:
     rolled = {} if free_running else {"num_free_running": 0}
-    part = chosen.evaluate.model_copy(update=rolled)
+    part = recipe.evaluate.model_copy(update=rolled)
 
     async def ask() -> ScoredWorld:
         try:
-            return await evaluate_world(engine, samples, part, tick, chosen.simulate.sampling)
+            return await evaluate_world(engine, samples, part, tick, recipe.simulate.sampling)
         finally:
             await engine.close()
 

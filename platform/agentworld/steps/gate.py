@@ -32,15 +32,15 @@ def gate(recipe: str, store: str, report: str) -> Verdict:
     A mean is compared, as for an alias, whatever its interval. Raises InputError where the
     report has no such figure.
     """
-    chosen = load_recipe(recipe_path(recipe))
+    settings = load_recipe(recipe_path(recipe))
 
     def work(out: Path, _: Tick) -> Digest:
-        decided = _decided(chosen.gate, WorldModelReport.read(Path(report) / REPORT))
+        decided = _decided(settings.gate, WorldModelReport.read(Path(report) / REPORT))
         decided.write(out / VERDICT)
         return decided.digest
 
     inputs = {"report": output_of(report)}
-    folder = run_step(Path(store), "gate", chosen.gate, inputs, work)
+    folder = run_step(Path(store), "gate", settings.gate, inputs, work)
     decided = verdict_of(folder)
     return Verdict(str(folder), decided.verdict, decided.reason)
 

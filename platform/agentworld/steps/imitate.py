@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from agentworld.errors import InputError
-from agentworld.operations.simulators import chosen_simulator, versions_of
+from agentworld.operations.simulators import resolve_simulator, versions_of
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
-from agentworld.runner.folders import CHOSEN, Chosen, once
-from agentworld.runner.frozen_gc import lasting
+from agentworld.runner.folders import SELECTED_SIMULATOR, SelectedSimulator, once
+from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.remote import anywhere, fetch
 from agentworld.runner.step import output_of, run_step
 from agentworld.runner.training_guard import no_live_shell
@@ -22,29 +22,31 @@ def imitate(recipe: str, store: str, collected: str, simulator: str) -> str:
     means the alias that the recipe deploys to. Raises InputError for one without weights, or whose
     weights were never registered.
     """
-    chosen = load_recipe(recipe_path(recipe))
+    settings = load_recipe(recipe_path(recipe))
     episodes = output_of(collected)
-    found = chosen_simulator(simulator or chosen.deploy.alias, Path(store))
-    if found.manifest.artifact is None:
+    pinned = resolve_simulator(simulator or settings.deploy.alias, Path(store))
+    if pinned.manifest.artifact is None:
         raise InputError(
-            f"{found.digest} is the world of an endpoint, which has no weights that an agent could"
+            f"{pinned.digest} is the world of an endpoint, which has no weights that an agent could"
             " start from; name a simulator that was pinned"
         )
-    if not versions_of(found, Path(store)):
+    if not versions_of(pinned, Path(store)):
         raise InputError(
-            f"no registered version stands for the weights of {found.digest}, so that no agent of"
+            f"no registered version stands for the weights of {pinned.digest}, so that no agent of"
             " it could be followed back to its data; name a simulator of a registered world model"
         )
 
     def work(out: Path, tick: Tick) -> Digest:
-        with lasting():
+        with frozen_gc():
             from agentworld.train import imitation
-        Chosen(simulator=found.digest).write(out / CHOSEN)
+        SelectedSimulator(simulator=pinned.digest).write(out / SELECTED_SIMULATOR)
         with no_live_shell():
             return once(
                 out,
-                lambda: imitation.run(chosen.agent, Path(collected), fetch(found.model), out, tick),
+                lambda: imitation.run(
+                    settings.agent, Path(collected), fetch(pinned.model), out, tick
+                ),
             ).artifact
 
-    inputs = {"collected": episodes, "simulator": found.digest}
-    return str(run_step(Path(store), "imitate", [chosen.agent], inputs, work))
+    inputs = {"collected": episodes, "simulator": pinned.digest}
+    return str(run_step(Path(store), "imitate", [settings.agent], inputs, work))

@@ -20,7 +20,7 @@ from agentworld.errors import InputError
 from agentworld.evaluate.served import Replayed, free_running_score, latency, replay
 from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.serving import reached
-from agentworld.operations.simulators import attach, chosen_simulator
+from agentworld.operations.simulators import attach, resolve_simulator
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.recipes.environment import from_environment
 from agentworld.records.base import Digest, digest_file, digest_json
@@ -32,7 +32,7 @@ from agentworld.runner.folders import REPORT
 from agentworld.runner.remote import anywhere
 from agentworld.runner.run_name import forget_run_name, has_run_name, run_name
 from agentworld.runner.step import run_step
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 from agentworld.storage.disk import Disk
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.trajectories import read_trajectories, write_trajectories
@@ -49,7 +49,7 @@ class _Night(NamedTuple):
 
     job: str
     pinned: PinnedSimulator
-    chosen: Recipe
+    recipe: Recipe
     store: Path
     out: Path
 
@@ -68,10 +68,10 @@ def measure(recipe: str, store: str, simulator: str, job: str) -> str:
     replayed. Raises SandboxUnavailable where no live shell can be had, and SimulatorError where
     nothing was answered.
     """
-    chosen, home = load_recipe(recipe_path(recipe)), Path(store)
+    settings, home = load_recipe(recipe_path(recipe)), Path(store)
     service = from_environment(ClientSettings).service_url
-    name = simulator or chosen.nightly.simulator or chosen.deploy.alias
-    pinned = chosen_simulator(name, home)
+    name = simulator or settings.nightly.simulator or settings.deploy.alias
+    pinned = resolve_simulator(name, home)
     if DOMAIN not in pinned.manifest.domains:
         raise InputError(
             f"{pinned.digest} is no world of a {DOMAIN}, and live episodes are had of that alone;"
@@ -80,7 +80,7 @@ def measure(recipe: str, store: str, simulator: str, job: str) -> str:
 
     def work(out: Path, tick: Tick) -> Digest:
         if not (out / REPORT).is_file():
-            night = _Night(job, pinned, chosen, home, out)
+            night = _Night(job, pinned, settings, home, out)
             samples = _live(night)
             replayed = _replayed(night, samples, tick)
             _report(night, samples, replayed).write(out / REPORT)
@@ -91,41 +91,41 @@ def measure(recipe: str, store: str, simulator: str, job: str) -> str:
     inputs = {
         "simulator": pinned.digest,
         "job": digest_json(job),
-        "service": digest_json(shown(service) or "the step's own"),
+        "service": digest_json(redact(service) or "the step's own"),
         "ledger": ledger_digest(),
     }
-    parts = [chosen.nightly, chosen.collect, chosen.prepare]
+    parts = [settings.nightly, settings.collect, settings.prepare]
     return str(run_step(home, "measure", parts, inputs, work, check=check_sandbox))
 
 
 def _live(night: _Night) -> list[Sample]:
     """Held-out episodes as a data set would hold them."""
-    path, recipe = night.out / LIVE, night.chosen
+    path, recipe = night.out / LIVE, night.recipe
     if not path.is_file():
         seed = int(digest_json(night.job).removeprefix("sha256:"), 16) % _NUM_SEEDS
         explorers = recipe.collect.model_copy(update={"seed": seed})
         episodes = range(recipe.nightly.num_episodes)
         write_trajectories(path, explore(explorers, episodes, held_out=True))
-    kept = list(Sieve(recipe.prepare.min_turns).pass_on(read_trajectories(path)))
-    if not kept:
+    trajectories = list(Sieve(recipe.prepare.min_turns).pass_on(read_trajectories(path)))
+    if not trajectories:
         raise InputError(
             f"no live episode has the {recipe.prepare.min_turns} turns of prepare.min_turns; raise"
             " nightly.num_episodes"
         )
-    return [cut(recipe.prepare, each.trajectory, each.digest, "held_out") for each in kept]
+    return [cut(recipe.prepare, each.trajectory, each.digest, "held_out") for each in trajectories]
 
 
 def _replayed(night: _Night, samples: Sequence[Sample], tick: Tick) -> list[Replayed]:
     """Every episode; those that a killed step had replayed are read."""
     folder = night.out / _REPLAYED
-    known = {int(path.stem): Replayed.read(path) for path in folder.glob("[0-9]*.json")}
-    missing = {number: each for number, each in enumerate(samples) if number not in known}
+    replays = {int(path.stem): Replayed.read(path) for path in folder.glob("[0-9]*.json")}
+    missing = {number: each for number, each in enumerate(samples) if number not in replays}
     if missing or has_run_name(night.out):
-        told = share_of(tick, len(known) / len(samples), 1)
-        at_once = night.chosen.engine.concurrency
+        remaining_tick = share_of(tick, len(replays) / len(samples), 1)
+        at_once = night.recipe.engine.concurrency
         with reached(night.pinned.digest, at_once, night.store, night.out / "logs") as client:
-            known |= asyncio.run(_replay(night, client, missing, told))
-    return [known[number] for number in range(len(samples))]
+            replays |= asyncio.run(_replay(night, client, missing, remaining_tick))
+    return [replays[number] for number in range(len(samples))]
 
 
 async def _replay(
@@ -135,32 +135,32 @@ async def _replay(
 
     The run's name is kept while the run is open.
     """
-    kept = Disk(night.out / _REPLAYED)
-    turnstile = asyncio.Semaphore(night.chosen.nightly.concurrency)
+    folder = Disk(night.out / _REPLAYED)
+    turnstile = asyncio.Semaphore(night.recipe.nightly.concurrency)
     done = 0
 
     async def one(run: str, number: int, sample: Sample) -> Replayed:
         nonlocal done
         async with turnstile:
-            told = await replay(client, run, sample)
-        if told.is_judged:
-            await asyncio.to_thread(kept.write, f"{number:05d}.json", told.canonical)
+            episode = await replay(client, run, sample)
+        if episode.is_judged:
+            await asyncio.to_thread(folder.write, f"{number:05d}.json", episode.canonical)
         done += 1
         tick(done, len(samples))
-        return told
+        return episode
 
     try:
         run = await _opened(night, client)
         if run.closing and samples:  # killed right after it was closed: the others have a new one
             forget_run_name(night.out)
             run = await _opened(night, client)
-        told = await asyncio.gather(*(one(run.id, *each) for each in samples.items()))
+        episodes = await asyncio.gather(*(one(run.id, *each) for each in samples.items()))
         if not run.closing:
             await client.close_run(night.acted)
         forget_run_name(night.out)
     finally:
         await client.close()
-    return dict(zip(samples, told, strict=True))
+    return dict(zip(samples, episodes, strict=True))
 
 
 async def _opened(night: _Night, client: SimulatorClient) -> AgentRun:
@@ -175,7 +175,7 @@ async def _opened(night: _Night, client: SimulatorClient) -> AgentRun:
 
 
 def _report(night: _Night, samples: Sequence[Sample], replayed: Sequence[Replayed]) -> ServedReport:
-    score = free_running_score(samples, replayed, night.chosen.nightly)
+    score = free_running_score(samples, replayed, night.recipe.nightly)
     registered = night.pinned.world_report
     before = registered.figures(registered.subjects).get("free_running") if registered else None
     change = score.exact_match.less(before) if before else None

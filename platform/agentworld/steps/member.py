@@ -26,11 +26,11 @@ def main(words: Sequence[str]) -> None:
     """Does this process's part of a step, which is named first; its arguments follow."""
     step, *arguments = words or [""]
     if step not in _STEPS:
-        known = ", ".join(_STEPS)
-        raise InputError(f"several processes cannot do the step {step!r}; give one of: {known}")
-    work, wanted = _STEPS[step]
-    if len(arguments) != len(wanted.split()):
-        raise InputError(f"{step} takes {wanted}, not {len(arguments)} arguments; give these")
+        steps = ", ".join(_STEPS)
+        raise InputError(f"several processes cannot do the step {step!r}; give one of: {steps}")
+    work, usage = _STEPS[step]
+    if len(arguments) != len(usage.split()):
+        raise InputError(f"{step} takes {usage}, not {len(arguments)} arguments; give these")
     ranks = from_environment(Ranks)
     if ranks.world_size > 1:
         os.environ.update(ranks.variables)

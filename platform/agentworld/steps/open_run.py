@@ -10,7 +10,7 @@ from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.records.run import AgentRun, RunOpening
 from agentworld.runner.code import code_digest
-from agentworld.runner.folders import CHOSEN, RUN, Chosen
+from agentworld.runner.folders import RUN, SELECTED_SIMULATOR, SelectedSimulator
 from agentworld.runner.remote import anywhere
 from agentworld.runner.run_name import run_name
 from agentworld.runner.step import output_of, run_step
@@ -20,11 +20,11 @@ from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 @anywhere()
 def open_run(recipe: str, store: str, imitated: str) -> str:
     """The folder of the run as it was opened; a step that was killed opens no second one."""
-    chosen = load_recipe(recipe_path(recipe))
+    settings = load_recipe(recipe_path(recipe))
     weights = output_of(imitated)
-    digest = Chosen.read(Path(imitated) / CHOSEN).simulator
+    digest = SelectedSimulator.read(Path(imitated) / SELECTED_SIMULATOR).simulator
     simulator = SimulatorStore(Path(store)).find(digest)
-    opening = RunOpening(agent=chosen.agent.name, starting_weights=weights, simulator=digest)
+    opening = RunOpening(agent=settings.agent.name, starting_weights=weights, simulator=digest)
 
     def work(out: Path, _: Tick) -> Digest:
         run = asyncio.run(_opened(simulator, Path(store), opening, run_name(out)))
@@ -38,7 +38,7 @@ def open_run(recipe: str, store: str, imitated: str) -> str:
         # Whatever trains the agent anew needs a run anew, for the last one is closed.
         "training": code_digest("agent"),
     }
-    return str(run_step(Path(store), "open_run", [chosen.agent], inputs, work))
+    return str(run_step(Path(store), "open_run", [settings.agent], inputs, work))
 
 
 async def _opened(

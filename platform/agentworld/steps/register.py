@@ -21,8 +21,8 @@ NAME = "agentworld-terminal"
 def register(store: str, cpt: str, sft: str, rl: str, report: str) -> str:
     """The folder that says which version it is."""
     stages = tuple(checkpoint_of(Path(folder)) for folder in (cpt, sft, rl))
-    found = WorldModelReport.read(Path(report) / REPORT)
-    what = WorldModel(stages=stages, report=found.digest, metrics=metrics_of(found))
+    evaluation = WorldModelReport.read(Path(report) / REPORT)
+    what = WorldModel(stages=stages, report=evaluation.digest, metrics=metrics_of(evaluation))
 
     def work(out: Path, _: Tick) -> Digest:
         registry = open_registry(Path(store))

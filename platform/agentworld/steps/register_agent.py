@@ -34,7 +34,7 @@ def register_agent(recipe: str, store: str, agent: str, closed: str, validation:
 
     Raises InputError where the run made, or the validation tried, another agent.
     """
-    chosen = load_recipe(recipe_path(recipe))
+    settings = load_recipe(recipe_path(recipe))
     weights = output_of(agent)
     proof = {"closed": output_of(closed), "validation": output_of(validation)}
     run = AgentRun.read(Path(closed) / RUN)
@@ -46,15 +46,15 @@ def register_agent(recipe: str, store: str, agent: str, closed: str, validation:
     def work(out: Path, _: Tick) -> Digest:
         report = AgentReport.read(Path(validation) / REPORT).digest
         registry, checkpoint = open_registry(Path(store)), checkpoint_of(Path(agent))
-        edge = attested(chosen.agent.name, checkpoint, run, registry, Path(store))
-        made = Agent(checkpoint=checkpoint, run=run.id, report=report, edge=edge)
+        edge = attested(settings.agent.name, checkpoint, run, registry, Path(store))
+        record = Agent(checkpoint=checkpoint, run=run.id, report=report, edge=edge)
         model = model_of(Path(agent))
-        version = registered(chosen.agent.name, made, model, registry, Path(store), out)
+        version = registered(settings.agent.name, record, model, registry, Path(store), out)
         practice = Practice.read(Path(agent) / PRACTICE)
         result = TrainedAgent(version=version, run=run, live_steps=practice.live_steps)
         result.write(out / AGENT)
         return weights
 
     inputs = {"agent": weights, **proof, "registry": registry_digest()}
-    folder = run_step(Path(store), "register_agent", [chosen.agent], inputs, work)
+    folder = run_step(Path(store), "register_agent", [settings.agent], inputs, work)
     return str(hand_in(folder, Path(store)))

@@ -35,7 +35,7 @@ def simulate(recipe: str, store: str, version: str) -> str:
 
 def pin_version(recipe: str, store: str, ref: VersionRef) -> str:
     """The folder of the simulator, in the store of simulators."""
-    chosen = load_recipe(recipe_path(recipe))
+    settings = load_recipe(recipe_path(recipe))
     registry = open_registry(Path(store))
     registered = registry.world_model(ref)
     simulators = SimulatorStore(Path(store))
@@ -45,17 +45,17 @@ def pin_version(recipe: str, store: str, ref: VersionRef) -> str:
         artifact = simulators.take_in(model_of(out), tick)
         if artifact.digest != registered.artifact:
             raise InputError(f"the files of {ref} are not those that were registered; restore them")
-        simulator = pin_model(artifact, model_of(out), chosen, Path(store))
+        simulator = pin_model(artifact, model_of(out), settings, Path(store))
         shutil.rmtree(model_of(out))
         _attach_report(simulator, registered, Path(store))
-        if is_installed(chosen.engine.kind):  # else the step deploy asks, where the engine is
-            with served(simulator.folder, chosen.engine, Path(store), out / "logs") as client:
+        if is_installed(settings.engine.kind):  # else the step deploy asks, where the engine is
+            with served(simulator.folder, settings.engine, Path(store), out / "logs") as client:
                 asyncio.run(probe(client, artifact.digest))
         return simulator.digest
 
-    here = digest_json(installed(chosen.engine.kind))
+    here = digest_json(installed(settings.engine.kind))
     inputs = {"version": registered.artifact, "installed": here}
-    parts = [chosen.simulate, chosen.engine]
+    parts = [settings.simulate, settings.engine]
     step = run_step(Path(store), "simulate", parts, inputs, work)
     return str(simulators.find(output_of(str(step))).folder)
 

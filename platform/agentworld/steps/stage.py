@@ -33,25 +33,25 @@ def inputs_of(stage: str, recipe: Recipe, data: str, parent: str = "") -> dict[s
     Raises InputError where one is not finished, or not there.
     """
     parents = {"parent": output_of(parent)} if parent else {}
-    named = {"cpt": ("base", recipe.model.base), "rl": ("reward_model", recipe.rl.reward.folder)}
-    name, folder = named.get(stage, ("", None))
-    held = {name: ArtifactManifest.of(Path(folder)).digest} if folder else {}
-    return {"data": output_of(data), **parents, **held}
+    sources = {"cpt": ("base", recipe.model.base), "rl": ("reward_model", recipe.rl.reward.folder)}
+    name, folder = sources.get(stage, ("", None))
+    content = {name: ArtifactManifest.of(Path(folder)).digest} if folder else {}
+    return {"data": output_of(data), **parents, **content}
 
 
-def check_unchanged(made: Checkpoint, inputs: Mapping[str, Digest]) -> None:
+def check_unchanged(checkpoint: Checkpoint, inputs: Mapping[str, Digest]) -> None:
     """Raises InputError where a folder that the recipe names is another one than before."""
-    read = {"reward_model": made.reward_model, "base": next(iter(made.parents), None)}
+    read = {"reward_model": checkpoint.reward_model, "base": next(iter(checkpoint.parents), None)}
     for name, digest in inputs.items():
         if read.get(name, digest) != digest:
             raise InputError(
-                f"the folder of {name} was changed while {made.stage} read it; train again when"
-                " nobody writes there"
+                f"the folder of {name} was changed while {checkpoint.stage} read it; train again"
+                " when nobody writes there"
             )
 
 
 def stage_folder(stage: str, recipe: str, store: str, data: str, parent: str = "") -> Path:
     """The folder that the stage's step fills with these arguments, finished or not."""
-    chosen = load_recipe(recipe_path(recipe))
-    inputs = inputs_of(stage, chosen, data, parent)
-    return folder_of(Path(store), stage, parts_of(stage, chosen), inputs)
+    settings = load_recipe(recipe_path(recipe))
+    inputs = inputs_of(stage, settings, data, parent)
+    return folder_of(Path(store), stage, parts_of(stage, settings), inputs)

@@ -25,7 +25,7 @@ from agentworld.evaluate.agent import (
 from agentworld.evaluate.live import LiveWorld
 from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.serving import reached
-from agentworld.operations.simulators import chosen_simulator
+from agentworld.operations.simulators import resolve_simulator
 from agentworld.operations.statements import hand_in, sign
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest
@@ -36,10 +36,10 @@ from agentworld.records.simulator import Sampling
 from agentworld.records.step_statement import Validation
 from agentworld.records.trajectory import Trajectory
 from agentworld.runner.folders import (
-    CHOSEN,
     REPORT,
+    SELECTED_SIMULATOR,
     TRAJECTORY,
-    Chosen,
+    SelectedSimulator,
     checkpoint_of,
     model_of,
 )
@@ -88,7 +88,7 @@ def validate(recipe: str, store: str, imitated: str, agent: str, simulator: str 
 
     The simulator is that of the agent's run, or one that is named: by an alias, or a digest.
     """
-    chosen = load_recipe(recipe_path(recipe))
+    settings = load_recipe(recipe_path(recipe))
     finished = {"imitated": output_of(imitated), "agent": output_of(agent)}
     base = _base(Path(imitated), Path(store))
     parents = {"base": base.digest, **finished}
@@ -102,44 +102,46 @@ def validate(recipe: str, store: str, imitated: str, agent: str, simulator: str 
     def work(out: Path, tick: Tick) -> Digest:
         live = LiveWorld()
         with _closed_after(live), TrajectoryLog(out / TRAJECTORY) as acted:
-            at_once = chosen.engine.concurrency
+            at_once = settings.engine.concurrency
             world = reached(digest, at_once, Path(store), out / "logs", acted)
-            with _all_served(world, agents, chosen, out / "logs") as asked:
-                worlds = _Worlds(asked.simulator, live)
-                ticks = one_after_another(tick, len(asked.agents))
-                tried = {
-                    each.name: _try(each, worlds, chosen, out, part)
-                    for each, part in zip(asked.agents, ticks, strict=True)
+            with _all_served(world, agents, settings, out / "logs") as setup:
+                worlds = _Worlds(setup.simulator, live)
+                ticks = one_after_another(tick, len(setup.agents))
+                episodes_of = {
+                    each.name: _try(each, worlds, settings, out, part)
+                    for each, part in zip(setup.agents, ticks, strict=True)
                 }
-        part = chosen.validation
+        part = settings.validation
         report = AgentReport(
             simulator=digest,
-            **{name: agent_score(*episodes, part) for name, episodes in tried.items()},
-            live_gain=gain(tried[_TRAINED].live, tried[_IMITATED].live, part),
+            **{name: agent_score(*episodes, part) for name, episodes in episodes_of.items()},
+            live_gain=gain(episodes_of[_TRAINED].live, episodes_of[_IMITATED].live, part),
             live_steps=live.num_steps,
             live_disagreements=live.num_disagreements,
         )
         report.write(out / REPORT)
-        told = {"artifact": parents["agent"], "imitated": parents["imitated"]}
-        sign(Validation(step=out.name, report=report, at=now(), **told), Path(store), out)
+        digests = {"artifact": parents["agent"], "imitated": parents["imitated"]}
+        sign(Validation(step=out.name, report=report, at=now(), **digests), Path(store), out)
         return report.digest
 
     inputs = {**parents, "simulator": digest, "ledger": ledger_digest()}
-    parts = [chosen.validation, chosen.engine, chosen.agent]
+    parts = [settings.validation, settings.engine, settings.agent]
     folder = run_step(Path(store), "validate", parts, inputs, work, check=check_sandbox)
     return str(hand_in(folder, Path(store)))
 
 
 def _base(imitated: Path, store: Path) -> _Weights:
     """Those of the world model, from which the agent began to imitate."""
-    found = SimulatorStore(store).find(Chosen.read(imitated / CHOSEN).simulator)
+    simulator = SimulatorStore(store).find(
+        SelectedSimulator.read(imitated / SELECTED_SIMULATOR).simulator
+    )
     (digest,) = checkpoint_of(imitated).parents
-    return _Weights(digest, found.model)
+    return _Weights(digest, simulator.model)
 
 
 def _simulator(name: str, agent: Path, store: Path) -> Digest:
     if name:
-        return chosen_simulator(name, store).digest
+        return resolve_simulator(name, store).digest
     trained_in = checkpoint_of(agent).simulator
     if trained_in is None:
         raise InputError(f"{agent} does not say which simulator trained it; name one")
@@ -158,7 +160,7 @@ def _closed_after(live: LiveWorld) -> Iterator[None]:
 def _all_served(
     world: AbstractContextManager[SimulatorClient],
     weights: Mapping[str, _Weights],
-    chosen: Recipe,
+    recipe: Recipe,
     logs: Path,
 ) -> Iterator[_Served]:
     """Starts the simulator and all agents' engines side by side."""
@@ -166,7 +168,7 @@ def _all_served(
     with ThreadPoolExecutor() as threads, ExitStack() as started:
         simulator = threads.submit(started.enter_context, world)
         agents = [
-            threads.submit(started.enter_context, _served_agent(name, each, chosen, logs))
+            threads.submit(started.enter_context, _served_agent(name, each, recipe, logs))
             for name, each in weights.items()
         ]
         # None is still starting when the failure of one ends them all.
@@ -176,14 +178,14 @@ def _all_served(
 
 
 @contextmanager
-def _served_agent(name: str, weights: _Weights, chosen: Recipe, logs: Path) -> Iterator[_Agent]:
+def _served_agent(name: str, weights: _Weights, recipe: Recipe, logs: Path) -> Iterator[_Agent]:
     """Drawn from as in training: the policy that is judged is the one that learned."""
-    practice = chosen.agent.rl
+    practice = recipe.agent.rl
     sampling = Sampling(temperature=practice.temperature, max_tokens=practice.max_tokens)
     model = fetch(weights.model).resolve()
     with serve(
         model,
-        chosen.engine,
+        recipe.engine,
         sampling=sampling,
         context_tokens=context_tokens(model),
         log=logs / f"{name}.log",
@@ -199,11 +201,11 @@ class _Worlds(NamedTuple):
     live: LiveWorld
 
 
-def _try(agent: _Agent, worlds: _Worlds, chosen: Recipe, out: Path, tick: Tick) -> _Episodes:
+def _try(agent: _Agent, worlds: _Worlds, recipe: Recipe, out: Path, tick: Tick) -> _Episodes:
     """Lets an agent do the same tasks in both worlds."""
-    tasks = held_out_tasks(chosen.validation)
+    tasks = held_out_tasks(recipe.validation)
     opening = RunOpening(
-        agent=chosen.agent.name,
+        agent=recipe.agent.name,
         starting_weights=agent.weights,
         purpose="evaluation",
         simulator=worlds.simulated.simulator,

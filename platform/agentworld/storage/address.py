@@ -6,6 +6,6 @@ _PASSWORD = re.compile(r"(^|[\s/'\"=(])([^\s:/@]*):(?!//)\S*@")
 _PARAMETER = re.compile(r"(?i)([?&;][\w.-]*(?:password|passwd|secret|token|key)[\w.-]*=)[^&;\s]*")
 
 
-def shown(text: str) -> str:
+def redact(text: str) -> str:
     """An address, or words about one, with its secrets as `***`; rather too many than too few."""
     return _PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1\2:***@", text))

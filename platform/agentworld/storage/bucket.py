@@ -32,17 +32,17 @@ class Bucket:
 
     def has(self, name: str) -> bool:
         try:
-            found = self._system.info(self._path(name))  # exists() takes a failure for absence
+            metadata = self._system.info(self._path(name))  # exists() takes a failure for absence
         except FileNotFoundError:
             return False
-        return bool(found["type"] == "file")
+        return bool(metadata["type"] == "file")
 
     def remove(self, name: str) -> None:
         self._system.rm_file(self._path(name))
 
     def names(self, prefix: str) -> list[str]:
-        found = self._system.find(self._path(prefix.rpartition("/")[0]).rstrip("/"))
-        names = (path.removeprefix(self._root + "/") for path in found)
+        paths = self._system.find(self._path(prefix.rpartition("/")[0]).rstrip("/"))
+        names = (path.removeprefix(self._root + "/") for path in paths)
         return sorted(name for name in names if name.startswith(prefix))
 
     def _path(self, name: str) -> str:

@@ -62,23 +62,23 @@ def context_tokens(folder: Path) -> int:
     """How many tokens the model takes, prompt and answer together."""
     config = _read(_Config, folder / "config.json")
     inner = config.text_config.max_position_embeddings if config.text_config else None
-    found = config.max_position_embeddings or inner
-    if found is None:
+    limit = config.max_position_embeddings or inner
+    if limit is None:
         raise InputError(
             f"{folder / 'config.json'} does not say how many tokens the model takes; say it in the"
             " recipe as simulate.context_tokens"
         )
-    return found
+    return limit
 
 
-def with_generation_defaults(chosen: Sampling, folder: Path) -> Sampling:
+def with_generation_defaults(sampling: Sampling, folder: Path) -> Sampling:
     """What a recipe chose; for the rest how the model's maker draws, or greedy where none says."""
     defaults = _read(_Generation, folder / "generation_config.json")
-    drawn = defaults.model_dump(exclude={"do_sample"}, exclude_none=True)
+    settings = defaults.model_dump(exclude={"do_sample"}, exclude_none=True)
     if not defaults.do_sample:
-        drawn = {}
+        settings = {}
     try:
-        return Sampling.model_validate({**drawn, **chosen.model_dump(exclude_unset=True)})
+        return Sampling.model_validate({**settings, **sampling.model_dump(exclude_unset=True)})
     except ValidationError as error:
         raise InputError(
             f"{folder / 'generation_config.json'} cannot be used: {first_problem(error)}"

@@ -19,7 +19,7 @@ class Disk:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._made: set[Path] = set()
+        self._folders: set[Path] = set()
 
     def write(self, name: str, data: bytes) -> None:
         with self._draft(name, data) as (draft, path):
@@ -66,13 +66,13 @@ class Disk:
 
     def _make(self, folder: Path) -> None:
         """Makes a folder that a power cut does not take away, even one that another just made."""
-        if folder in self._made:
+        if folder in self._folders:
             return
         if self._root in folder.parents or not folder.parent.is_dir():
             self._make(folder.parent)
         folder.mkdir(exist_ok=True)
         sync_folder(folder.parent)
-        self._made.add(folder)
+        self._folders.add(folder)
 
 
 def sync_folder(folder: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from fsspec.core import url_to_fs
 
 from agentworld.errors import NotFound
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 from agentworld.storage.folder import translated
 
 
@@ -15,7 +15,7 @@ def fetch_files(url: str, names: Iterable[str], folder: Path) -> None:
 
     What was copied before is copied anew: nobody but a digest knows whether it is whole.
     """
-    with translated(shown(url)):
+    with translated(redact(url)):
         system, root = url_to_fs(url, use_listings_cache=False)
         for name in sorted(names):
             copy = folder / name
@@ -24,5 +24,5 @@ def fetch_files(url: str, names: Iterable[str], folder: Path) -> None:
                 system.get_file(f"{root.rstrip('/')}/{name}", str(copy))
             except FileNotFoundError as error:
                 raise NotFound(
-                    f"there is no {name} at {shown(url)}; put the model's files there"
+                    f"there is no {name} at {redact(url)}; put the model's files there"
                 ) from error

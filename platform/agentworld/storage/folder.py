@@ -10,7 +10,7 @@ from fsspec.core import url_to_fs
 
 from agentworld.errors import AgentworldError, InputError, NotFound, StoreError
 from agentworld.records.file import NotRegular
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 from agentworld.storage.bucket import Bucket
 from agentworld.storage.disk import Disk
 
@@ -46,10 +46,10 @@ def open_folder(url: str) -> Folder:
         # What another process wrote a moment ago must be seen: no listing is kept.
         system, path = url_to_fs(url, use_listings_cache=False)
     except ImportError as error:
-        raise InputError(f"{shown(url)} needs a package that is not here: {error}") from error
+        raise InputError(f"{redact(url)} needs a package that is not here: {error}") from error
     except ValueError as error:
         raise InputError(
-            f"{shown(url)} is no address of a store ({error}); give a path or s3://bucket/folder"
+            f"{redact(url)} is no address of a store ({error}); give a path or s3://bucket/folder"
         ) from error
     return Disk(Path(path)) if getattr(system, "local_file", False) else Bucket(system, path)
 
@@ -62,9 +62,10 @@ def translated(url: str) -> Iterator[None]:
     except AgentworldError:
         raise
     except Exception as error:  # each of fsspec's drivers has errors of its own
-        said = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         raise StoreError(
-            f"the object store {url} failed: {shown(said)}; check address, rights and free space",
+            f"the object store {url} failed: {redact(reason)}; check address, rights and free"
+            " space",
             retryable=not isinstance(error, NotRegular)
             and getattr(error, "errno", None) not in _NO_FILE,
         ) from error
@@ -73,8 +74,8 @@ def translated(url: str) -> Iterator[None]:
 def read_file(url: str) -> bytes:
     """One file by path or URL; raises NotFound, and StoreError."""
     folder, _, name = url.rpartition("/")
-    with translated(shown(url)):
+    with translated(redact(url)):
         try:
             return open_folder(folder).read(name)
         except FileNotFoundError as error:
-            raise NotFound(f"there is no {shown(url)}; put the file there") from error
+            raise NotFound(f"there is no {redact(url)}; put the file there") from error

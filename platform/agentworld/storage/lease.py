@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from agentworld.errors import StoreError
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 from agentworld.storage.folder import open_folder, translated
 
 
@@ -19,7 +19,7 @@ class Lease:
 
     def __init__(self, url: str, busy: str, seconds: float) -> None:
         folder, _, self._name = url.rpartition("/")
-        self._url = shown(url)
+        self._url = redact(url)
         self._folder = open_folder(folder)
         self._busy = busy
         self._seconds = seconds
@@ -28,7 +28,7 @@ class Lease:
         self._is_lost = False
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Takes it, and says so until the block ends, whatever the block is at."""
         self.take()
         ended = threading.Event()
@@ -54,10 +54,10 @@ class Lease:
         last: bytes | None = None
         with translated(self._url):
             while not self._created():
-                told = self._told()
-                if told != last:
-                    last, since = told, time.monotonic()
-                elif told and time.monotonic() - since >= self._seconds:
+                content = self._read()
+                if content != last:
+                    last, since = content, time.monotonic()
+                elif content and time.monotonic() - since >= self._seconds:
                     with suppress(FileNotFoundError):
                         self._folder.remove(self._name)
                 elif time.monotonic() - began >= 3 * self._seconds:
@@ -93,11 +93,11 @@ class Lease:
         self._times += 1
         return f"{self._holder} {self._times}".encode()
 
-    def _told(self) -> bytes | None:
+    def _read(self) -> bytes | None:
         try:
             return self._folder.read(self._name)
         except FileNotFoundError:
             return None
 
     def _is_mine(self) -> bool:
-        return (self._told() or b"").startswith(self._holder.encode())
+        return (self._read() or b"").startswith(self._holder.encode())

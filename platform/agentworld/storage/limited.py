@@ -22,7 +22,7 @@ _WALL_SECONDS = 600.0
 _REFUSED, _NO_MEMORY = 2, 3
 
 
-def ask(module: str, asked: str, too_much: str) -> str | None:
+def ask(module: str, request: str, too_much: str) -> str | None:
     """What is wrong with what is asked, as the module `answer`s it; null where nothing is.
 
     `too_much` is said where it takes more than the module's bounds. Raises RuntimeError where the
@@ -32,7 +32,7 @@ def ask(module: str, asked: str, too_much: str) -> str | None:
     try:
         done = subprocess.run(
             command,
-            input=asked.encode(errors="surrogatepass"),
+            input=request.encode(errors="surrogatepass"),
             capture_output=True,
             timeout=_WALL_SECONDS,
             check=False,

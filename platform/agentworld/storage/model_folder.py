@@ -22,7 +22,7 @@ _TEMPLATE = ".jinja"
 _VOCABULARIES = {".model", ".tiktoken"}
 _TEXTS = {"", ".csv", ".json", ".jsonl", ".md", ".rst", ".toml", ".txt", ".yaml", ".yml"}
 _PICTURES = {".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg", ".webp"}
-_TAKEN = {WEIGHTS, _TEMPLATE} | _VOCABULARIES | _TEXTS | _PICTURES
+_SUFFIXES = {WEIGHTS, _TEMPLATE} | _VOCABULARIES | _TEXTS | _PICTURES
 
 _SETTINGS = ("config.json", "chat_template.json", ".index.json")
 _NAMES_CODE = {"auto_map", "custom_pipelines"}
@@ -45,14 +45,14 @@ def check_safe(folder: Path) -> None:
 def _check_kind(path: Path) -> None:
     if path.is_symlink():
         raise InputError(f"{path} is a link; put the file itself in its place")
-    if path.suffix.lower() not in _TAKEN:
+    if path.suffix.lower() not in _SUFFIXES:
         raise InputError(
             f"{path} may carry code; a model's folder holds safetensors weights, JSON, templates,"
             " texts and pictures, so convert or remove it"
         )
 
 
-class _NamedTemplate(BaseModel):
+class _TemplateEntry(BaseModel):
     name: str
     template: str
 
@@ -62,7 +62,7 @@ class _Settings(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    chat_template: str | dict[str, str] | tuple[_NamedTemplate, ...] | None = None
+    chat_template: str | dict[str, str] | tuple[_TemplateEntry, ...] | None = None
     weight_map: dict[str, str] = {}
     """The file of each tensor."""
 
@@ -73,7 +73,7 @@ class _Settings(BaseModel):
             return [self.chat_template]
         if isinstance(self.chat_template, dict):
             return list(self.chat_template.values())
-        return [named.template for named in self.chat_template or ()]
+        return [entry.template for entry in self.chat_template or ()]
 
 
 def _check_settings(path: Path) -> None:
@@ -90,8 +90,8 @@ def _check_settings(path: Path) -> None:
 
 def _read_settings(path: Path) -> _Settings:
     try:
-        found = json.loads(_read(path), object_pairs_hook=partial(_without_code, path))
-        return _Settings.model_validate(found)
+        fields = json.loads(_read(path), object_pairs_hook=partial(_without_code, path))
+        return _Settings.model_validate(fields)
     except ValidationError as error:
         raise InputError(f"{path} cannot be used: {first_problem(error)}; correct it") from error
     except (ValueError, RecursionError) as error:

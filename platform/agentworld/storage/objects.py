@@ -10,7 +10,7 @@ from contextlib import suppress
 from agentworld.errors import Conflict, InputError, NotFound, StoreError
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.file import MOST_BYTES
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 from agentworld.storage.folder import open_folder, translated
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
@@ -21,8 +21,8 @@ class ObjectStore:
     """Objects by digest. Several threads and processes may use one at the same time."""
 
     def __init__(self, url: str) -> None:
-        self._shown = shown(url)
-        with translated(self._shown):
+        self._display_url = redact(url)
+        with translated(self._display_url):
             self._folder = open_folder(url)
 
     def put(self, data: bytes) -> Digest:
@@ -32,34 +32,35 @@ class ObjectStore:
         """
         _check_size(data)
         digest = digest_bytes(data)
-        with translated(self._shown):
+        with translated(self._display_url):
             self._folder.write(_file(digest), data)
         return digest
 
     def get(self, digest: Digest) -> bytes:
         """The bytes of a digest; raises NotFound, and StoreError where they are others."""
-        with translated(self._shown):
+        with translated(self._display_url):
             try:
                 data = self._folder.read(_file(digest))
             except FileNotFoundError as error:
                 raise NotFound(
-                    f"there is no object {digest} in {self._shown}; it was erased or never kept"
+                    f"there is no object {digest} in {self._display_url};"
+                    " it was erased or never kept"
                 ) from error
         if digest_bytes(data) != digest:
             raise StoreError(
-                f"the object {digest} in {self._shown} is damaged; restore it from a copy",
+                f"the object {digest} in {self._display_url} is damaged; restore it from a copy",
                 retryable=False,
             )
         return data
 
     def has(self, digest: Digest) -> bool:
         """Whether there are bytes of this name, damaged or not."""
-        with translated(self._shown):
+        with translated(self._display_url):
             return self._folder.has(_file(digest))
 
     def erase(self, digest: Digest) -> None:
         """Takes an object away; what is gone already stays gone."""
-        with translated(self._shown), suppress(FileNotFoundError):
+        with translated(self._display_url), suppress(FileNotFoundError):
             self._folder.remove(_file(digest))
 
 
@@ -67,8 +68,8 @@ class WriteOnce:
     """Files by a name of the caller's, of which none is ever changed."""
 
     def __init__(self, url: str) -> None:
-        self._shown = shown(url)
-        with translated(self._shown):
+        self._display_url = redact(url)
+        with translated(self._display_url):
             self._folder = open_folder(url)
 
     def put(self, name: str, data: bytes) -> None:
@@ -76,32 +77,34 @@ class WriteOnce:
         for more than anybody reads.
         """
         _check_size(data)
-        with translated(self._shown):
+        with translated(self._display_url):
             try:
                 self._folder.create(_checked(name), data)
             except FileExistsError as error:
                 if self._folder.read(name) != data:
                     raise Conflict(
-                        f"{name} in {self._shown} holds other bytes and is written once; "
+                        f"{name} in {self._display_url} holds other bytes and is written once; "
                         "find out who wrote it"
                     ) from error
 
     def get(self, name: str) -> bytes:
         """The bytes of a name; raises NotFound."""
-        with translated(self._shown):
+        with translated(self._display_url):
             try:
                 return self._folder.read(_checked(name))
             except FileNotFoundError as error:
-                raise NotFound(f"there is no {name} in {self._shown}; check the name") from error
+                raise NotFound(
+                    f"there is no {name} in {self._display_url}; check the name"
+                ) from error
 
     def names(self, prefix: str = "") -> list[str]:
         """The names that begin so, sorted; without the strays."""
-        with translated(self._shown):
+        with translated(self._display_url):
             return [name for name in self._folder.names(prefix) if _NAME.fullmatch(name)]
 
     def strays(self) -> list[str]:
         """Files whose names nobody here gives: with blanks, of no UTF-8, of other characters."""
-        with translated(self._shown):
+        with translated(self._display_url):
             return [name for name in self._folder.names("") if not _NAME.fullmatch(name)]
 
 

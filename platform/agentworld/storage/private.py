@@ -23,13 +23,13 @@ def read_private(path: Path) -> bytes:
     if not is_there:
         raise FileNotFoundError(path)
     with input_errors(path), open_regular(path) as file:
-        found = os.fstat(file.fileno())
-        mode = stat.S_IMODE(found.st_mode)
-        if mode & (_MORE_THAN_READING if _is_mounted(found) else _OTHERS):
+        metadata = os.fstat(file.fileno())
+        mode = stat.S_IMODE(metadata.st_mode)
+        if mode & (_MORE_THAN_READING if _is_mounted(metadata) else _OTHERS):
             raise InputError(f"{path} is open to others (mode {mode:04o}); set its mode to 0600")
         return file.read(_MOST_BYTES)
 
 
-def _is_mounted(found: os.stat_result) -> bool:
-    ours = found.st_gid in {os.getegid(), *os.getgroups()}
-    return found.st_uid == 0 != os.geteuid() and ours
+def _is_mounted(metadata: os.stat_result) -> bool:
+    ours = metadata.st_gid in {os.getegid(), *os.getgroups()}
+    return metadata.st_uid == 0 != os.geteuid() and ours

@@ -34,24 +34,24 @@ def read_receipt(folder: Path) -> StepReceipt:
 
 def step_that_made(store: Path, step: str, output: Digest) -> FinishedStep | None:
     """The newest finished step of a kind with this output."""
-    return newest(_kept(store / "steps" / step).that_made(output))
+    return newest(_load_receipts(store / "steps" / step).with_output(output))
 
 
 def step_that_read(store: Path, step: str, **inputs: Digest) -> FinishedStep | None:
     """The newest finished step of a kind with these inputs among its own."""
-    named = _kept(store / "steps" / step).that_read(next(iter(inputs.items())))
-    wanted = inputs.items()
-    return newest(each for each in named if wanted <= each.receipt.inputs.items())
+    steps = _load_receipts(store / "steps" / step).with_input(next(iter(inputs.items())))
+    pairs = inputs.items()
+    return newest(each for each in steps if pairs <= each.receipt.inputs.items())
 
 
 def finished_steps(store: Path, step: str) -> Iterator[FinishedStep]:
     """All finished steps of a kind."""
-    return iter(_kept(store / "steps" / step).all())
+    return iter(_load_receipts(store / "steps" / step).all())
 
 
-def newest(found: Iterable[FinishedStep]) -> FinishedStep | None:
+def newest(steps: Iterable[FinishedStep]) -> FinishedStep | None:
     """The one that was finished last."""
-    return max(found, key=finished_at, default=None)
+    return max(steps, key=finished_at, default=None)
 
 
 def finished_at(step: FinishedStep) -> datetime:
@@ -64,20 +64,20 @@ class _Receipts:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._known: dict[str, FinishedStep] = {}
+        self._by_name: dict[str, FinishedStep] = {}
         """By the names of their folders."""
         self._by_output: dict[Digest, list[FinishedStep]] = {}
         self._by_input: dict[tuple[str, Digest], list[FinishedStep]] = {}
 
     def all(self) -> list[FinishedStep]:
         self._look()
-        return [each for each in self._known.values() if _is_there(each)]
+        return [each for each in self._by_name.values() if _is_there(each)]
 
-    def that_made(self, output: Digest) -> list[FinishedStep]:
+    def with_output(self, output: Digest) -> list[FinishedStep]:
         self._look()
         return [each for each in self._by_output.get(output, ()) if _is_there(each)]
 
-    def that_read(self, one: tuple[str, Digest]) -> list[FinishedStep]:
+    def with_input(self, one: tuple[str, Digest]) -> list[FinishedStep]:
         self._look()
         return [each for each in self._by_input.get(one, ()) if _is_there(each)]
 
@@ -85,19 +85,19 @@ class _Receipts:
         """Reads what was finished since."""
         names = os.listdir(self._folder) if self._folder.is_dir() else []
         for name in names:
-            if name not in self._known and (self._folder / name / RECEIPT).is_file():
+            if name not in self._by_name and (self._folder / name / RECEIPT).is_file():
                 with suppress(EvidenceError), reading(name):  # as `audit verify` tells
                     self._add(FinishedStep(self._folder / name, read_receipt(self._folder / name)))
 
     def _add(self, step: FinishedStep) -> None:
-        self._known[step.folder.name] = step
+        self._by_name[step.folder.name] = step
         self._by_output.setdefault(step.receipt.output, []).append(step)
         for one in step.receipt.inputs.items():
             self._by_input.setdefault(one, []).append(step)
 
 
 @cache
-def _kept(folder: Path) -> _Receipts:
+def _load_receipts(folder: Path) -> _Receipts:
     return _Receipts(folder)
 
 

@@ -142,15 +142,15 @@ class SimulatorStore:
     def find(self, start: str) -> PinnedSimulator:
         """The one whose digest starts so; raises NotFound, or InputError for several."""
         start = start if start.startswith("sha256:") else f"sha256:{start}"
-        found = self._folders(_hex(start)) if _START.fullmatch(_hex(start)) else []
-        if not found:
-            known = [f"sha256:{folder.name}" for folder in self._folders()]
-            there = ", ".join(known) or "none yet; run `agentworld demo`"
+        folders = self._folders(_hex(start)) if _START.fullmatch(_hex(start)) else []
+        if not folders:
+            digests = [f"sha256:{folder.name}" for folder in self._folders()]
+            there = ", ".join(digests) or "none yet; run `agentworld demo`"
             raise NotFound(f"there is no simulator {start} in {self._root}; simulators are {there}")
-        if len(found) > 1:
-            several = ", ".join(f"sha256:{folder.name}" for folder in found)
+        if len(folders) > 1:
+            several = ", ".join(f"sha256:{folder.name}" for folder in folders)
             raise InputError(f"{start} is the start of {several}; write more of it")
-        return PinnedSimulator.read(found[0])
+        return PinnedSimulator.read(folders[0])
 
     def _folders(self, start: str = "") -> list[Path]:
         # A whole name is looked up, and not searched for.
@@ -163,8 +163,8 @@ class SimulatorStore:
 
     def _take_in(self, path: Path, count: Count) -> Digest:
         digest = digest_file(path, count.add)
-        kept = self._file(digest)
-        if kept.is_file() and digest_file(kept, count.add) == digest:
+        target = self._file(digest)
+        if target.is_file() and digest_file(target, count.add) == digest:
             return digest
         with self._draft() as draft:
             shutil.copyfile(path, draft)
@@ -172,7 +172,7 @@ class SimulatorStore:
                 raise InputError(f"{path} was changed while it was read; let it rest and try again")
             draft.chmod(_READ_ONLY)
             _sync(draft)
-            draft.replace(kept)
+            draft.replace(target)
         return digest
 
     def _link(self, digest: Digest, path: Path) -> None:

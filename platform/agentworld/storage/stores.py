@@ -6,7 +6,7 @@ from typing import Self
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
 from agentworld.errors import InputError
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 from agentworld.storage.working_copy import copy_of, there
 
 
@@ -29,11 +29,11 @@ class Stores(BaseSettings):
 
         Raises InputError for the working copy of a bucket where no ledger is named.
         """
-        whole, named = folder.resolve(), cls.named()
+        whole, settings = folder.resolve(), cls.from_environment()
         copy = copy_of(whole)
-        if copy and "ledger_url" not in named:
+        if copy and "ledger_url" not in settings:
             raise InputError(
-                f"{shown(copy.url)} is a bucket, in which no ledger can be; set"
+                f"{redact(copy.url)} is a bucket, in which no ledger can be; set"
                 " AGENTWORLD_LEDGER_URL"
             )
         files = {
@@ -42,19 +42,19 @@ class Stores(BaseSettings):
             "checkpoints_url": there(str(whole / "checkpoints")),
             "keys": str(whole / "keys"),
         }
-        return cls.model_validate(files | named)
+        return cls.model_validate(files | settings)
 
     @classmethod
     def objects_url_of(cls, folder: Path) -> str:
         """Where the long texts and reports of a store are."""
-        return cls.named().get("objects_url") or there(str(folder.resolve() / "objects"))
+        return cls.from_environment().get("objects_url") or there(str(folder.resolve() / "objects"))
 
     @classmethod
     def keys_of(cls, folder: Path) -> Path:
         """Where the keys of a store are."""
-        return Path(cls.named().get("keys") or folder.resolve() / "keys")
+        return Path(cls.from_environment().get("keys") or folder.resolve() / "keys")
 
     @classmethod
-    def named(cls) -> dict[str, str]:
+    def from_environment(cls) -> dict[str, str]:
         """What the environment names."""
         return EnvSettingsSource(cls)()

@@ -41,13 +41,13 @@ def recorded(path: Path) -> Collected:
     """
     if not path.is_dir():
         return Collected(chunks={path.name: digest_file(path)})
-    told = read_collected(path)
+    manifest = read_collected(path)
     for file in sorted(path.glob("*.jsonl")):
-        if file.name not in told.chunks:
+        if file.name not in manifest.chunks:
             raise InputError(
                 f"{file} is not in {MANIFEST}; move it to a folder without one, or away"
             )
-    return told
+    return manifest
 
 
 def read_collected(folder: Path) -> Collected:

@@ -64,10 +64,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
         header = file.read(length) if length <= _MOST_BYTES else b""
     try:
-        told = json.loads(header.decode(), object_pairs_hook=_once)
-        told.pop(_METADATA, None)
+        entries = json.loads(header.decode(), object_pairs_hook=_once)
+        entries.pop(_METADATA, None)
         # One by one: of a million that are wrong the first is enough.
-        tensors = {name: Tensor.model_validate(tensor) for name, tensor in told.items()}
+        tensors = {name: Tensor.model_validate(tensor) for name, tensor in entries.items()}
         _check_places(tensors, num_bytes - _LENGTH_BYTES - length)
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise InputError(f"{path} is no safetensors file ({_why(error)}); restore it") from error
@@ -76,10 +76,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Of two tensors of one name another reader may take the other."""
-    told = dict(pairs)
-    if len(told) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise ValueError("it says the same thing twice")
-    return told
+    return fields
 
 
 def _check_places(tensors: Mapping[str, Tensor], num_bytes: int) -> None:

@@ -21,7 +21,7 @@ from fsspec.core import url_to_fs
 from agentworld.errors import InputError, StoreError
 from agentworld.records.base import digest_bytes, write_whole
 from agentworld.records.file import read_regular
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 from agentworld.storage.folder import translated
 
 _ORIGIN = ".origin"
@@ -54,10 +54,10 @@ class WorkingCopy:
     def __init__(self, root: Path, url: str) -> None:
         self.root = root
         self.url = url
-        with translated(shown(url)):
+        with translated(redact(url)):
             self._system, base = url_to_fs(url, use_listings_cache=False)
         self._base = base.rstrip("/")
-        self._known: dict[str, _Stamp] = {}
+        self._stamps: dict[str, _Stamp] = {}
 
     def here(self, word: str) -> str:
         """An address in the bucket as the path of its copy; any other word as it is."""
@@ -76,15 +76,17 @@ class WorkingCopy:
 
         `only` is for their names from the copy's root on.
         """
-        with translated(shown(self.url)), self._alone():
-            found = {name: info for path in paths for name, info in self._found(path).items()}
-            wanted = [name for name in found if only is None or only.fullmatch(name)]
-            others = [name for name in wanted if not _is_of(found[name], self._path(name))]
-            _each(lambda name: self._bring(name, found[name]), others)
+        with translated(redact(self.url)), self._alone():
+            objects = {
+                name: info for path in paths for name, info in self._list_objects(path).items()
+            }
+            names = [name for name in objects if only is None or only.fullmatch(name)]
+            others = [name for name in names if not _is_of(objects[name], self._path(name))]
+            _each(lambda name: self._bring(name, objects[name]), others)
 
     def put(self, *paths: Path) -> None:
         """Puts the files at and under these paths, but for drafts and what was put before."""
-        with translated(shown(self.url)):
+        with translated(redact(self.url)):
             names = [self._name(path) for each in paths for path in _files(each)]
             last = [name for name in names if name.rpartition("/")[2] in _LAST]
             _each(self._put, [name for name in names if name not in last])
@@ -92,21 +94,21 @@ class WorkingCopy:
 
     def prune(self, folder: Path) -> None:
         """Takes away from the bucket what is not in this folder, and what vouches for it first."""
-        with translated(shown(self.url)):
-            gone = [name for name in self._found(folder) if not self._path(name).exists()]
-            for name in sorted(gone, key=lambda name: name.rpartition("/")[2] not in _LAST):
+        with translated(redact(self.url)):
+            orphans = [name for name in self._list_objects(folder) if not self._path(name).exists()]
+            for name in sorted(orphans, key=lambda name: name.rpartition("/")[2] not in _LAST):
                 self._system.rm_file(f"{self._base}/{name}")
 
     def has(self, path: Path) -> bool:
         """Whether the bucket has this file."""
-        with translated(shown(self.url)):
-            return self._name(path) in self._found(path)
+        with translated(redact(self.url)):
+            return self._name(path) in self._list_objects(path)
 
-    def _found(self, path: Path) -> dict[str, _Info]:
+    def _list_objects(self, path: Path) -> dict[str, _Info]:
         """The objects at and under a path, by name, and what their driver tells of each."""
         at = f"{self._base}/{self._name(path)}".rstrip("/")
-        found = self._system.find(at, detail=True)
-        return {name.removeprefix(f"{self._base}/"): info for name, info in found.items()}
+        objects = self._system.find(at, detail=True)
+        return {name.removeprefix(f"{self._base}/"): info for name, info in objects.items()}
 
     def _bring(self, name: str, info: _Info) -> None:
         path = self._path(name)
@@ -117,18 +119,18 @@ class WorkingCopy:
             self._system.get_file(f"{self._base}/{name}", str(draft))
             _date(draft, info)
             draft.replace(path)
-            self._known[name] = _stamp(path)
+            self._stamps[name] = _stamp(path)
 
     def _put(self, name: str) -> None:
         path = self._path(name)
         try:
             stamp = _stamp(path)
-            if self._known.get(name) == stamp:
+            if self._stamps.get(name) == stamp:
                 return
             self._system.put_file(str(path), f"{self._base}/{name}")
             if _stamp(path) == stamp:  # else it was written to meanwhile, and is put again
                 _date(path, self._system.info(f"{self._base}/{name}"))
-                self._known[name] = _stamp(path)
+                self._stamps[name] = _stamp(path)
         except FileNotFoundError:
             if path.exists():  # it is the bucket that is not there
                 raise
@@ -137,7 +139,7 @@ class WorkingCopy:
     def _path(self, name: str) -> Path:
         """Raises StoreError for a name that would lie outside of the copy."""
         if name.startswith("/") or ".." in name.split("/"):
-            raise StoreError(f"{shown(self.url)} has an object {name!r}; take it away")
+            raise StoreError(f"{redact(self.url)} has an object {name!r}; take it away")
         return self.root / name
 
     def _name(self, path: Path) -> str:
@@ -190,7 +192,7 @@ def there(path: str) -> str:
 
 def _folder_of(url: str) -> str:
     """What a copy's folder is called: no other folder is taken for one."""
-    readable = re.sub(r"[^a-z0-9]+", "-", shown(url).lower()).strip("-")
+    readable = re.sub(r"[^a-z0-9]+", "-", redact(url).lower()).strip("-")
     return f"{readable}-{digest_bytes(url.encode()).removeprefix('sha256:')[:_DIGITS]}"
 
 
@@ -201,8 +203,8 @@ def _opened(root: Path, url: str) -> WorkingCopy:
 
 def _files(path: Path) -> list[Path]:
     """Those that are meant to stay."""
-    found = sorted(path.rglob("*")) if path.is_dir() else [path]
-    return [each for each in found if each.is_file() and not _is_draft(each.relative_to(path))]
+    paths = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [each for each in paths if each.is_file() and not _is_draft(each.relative_to(path))]
 
 
 def _is_draft(path: Path) -> bool:
@@ -210,34 +212,34 @@ def _is_draft(path: Path) -> bool:
 
 
 def _stamp(path: Path) -> _Stamp:
-    told = path.stat()
-    return _Stamp(told.st_size, told.st_mtime_ns)
+    metadata = path.stat()
+    return _Stamp(metadata.st_size, metadata.st_mtime_ns)
 
 
 def _is_of(info: _Info, path: Path) -> bool:
     """Whether a file is there, and the object's; by its size alone where nobody tells a time."""
     if not path.exists():
         return False
-    found, told = path.stat(), _modified(info)
-    if found.st_size != info["size"] or told is None:
-        return found.st_size == info["size"]
+    metadata, modified = path.stat(), _modified(info)
+    if metadata.st_size != info["size"] or modified is None:
+        return metadata.st_size == info["size"]
     # Times are whole seconds: what was brought right away may have been changed in the same one.
-    is_settled = found.st_size > _SMALL_BYTES or found.st_ctime - told > _SETTLED_SECONDS
-    return is_settled and abs(found.st_mtime - told) < _ROUNDING
+    is_settled = metadata.st_size > _SMALL_BYTES or metadata.st_ctime - modified > _SETTLED_SECONDS
+    return is_settled and abs(metadata.st_mtime - modified) < _ROUNDING
 
 
 def _date(path: Path, info: _Info) -> None:
     """Gives a file its object's time: which of several is the newest is asked of files, too."""
-    if (told := _modified(info)) is not None:
-        os.utime(path, (told, told))
+    if (modified := _modified(info)) is not None:
+        os.utime(path, (modified, modified))
 
 
 def _modified(info: _Info) -> float | None:
     """When an object was put there, in seconds since the epoch; null where nobody tells."""
-    told = next((info[name] for name in _TIMES if name in info), None)
-    if isinstance(told, datetime):
-        return told.timestamp()
-    return told if isinstance(told, float) else None
+    modified = next((info[name] for name in _TIMES if name in info), None)
+    if isinstance(modified, datetime):
+        return modified.timestamp()
+    return modified if isinstance(modified, float) else None
 
 
 def _each(work: Callable[[str], None], names: Iterable[str]) -> None:

@@ -38,9 +38,9 @@ def run(
     with asyncio.Runner() as runner:
 
         def play(prompts: Sequence[Sequence[Message]], trainer: GRPOTrainer) -> dict[str, object]:
-            asked = [tasks[prompt[0]["content"]] for prompt in prompts]
+            batch = [tasks[prompt[0]["content"]] for prompt in prompts]
             acting = replace(policy, step=trainer.state.global_step)
-            return _columns(runner.run(roll_out(acting, world, asked)))
+            return _columns(runner.run(roll_out(acting, world, batch)))
 
         trainer = GRPOTrainer(
             model=language_model.model,
@@ -66,10 +66,10 @@ def run(
 def _tasks(recipe: AgentRlRecipe) -> dict[str, Task]:
     """Tasks by their words, which are all that a prompt holds."""
     first = (recipe.seed + 1) * _SEEDS_PER_RUN
-    wanted = recipe.num_steps * recipe.prompts_per_step
-    made = (make_errand(first + n, held_out=False).task for n in range(2 * wanted))
-    tasks = {task.instruction: task for task in made}
-    return dict(list(tasks.items())[:wanted])
+    num_tasks = recipe.num_steps * recipe.prompts_per_step
+    candidates = (make_errand(first + n, held_out=False).task for n in range(2 * num_tasks))
+    tasks = {task.instruction: task for task in candidates}
+    return dict(list(tasks.items())[:num_tasks])
 
 
 def _prompt(instruction: str) -> list[Message]:

@@ -42,8 +42,8 @@ def refused(folder: Path) -> Iterator[None]:
     except MemoryError:
         raise
     except Exception as error:  # whatever Python raises, a template can
-        said = " ".join(str(error).split())[:200]
+        message = " ".join(str(error).split())[:200]
         raise InputError(
             f"{folder} has a chat template or a tokenizer that makes no prompt of a system's and a"
-            f" user's message ({said}); correct it"
+            f" user's message ({message}); correct it"
         ) from error

@@ -66,8 +66,8 @@ def encode(
         )
         columns = zip(piece, encoded["input_ids"], encoded["assistant_masks"], strict=True)
         for conversation, ids, mask in columns:
-            kept = _keep_turns(np.array(mask, dtype=np.bool_), conversation.targets)
-            yield Row(np.array(ids, dtype=np.int32), kept)
+            target_mask = _keep_turns(np.array(mask, dtype=np.bool_), conversation.targets)
+            yield Row(np.array(ids, dtype=np.int32), target_mask)
 
 
 def _keep_turns(
@@ -76,5 +76,5 @@ def _keep_turns(
     """Of the assistant's tokens, only those of these turns; a turn is one run of the mask."""
     starts = is_assistant & ~np.concatenate(([False], is_assistant[:-1]))
     turn = np.cumsum(starts) - 1
-    kept: npt.NDArray[np.bool_] = is_assistant & np.isin(turn, targets)
-    return kept
+    target_mask: npt.NDArray[np.bool_] = is_assistant & np.isin(turn, targets)
+    return target_mask

@@ -100,5 +100,5 @@ def load_model(folder: Path) -> LanguageModel:
 
 
 def _unloadable(folder: Path, error: Exception) -> InputError:
-    said = " ".join(str(error).split())[:200]
-    return InputError(f"{folder} holds no causal LM that can be loaded ({said}); name another")
+    message = " ".join(str(error).split())[:200]
+    return InputError(f"{folder} holds no causal LM that can be loaded ({message}); name another")

@@ -33,9 +33,9 @@ def train_to_end(trainer: Trainer) -> None:
     name = from_first(lambda: newest_checkpoint(folder))
     newest = name and str(folder / name)
     check_parts(trainer, newest)
-    with notice.heard():
+    with notice.listen():
         trainer.train(resume_from_checkpoint=newest)
-    if notice.is_given:
+    if notice.is_preempted:
         step = trainer.state.global_step
         raise Preempted(f"preempted; run it again: it resumes from step {step}")
     make_whole(trainer)
@@ -65,12 +65,12 @@ class _Notice(TrainerCallback):
     """Whether the processes of a training end after the step that was last, as all agreed."""
 
     def __init__(self) -> None:
-        self.is_given = False
-        self._is_heard = False
+        self.is_preempted = False
+        self._is_signalled = False
         """By this process; a signal may come while the others are asked."""
 
     @contextmanager
-    def heard(self) -> Iterator[None]:
+    def listen(self) -> Iterator[None]:
         """Listens while the block runs; signals come to the main thread alone."""
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -83,7 +83,7 @@ class _Notice(TrainerCallback):
                 signal.signal(each, handler)
 
     def _hear(self, *_: object) -> None:
-        self._is_heard = True
+        self._is_signalled = True
         for each in _NOTICES:
             signal.signal(each, signal.SIG_DFL)
 
@@ -91,6 +91,6 @@ class _Notice(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
         """After each optimizer step; whichever process was told, all of them end after the same."""
-        self.is_given = any_of(self._is_heard)
-        if self.is_given:
+        self.is_preempted = any_of(self._is_signalled)
+        if self.is_preempted:
             control.should_save = control.should_training_stop = True

@@ -94,14 +94,16 @@ class Policy:
             return_tensors="pt",
         ).to(self.model.device)  # the tokenizer knows no GPU
         with torch.no_grad():
-            written = self.model.generate(
+            completions = self.model.generate(
                 **batch,
                 do_sample=True,
                 temperature=self.temperature,
                 top_k=0,
                 max_new_tokens=self.max_tokens,
             )[:, batch["input_ids"].shape[1] :]
-        return [self._take(attempt, row) for attempt, row in zip(attempts, written, strict=True)]
+        return [
+            self._take(attempt, row) for attempt, row in zip(attempts, completions, strict=True)
+        ]
 
     def hear(self, attempt: Attempt) -> None:
         """Appends the last observation as the chat template renders it.

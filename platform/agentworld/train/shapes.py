@@ -14,7 +14,7 @@ from transformers import CONFIG_MAPPING, AutoConfig, PreTrainedConfig, PreTraine
 from agentworld.errors import InputError
 from agentworld.storage.weights import WEIGHTS, read_tensors
 
-_NAMED = 3
+_NUM_EXAMPLES = 3
 """So many of those that are wrong are named."""
 
 
@@ -34,18 +34,18 @@ def check_shapes(folder: Path) -> None:
         return
     for wrong, what in ((missing, "lacks"), (mismatched, "has in another shape")):
         if wrong:
-            named = ", ".join(wrong[:_NAMED]) + ("..." if wrong[_NAMED:] else "")
+            examples = ", ".join(wrong[:_NUM_EXAMPLES]) + ("..." if wrong[_NUM_EXAMPLES:] else "")
             raise InputError(
-                f"{folder} {what} {len(wrong)} of the weights of {kind.__name__} ({named}); restore"
-                " its safetensors files or its config.json"
+                f"{folder} {what} {len(wrong)} of the weights of {kind.__name__} ({examples});"
+                " restore its safetensors files or its config.json"
             )
 
 
 def _config(folder: Path) -> PreTrainedConfig | None:
     """Null for one of an unknown class."""
     try:
-        told, _ = PreTrainedConfig.get_config_dict(folder, local_files_only=True)
-        if told.get("model_type") not in CONFIG_MAPPING:
+        fields, _ = PreTrainedConfig.get_config_dict(folder, local_files_only=True)
+        if fields.get("model_type") not in CONFIG_MAPPING:
             return None
         config: PreTrainedConfig = AutoConfig.from_pretrained(folder, local_files_only=True)
     except MemoryError:
@@ -95,7 +95,7 @@ def _files(folder: Path) -> Iterable[Path]:
 
 
 def _no_model(folder: Path, error: Exception) -> InputError:
-    said = " ".join(str(error).split())[:200]
+    message = " ".join(str(error).split())[:200]
     return InputError(
-        f"{folder} holds no model that transformers can make ({said}); correct its config.json"
+        f"{folder} holds no model that transformers can make ({message}); correct its config.json"
     )

@@ -16,7 +16,7 @@ from agentworld.recipes.ranks import Ranks
 
 _PATIENCE = timedelta(days=7)  # as long as a step may be tried; a peer that dies is noticed at once
 
-_Made = TypeVar("_Made")
+_Value = TypeVar("_Value")
 
 
 @contextmanager
@@ -50,20 +50,20 @@ def any_of(holds: bool) -> bool:
     """Whether it holds for any of those who train together."""
     if num_ranks() == 1:
         return holds
-    told = torch.tensor(int(holds), device="cuda" if torch.cuda.is_available() else "cpu")
-    dist.all_reduce(told, dist.ReduceOp.MAX)
-    return bool(told.item())
+    flag = torch.tensor(int(holds), device="cuda" if torch.cuda.is_available() else "cpu")
+    dist.all_reduce(flag, dist.ReduceOp.MAX)
+    return bool(flag.item())
 
 
-def from_first(make: Callable[[], _Made]) -> _Made:
+def from_first(make: Callable[[], _Value]) -> _Value:
     """What the first process makes once all have come here; all return it."""
     if num_ranks() == 1:
         return make()
     # A group of its own, over CPUs: what is made may take hours, a gradient never does.
     waiting = dist.new_group(backend="gloo", timeout=_PATIENCE)
     dist.barrier(waiting)
-    made = [make() if rank() == 0 else None]
-    dist.broadcast_object_list(made, group=waiting, device=torch.device("cpu"))
+    values = [make() if rank() == 0 else None]
+    dist.broadcast_object_list(values, group=waiting, device=torch.device("cpu"))
     dist.destroy_process_group(waiting)
-    (given,) = made
-    return given  # type: ignore[return-value]
+    (value,) = values
+    return value  # type: ignore[return-value]

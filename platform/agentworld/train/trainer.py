@@ -77,27 +77,27 @@ class NextTokenTrainer(Trainer):
         self, model: PreTrainedModel, inputs: dict[str, torch.Tensor], **_: object
     ) -> torch.Tensor:
         """Mean cross-entropy over target tokens; only these pass the output layer."""
-        wanted = inputs["is_target"][:, 1:]  # (B, T-1)
+        is_target = inputs["is_target"][:, 1:]  # (B, T-1)
         if model is not self.model:
-            return self._part_of_loss(model, inputs["input_ids"], wanted)
+            return self._part_of_loss(model, inputs["input_ids"], is_target)
         # The Trainer's own mixed precision is around `model.forward`, which is not called here.
         with self.accelerator.autocast():
-            hidden = model.model(input_ids=inputs["input_ids"]).last_hidden_state[:, :-1][wanted]
+            hidden = model.model(input_ids=inputs["input_ids"]).last_hidden_state[:, :-1][is_target]
             logits = model.lm_head(hidden)  # (targets, V)
-        return cross_entropy(logits.float(), inputs["input_ids"][:, 1:][wanted])
+        return cross_entropy(logits.float(), inputs["input_ids"][:, 1:][is_target])
 
     def _part_of_loss(
-        self, wrapped: torch.nn.Module, input_ids: torch.Tensor, wanted: torch.Tensor
+        self, wrapped: torch.nn.Module, input_ids: torch.Tensor, is_target: torch.Tensor
     ) -> torch.Tensor:
         """This process's part of a loss whose mean over the processes is that of the whole batch.
 
         Gradients are synchronised by the wrapped model's own forward, which keeps whole columns.
         """
-        columns = wanted.any(dim=0).nonzero().squeeze(1)
+        columns = is_target.any(dim=0).nonzero().squeeze(1)
         logits = wrapped(input_ids=input_ids, logits_to_keep=columns).logits  # (B, columns, V)
-        truth = input_ids[:, 1:][wanted]
-        summed = cross_entropy(logits[wanted[:, columns]].float(), truth, reduction="sum")
-        num_targets = wanted.sum()
+        truth = input_ids[:, 1:][is_target]
+        summed = cross_entropy(logits[is_target[:, columns]].float(), truth, reduction="sum")
+        num_targets = is_target.sum()
         dist.all_reduce(num_targets)
         return summed * num_ranks() / num_targets
 

@@ -34,8 +34,8 @@ def run(recipe: WorldRlRecipe, data: Path, parent: Path, out: Path, tick: Tick) 
     check_zero(recipe.zero_stage, out)
     dataset = read_dataset(data)
     language_model = load_model(parent)
-    wanted = recipe.num_steps * recipe.prompts_per_step
-    samples = list(islice(read_pool(data, dataset, "rl"), wanted))
+    num_samples = recipe.num_steps * recipe.prompts_per_step
+    samples = list(islice(read_pool(data, dataset, "rl"), num_samples))
     trainer = GRPOTrainer(
         model=language_model.model,
         processing_class=language_model.tokenizer,
@@ -78,8 +78,8 @@ def _reward_function(rewarder: Rewarder) -> Callable[..., list[float | None]]:
         truth: Sequence[str],
         **_: object,
     ) -> list[float | None]:
-        said = (completion[0]["content"] for completion in completions)
-        asked = zip(said, truth, prompts, strict=True)
-        return [rewarder.score(text, true, messages) for text, true, messages in asked]
+        texts = (completion[0]["content"] for completion in completions)
+        rows = zip(texts, truth, prompts, strict=True)
+        return [rewarder.score(text, true, messages) for text, true, messages in rows]
 
     return reward

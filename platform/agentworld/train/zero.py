@@ -56,7 +56,7 @@ def computing(stage: int | None, *, in_bfloat16: bool) -> dict[str, Any]:
     return {
         "bf16": False,
         "accelerator_config": {"use_configured_state": True},
-        "deepspeed": _told(stage, in_bfloat16=in_bfloat16),
+        "deepspeed": _deepspeed_config(stage, in_bfloat16=in_bfloat16),
     }
 
 
@@ -70,7 +70,7 @@ def on_one_device(arguments: TrainingArguments) -> TrainingArguments:
     return arguments
 
 
-def _told(stage: int, *, in_bfloat16: bool) -> dict[str, Any]:
+def _deepspeed_config(stage: int, *, in_bfloat16: bool) -> dict[str, Any]:
     """DeepSpeed's configuration; `auto` is what the trainer's other arguments and the model say."""
     return {
         "zero_optimization": {

@@ -28,18 +28,18 @@ class Compared(NamedTuple):
 def agent(sight: Sight, request: Request) -> Answer:
     """Its chain, its grade, and its figures; no chain where its run is gone or garbled."""
     ref = VersionRef.parse(request.path_params["agent"])
-    found = sight.agent(ref)
-    asked = request.query_params.get("check") == "1"
-    run = sight.run_if_there(found.run)
-    values: dict[str, object] = {"ref": str(ref), "agent": found, "run": rows.run_link(found.run)}
+    agent = sight.agent(ref)
+    force = request.query_params.get("check") == "1"
+    run = sight.run_if_there(agent.run)
+    values: dict[str, object] = {"ref": str(ref), "agent": agent, "run": rows.run_link(agent.run)}
     if run is None or run.opening is None:
         what = "is not in the ledger" if run is None else "is garbled in the ledger"
-        lost = disputed(f"its run {found.run} {what}")
+        lost = disputed(f"its run {agent.run} {what}")
         values |= dict.fromkeys(("chain", "simulator", "data", "report"))
         return Page("agent.html", {**values, "checked": True, "compared": [], "grade": lost})
-    checked = asked or not sight.is_long(run)
+    checked = force or not sight.is_long(run)
     chain = audit_agent(ref, sight.sources, verify=checked)
-    report = _report(sight, found, chain)
+    report = _report(sight, agent, chain)
     return Page(
         "agent.html",
         {
@@ -55,10 +55,10 @@ def agent(sight: Sight, request: Request) -> Answer:
     )
 
 
-def _report(sight: Sight, found: Agent, chain: AgentChain) -> AgentReport | None:
+def _report(sight: Sight, agent: Agent, chain: AgentChain) -> AgentReport | None:
     """The live validation that the chain tells of; null where the chain says what broke it."""
     try:
-        validated = validation_of(found, chain.simulator, sight.sources)
+        validated = validation_of(agent, chain.simulator, sight.sources)
     except EvidenceError:
         return None
     return validated.report if validated else None

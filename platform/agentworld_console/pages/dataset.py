@@ -6,7 +6,7 @@ from agentworld.audit.questions.dataset import Reader
 from agentworld.errors import NotFound
 from agentworld.records.base import Digest
 from agentworld_console import lists
-from agentworld_console.answer import Answer, Elsewhere, Page, Sheet, Shown
+from agentworld_console.answer import Answer, Elsewhere, ListView, Page, Sheet
 from agentworld_console.datasets import DataSets
 from agentworld_console.sight import Sight
 from agentworld_console.table import Listing
@@ -16,20 +16,20 @@ from agentworld_console.words import at
 def dataset(sight: Sight, request: Request) -> Answer:
     """The world models that read it, their simulators, and the agents that those trained."""
     name = request.path_params["data"]
-    known = DataSets(sight)
-    found = known.find(name)
-    if found != [name]:
-        if len(found) == 1:
-            return Elsewhere(at("datasets", found[0]))
+    data_sets = DataSets(sight)
+    matches = data_sets.find(name)
+    if matches != [name]:
+        if len(matches) == 1:
+            return Elsewhere(at("datasets", matches[0]))
         raise NotFound(f"there is no data set {name}; search for another")
-    readers = known.seen().get(name, ())
-    served = known.simulators(readers)
+    readers = data_sets.readers_by_data().get(name, ())
+    served = data_sets.simulators(readers)
     values = {
         "digest": name,
         "readers": readers,
         "num_simulators": len(served),
-        "simulators": Shown.of(_simulators(sight, name, served)),
-        "runs": Shown.of(_runs(sight, name, served), request.query_params.get("from", "")),
+        "simulators": ListView.of(_simulators(sight, name, served)),
+        "runs": ListView.of(_runs(sight, name, served), request.query_params.get("from", "")),
     }
     return Page("dataset.html", values)
 
@@ -48,8 +48,8 @@ def runs_sheet(sight: Sight, request: Request) -> Answer:
 
 
 def _served(sight: Sight, name: Digest) -> dict[Digest, Reader]:
-    known = DataSets(sight)
-    return known.simulators(known.seen().get(name, ()))
+    data_sets = DataSets(sight)
+    return data_sets.simulators(data_sets.readers_by_data().get(name, ()))
 
 
 def _simulators(sight: Sight, name: Digest, served: dict[Digest, Reader]) -> Listing:

@@ -4,7 +4,7 @@ from starlette.requests import Request
 
 from agentworld.errors import InputError, NotFound
 from agentworld.lineage.base import VersionRef
-from agentworld_console.answer import Answer, Page, Sheet, Shown
+from agentworld_console.answer import Answer, ListView, Page, Sheet
 from agentworld_console.graph import Graph, graph_of_agent, graph_of_simulator
 from agentworld_console.sight import Sight
 from agentworld_console.table import Cell, Link, Listing, Part
@@ -15,27 +15,27 @@ _COLUMNS = ("from", "what it is", "to", "what it becomes")
 
 def graph(sight: Sight, request: Request) -> Answer:
     """As a picture, and as a table below it."""
-    found, is_cut = _found(sight, request)
-    layout, (kind, name) = found.layout, _subject(request)
+    lineage, is_cut = _build_graph(sight, request)
+    layout, (kind, name) = lineage.layout, _subject(request)
     values = {
         "title": brief(name) if kind == "simulator" else name,
         "back": at(f"{kind}s", name),
         "is_cut": is_cut,
-        "nodes": [(node, layout.boxes[node.name]) for node in found.nodes.values()],
-        "paths": found.paths(layout.boxes),
+        "nodes": [(node, layout.boxes[node.name]) for node in lineage.nodes.values()],
+        "paths": lineage.paths(layout.boxes),
         "size": (layout.width, layout.height),
-        "table": Shown.of(_listing(found, request)),
+        "table": ListView.of(_listing(lineage, request)),
     }
     return Page("graph.html", values)
 
 
 def sheet(sight: Sight, request: Request) -> Answer:
     """Its edges."""
-    found, _ = _found(sight, request)
-    return Sheet("graph", _listing(found, request))
+    lineage, _ = _build_graph(sight, request)
+    return Sheet("graph", _listing(lineage, request))
 
 
-def _found(sight: Sight, request: Request) -> tuple[Graph, bool]:
+def _build_graph(sight: Sight, request: Request) -> tuple[Graph, bool]:
     kind, name = _subject(request)
     if kind == "agent":
         return graph_of_agent(sight, VersionRef.parse(name)), False
@@ -45,20 +45,20 @@ def _found(sight: Sight, request: Request) -> tuple[Graph, bool]:
 
 
 def _subject(request: Request) -> tuple[str, str]:
-    told = request.query_params
+    query = request.query_params
     for kind in ("agent", "simulator"):
-        if told.get(kind):
-            return kind, told[kind]
+        if query.get(kind):
+            return kind, query[kind]
     raise InputError("the graph of what? name ?agent=NAME@VERSION or ?simulator=DIGEST")
 
 
-def _listing(found: Graph, request: Request) -> Listing:
+def _listing(lineage: Graph, request: Request) -> Listing:
     def cell(name: str) -> Cell:
-        node = found.nodes[name]
+        node = lineage.nodes[name]
         return Link(node.label, node.href, name.rpartition(" ")[2])
 
     rows = [
-        (cell(start), found.nodes[start].kind, cell(end), found.nodes[end].kind)
-        for start, end in found.edges
+        (cell(start), lineage.nodes[start].kind, cell(end), lineage.nodes[end].kind)
+        for start, end in lineage.edges
     ]
     return Listing(f"/graph?{request.url.query}", _COLUMNS, lambda _cursor: Part(list(rows)))

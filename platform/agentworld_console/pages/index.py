@@ -10,16 +10,16 @@ from starlette.requests import Request
 from agentworld.errors import InputError, NotFound
 from agentworld.lineage.base import VersionRef
 from agentworld_console import lists, rows
-from agentworld_console.answer import Answer, Answering, Elsewhere, Page, Sheet, Shown
+from agentworld_console.answer import Answer, Answering, Elsewhere, ListView, Page, Sheet
 from agentworld_console.datasets import DataSets
 from agentworld_console.sight import Sight
 from agentworld_console.table import Link, Listing
 from agentworld_console.words import at
 
-_Listed = Callable[..., Listing]
+_ListBuilder = Callable[..., Listing]
 _NEWEST = 10
 _MOST_HITS = 50
-LISTS: dict[str, tuple[str, _Listed]] = {
+LISTS: dict[str, tuple[str, _ListBuilder]] = {
     "agents": ("Agents", lists.agents),
     "in-use": ("In use", lists.in_use),
     "simulators": ("Simulators", lists.simulators),
@@ -34,18 +34,18 @@ _DIGEST = re.compile(r"(sha256:)?[0-9a-f]{1,64}")
 def index(sight: Sight, _request: Request) -> Answer:
     """The newest of everything."""
     newest = {name: LISTS[name][1](sight, _NEWEST) for name in _ON_THE_FIRST_PAGE}
-    return Page("index.html", {name: Shown.of(listed) for name, listed in newest.items()})
+    return Page("index.html", {name: ListView.of(listing) for name, listing in newest.items()})
 
 
 def list_of(name: str) -> Answering:
     """The page of a long list."""
-    title, made = LISTS[name]
+    title, build = LISTS[name]
 
-    def listed(sight: Sight, request: Request) -> Answer:
-        shown = Shown.of(made(sight), request.query_params.get("from", ""))
-        return Page("list.html", {"title": title, "shown": shown})
+    def page(sight: Sight, request: Request) -> Answer:
+        view = ListView.of(build(sight), request.query_params.get("from", ""))
+        return Page("list.html", {"title": title, "view": view})
 
-    return listed
+    return page
 
 
 def sheet_of(name: str) -> Answering:

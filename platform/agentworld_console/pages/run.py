@@ -3,22 +3,22 @@
 from starlette.requests import Request
 
 from agentworld_console import lists, rows
-from agentworld_console.answer import Answer, Page, Sheet, Shown
+from agentworld_console.answer import Answer, ListView, Page, Sheet
 from agentworld_console.sight import Sight
 
 
 def run(sight: Sight, request: Request) -> Answer:
     """How it was opened, the state of its record, and a part of its episodes."""
-    name, asked = request.path_params["run"], request.query_params
-    found = sight.run(name)
+    name, query = request.path_params["run"], request.query_params
+    run = sight.run(name)
     values = {
-        "run": found,
+        "run": run,
         "num_episodes": sight.library.ledger.pages.num_episodes(name),
         "num_open": sight.library.ledger.num_open_episodes_in(name),
-        "record": sight.record(found, asked=asked.get("check") == "1"),
-        "episodes": Shown.of(lists.episodes(sight, name), asked.get("from", "")),
-        "simulator": rows.simulator_link(found.simulator),
-        "agents": [rows.agent_link(each.ref) for each in sight.agents_of([found])[name]],
+        "record": sight.record(run, force=query.get("check") == "1"),
+        "episodes": ListView.of(lists.episodes(sight, name), query.get("from", "")),
+        "simulator": rows.simulator_link(run.simulator),
+        "agents": [rows.agent_link(each.ref) for each in sight.agents_of([run])[name]],
     }
     return Page("run.html", values)
 

@@ -14,7 +14,7 @@ from agentworld.records.report import AgentReport, Estimate, read_report
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld_console import lists, rows
-from agentworld_console.answer import Answer, Elsewhere, Page, Sheet, Shown
+from agentworld_console.answer import Answer, Elsewhere, ListView, Page, Sheet
 from agentworld_console.sight import Sight
 from agentworld_console.table import Link
 from agentworld_console.words import at
@@ -25,10 +25,10 @@ _MOST_OPEN = 25
 def simulator(sight: Sight, request: Request) -> Answer:
     """Its manifest, evaluations, names, who trains on it now, and the agents that it touched."""
     name = request.path_params["simulator"]
-    found = sight.find_simulators(name)
-    if found != [name]:
-        if len(found) == 1:
-            return Elsewhere(at("simulators", found[0]))
+    matches = sight.find_simulators(name)
+    if matches != [name]:
+        if len(matches) == 1:
+            return Elsewhere(at("simulators", matches[0]))
         raise NotFound(f"there is no simulator {name}; search for another")
     manifest, pinned = sight.manifest(name), sight.pinned(name)
     served = _world_models(sight, manifest)
@@ -36,15 +36,15 @@ def simulator(sight: Sight, request: Request) -> Answer:
     values = {
         "digest": name,
         "manifest": manifest,
-        "told": manifest.model_dump(mode="json") if manifest else {},
+        "fields": manifest.model_dump(mode="json") if manifest else {},
         "world_models": [str(each.ref) for each in served],
         "data": [rows.dataset_link(each) for each in _data(sight, served)],
         "names": sight.aliases().get(name, []),
         "reports": _reports(sight, pinned) if pinned else [],
         "open": [_open_run(sight, run) for run in open_],
         "most_open": _MOST_OPEN,
-        "aliases": Shown.of(lists.meanings(sight, name)),
-        "runs": Shown.of(
+        "aliases": ListView.of(lists.meanings(sight, name)),
+        "runs": ListView.of(
             lists.runs_of(sight, _runs(name), [name]), request.query_params.get("from", "")
         ),
     }
@@ -76,11 +76,11 @@ def _world_models(sight: Sight, manifest: SimulatorManifest | None) -> list[Vers
 
 def _data(sight: Sight, served: list[Version]) -> list[Digest]:
     """What their stages read, each once; a garbled record is told by `audit verify`."""
-    found: dict[Digest, None] = {}
+    digests: dict[Digest, None] = {}
     for each in served:
         with suppress(EvidenceError), reading(str(each.ref)):
-            found |= dict.fromkeys(data_of(each, sight.library.registry).values())
-    return list(found)
+            digests |= dict.fromkeys(data_of(each, sight.library.registry).values())
+    return list(digests)
 
 
 def _open_run(sight: Sight, run: ListedRun) -> tuple[Link, ListedRun, int]:
@@ -91,14 +91,14 @@ def _open_run(sight: Sight, run: ListedRun) -> tuple[Link, ListedRun, int]:
 def _reports(sight: Sight, pinned: PinnedSimulator) -> list[tuple[str, str, dict[str, Estimate]]]:
     """What kind each evaluation is, its digest, and its figures; of agents for the auditor."""
     subjects = {pinned.digest} | ({pinned.manifest.artifact} if pinned.manifest.artifact else set())
-    found = []
+    reports = []
     for digest in pinned.reports:
         try:
             with reading(digest):
                 report = read_report(pinned.folder / "reports" / f"{digest[7:]}.json")
         except EvidenceError:  # as `audit verify` tells
-            found.append(("garbled report", digest, dict[str, Estimate]()))
+            reports.append(("garbled report", digest, dict[str, Estimate]()))
         else:
             if sight.is_whole or not isinstance(report, AgentReport):
-                found.append((type(report).__name__, digest, report.figures(subjects)))
-    return found
+                reports.append((type(report).__name__, digest, report.figures(subjects)))
+    return reports

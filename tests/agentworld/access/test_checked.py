@@ -143,6 +143,6 @@ def test_locally_everybody_is_let_in_and_a_runs_token_still_opens_its_run_alone(
 
 def test_no_secret_is_in_what_stands_for_an_access_in_a_log(tmp_path):
     checked = Checked(tmp_path)
-    told = repr((checked.access, TOKENS, checked.caller(KEY), checked.access._file.known))
+    told = repr((checked.access, TOKENS, checked.caller(KEY), checked.access._file.index))
     assert KEY not in told
     assert "secret" not in told

@@ -20,7 +20,7 @@ def path(tmp_path):
 
 
 def has_key(file):
-    return key_digest("a") in file.known.by_key
+    return key_digest("a") in file.index.by_key
 
 
 def test_a_key_that_is_taken_out_opens_nothing_a_second_later(path):
@@ -37,10 +37,10 @@ def test_a_key_that_is_taken_out_opens_nothing_a_second_later(path):
 def test_a_file_that_did_not_change_is_not_read_again(path):
     clock = Clock()
     file = Reloaded(path, clock)
-    first = file.known
+    first = file.index
     for _ in range(3):
         clock.now += 2
-        assert file.known is first
+        assert file.index is first
 
 
 def test_a_mounted_secret_is_followed_to_where_its_link_moves(tmp_path):

@@ -12,7 +12,7 @@ from agentworld.audit.checks.episode import EpisodeVerification, verify_episode
 from agentworld.audit.checks.run import RunVerification, verify_run
 from agentworld.audit.read.evidence import Evidence
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import Closed, Opened, Taken
+from agentworld.ledger.writes import Closed, NewStep, Opened
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.records.run import RunOpening
 from agentworld.signing.keys import ensure_signer, load_trusted
@@ -52,11 +52,11 @@ class Scene(NamedTuple):
     def play(self, name, *observations, close=True):
         """An episode with these steps, written one by one."""
         ledger = self.ledger
-        begun = Episode.begun(name, SIMULATOR, EpisodeOpening(run=self.run))
+        begun = Episode.new(name, SIMULATOR, EpisodeOpening(run=self.run))
         ledger.write([Opened(begun)])
         played = records.episode(*observations, base=begun)
         for step in played.steps:
-            ledger.write([Taken(self.run, step)])
+            ledger.write([NewStep(self.run, step)])
         if close:
             ledger.write([Closed(self.run, name, len(played.steps), played.head, "closed")])
 

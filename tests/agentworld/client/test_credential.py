@@ -10,11 +10,11 @@ from agentworld.errors import InputError, SimulatorError
 
 def test_a_credential_goes_before_the_file_of_one(tmp_path, monkeypatch):
     (tmp_path / "token").write_text("of-the-file\n")
-    assert ClientSettings().shown() is None
+    assert ClientSettings().load_credential() is None
     monkeypatch.setenv("AGENTWORLD_CREDENTIAL_FILE", str(tmp_path / "token"))
-    assert ClientSettings().shown() == "of-the-file"
+    assert ClientSettings().load_credential() == "of-the-file"
     monkeypatch.setenv("AGENTWORLD_CREDENTIAL", "its-own")
-    assert ClientSettings().shown() == "its-own"
+    assert ClientSettings().load_credential() == "its-own"
 
 
 def test_a_token_that_is_replaced_is_read_for_each_request(tmp_path, monkeypatch):
@@ -28,7 +28,7 @@ def test_a_token_that_is_replaced_is_read_for_each_request(tmp_path, monkeypatch
         token = tmp_path / "token"
         monkeypatch.setenv("AGENTWORLD_CREDENTIAL_FILE", str(token))
         transport = httpx.MockTransport(answer)
-        told = ClientSettings().shown
+        told = ClientSettings().load_credential
         client = SimulatorClient("http://there", credential=told, transport=transport)
         for text in ("first", "second"):
             token.write_text(text)
@@ -43,7 +43,7 @@ def test_a_token_that_is_replaced_is_read_for_each_request(tmp_path, monkeypatch
 def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_CREDENTIAL_FILE", str(tmp_path / "gone"))
     with pytest.raises(InputError, match="cannot be read from .*gone .FileNotFoundError."):
-        ClientSettings().shown()
+        ClientSettings().load_credential()
 
 
 def test_what_no_header_can_hold_is_refused_and_not_told():

@@ -173,11 +173,11 @@ def test_an_episode_is_forked_and_replayed_by_options(serve):
         source = Source(episode=info["episode_id"], step=1)
         assert env.reset(options={"fork": source})[1]["step"] == 1
         env.reset(options={"replay": source})
-        asked = len(served.engine.asked)
+        asked = len(served.engine.requests)
         assert env.step("ls")[0] == shown
         with pytest.raises(SimulatorError, match="the record ends"):
             env.step("pwd")
-    assert len(served.engine.asked) == asked
+    assert len(served.engine.requests) == asked
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_a_step_whose_answer_got_lost_is_not_taken_twice(serve, losing):
         with pytest.raises(SimulatorError, match="gave no answer"):
             env.step("echo a")
         shown, *_, info = env.step("echo a")
-    assert (shown, info["step"], len(served.engine.asked)) == ("a\n[0] ~", 1, 1)
+    assert (shown, info["step"], len(served.engine.requests)) == ("a\n[0] ~", 1, 1)
 
 
 @pytest.fixture

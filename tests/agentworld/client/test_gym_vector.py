@@ -45,7 +45,7 @@ def failing(*actions):
 
 def asked(served):
     """The actions that the engine got, in order."""
-    return [request.messages[-1]["content"] for request in served.engine.asked]
+    return [request.messages[-1]["content"] for request in served.engine.requests]
 
 
 def test_episodes_are_stepped_at_the_same_time(serve):
@@ -213,7 +213,7 @@ def test_an_action_in_place_of_one_that_was_answered_is_refused(serve):
             env.step(("echo a", "echo b"))
         with pytest.raises(InputError, match="the answer to 'echo a' is here and was not read yet"):
             env.step(("echo c", "echo b"))
-        assert len(served.engine.asked) == 2
+        assert len(served.engine.requests) == 2
         assert env.step(("echo a", "echo c"))[0] == ("a\n[0] ~", "c\n[0] ~")
 
 
@@ -318,7 +318,7 @@ def test_whatever_fails_each_step_is_taken_once_and_its_answer_is_read(serve, lo
     @settings(max_examples=10)
     @given(gone=st.lists(st.booleans(), max_size=20), lost=st.lists(st.booleans(), max_size=20))
     def whatever_fails(gone, lost):
-        before = len(served.engine.asked)
+        before = len(served.engine.requests)
         fates.update(engine=iter(()), answers=iter(()))
         client = SimulatorClient("http://simulator", transport=transport, attempts=1)
         env = SimulatorVectorEnv(client, OPENING, {"turn_limit": 2}, num_envs=3)
@@ -326,7 +326,7 @@ def test_whatever_fails_each_step_is_taken_once_and_its_answer_is_read(serve, lo
             fates.update(engine=iter(gone), answers=iter(lost))
             names = play_five_turns(env)
         assert [len(served.ledger.episode(name).steps) for name in names] == [2] * 6
-        asked = len(served.engine.asked) - before
+        asked = len(served.engine.requests) - before
         assert asked == 12 + sum(gone[:asked])
 
     whatever_fails()

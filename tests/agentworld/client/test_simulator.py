@@ -202,7 +202,7 @@ def test_a_failure_may_name_no_simulator_but_not_another_one():
 
 @pytest.mark.parametrize("answer", ["reset", "closed", "episode"])
 def test_every_body_that_names_a_simulator_is_checked(answer):
-    other = Episode.begun("e", OTHER, EpisodeOpening(run="r"))
+    other = Episode.new("e", OTHER, EpisodeOpening(run="r"))
     given = {
         "reset": RESET.model_copy(update={"simulator": OTHER}),
         "closed": RUN.model_copy(update={"simulator": OTHER}),

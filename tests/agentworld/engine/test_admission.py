@@ -141,7 +141,7 @@ def test_an_admission_hands_on_what_was_asked_and_closes_its_engine():
         return said.text, engine
 
     text, engine = asyncio.run(work())
-    assert (text, engine.asked) == ("besa", [(asked("ls"), Sampling(), 7, "e")])
+    assert (text, engine.requests) == ("besa", [(asked("ls"), Sampling(), 7, "e")])
     assert closed == [engine]
 
 

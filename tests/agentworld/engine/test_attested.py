@@ -54,7 +54,7 @@ def test_requests_that_come_at_once_ask_once_what_the_server_is():
     said, server = asyncio.run(work())
     assert said == ["besa"] * 10
     assert server.checks == 1
-    assert server.engine.asked[0] == (ASKED, SAMPLING, 7, "e")
+    assert server.engine.requests[0] == (ASKED, SAMPLING, 7, "e")
 
 
 def test_an_engine_that_is_not_the_pinned_one_is_not_asked_until_it_is():
@@ -62,7 +62,7 @@ def test_an_engine_that_is_not_the_pinned_one_is_not_asked_until_it_is():
         server = Server()
         server.is_wrong = ANOTHER
         said = await asyncio.gather(server.ask(), server.ask())
-        assert (said, server.checks, server.engine.asked) == (["refused"] * 2, 1, [])
+        assert (said, server.checks, server.engine.requests) == (["refused"] * 2, 1, [])
         server.is_wrong = None
         return await server.ask()
 

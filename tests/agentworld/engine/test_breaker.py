@@ -97,9 +97,9 @@ def test_an_engine_that_fails_so_often_in_a_row_is_left_alone(error):
     assert guarded.breaker.state == "closed"
     guarded.fail(1, error)
     assert guarded.breaker.state == "open"
-    asked = len(guarded.engine.asked)
+    asked = len(guarded.engine.requests)
     assert 0 < guarded.pause() <= FIRST_PAUSE
-    assert len(guarded.engine.asked) == asked
+    assert len(guarded.engine.requests) == asked
 
 
 @pytest.mark.parametrize("error", NOTHING_SAID, ids=named)
@@ -235,7 +235,7 @@ def test_a_breaker_hands_on_what_was_asked_and_closes_its_engine():
         return said.text, engine
 
     text, engine = asyncio.run(work())
-    assert (text, engine.asked, engine.closed) == ("besa", [(ASKED, SAMPLING, 7, "e")], True)
+    assert (text, engine.requests, engine.closed) == ("besa", [(ASKED, SAMPLING, 7, "e")], True)
 
 
 class AnyOrder(RuleBasedStateMachine):

@@ -17,7 +17,7 @@ def say(engine, **options):
 def test_a_fake_engine_says_what_its_function_says_and_keeps_what_it_was_asked():
     engine = FakeEngine(lambda messages: messages[-1]["content"].upper())
     assert say(engine, seed=7, affinity="e") == Completion("LS", 2, 2, "stop")
-    assert engine.asked == [(ASKED, Sampling(), 7, "e")]
+    assert engine.requests == [(ASKED, Sampling(), 7, "e")]
 
 
 def test_a_fake_engine_raises_the_error_that_its_function_returns():

@@ -37,7 +37,7 @@ def test_nothing_was_used_before_anything_was_asked():
 def test_the_answer_and_the_question_are_the_engines_own():
     engine = FakeEngine(lambda messages: SAID)
     assert ask(Metered(engine), seed=7, affinity="e") is SAID
-    assert engine.asked == [(ASKED, Sampling(), 7, "e")]
+    assert engine.requests == [(ASKED, Sampling(), 7, "e")]
 
 
 def test_the_tokens_and_the_time_of_all_requests_add_up():

@@ -83,7 +83,7 @@ def test_what_every_replica_would_say_is_asked_of_one(kind):
     with pytest.raises(EngineError) as caught:
         site.ask("e")
     assert caught.value.kind == kind
-    assert sum(len(engine.asked) for engine in site.engines.values()) == 1
+    assert sum(len(engine.requests) for engine in site.engines.values()) == 1
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,16 @@ def test_where_all_fail_the_error_says_to_come_back_soonest(pauses, soonest):
     with pytest.raises(EngineError) as caught:
         site.ask("e")
     assert caught.value.retry_after_seconds == soonest
-    assert all(len(engine.asked) == 1 for engine in site.engines.values())
+    assert all(len(engine.requests) == 1 for engine in site.engines.values())
 
 
 def test_a_replica_behind_a_breaker_is_passed_by_once_it_is_known_to_be_dead():
     site = Site()
     (home,) = site.ask("e")
     site.failing[home] = EngineError("gone")
-    site.engines[home].asked.clear()
+    site.engines[home].requests.clear()
     site.ask(*["e"] * 20, guard=lambda engine: CircuitBreaker(engine, failures=3))
-    assert len(site.engines[home].asked) == 3
+    assert len(site.engines[home].requests) == 3
 
 
 def test_what_was_asked_is_handed_on_and_all_are_closed():
@@ -124,7 +124,7 @@ def test_what_was_asked_is_handed_on_and_all_are_closed():
 
     said, engine = asyncio.run(work())
     assert said == Completion("besa", 3, 2, "stop", -0.5)
-    assert engine.asked == [(ASKED, SAMPLING, 7, "e")]
+    assert engine.requests == [(ASKED, SAMPLING, 7, "e")]
     assert closed == [engine, engine]
 
 

@@ -87,7 +87,7 @@ def test_an_episode_without_an_end_is_a_failure_at_the_turn_limit():
 def test_the_policy_reads_the_task_and_what_it_saw():
     engine = FakeEngine(lambda messages: "ls" if len(messages) == 1 else "echo besa")
     asyncio.run(play(Policy(engine, Sampling()), EchoWorld(), TASK))
-    contents = [message["content"] for message in engine.asked[-1].messages]
+    contents = [message["content"] for message in engine.requests[-1].messages]
     assert contents == ["report rimo.txt", "ls", "ls\n[0] ~"]
 
 

@@ -25,7 +25,7 @@ def truths(samples):
 
 
 def asked(engine):
-    return [request.messages for request in engine.asked]
+    return [request.messages for request in engine.requests]
 
 
 def score(answer, samples, recipe=RECIPE, tick=no_tick):
@@ -75,7 +75,7 @@ def test_every_turn_is_asked_with_the_recorded_history_before_it():
 
 def test_nothing_is_left_to_chance():
     _, engine = score(knowing(SAMPLES), SAMPLES)
-    assert {request.sampling.temperature for request in engine.asked} == {0}
+    assert {request.sampling.temperature for request in engine.requests} == {0}
 
 
 def test_an_engine_that_fails_leaves_a_hole_and_no_error_of_the_model():
@@ -110,7 +110,7 @@ def test_turns_that_are_no_targets_are_not_asked():
     turns = [held_out().turns[0].model_copy(update={"target": False}), *held_out().turns[1:]]
     sample = held_out().model_copy(update={"turns": tuple(turns)})
     found, engine = score(knowing(SAMPLES), [sample])
-    assert found.exact_match.num == len(engine.asked) == 3
+    assert found.exact_match.num == len(engine.requests) == 3
 
 
 def test_a_free_run_reads_its_own_observations():

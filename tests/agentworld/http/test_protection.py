@@ -69,7 +69,7 @@ def test_hundreds_of_connections_too_many_do_no_harm(listen):
 def test_where_clients_fill_the_room_for_bodies_a_large_one_is_refused_and_a_small_one_is_not(
     listen,
 ):
-    url = listen(held_bytes=100_000)
+    url = listen(buffer_bytes=100_000)
     with connected(url) as first, connected(url) as second:
         first.sendall(CHUNKED + LARGE_CHUNK)
         wait_for(lambda: full(url))
@@ -85,7 +85,7 @@ def full(url) -> bool:
 
 
 def test_where_clients_fill_the_room_a_large_message_is_refused(listen):
-    url = listen(held_bytes=100_000)
+    url = listen(buffer_bytes=100_000)
     with (
         connected(url) as first,
         upgraded(url, f"/runs/{make.service.run(url)}/ws") as second,

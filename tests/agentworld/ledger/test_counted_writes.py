@@ -34,7 +34,7 @@ def drop_rows(url, how, table, when="1 = 1"):
 
 
 def declared(told):
-    return Attestation(told.name, told.kind, *told.filed, told.canonical)
+    return Attestation(told.name, told.kind, *told.columns, told.canonical)
 
 
 def end(ledger, episode, head):
@@ -50,7 +50,7 @@ def erase(ledger, episode):
 
 
 def begin(ledger, episode):
-    begun = Episode.begun("another", SIMULATOR, EpisodeOpening(run=episode.run))
+    begun = Episode.new("another", SIMULATOR, EpisodeOpening(run=episode.run))
     ledger.write([Opened(begun)])
 
 

@@ -42,7 +42,7 @@ def test_each_episode_of_a_run_tells_what_it_used_in_the_order_of_their_opening(
     run = opened(ledger)
     names = ["2" * 32, "1" * 32, "3" * 32]
     for number, name in enumerate(names):
-        episode = Episode.begun(name, SIMULATOR, EpisodeOpening(run=run))
+        episode = Episode.new(name, SIMULATOR, EpisodeOpening(run=run))
         ledger.write([Opened(episode), *using(episode, *[USAGE] * number)])
     told = [(each.run, each.episode, each[5:]) for each in ledger.used(run=run, by_episode=True)]
     sums = [(1, 0, Usage()), (1, 1, USAGE), (1, 2, USAGE.plus(USAGE))]
@@ -73,7 +73,7 @@ def test_the_steps_that_a_fork_copied_are_the_other_episodes(ledger):
     source = open_episode(ledger)
     ledger.write(using(source, USAGE, USAGE))
     from_it = EpisodeOpening(run=source.run, fork=Source(episode=source.id, step=2))
-    fork = Episode.begun("f" * 32, SIMULATOR, from_it)
+    fork = Episode.new("f" * 32, SIMULATOR, from_it)
     steps = using(fork, *[USAGE] * 3)
     # A copy bears what its original used, as an older service may have written it.
     ledger.write([Opened(fork._replace(steps=tuple(each.step for each in steps[:2])))])

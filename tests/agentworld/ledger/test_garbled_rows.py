@@ -70,7 +70,7 @@ def test_a_garbled_run_is_listed_without_what_it_was_opened_with(place):
 def test_a_number_in_the_place_of_bytes_is_no_memory_of_that_size(place):
     place.change("UPDATE log SET body = 9223372036854775807 WHERE run = ?", place.bad)
     (entry,) = place.ledger.log(place.bad)
-    assert (entry.body, entry.told) == (b"", {})
+    assert (entry.body, entry.readable_fields) == (b"", {})
     assert place.ledger.first_entry(place.bad) == {}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from agentworld.errors import Conflict, InputError, NotFound, StoreError
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import Opened, Taken
+from agentworld.ledger.writes import NewStep, Opened
 from agentworld.records.episode import Episode, EpisodeOpening, heads_digest, text_digest
 from agentworld.storage.objects import ObjectStore
 from make import records
@@ -117,7 +117,7 @@ def test_runs_are_found_by_their_simulator_and_by_what_they_made(ledger):
     run = ledger.open_run(OPENING, SIMULATOR)
     other = ledger.open_run(OPENING, records.digest("another simulator"))
     closed = ledger.close_run(other.id, closing())
-    assert ledger.readable_runs(simulator=SIMULATOR).found == [run]
+    assert ledger.readable_runs(simulator=SIMULATOR).records == [run]
     assert ledger.runs_for_agent_weights(records.digest("final")) == [closed]
     assert ledger.runs_for_agent_weights(records.digest("starting")) == []
 
@@ -178,7 +178,7 @@ def test_what_one_call_writes_is_written_whole_or_not_at_all(ledger):
 
 def test_an_episode_is_opened_and_goes_on_in_one_write(ledger):
     run = ledger.open_run(OPENING, SIMULATOR).id
-    episode = Episode.begun("new", SIMULATOR, EpisodeOpening(run=run))
+    episode = Episode.new("new", SIMULATOR, EpisodeOpening(run=run))
     ledger.write([*taken(episode, "a", "b"), Opened(episode)])
     assert ledger.episode("new").steps == steps(episode, "a", "b")
 
@@ -186,10 +186,10 @@ def test_an_episode_is_opened_and_goes_on_in_one_write(ledger):
 def test_a_fork_is_opened_with_its_steps_and_goes_on(ledger):
     source = open_episode(ledger)
     ledger.write([*taken(source, "a", "b"), end(source, 2)])
-    fork = Episode.begun("fork", SIMULATOR, EpisodeOpening(run=source.run))
+    fork = Episode.new("fork", SIMULATOR, EpisodeOpening(run=source.run))
     first, second, third = steps(fork, "a", "b", "c")
     ledger.write([Opened(fork._replace(steps=(first, second)))])
-    ledger.write([Taken(source.run, third)])
+    ledger.write([NewStep(source.run, third)])
     assert ledger.episode("fork").steps == (first, second, third)
     assert ledger.episode(source.id).steps == steps(source, "a", "b")
 
@@ -198,7 +198,7 @@ def test_a_fork_is_opened_with_its_steps_and_goes_on(ledger):
 def test_the_steps_of_many_episodes_of_two_runs_do_not_mix(ledger):
     runs = [ledger.open_run(OPENING, SIMULATOR).id for _ in range(2)]
     episodes = [
-        Episode.begun(f"{number * 7919 % 300}", SIMULATOR, EpisodeOpening(run=runs[number % 2]))
+        Episode.new(f"{number * 7919 % 300}", SIMULATOR, EpisodeOpening(run=runs[number % 2]))
         for number in range(300)
     ]
     ledger.write(list(map(Opened, episodes)))
@@ -263,7 +263,7 @@ def test_an_episode_is_opened_with_its_runs_simulator_alone(ledger):
 def test_a_step_is_written_for_the_run_of_its_episode_alone(ledger):
     episode, other = open_episode(ledger), ledger.open_run(OPENING, SIMULATOR)
     with pytest.raises(Conflict, match="another run's"):
-        ledger.write([Taken(other.id, *steps(episode, "a"))])
+        ledger.write([NewStep(other.id, *steps(episode, "a"))])
 
 
 def test_the_log_tells_all_that_happened_to_a_run_in_one_order(ledger):

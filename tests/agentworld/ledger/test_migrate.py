@@ -17,7 +17,7 @@ from agentworld.errors import Conflict
 from agentworld.ledger import Ledger, migrate
 from agentworld.ledger.database import connect
 from agentworld.ledger.tables import METADATA
-from agentworld.ledger.writes import Taken
+from agentworld.ledger.writes import NewStep
 from agentworld.records.episode import Source, text_bytes
 from agentworld.records.run import LOCAL_TENANT, RunOpening
 from agentworld.records.usage import Usage
@@ -219,7 +219,7 @@ def test_an_old_run_reads_as_it_was_written(grown):
 def test_an_old_run_goes_on_and_what_it_uses_from_then_on_is_counted(grown):
     episode = grown.episode(OPEN)
     step = newest(episode, "rimo.txt\n[0] ~")._replace(usage=USAGE)
-    grown.write([Taken(OLD_RUN, step)])
+    grown.write([NewStep(OLD_RUN, step)])
     open_episode(grown, OLD_RUN, episode.simulator)
     assert grown.episode(OPEN).steps == (*episode.steps, step)
     (used,) = grown.used(run=OLD_RUN)
@@ -232,7 +232,7 @@ def test_an_old_run_goes_on_and_what_it_uses_from_then_on_is_counted(grown):
 def test_an_old_run_verifies_before_and_after_it_goes_on(grown, tmp_path):
     before = verification(grown, OLD_RUN, tmp_path)
     assert (before.state, before.signed_length, before.problems) == ("verified", 8, ())
-    grown.write([Taken(OLD_RUN, newest(grown.episode(OPEN), "rimo.txt\n[0] ~"))])
+    grown.write([NewStep(OLD_RUN, newest(grown.episode(OPEN), "rimo.txt\n[0] ~"))])
     grown.close_run(OLD_RUN, closing())
     after = verification(grown, OLD_RUN, tmp_path)
     assert (after.state, after.signed_length, after.problems) == ("verified", 11, ())

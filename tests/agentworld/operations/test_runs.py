@@ -22,12 +22,12 @@ from agentworld.records.base import Digest
 from agentworld.records.run import AgentRun
 from agentworld.runner.folders import (
     AGENT,
-    CHOSEN,
     PRACTICE,
     REPORT,
     RUN,
-    Chosen,
+    SELECTED_SIMULATOR,
     Practice,
+    SelectedSimulator,
     TrainedAgent,
 )
 from agentworld.signing.keys import STEP_KEYS
@@ -58,7 +58,7 @@ def simulator(store) -> PinnedSimulator:
 def imitated(store: Path, simulator: Digest) -> str:
     """What the step `imitate` leaves."""
     folder = records.finished_step(store, "imitate", IMITATED, simulator=simulator)
-    Chosen(simulator=simulator).write(folder / CHOSEN)
+    SelectedSimulator(simulator=simulator).write(folder / SELECTED_SIMULATOR)
     return str(folder)
 
 

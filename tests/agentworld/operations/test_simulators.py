@@ -11,8 +11,8 @@ from agentworld.lineage.base import WorldModel
 from agentworld.operations.ledger import open_evidence, open_ledger
 from agentworld.operations.simulators import (
     alias_history,
-    chosen_simulator,
     find,
+    resolve_simulator,
     set_alias,
     sheet,
     summaries,
@@ -119,7 +119,7 @@ def test_where_a_service_is_deployed_it_says_what_an_alias_means(tmp_path, meant
     set_alias("terminal", second.digest, tmp_path, "me")
     meant["terminal"] = first.digest
     for name in ("terminal", first.digest, first.digest[7:17], str(first.folder)):
-        assert chosen_simulator(name, tmp_path) == first
+        assert resolve_simulator(name, tmp_path) == first
 
 
 @pytest.mark.waits
@@ -128,7 +128,7 @@ def test_where_a_service_is_deployed_it_says_what_an_alias_means(tmp_path, meant
 def test_a_name_that_a_deployed_service_does_not_know_is_told_as_such(tmp_path, name):
     told = f"^there is no alias '{name}' at AGENTWORLD_SERVICE_URL, and there is no simulator"
     with pytest.raises(NotFound, match=told):
-        chosen_simulator(name, tmp_path)
+        resolve_simulator(name, tmp_path)
 
 
 @pytest.mark.waits
@@ -138,7 +138,7 @@ def test_what_a_deployed_service_means_has_to_be_in_the_store(tmp_path, meant):
         f"^'terminal' means {records.digest('elsewhere')} at AGENTWORLD_SERVICE_URL, and there is"
     )
     with pytest.raises(NotFound, match=told):
-        chosen_simulator("terminal", tmp_path)
+        resolve_simulator("terminal", tmp_path)
 
 
 @pytest.mark.waits
@@ -150,6 +150,6 @@ def test_a_service_that_may_not_tell_what_a_name_means_is_no_service_without_it(
     meant["terminal"] = simulator.digest
     monkeypatch.setenv("AGENTWORLD_CREDENTIAL", make.access.key("office-auditor"))
     with pytest.raises(SimulatorError, match="is no agent") as refused:
-        chosen_simulator("terminal", tmp_path)
+        resolve_simulator("terminal", tmp_path)
     assert refused.value.kind == "forbidden"
-    assert chosen_simulator(simulator.digest, tmp_path) == simulator
+    assert resolve_simulator(simulator.digest, tmp_path) == simulator

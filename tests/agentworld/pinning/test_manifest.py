@@ -186,7 +186,7 @@ def test_no_engine_of_ours_serves_the_world_of_an_endpoint():
 def test_the_pinned_prompt_is_asked_byte_for_byte_as_the_world_was_trained(folder):
     opening = EpisodeOpening(run="r", initial_state="a.txt: b", simulation_instruction="be slow")
     manifest = pinned(folder)
-    asked, *_ = episode_messages(manifest, Episode.begun("e", manifest.digest, opening))
+    asked, *_ = episode_messages(manifest, Episode.new("e", manifest.digest, opening))
     trained, *_ = world_messages(prompt_parts("a.txt: b", instruction="be slow"), (), "")
     assert asked == trained
 

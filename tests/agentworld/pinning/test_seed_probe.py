@@ -64,10 +64,10 @@ def test_an_honest_engine_is_found_to_be_one():
 def test_several_prompts_are_asked_under_several_seeds_and_all_at_full_concurrency():
     engine = FakeEngine(lambda _messages: "the same")
     probe(engine)
-    seeds = {(asked.messages[-1]["content"], asked.seed) for asked in engine.asked}
+    seeds = {(asked.messages[-1]["content"], asked.seed) for asked in engine.requests}
     assert len(seeds) == CONCURRENCY
     assert 1 < len({prompt for prompt, _ in seeds}) < CONCURRENCY
-    assert len(engine.asked) == 3 * CONCURRENCY
+    assert len(engine.requests) == 3 * CONCURRENCY
 
 
 @pytest.mark.parametrize("briefly", [False, True])
@@ -113,7 +113,7 @@ def test_an_engine_that_fails_is_not_taken_for_one_without_seeds():
 def test_a_manifest_that_promises_nothing_asks_nothing():
     engine = Drawn()
     prove_seeds(records.manifest(), lambda: engine, CONCURRENCY)
-    assert engine.asked == []
+    assert engine.requests == []
 
 
 def test_a_promise_that_is_not_kept_is_refused_with_the_reason():

@@ -112,7 +112,7 @@ def changed_world(summary: Summary, **fields: Estimate | None) -> dict[str, Figu
 def test_a_gain_is_told_only_where_its_whole_interval_is_above_zero(summary, gain, verdict):
     figure = changed_world(summary, rl_gain=gain)["gain of RL over SFT"]
     assert figure.verdict(figure.goal) == verdict
-    assert figure.shown.startswith(f"{gain.mean:+.3f} {gain.low:+.3f} to")
+    assert figure.text.startswith(f"{gain.mean:+.3f} {gain.low:+.3f} to")
 
 
 def test_a_lead_that_its_interval_leaves_open_does_not_hold(summary):
@@ -142,4 +142,4 @@ def test_an_evaluation_without_differences_claims_none(summary):
     [(1_113.4, "s", "1113 s"), (778.2, "s", "778 s"), (0.7264, "", "0.726"), (0, "", "0")],
 )
 def test_a_value_is_shown_as_people_read_it(value, unit, shown):
-    assert Figure("any", value, unit=unit).shown == shown
+    assert Figure("any", value, unit=unit).text == shown

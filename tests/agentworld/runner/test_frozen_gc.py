@@ -4,13 +4,13 @@ import sys
 
 import pytest
 
-from agentworld.runner.frozen_gc import lasting
+from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.order import STEPS
 
 
 def test_what_lasts_is_not_collected_again():
     before = gc.get_freeze_count()
-    with lasting():
+    with frozen_gc():
         assert not gc.isenabled()
         kept = [[] for _ in range(1000)]
     assert gc.isenabled()
@@ -18,7 +18,7 @@ def test_what_lasts_is_not_collected_again():
 
 
 def test_an_import_that_fails_leaves_the_collector_on():
-    with pytest.raises(ImportError), lasting():
+    with pytest.raises(ImportError), frozen_gc():
         raise ImportError
     assert gc.isenabled()
 

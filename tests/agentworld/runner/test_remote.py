@@ -318,7 +318,9 @@ def test_a_training_whose_pod_is_killed_goes_on_in_another(pods, trained, in_buc
     while (told := read_progress(copy, "cpt")) is None or told.started < began or not told.total:
         assert resumed.poll() is None, resumed.communicate()
         time.sleep(0.01)
-    assert told.done > 10
+    # In thousandths. The first checkpoint is after the tenth step of some 2,000, and a training
+    # that began anew would tell of its first step.
+    assert told.done > 2
     made = finished(resumed)
     names = open_folder(made).names("")
     assert "model/model.safetensors" in names

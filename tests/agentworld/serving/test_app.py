@@ -4,7 +4,7 @@ import pytest
 
 from agentworld.errors import EngineError, InputError, StoreError
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import Taken
+from agentworld.ledger.writes import NewStep
 from make import records
 
 OPENING = {"agent": "terminal-agent", "starting_weights": records.digest("starting")}
@@ -32,7 +32,7 @@ def test_a_reset_gives_the_instruction_and_no_observation(serve):
     answer = served.http("POST", "/episodes", {"run": served.run(), "task": TASK}).json()
     assert (answer["instruction"], answer["step"]) == ("report rimo.txt", 0)
     assert "observation" not in answer
-    assert served.engine.asked == []
+    assert served.engine.requests == []
 
 
 def test_a_step_shows_what_the_engine_said(serve):
@@ -47,7 +47,7 @@ def test_the_engine_reads_the_start_and_every_earlier_turn(serve):
     episode = served.reset(initial_state="rimo.txt: besa", simulation_instruction="be slow")
     served.step(episode, "echo a", 1)
     served.step(episode, "echo b", 2)
-    system, *turns = (message["content"] for message in served.engine.asked[-1].messages)
+    system, *turns = (message["content"] for message in served.engine.requests[-1].messages)
     assert system.endswith("rimo.txt: besa\nbe slow")
     assert turns == ["echo a", "a\n[0] ~", "echo b"]
 
@@ -56,7 +56,7 @@ def test_a_simulators_control_text_holds_where_an_episode_has_none(serve):
     served = serve(control_text="fail twice")
     served.step(served.reset(), "ls", 1)
     served.step(served.reset(simulation_instruction="be slow"), "ls", 1)
-    first, second = (asked.messages[0]["content"] for asked in served.engine.asked)
+    first, second = (asked.messages[0]["content"] for asked in served.engine.requests)
     assert first.endswith("fail twice")
     assert second.endswith("be slow")
 
@@ -88,7 +88,7 @@ def test_a_repeated_step_gets_the_recorded_answer(serve):
     episode = served.reset()
     first, again = served.step(episode, "echo a", 1), served.step(episode, "echo a", 1)
     assert first.content == again.content
-    assert len(served.engine.asked) == 1
+    assert len(served.engine.requests) == 1
 
 
 def test_the_last_step_of_a_finished_episode_can_be_repeated_and_none_follows(serve):
@@ -188,13 +188,13 @@ def test_the_engine_is_asked_again_only_as_the_manifest_says(serve, retry_on, st
     retry = {"attempts": 2, "retry_on": retry_on}
     served = serve(lambda messages: next(answers), retry=retry)
     assert served.step(served.reset(), "ls", 1).status_code == status
-    assert len(served.engine.asked) == asked
+    assert len(served.engine.requests) == asked
 
 
 def test_an_error_that_a_retry_cannot_help_is_not_retried(serve):
     served = serve(lambda messages: "", retry={"attempts": 3, "retry_on": ["unparsable"]})
     assert served.step(served.reset(), "ls", 1).status_code == 502
-    assert len(served.engine.asked) == 1
+    assert len(served.engine.requests) == 1
 
 
 def test_an_episode_too_long_for_the_context_is_a_typed_failure(serve):
@@ -211,7 +211,7 @@ def test_a_seeded_simulator_asks_equal_episodes_with_equal_seeds(serve):
         episode = served.reset(task=TASK)
         served.step(episode, "ls", 1)
         served.step(episode, "ls", 2)
-    first, second, third, fourth = (asked.seed for asked in served.engine.asked)
+    first, second, third, fourth = (asked.seed for asked in served.engine.requests)
     assert (first, second) == (third, fourth)
     assert first != second
 
@@ -282,7 +282,7 @@ def test_a_second_service_on_the_same_ledger_goes_on_with_an_episode(serve):
     first.step(episode, "echo a", 1)
     second = serve()
     assert second.step(episode, "echo b", 2).json()["step"] == 2
-    assert second.engine.asked[-1].messages[-2]["content"] == "a\n[0] ~"
+    assert second.engine.requests[-1].messages[-2]["content"] == "a\n[0] ~"
 
 
 def test_the_state_of_an_episode_is_all_that_was_answered(serve):
@@ -340,7 +340,7 @@ def test_the_manifest_is_served_as_it_was_pinned(serve):
 def test_a_step_that_cannot_be_written_is_a_typed_failure_and_no_answer(serve):
     class FullLedger(Ledger):
         def write(self, writes):
-            if any(isinstance(write, Taken) for write in writes):
+            if any(isinstance(write, NewStep) for write in writes):
                 raise StoreError(f"no room for {len(writes)} more steps")
             super().write(writes)
 

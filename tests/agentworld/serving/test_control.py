@@ -49,7 +49,7 @@ def test_the_log_that_is_signed_names_the_instruction(served):
 @given(st.text(max_size=9), st.text(max_size=9))
 def test_the_first_head_and_the_digest_are_those_of_the_instruction(one, other):
     openings = [EpisodeOpening(run="r", simulation_instruction=text) for text in (one, other)]
-    heads = [Episode.begun("e", SAID, opening).first_head for opening in openings]
+    heads = [Episode.new("e", SAID, opening).first_head for opening in openings]
     assert (heads[0] == heads[1]) == (one == other)
     assert (openings[0].control == openings[1].control) == (one == other)
 

@@ -203,5 +203,5 @@ def assert_refused(tmp_path, logs, at, problem):
 
 def test_an_access_file_is_the_same_one_in_whichever_folder_it_is_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert Listening("access.yaml").named == str(tmp_path / "access.yaml")
-    assert Listening().named == "local"
+    assert Listening("access.yaml").resolved_access == str(tmp_path / "access.yaml")
+    assert Listening().resolved_access == "local"

@@ -41,7 +41,7 @@ def test_an_episode_is_forked_at_a_step_and_goes_its_own_way(serve):
         served.step(parent, action, number)
     fork = served.reset(run, fork={"episode": parent, "step": 1})
     assert served.step(fork, "echo c", 2).json()["observation"] == "c\n[0] ~"
-    read = [message["content"] for message in served.engine.asked[-1].messages[1:]]
+    read = [message["content"] for message in served.engine.requests[-1].messages[1:]]
     assert read == ["echo a", "a\n[0] ~", "echo c"]
     assert served.ledger.episode(fork).intact
     assert served.ledger.episode(fork).opening.start == "rimo.txt: besa"
@@ -97,7 +97,7 @@ def test_a_replay_answers_byte_for_byte_and_never_asks_the_engine(serve):
     first = [
         served.step(source, action, n).json() for n, action in enumerate(("ls", "echo besa"), 1)
     ]
-    asked = len(served.engine.asked)
+    asked = len(served.engine.requests)
     replay = served.reset(run, replay={"episode": source, "step": 2})
     again = [
         served.step(replay, action, n).json() for n, action in enumerate(("ls", "echo besa"), 1)
@@ -106,7 +106,7 @@ def test_a_replay_answers_byte_for_byte_and_never_asks_the_engine(serve):
     assert [[a[name] for name in told] for a in again] == [
         [a[name] for name in told] for a in first
     ]
-    assert len(served.engine.asked) == asked
+    assert len(served.engine.requests) == asked
 
 
 def test_a_replay_of_another_action_is_refused(serve):
@@ -186,7 +186,7 @@ def test_replicas_that_take_turns_go_on_with_each_others_steps(serve):
         answer = replicas[number % 2].step(episode, f"echo {number}", number)
         assert answer.json()["observation"] == f"{number}\n[0] ~"
     assert served_steps(replicas[0], episode) == [f"echo {number}" for number in range(1, 7)]
-    assert len(replicas[0].engine.asked[-1].messages) == 12
+    assert len(replicas[0].engine.requests[-1].messages) == 12
 
 
 def test_a_replica_that_is_overtaken_again_and_again_gives_the_recorded_answer(serve):

@@ -9,7 +9,7 @@ from agentworld.engine.fake import FakeEngine
 from agentworld.errors import ClusterError
 from agentworld.records.alias import gets_canary
 from agentworld.serving.simulators.cluster import ClusterSimulators
-from agentworld.serving.simulators.many import Found
+from agentworld.serving.simulators.many import ConnectedSimulator
 from agentworld.storage.objects import ObjectStore
 from make import records
 from make.cluster import CANARY, STABLE, Cluster
@@ -33,7 +33,7 @@ def start(cluster, tmp_path):
     def one():
         def connect(manifest):
             engine = FakeEngine(lambda messages: f"{messages[-1]['content']}\n[0] ~")
-            return Found(manifest, engine)
+            return ConnectedSimulator(manifest, engine)
 
         objects = ObjectStore(str(tmp_path / "objects"))
         known = ClusterSimulators(cluster.read, objects, connect)
@@ -177,9 +177,11 @@ def test_an_api_that_hangs_keeps_no_step_waiting(http, cluster):
 
 async def wanting(http):
     """A run's opening, as far as the cluster is asked."""
-    from agentworld.serving.simulators.base import Wanted
+    from agentworld.serving.simulators.base import SimulatorRequest
 
-    return await http.app.state.house.simulators.meant(Wanted(STABLE.digest, "run", "acme"))
+    return await http.app.state.house.simulators.resolve(
+        SimulatorRequest(STABLE.digest, "run", "acme")
+    )
 
 
 def test_a_retry_gets_the_simulator_of_the_first_try_and_the_runs_name_tells_which(http, cluster):

@@ -19,7 +19,7 @@ def served(serve):
 
 def prompts(served):
     """The system messages that the engine read."""
-    return [asked.messages[0]["content"] for asked in served.engine.asked]
+    return [asked.messages[0]["content"] for asked in served.engine.requests]
 
 
 def test_the_tools_stand_between_the_pinned_prompt_and_the_start(served):

@@ -36,7 +36,7 @@ def taken(served, action="ls", **opening):
 def test_a_step_used_what_its_engine_read_and_wrote(serve):
     served = serve()
     usage = taken(served, "echo besa")
-    (asked,) = served.engine.asked
+    (asked,) = served.engine.requests
     read = sum(len(message["content"]) for message in asked.messages)
     assert tokens(usage) == (read, 0, len("besa\n[0] ~"))
 

@@ -170,7 +170,7 @@ def test_traffic_is_what_the_entries_add_up_to(told):
     for place, fields in enumerate(told):
         count.add({**fields, "at": f"{place:03}"})
     opened = [fields for fields in told if fields.get("control", "").startswith("sha256:")]
-    found = count.told
+    found = count.total
     assert found.num_episodes == len(opened)
     num_steps = sum(max(0, fields.get("num_steps", 0)) for fields in told)
     copied = [fields.get("num_copied", 0) for fields in opened]

@@ -9,7 +9,7 @@ from securesystemslib.dsse import Envelope
 
 from agentworld.errors import EvidenceError
 from agentworld.records.base import Record
-from agentworld.signing.envelope import PAYLOAD_TYPE, read_unverified, sign, told_by, verify
+from agentworld.signing.envelope import PAYLOAD_TYPE, read_predicate, read_unverified, sign, verify
 from agentworld.signing.keys import ensure_signer, load_trusted
 from agentworld.signing.statement import Statement, Subject
 from make import records
@@ -161,7 +161,7 @@ def stated(told: Told, under: str = "") -> Statement:
 def test_what_a_statement_says_is_read_where_it_is_the_one_that_says_it(under):
     told = Told(length=3)
     made = stated(told, under)
-    assert told_by(made, Told, "word", lambda each: stated(each, under), under) == told
+    assert read_predicate(made, Told, "word", lambda each: stated(each, under), under) == told
 
 
 @pytest.mark.parametrize(
@@ -183,4 +183,4 @@ def test_what_a_statement_says_is_read_where_it_is_the_one_that_says_it(under):
 )
 def test_a_statement_of_another_kind_or_of_another_subject_says_nothing(statement, words):
     with pytest.raises(EvidenceError, match=words):
-        told_by(statement, Told, "word", stated)
+        read_predicate(statement, Told, "word", stated)

@@ -13,7 +13,7 @@ from agentworld.audit.checks.run import verify_run
 from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError, StoreError
 from agentworld.ledger import Ledger
-from agentworld.ledger.writes import Opened, Taken
+from agentworld.ledger.writes import NewStep, Opened
 from agentworld.records.edge import Traffic
 from agentworld.records.episode import Episode, EpisodeOpening, Source
 from agentworld.records.run import RunOpening
@@ -72,7 +72,7 @@ def scene(tmp_path):
 
 
 def episode(run, name, **opening) -> Episode:
-    return Episode.begun(name, SIMULATOR, EpisodeOpening(run=run, **opening))
+    return Episode.new(name, SIMULATOR, EpisodeOpening(run=run, **opening))
 
 
 def grow(ledger, run, name):
@@ -136,7 +136,7 @@ def test_a_log_that_forked_is_named_and_not_signed(scene, keys):
 def test_what_an_earlier_release_signed_of_a_log_stays_if_it_counted_as_it_did(scene, before):
     played = records.episode("a", base=episode(scene.run, "e"))
     fork = session.forked(episode(scene.run, "f", fork=Source(episode="e", step=1)), played.steps)
-    scene.ledger.write([Opened(played._replace(steps=())), Taken(scene.run, played.steps[0])])
+    scene.ledger.write([Opened(played._replace(steps=())), NewStep(scene.run, played.steps[0])])
     scene.ledger.write([Opened(fork)])
     sealer = scene.sealer()
     ours = sealer._checkpoint(scene.run)

@@ -23,7 +23,7 @@ from agentworld.records.episode import new_name
 from agentworld.records.report import ServedReport
 from agentworld.records.run import AgentRun
 from agentworld.records.trajectory import Trajectory
-from agentworld.runner.run_name import Named
+from agentworld.runner.run_name import RunName
 from agentworld.steps.measure import measure
 from agentworld.storage.simulators import PinnedSimulator
 from agentworld.storage.trajectories import read_trajectories
@@ -147,9 +147,9 @@ def test_a_simulator_that_shows_what_is_so_is_always_right(night):
 
 def test_each_night_has_episodes_of_its_own_and_one_that_is_over_is_used_again(night):
     first, monday = night.measured(), night.live
-    num_asked = len(night.service.engine.asked)
+    num_asked = len(night.service.engine.requests)
     assert night.measured() == first
-    assert len(night.service.engine.asked) == num_asked
+    assert len(night.service.engine.requests) == num_asked
     second = night.measured(job="tuesday")
     assert second.trajectories != first.trajectories
     assert not {each.seed for each in monday} & {each.seed for each in night.live}
@@ -281,10 +281,10 @@ def test_a_step_that_was_killed_before_its_report_asks_nothing_again(night):
     (folder,) = night.store.glob("steps/measure/*/receipt.json")
     for name in ("receipt.json", "report.json"):
         (folder.parent / name).unlink()
-    num_asked = len(night.service.engine.asked)
+    num_asked = len(night.service.engine.requests)
     again = night.measured()
     assert again.free_running == report.free_running
-    assert len(night.service.engine.asked) == num_asked
+    assert len(night.service.engine.requests) == num_asked
 
 
 def killed(night: Night, run: str, *lost: str) -> None:
@@ -292,17 +292,17 @@ def killed(night: Night, run: str, *lost: str) -> None:
     (receipt,) = night.store.glob("steps/measure/*/receipt.json")
     for name in ("receipt.json", "report.json", *lost):
         (receipt.parent / name).unlink()
-    Named(run=run).write(receipt.parent / "name.json")
+    RunName(run=run).write(receipt.parent / "name.json")
 
 
 def test_a_step_that_was_killed_when_its_run_was_closed_opens_no_second_one(night):
     night.measured()
     (run,) = night.service.ledger.runs()
-    num_asked = len(night.service.engine.asked)
+    num_asked = len(night.service.engine.requests)
     killed(night, run.id)
     night.measured()
     assert night.service.ledger.runs() == [run]
-    assert len(night.service.engine.asked) == num_asked
+    assert len(night.service.engine.requests) == num_asked
     assert not list(night.store.glob("steps/measure/*/name.json"))
 
 

@@ -41,11 +41,11 @@ def test_an_agent_is_tried_in_its_own_simulator_of_a_service_of_many(tmp_path):
 
 
 def test_the_base_is_the_weights_that_the_agent_began_with(tmp_path):
-    from agentworld.runner.folders import CHECKPOINT, CHOSEN, Chosen
+    from agentworld.runner.folders import CHECKPOINT, SELECTED_SIMULATOR, SelectedSimulator
     from agentworld.steps.validate import _base
 
     world = records.pinned(tmp_path)
-    Chosen(simulator=world.digest).write(tmp_path / "imitated" / CHOSEN)
+    SelectedSimulator(simulator=world.digest).write(tmp_path / "imitated" / SELECTED_SIMULATOR)
     parents = [world.manifest.artifact]
     records.checkpoint("imitation", parents=parents).write(tmp_path / "imitated" / CHECKPOINT)
     base = _base(tmp_path / "imitated", tmp_path)

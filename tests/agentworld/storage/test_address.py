@@ -1,6 +1,6 @@
 import pytest
 
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ from agentworld.storage.address import shown
     ],
 )
 def test_an_address_is_shown_without_its_secrets(address, told):
-    assert shown(address) == told
+    assert redact(address) == told

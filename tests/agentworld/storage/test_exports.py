@@ -43,7 +43,7 @@ def test_erased_texts_are_null_and_their_digests_stay(tmp_path):
 
 def test_the_steps_that_came_with_a_fork_are_told_apart(tmp_path):
     fork = EpisodeOpening(run="r", fork=Source(episode="other", step=1))
-    episode = records.episode("a", "b", base=Episode.begun("e", records.digest("s"), fork))
+    episode = records.episode("a", "b", base=Episode.new("e", records.digest("s"), fork))
     write_transitions(tmp_path / "a.parquet", [episode])
     assert pq.read_table(tmp_path / "a.parquet")["copied"].to_pylist() == [True, False]
 

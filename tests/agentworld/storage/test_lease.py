@@ -39,7 +39,7 @@ def test_what_was_let_go_is_taken_at_once(url):
 def test_of_a_holder_that_speaks_it_is_not_taken(url):
     # It speaks every half second, and may be late by one and a half.
     first, second = lease(url, 2), lease(url, 2)
-    with first.held():
+    with first.hold():
         with pytest.raises(StoreError, match="another process works on it"):
             second.take()
         first.check()

@@ -60,7 +60,10 @@ READERS = {
     "a model's file": ("a.json", check_safe),
     "settings": ("config.json", context_tokens),
     "who may come": ("a.yaml", lambda folder: Directory.load(folder / "a.yaml")),
-    "a credential": ("a", lambda folder: ClientSettings(credential_file=folder / "a").shown()),
+    "a credential": (
+        "a",
+        lambda folder: ClientSettings(credential_file=folder / "a").load_credential(),
+    ),
 }
 
 

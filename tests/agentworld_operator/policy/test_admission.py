@@ -11,11 +11,11 @@ from agentworld_operator.policy.admission import (
     API_VERSION,
     Denied,
     answer,
-    deleted,
+    check_deletion,
+    check_simulator,
     naming,
     read_review,
     spec_of_alias,
-    written,
 )
 from make.simulator import alias, simulator
 
@@ -43,8 +43,8 @@ def changed(**serving):
 
 @pytest.mark.parametrize("tenant", ["Acme", "a/b", "", "-a", "a" * 64])
 def test_a_tenant_whose_name_no_access_file_has_is_refused(tenant):
-    assert written(changed(tenants=["acme", "team-2"])) is None
-    denied = written(changed(tenants=["acme", tenant]))
+    assert check_simulator(changed(tenants=["acme", "team-2"])) is None
+    denied = check_simulator(changed(tenants=["acme", tenant]))
     assert denied.message.startswith("spec.serving.tenants.1: ")
 
 
@@ -90,21 +90,23 @@ def test_an_answer_bears_the_requests_uid_and_the_reason():
 
 
 def test_serving_may_change_and_an_identity_may_not():
-    assert written(changed(replicas=3)) is None
-    denied = written(asked(operation="UPDATE", oldObject=simulator(), object=simulator("two")))
+    assert check_simulator(changed(replicas=3)) is None
+    denied = check_simulator(
+        asked(operation="UPDATE", oldObject=simulator(), object=simulator("two"))
+    )
     assert "an identity never changes: create a new Simulator" in denied.message
 
 
 def test_the_first_problem_of_a_spec_is_told():
     wrong = simulator(replicas=-1)
-    assert written(asked(object=wrong)).message.startswith("spec.serving.replicas: ")
+    assert check_simulator(asked(object=wrong)).message.startswith("spec.serving.replicas: ")
 
 
 def test_what_was_let_in_before_may_get_a_label_whatever_this_release_thinks_of_it():
     wrong = simulator(replicas=-1)
     labelled = copy.deepcopy(wrong)
     labelled["metadata"]["labels"] = {"team": "a"}
-    assert written(asked(operation="UPDATE", oldObject=wrong, object=labelled)) is None
+    assert check_simulator(asked(operation="UPDATE", oldObject=wrong, object=labelled)) is None
 
 
 def test_an_alias_that_cannot_be_read_is_refused_with_the_first_problem():
@@ -131,5 +133,5 @@ def test_an_alias_names_a_simulator_and_its_canary_until_it_is_deleted():
     ],
 )
 def test_what_is_used_is_not_deleted(aliases, use, words):
-    denied = deleted("one", aliases, use)
+    denied = check_deletion("one", aliases, use)
     assert (denied is None) if words is None else (words in denied.message)

@@ -2,15 +2,15 @@ import pytest
 
 from agentworld.records.alias import AliasChange, Canary, Meaning
 from agentworld_operator.policy.alias import (
-    FOUND,
-    AliasSeen,
-    found_move,
-    is_told,
+    BYPASS_ACTOR,
+    AliasState,
+    build_status,
+    bypass_move,
+    is_recorded,
     move,
     recorded,
     resolved,
     settling,
-    told,
 )
 from agentworld_operator.policy.identity import Refused
 from agentworld_operator.resources.alias import AliasSpec, AliasStatus
@@ -75,8 +75,8 @@ def test_the_service_is_told_who_asks_and_what_lets_it_move():
 
 
 def test_what_was_so_before_anybody_asked_is_told_as_found():
-    assert (found_move(Meaning(ONE)).by, found_move(Meaning(ONE)).gate) == (FOUND, ())
-    assert recorded(change(set_by=FOUND)).reason == "AsFound"
+    assert (bypass_move(Meaning(ONE)).by, bypass_move(Meaning(ONE)).gate) == (BYPASS_ACTOR, ())
+    assert recorded(change(set_by=BYPASS_ACTOR)).reason == "AsFound"
     assert recorded(change()).message == f"ada asked for it at {THEN}"
 
 
@@ -89,18 +89,20 @@ def test_a_difference_says_what_the_ledger_knows(last, known):
 
 def test_the_status_tells_digests_and_both_conditions():
     meaning = Meaning(ONE, Canary(simulator=TWO, percent=5))
-    status = told(AliasSeen(3, AliasStatus(), meaning, recorded(change())), NOW)
+    status = build_status(AliasState(3, AliasStatus(), meaning, recorded(change())), NOW)
     assert (status.digest, status.canary_digest, status.observed_generation) == (ONE, TWO, 3)
     assert [(each.type, each.status, each.observed_generation) for each in status.conditions] == [
         ("Resolved", "True", 3),
         ("Recorded", "True", 3),
     ]
-    again = told(AliasSeen(3, status, meaning, recorded(change())), "later")
+    again = build_status(AliasState(3, status, meaning, recorded(change())), "later")
     assert again == status
 
 
 def test_a_name_that_means_nothing_has_no_digest():
-    status = told(AliasSeen(1, AliasStatus(), Refused("NoSimulator", "no"), settling(None)), NOW)
+    status = build_status(
+        AliasState(1, AliasStatus(), Refused("NoSimulator", "no"), settling(None)), NOW
+    )
     assert status.digest is None
     assert status.condition("Resolved").reason == "NoSimulator"
 
@@ -131,4 +133,4 @@ GATED = {"gate": [{"metric": "m", "least": 0.5}], "report": REPORT}
 )
 def test_a_move_that_the_last_word_tells_is_not_told_again(last, wanted, same):
     meaning = resolved(wanted, KNOWN.get)
-    assert is_told(last, move(wanted, meaning, "ada")) is same
+    assert is_recorded(last, move(wanted, meaning, "ada")) is same

@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld_operator.policy.certificates import Certificate, Held, decide, still_believed
+from agentworld_operator.policy.certificates import (
+    Certificate,
+    CertificateSet,
+    decide,
+    still_believed,
+)
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 NAMES = ("webhook.agentworld.svc", "webhook")
@@ -21,7 +26,7 @@ def authority(age=0, id_=b"authority"):
 
 
 def held(serving=certificate(), own=authority()):  # noqa: B008 - frozen
-    return Held(serving, own, (own,) if own else ())
+    return CertificateSet(serving, own, (own,) if own else ())
 
 
 @pytest.mark.parametrize(
@@ -42,7 +47,7 @@ def held(serving=certificate(), own=authority()):  # noqa: B008 - frozen
         (held(own=authority(3650)), "make both"),
         (held(own=authority(-1)), "make both"),
         (held(own=None), "make both"),
-        (Held(), "make both"),
+        (CertificateSet(), "make both"),
     ],
 )
 def test_what_is_there_is_kept_or_made_anew(there, decision):

@@ -1,23 +1,23 @@
 import pytest
 
-from agentworld_operator.policy.engine import EngineSeen, Trouble, engine_seen
+from agentworld_operator.policy.engine import EngineState, Trouble, observe_engine
 from make.simulator import deployment, ended, pod, waiting
 
 
 def trouble(*pods):
-    return engine_seen(deployment(), pods).trouble
+    return observe_engine(deployment(), pods).trouble
 
 
 def test_no_deployment_is_no_engine():
-    assert engine_seen(None, []) == EngineSeen()
+    assert observe_engine(None, []) == EngineState()
 
 
 def test_a_deployment_tells_how_many_are_ready():
-    assert engine_seen(deployment(replicas=3, ready=2), []) == EngineSeen(3, 2)
+    assert observe_engine(deployment(replicas=3, ready=2), []) == EngineState(3, 2)
 
 
 def test_a_pod_whose_verifier_ended_well_has_verified_weights():
-    seen = engine_seen(deployment(), [pod(verifier=ended(0), engine={"running": {}})])
+    seen = observe_engine(deployment(), [pod(verifier=ended(0), engine={"running": {}})])
     assert seen.verified
     assert seen.trouble is None
 
@@ -74,17 +74,17 @@ def test_wrong_weights_are_told_before_all_else_in_whichever_order_pods_come():
 def test_a_quota_that_lets_no_pod_be_made_is_told_by_the_deployment():
     refused = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}
     found = deployment(conditions=[refused])
-    assert engine_seen(found, []).trouble == Trouble("FailedCreate", "exceeded quota")
+    assert observe_engine(found, []).trouble == Trouble("FailedCreate", "exceeded quota")
     over = deployment(conditions=[refused | {"status": "False"}])
-    assert engine_seen(over, []).trouble is None
+    assert observe_engine(over, []).trouble is None
 
 
 def test_what_takes_too_long_says_so_unless_a_pod_knows_why():
     late = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
     found = deployment(conditions=[late | {"message": "timed out"}])
-    assert engine_seen(found, []).trouble == Trouble("ProgressDeadlineExceeded", "timed out")
+    assert observe_engine(found, []).trouble == Trouble("ProgressDeadlineExceeded", "timed out")
     pulling = pod(engine=waiting("ErrImagePull", "no such image"))
-    assert engine_seen(found, [pulling]).trouble == Trouble("ErrImagePull", "no such image")
+    assert observe_engine(found, [pulling]).trouble == Trouble("ErrImagePull", "no such image")
 
 
 def test_a_pod_that_its_queue_has_not_admitted_says_so():
@@ -97,5 +97,5 @@ def test_a_pod_that_its_queue_has_not_admitted_says_so():
 def test_a_pod_that_its_node_gave_up_is_told_until_another_one_is_ready():
     evicted = pod(phase="Failed", reason="Evicted", message="low on memory", engine=ended(137))
     told = Trouble("PodFailed", "Evicted: low on memory")
-    assert engine_seen(deployment(replicas=1, ready=0), [evicted]).trouble == told
-    assert engine_seen(deployment(replicas=1, ready=1), [evicted]).trouble is None
+    assert observe_engine(deployment(replicas=1, ready=0), [evicted]).trouble == told
+    assert observe_engine(deployment(replicas=1, ready=1), [evicted]).trouble is None

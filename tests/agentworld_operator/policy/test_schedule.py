@@ -9,14 +9,14 @@ from agentworld_operator.policy.identity import Refused
 from agentworld_operator.policy.schedule import (
     NOT_CONFIGURED,
     SUSPENDED,
-    ScheduleSeen,
-    Seen,
+    ScheduleState,
+    ServerState,
+    build_status,
     invalid,
-    is_as_wanted,
     last_run,
+    matches_plan,
     newest_run,
     refusal,
-    told,
 )
 from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld_pipelines.records import PipelineRun, Schedule
@@ -43,7 +43,7 @@ def spec(**fields) -> ScheduleSpec:
 
 
 def said(seen=None, problem=None, before=NOTHING, now=NOW):
-    return told(ScheduleSeen(1, before, seen, problem), now)
+    return build_status(ScheduleState(1, before, seen, problem), now)
 
 
 def conditions(status):
@@ -62,7 +62,7 @@ def conditions(status):
     ids=["none", "this", "disabled", "another", "two"],
 )
 def test_one_enabled_recurring_run_of_this_plan_is_as_wanted(there, is_so):
-    assert is_as_wanted("wanted", there) is is_so
+    assert matches_plan("wanted", there) is is_so
 
 
 def test_the_newest_run_is_that_of_any_recurring_run_of_a_name():
@@ -104,7 +104,7 @@ def test_a_failure_is_told_by_whose_it_is(error, reason):
 
 
 def test_a_schedule_that_is_made_tells_its_recurring_run_and_when_it_is_due():
-    status = said(Seen(recurring(), None))
+    status = said(ServerState(recurring(), None))
     assert (status.recurring_run, status.last_run) == ("r-1", None)
     assert status.next_run == "2026-01-02T03:00:00Z"
     assert conditions(status) == {
@@ -114,10 +114,10 @@ def test_a_schedule_that_is_made_tells_its_recurring_run_and_when_it_is_due():
 
 
 def test_a_run_that_failed_degrades_until_another_one_did_not():
-    failed = said(Seen(recurring(), last_run(ran("FAILED"))))
+    failed = said(ServerState(recurring(), last_run(ran("FAILED"))))
     assert conditions(failed)["Degraded"] == ("True", "RunFailed")
     assert "run-1" in failed.condition("Degraded").message
-    again = said(Seen(recurring(), last_run(ran("RUNNING", finished=None))), before=failed)
+    again = said(ServerState(recurring(), last_run(ran("RUNNING", finished=None))), before=failed)
     assert conditions(again)["Degraded"] == ("False", "AsWanted")
 
 
@@ -130,14 +130,14 @@ def test_moments_are_told_in_utc():
 
 def test_a_suspended_one_has_no_recurring_run_and_keeps_its_last_run():
     last = last_run(ran())
-    status = said(Seen(None, last), SUSPENDED)
+    status = said(ServerState(None, last), SUSPENDED)
     assert (status.recurring_run, status.next_run, status.last_run) == (None, None, last)
     assert conditions(status)["Scheduled"] == ("False", "Suspended")
 
 
 PROBLEMS = st.sampled_from([None, SUSPENDED, NOT_CONFIGURED, Refused("Unreachable", "down")])
 RUNS = st.none() | st.sampled_from(["RUNNING", "FAILED"]).map(lambda state: last_run(ran(state)))
-SEEN = st.none() | st.builds(Seen, st.none() | st.just(recurring()), RUNS)
+SEEN = st.none() | st.builds(ServerState, st.none() | st.just(recurring()), RUNS)
 ROUNDS = st.lists(st.tuples(SEEN, PROBLEMS), min_size=1)
 
 

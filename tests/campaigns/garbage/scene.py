@@ -58,7 +58,7 @@ class Scene(NamedTuple):
 
     def look(self) -> Seen:
         """Raises whatever ends an audit or a page."""
-        receipts._kept.cache_clear()  # no receipt ever changes, but here
+        receipts._load_receipts.cache_clear()  # no receipt ever changes, but here
         found = verify_everything(self.sources)
         agents = audit_agents(self.sources)
         failed = [page for page in PAGES if self.browser.get(page).status_code >= 500]

@@ -5,7 +5,7 @@ import json
 from contextlib import suppress
 
 import make.service
-from agentworld.audit.checks.withdrawals import gone
+from agentworld.audit.checks.withdrawals import missing_versions
 from agentworld.engine.base import Completion
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import Conflict
@@ -127,7 +127,7 @@ class Player:
         known = self.world.agents.read_text()
         self.register(run, *data)
         self.world.agents.write_text(known)
-        found = gone(self.world.sources(self.ledger))
+        found = missing_versions(self.world.sources(self.ledger))
         for each in found.withdrawals("it was no good", "ada", now()):
             self.sealer.notary.declare(each)
 

@@ -9,7 +9,7 @@ import make.ledger
 from agentworld.audit.checks.run import verify_run
 from agentworld.audit.checks.store import verify_everything
 from agentworld.audit.read.sources import edge_to
-from agentworld.ledger.writes import Opened, Taken
+from agentworld.ledger.writes import NewStep, Opened
 from agentworld.lineage.base import VersionRef
 from agentworld.records.episode import Episode, EpisodeOpening
 from agentworld.signing.checkpoint import sign_checkpoint, verify_checkpoint
@@ -328,7 +328,7 @@ def _unsigned(world, observation, run=None) -> tuple[str, str]:
     run = run or open_run(world)
     with closing(world.ledger()) as ledger:
         simulator = ledger.run(run).simulator
-        begun = Episode.begun(f"late{observation}", simulator, EpisodeOpening(run=run))
+        begun = Episode.new(f"late{observation}", simulator, EpisodeOpening(run=run))
         (step,) = make.ledger.steps(begun, observation)
-        ledger.write([Opened(begun), Taken(run, step)])
+        ledger.write([Opened(begun), NewStep(run, step)])
     return run, begun.id

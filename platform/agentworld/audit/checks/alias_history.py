@@ -11,7 +11,7 @@ from datetime import datetime
 
 from agentworld.audit.checks.genesis import adoption_problems
 from agentworld.audit.checks.losses import lost_of
-from agentworld.audit.read.at_time import is_then
+from agentworld.audit.read.at_time import is_as_of
 from agentworld.audit.read.declarations import adoption_of
 from agentworld.audit.read.evidence import Evidence, copies_of
 from agentworld.errors import EvidenceError
@@ -44,26 +44,27 @@ def alias_problems(
         adoption = adoption_of(attestations, evidence.second_store, evidence.trusted)
     # The copies first: what is signed meanwhile is in the ledger before it has one.
     copies = copies_of(ALIAS_CHANGES, evidence.second_store)
-    kept, problems = _kept(attestations, evidence)
-    copies = {name: copies[name] for name in copies.keys() - kept.keys() - lost.names}
-    gone, gone_problems = _gone(copies, evidence, at)
-    yield from (*problems, *gone_problems)
-    if adoption is None and not kept and not gone:
+    ledger_entries, problems = _read_entries(attestations, evidence)
+    copies = {name: copies[name] for name in copies.keys() - ledger_entries.keys() - lost.names}
+    missing_entries, missing_problems = _read_missing(copies, evidence, at)
+    yield from (*problems, *missing_problems)
+    if adoption is None and not ledger_entries and not missing_entries:
         return
     entries = alias_entries(adoption.changes if adoption else ())
     adopted = {each.name: each for each in entries if each.name not in lost.names}
-    signed = adopted | kept | gone
+    signed = adopted | ledger_entries | missing_entries
     rows, garbled = _rows(aliases)
     yield from garbled.values()
-    newest, _ = _kept(attestations, evidence)  # with what was signed before the rows were read
+    # With what was signed before the rows were read.
+    newest, _ = _read_entries(attestations, evidence)
     was, now = _histories(signed.values()), _histories((signed | newest).values())
     for alias in sorted((now.keys() | rows.keys()) - garbled.keys()):
         yield from _differences(*(_by(at, each.get(alias, [])) for each in (was, rows, now)))
 
 
-def _kept(told: Attestations, evidence: Evidence) -> tuple[_Entries, list[str]]:
+def _read_entries(attestations: Attestations, evidence: Evidence) -> tuple[_Entries, list[str]]:
     entries, problems = {}, []
-    for each in told.find("alias"):
+    for each in attestations.find("alias"):
         try:
             entries[each.name] = check_attested(each, AliasEntry, evidence.trusted)
         except EvidenceError as error:
@@ -73,7 +74,7 @@ def _kept(told: Attestations, evidence: Evidence) -> tuple[_Entries, list[str]]:
     return entries, problems
 
 
-def _gone(
+def _read_missing(
     copies: dict[str, bytes], evidence: Evidence, at: datetime | None
 ) -> tuple[_Entries, list[str]]:
     """What the second store alone has, and what is to be said of it at a moment."""
@@ -85,7 +86,7 @@ def _gone(
             problems.append(f"the copy {name} does not verify: {error}")
         else:
             change = entries[name].change
-            if is_then(change.at, at):
+            if is_as_of(change.at, at):
                 problems.append(
                     f"the statement that {_words(change)} is gone from the ledger; restore it"
                 )
@@ -103,20 +104,20 @@ def _rows(aliases: Aliases) -> tuple[_Histories, dict[str, str]]:
 
 def _histories(entries: Iterable[AliasEntry]) -> _Histories:
     """By each one's word on what was before it; what hangs on nothing known comes last."""
-    left = sorted(entries, key=lambda each: each.change.at)
-    found: _Histories = {}
+    remaining = sorted(entries, key=lambda each: each.change.at)
+    histories: _Histories = {}
     last: dict[str, Digest | None] = {}
-    while left:
-        known = (each for each in left if each.previous == last.get(each.change.alias))
-        entry = next(known, left[0])
-        left.remove(entry)
+    while remaining:
+        successors = (each for each in remaining if each.previous == last.get(each.change.alias))
+        entry = next(successors, remaining[0])
+        remaining.remove(entry)
         last[entry.change.alias] = entry.digest
-        found.setdefault(entry.change.alias, []).append(entry.change)
-    return found
+        histories.setdefault(entry.change.alias, []).append(entry.change)
+    return histories
 
 
 def _by(at: datetime | None, changes: list[AliasChange]) -> list[AliasChange]:
-    return [each for each in changes if is_then(each.at, at)]
+    return [each for each in changes if is_as_of(each.at, at)]
 
 
 def _differences(
@@ -139,5 +140,5 @@ def _differences(
 
 
 def _words(change: AliasChange) -> str:
-    meant = "nothing" if change.ended else change.simulator
-    return f"alias {change.alias!r} meant {meant} from {change.at} on, by {change.set_by!r}"
+    meaning = "nothing" if change.ended else change.simulator
+    return f"alias {change.alias!r} meant {meaning} from {change.at} on, by {change.set_by!r}"

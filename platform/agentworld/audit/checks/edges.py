@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from agentworld.audit.checks.losses import lost_by_any, lost_of
-from agentworld.audit.read.at_time import is_signed_then
+from agentworld.audit.read.at_time import is_signed_as_of
 from agentworld.audit.read.evidence import Evidence, copies_of
 from agentworld.errors import EvidenceError
 from agentworld.ledger.attestations import Attestations
@@ -58,14 +58,16 @@ class Registered(Protocol):
         ...
 
 
-def audit_edge(name: str, agent: Registered, told: Attestations, evidence: Evidence) -> EdgeAudit:
+def audit_edge(
+    name: str, agent: Registered, attestations: Attestations, evidence: Evidence
+) -> EdgeAudit:
     """Of an agent that is registered by a name."""
     copies = copies_of(f"{EDGES}/{agent.run}", evidence.second_store)
-    kept = told.find("edge", run=agent.run)
-    lost = lost_of(told, evidence, agent.run).names
-    problems = [*_missing(kept, {name: copies[name] for name in copies if name not in lost})]
+    rows = attestations.find("edge", run=agent.run)
+    lost = lost_of(attestations, evidence, agent.run).names
+    problems = [*_missing(rows, {name: copies[name] for name in copies if name not in lost})]
     edges = []
-    for each in kept:
+    for each in rows:
         try:
             edges.append((_verified(each, evidence), each.envelope))
         except EvidenceError as error:
@@ -73,7 +75,7 @@ def audit_edge(name: str, agent: Registered, told: Attestations, evidence: Evide
     own = [(edge, signed) for edge, signed in edges if edge.claim.artifact == agent.artifact]
     own = [(edge, signed) for edge, signed in own if edge.claim.agent == name]
     if not own:
-        signed = [*copies.values(), *(each.envelope for each in kept)]
+        signed = [*copies.values(), *(each.envelope for each in rows)]
         if agent.edge_digest and agent.edge_digest not in map(digest_bytes, signed):
             problems.append("the edge that it was registered with is gone; restore the ledger")
         # An edge that was signed, and is gone or does not verify, is told above.
@@ -86,30 +88,30 @@ def audit_edge(name: str, agent: Registered, told: Attestations, evidence: Evide
     return EdgeAudit(grade="disputed" if reasons else edge.grade, reasons=reasons, edge=edge)
 
 
-def as_signed(run: AgentRun, found: EdgeAudit | None) -> AgentRun:
+def as_signed(run: AgentRun, audit: EdgeAudit | None) -> AgentRun:
     """A run with the episodes and steps that were signed of it, where they were: its row's counts
     are for who looks at it, and nobody signed them.
     """
-    if run.closing is None or found is None or found.edge is None:
+    if run.closing is None or audit is None or audit.edge is None:
         return run
-    told = found.edge.traffic
-    counts = {"num_episodes": told.num_episodes, "num_steps": told.num_steps}
+    traffic = audit.edge.traffic
+    counts = {"num_episodes": traffic.num_episodes, "num_steps": traffic.num_steps}
     return run.model_copy(update=counts)
 
 
-def edges_of(simulator: Digest, told: Attestations, evidence: Evidence) -> list[Edge]:
+def edges_of(simulator: Digest, attestations: Attestations, evidence: Evidence) -> list[Edge]:
     """Every edge of a simulator that verifies; of a run, an artifact and a name the newest."""
     edges = []
-    for each in told.find("edge", simulator=simulator):
+    for each in attestations.find("edge", simulator=simulator):
         with suppress(EvidenceError):  # which `edge_problems` tells
             edges.append(_verified(each, evidence))
     edges.sort(key=lambda edge: edge.at)
     return list({(e.run, e.claim.artifact, e.claim.agent): e for e in edges}.values())
 
 
-def all_edges(told: Attestations, evidence: Evidence) -> Iterator[SignedEdge]:
+def all_edges(attestations: Attestations, evidence: Evidence) -> Iterator[SignedEdge]:
     """Every edge that verifies."""
-    for each in told.all():
+    for each in attestations.all():
         if each.kind == "edge":
             with suppress(EvidenceError):  # which `edge_problems` tells
                 edge = _verified(each, evidence)
@@ -117,28 +119,29 @@ def all_edges(told: Attestations, evidence: Evidence) -> Iterator[SignedEdge]:
 
 
 def edge_problems(
-    told: Attestations, evidence: Evidence, at: datetime | None = None
+    attestations: Attestations, evidence: Evidence, at: datetime | None = None
 ) -> Iterator[str]:
     """What is wrong with all edges, or with those that were signed by a moment; each is told by its
     name, in which its run is.
     """
-    copies, lost = copies_of(EDGES, evidence.second_store), lost_by_any(told, evidence.trusted)
-    kept = [each for each in told.all() if each.kind == "edge"]
-    signed = (name for name in copies.keys() - lost if is_signed_then(copies[name], at))
-    yield from _missing(kept, {name: copies[name] for name in signed})
-    for each in (each for each in kept if is_signed_then(each.envelope, at)):
+    copies = copies_of(EDGES, evidence.second_store)
+    lost = lost_by_any(attestations, evidence.trusted)
+    rows = [each for each in attestations.all() if each.kind == "edge"]
+    signed = (name for name in copies.keys() - lost if is_signed_as_of(copies[name], at))
+    yield from _missing(rows, {name: copies[name] for name in signed})
+    for each in (each for each in rows if is_signed_as_of(each.envelope, at)):
         try:
             _verified(each, evidence)
         except EvidenceError as error:
             yield f"the edge {each.name} does not verify: {error}"
 
 
-def _missing(kept: Sequence[Attestation], copies: Mapping[str, bytes]) -> Iterator[str]:
+def _missing(attestations: Sequence[Attestation], copies: Mapping[str, bytes]) -> Iterator[str]:
     """A row may be older than its copy, for a moment; a copy never is older than its row.
 
     So the copies are those of before the rows were read.
     """
-    rows = {each.name: each.envelope for each in kept}
+    rows = {each.name: each.envelope for each in attestations}
     for name, envelope in copies.items():
         if name not in rows:
             yield f"the edge {name} is gone from the ledger; restore it"
@@ -146,9 +149,9 @@ def _missing(kept: Sequence[Attestation], copies: Mapping[str, bytes]) -> Iterat
             yield f"the edge {name} is another one in the second store"
 
 
-def _verified(kept: Attestation, evidence: Evidence) -> Edge:
-    edge = verify_edge(kept.envelope, evidence.trusted)
-    told = (edge_name(edge.run, kept.envelope), edge.claim.artifact, edge.simulator, edge.run)
-    if (*told, edge.at) != (kept.name, kept.subject, kept.simulator, kept.run, kept.at):
+def _verified(row: Attestation, evidence: Evidence) -> Edge:
+    edge = verify_edge(row.envelope, evidence.trusted)
+    columns = (edge_name(edge.run, row.envelope), edge.claim.artifact, edge.simulator, edge.run)
+    if (*columns, edge.at) != (row.name, row.subject, row.simulator, row.run, row.at):
         raise EvidenceError("its row says something else than what was signed; restore it")
     return edge

@@ -44,7 +44,7 @@ class EpisodeVerification(Record):
     """Those of the episode and of its run's log; none where both are intact."""
 
 
-class EpisodeTold(NamedTuple):
+class EpisodeBounds(NamedTuple):
     """What a run's log says of an episode."""
 
     opening: Fields
@@ -57,16 +57,16 @@ def verify_episode(name: str, ledger: RunRecord, evidence: Evidence) -> EpisodeV
     Raises NotFound where there never was such an episode, EvidenceError where it is gone or
     garbled.
     """
-    log = read_log(_kept(name, ledger).run, ledger, evidence)
+    log = read_log(_load_episode(name, ledger).run, ledger, evidence)
     # Again, after its log: what a service adds meanwhile is told in the log's end.
     episode = _readable(name, ledger)
-    entries, told = _entries_of(episode, log), episodes_told(log).get(name)
+    entries, bounds = _entries_of(episode, log), bounds_by_episode(log).get(name)
     # Where no closing names its last head, a step that is missing under any entry may be its own.
-    covering = entries if told and told.closing else None
+    covering = entries if bounds and bounds.closing else None
     problems = (
         *log.problems,
         *step_problems(log, covering),
-        *readable(f"episode {name}", _differences(episode, told, log, ledger)),
+        *readable(f"episode {name}", _differences(episode, bounds, log, ledger)),
     )
     last = max(entries, default=0)
     return EpisodeVerification(
@@ -83,28 +83,28 @@ def verify_episode(name: str, ledger: RunRecord, evidence: Evidence) -> EpisodeV
     )
 
 
-def episodes_told(log: SignedLog) -> dict[str, EpisodeTold]:
+def bounds_by_episode(log: SignedLog) -> dict[str, EpisodeBounds]:
     """What a log says of each of its episodes."""
-    told: dict[str, EpisodeTold] = {}
-    for said in log.told:
-        name = str(said.get("episode"))
-        if said.get("kind") == "episode-opened":
-            told[name] = EpisodeTold(said)
-        elif said.get("kind") == "episode-closed" and name in told:
-            told[name] = told[name]._replace(closing=said)
-    return told
+    bounds: dict[str, EpisodeBounds] = {}
+    for fields in log.entry_fields:
+        name = str(fields.get("episode"))
+        if fields.get("kind") == "episode-opened":
+            bounds[name] = EpisodeBounds(fields)
+        elif fields.get("kind") == "episode-closed" and name in bounds:
+            bounds[name] = bounds[name]._replace(closing=fields)
+    return bounds
 
 
 def episode_problems(
-    told: dict[str, EpisodeTold], log: SignedLog, ledger: RunRecord
+    bounds: dict[str, EpisodeBounds], log: SignedLog, ledger: RunRecord
 ) -> Iterator[str]:
     """What is wrong with the episodes that the log names."""
-    names = list(told)
+    names = list(bounds)
     for start in range(0, len(names), _AT_ONCE):
         group = names[start : start + _AT_ONCE]
         read = _read_together(group, ledger)
         for name in group:
-            yield from _problems(name, read.get(name), told[name], log, ledger)
+            yield from _problems(name, read.get(name), bounds[name], log, ledger)
 
 
 def _read_together(names: list[str], ledger: RunRecord) -> dict[str, Episode]:
@@ -117,7 +117,7 @@ def _read_together(names: list[str], ledger: RunRecord) -> dict[str, Episode]:
 
 
 def _problems(
-    name: str, read: Episode | None, told: EpisodeTold, log: SignedLog, ledger: RunRecord
+    name: str, read: Episode | None, bounds: EpisodeBounds, log: SignedLog, ledger: RunRecord
 ) -> Iterator[str]:
     try:
         episode = read or _readable(name, ledger)
@@ -126,10 +126,10 @@ def _problems(
     except EvidenceError as error:
         yield str(error)
     else:
-        yield from readable(f"episode {name}", _differences(episode, told, log, ledger))
+        yield from readable(f"episode {name}", _differences(episode, bounds, log, ledger))
 
 
-def _kept(name: str, ledger: RunRecord) -> Episode:
+def _load_episode(name: str, ledger: RunRecord) -> Episode:
     """The episode; raises EvidenceError where a run's log names one that the ledger dropped."""
     try:
         return _readable(name, ledger)
@@ -152,28 +152,34 @@ def _readable(name: str, ledger: RunRecord) -> Episode:
 def _entries_of(episode: Episode, log: SignedLog) -> set[int]:
     """The places in the log that tell of the episode or of its steps."""
     heads = {step.head for step in episode.steps}
-    named = {place for place, said in enumerate(log.told, 1) if said.get("episode") == episode.id}
-    return named | {place for place, found in log.heads.items() if not heads.isdisjoint(found)}
+    places = {
+        place
+        for place, fields in enumerate(log.entry_fields, 1)
+        if fields.get("episode") == episode.id
+    }
+    return places | {
+        place for place, entry_heads in log.heads.items() if not heads.isdisjoint(entry_heads)
+    }
 
 
 def _differences(
-    episode: Episode, told: EpisodeTold | None, log: SignedLog, ledger: RunRecord
+    episode: Episode, bounds: EpisodeBounds | None, log: SignedLog, ledger: RunRecord
 ) -> Iterator[str]:
-    if told is None:
+    if bounds is None:
         yield f"the log of run {log.run.id} does not name episode {episode.id}"
         return
     first = episode.first_head
     # An earlier release told no number of copied steps.
-    begun = told.opening.get("head"), told.opening.get("num_copied", episode.num_copied)
-    if begun != (first, episode.num_copied) or not episode.begins_whole:
+    beginning = bounds.opening.get("head"), bounds.opening.get("num_copied", episode.num_copied)
+    if beginning != (first, episode.num_copied) or not episode.begins_whole:
         yield f"episode {episode.id} did not begin as the log says"
     if problem := log.erasures.problem_of(episode.id, erased=episode.opening is None):
         yield problem
     if not _follows(episode, first):
         yield f"the steps of episode {episode.id} do not follow from each other"
-    if told.closing:
-        said = [told.closing.get(name) for name in ("reason", "num_steps", "head")]
-        if said != [episode.closed, len(episode.steps), episode.head]:
+    if bounds.closing:
+        ending = [bounds.closing.get(name) for name in ("reason", "num_steps", "head")]
+        if ending != [episode.closed, len(episode.steps), episode.head]:
             yield f"episode {episode.id} did not end as the log says"
     elif episode.closed and not _closed_since(episode, episode.closed, log, ledger):
         yield f"episode {episode.id} ended and the log does not say so"
@@ -190,5 +196,5 @@ def _follows(episode: Episode, first: Digest) -> bool:
 def _closed_since(episode: Episode, reason: CloseReason, log: SignedLog, ledger: RunRecord) -> bool:
     """Whether it ended after the log was read."""
     closed = episode_closed(episode.id, len(episode.steps), episode.head, reason)
-    newer = ledger.log(log.run.id, after=len(log.told))
-    return any(closed.items() <= entry.told.items() for entry in newer)
+    newer = ledger.log(log.run.id, after=len(log.entry_fields))
+    return any(closed.items() <= entry.readable_fields.items() for entry in newer)

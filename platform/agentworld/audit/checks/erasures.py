@@ -14,7 +14,7 @@ class Erasures(NamedTuple):
     """The erasures that were declared in a run, or before any were."""
 
     run: str
-    told: Attestations
+    attestations: Attestations
     evidence: Evidence
     adopted: frozenset[str] | None
     """Episodes that were erased before; null where nobody signs what is erased."""
@@ -22,20 +22,20 @@ class Erasures(NamedTuple):
     problems: tuple[str, ...]
 
     @classmethod
-    def of(cls, run: str, told: Attestations, lost: Lost, evidence: Evidence) -> "Erasures":
+    def of(cls, run: str, attestations: Attestations, lost: Lost, evidence: Evidence) -> "Erasures":
         """Those of a run; asked for before its episodes are read."""
         # The copies first: what is erased meanwhile is in the ledger before it has one.
         copies = copies_of(f"{ERASURES}/{run}", evidence.second_store)
-        names = {each.name for each in told.find("erasure", run=run)}
-        gone = [name for name in sorted(copies.keys() - names) if name not in lost.names]
-        problems = [f"the erasure {name} is gone from the ledger; restore it" for name in gone]
+        names = {each.name for each in attestations.find("erasure", run=run)}
+        missing = [name for name in sorted(copies.keys() - names) if name not in lost.names]
+        problems = [f"the erasure {name} is gone from the ledger; restore it" for name in missing]
         try:
-            adopted = evidence.declared(told).erased
+            adopted = evidence.declared(attestations).erased
         except EvidenceError as error:
             adopted = frozenset()  # what it names is then of nobody
             problems.append(f"what the ledger held unsigned does not verify: {error}")
-        declared, unverified = _declared(run, told, evidence)
-        return cls(run, told, evidence, adopted, declared, (*problems, *unverified))
+        declared, unverified = _declared(run, attestations, evidence)
+        return cls(run, attestations, evidence, adopted, declared, (*problems, *unverified))
 
     def problem_of(self, episode: str, *, erased: bool) -> str | None:
         """What is wrong with an episode that was read, with its texts or without."""
@@ -44,15 +44,18 @@ class Erasures(NamedTuple):
             return f"episode {episode} was erased, and its texts are there again" if again else None
         if self.adopted is None or episode in self.adopted or episode in self.declared:
             return None
-        declared, _ = _declared(self.run, self.told, self.evidence)  # it may have been just now
+        # It may have been just now.
+        declared, _ = _declared(self.run, self.attestations, self.evidence)
         return None if episode in declared else f"episode {episode} is erased without a declaration"
 
 
-def _declared(run: str, told: Attestations, evidence: Evidence) -> tuple[frozenset[str], list[str]]:
-    found, problems = set(), []
-    for each in told.find("erasure", run=run):
+def _declared(
+    run: str, attestations: Attestations, evidence: Evidence
+) -> tuple[frozenset[str], list[str]]:
+    episodes, problems = set(), []
+    for each in attestations.find("erasure", run=run):
         try:
-            found.add(check_attested(each, Erasure, evidence.trusted).episode)
+            episodes.add(check_attested(each, Erasure, evidence.trusted).episode)
         except EvidenceError as error:
             problems.append(f"the erasure of episode {each.subject} does not verify: {error}")
-    return frozenset(found), problems
+    return frozenset(episodes), problems

@@ -8,18 +8,18 @@ from agentworld.records.declaration import ADOPTION, Adoption
 from agentworld.signing.declaration import check_attested, verify_declared
 
 
-def adoption_problems(told: Attestations, evidence: Evidence) -> list[str]:
+def adoption_problems(attestations: Attestations, evidence: Evidence) -> list[str]:
     """What is wrong with the ledger's own copy of it."""
-    kept = told.find("adoption")
+    rows = attestations.find("adoption")
     try:
         copies = [read_copy(ADOPTION, evidence.second_store)]
         verify_declared(copies[0], Adoption, evidence.trusted)
-        for each in kept:
+        for each in rows:
             check_attested(each, Adoption, evidence.trusted)
     except NotFound:
         return []  # on its way
     except EvidenceError as error:
         return [f"what the ledger held unsigned does not verify: {error}"]
-    if [each.envelope for each in kept] != copies:
+    if [each.envelope for each in rows] != copies:
         return ["the ledger tells otherwise what it held unsigned"]
     return []

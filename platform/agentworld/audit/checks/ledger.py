@@ -10,13 +10,13 @@ from typing import NamedTuple, Protocol, get_args
 
 from agentworld.audit.checks.alias_history import alias_problems
 from agentworld.audit.checks.edges import edge_problems
-from agentworld.audit.checks.losses import told_again
+from agentworld.audit.checks.losses import reappearance_problems
 from agentworld.audit.checks.orphans import stray_problems
 from agentworld.audit.checks.reports import report_problems
 from agentworld.audit.checks.run import RunVerification, seldom_searched, verify_any
 from agentworld.audit.checks.signed_log import RunRecord
-from agentworld.audit.checks.statements import filed_problems
-from agentworld.audit.read.at_time import runs_then
+from agentworld.audit.checks.statements import statement_problems
+from agentworld.audit.read.at_time import runs_as_of
 from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.ledger.aliases import Aliases
@@ -75,7 +75,7 @@ class LedgerVerification(NamedTuple):
     @property
     def problems(self) -> tuple[str, ...]:
         """What somebody changed, added or took away; none where the ledger is intact."""
-        of_runs = (each for found in self.runs.values() for each in found.named_problems)
+        of_runs = (each for run in self.runs.values() for each in run.qualified_problems)
         return (*of_runs, *self.beside)
 
 
@@ -97,18 +97,20 @@ def _runs(
     # First the copies: a run that is opened and signed meanwhile is in the ledger before.
     signed = {name.partition("/")[0] for name in evidence.second_store.names()}
     # A run's name is a word, and what else is signed is under names with a dash.
-    known = ledger.run_names()
-    gone = sorted(filter(str.isalnum, signed.difference(known)))
-    names = [*runs_then(known, ledger, at), *gone]
-    found = {}
+    run_names = ledger.run_names()
+    missing = sorted(filter(str.isalnum, signed.difference(run_names)))
+    names = [*runs_as_of(run_names, ledger, at), *missing]
+    verifications = {}
     for done, name in enumerate(names, 1):
         try:
-            found[name] = verify_any(name, ledger, evidence)
+            verifications[name] = verify_any(name, ledger, evidence)
         except NotFound:  # it was declared to be lost, or is listed by what is no name of a run
-            if name in known:
-                found[name] = RunVerification.of_garbled(name, "its name is garbled; restore it")
+            if name in run_names:
+                verifications[name] = RunVerification.of_garbled(
+                    name, "its name is garbled; restore it"
+                )
         tick(done, len(names))
-    return found
+    return verifications
 
 
 def _beside(
@@ -116,31 +118,33 @@ def _beside(
 ) -> Iterator[str]:
     yield from readable("the statements", edge_problems(ledger.attestations, evidence, at))
     for kind in (*STEP_STATEMENTS.values(), Withdrawal):
-        filed = filed_problems(kind, ledger.attestations, evidence, at)
-        yield from readable("the statements", filed)
+        problems = statement_problems(kind, ledger.attestations, evidence, at)
+        yield from readable("the statements", problems)
     names = alias_problems(ledger.aliases, ledger.attestations, evidence, at)
     yield from readable("the history of names", names)
     yield from readable("the statements", _of_kinds(ledger.attestations))
     yield from readable("the statements", _of_no_run(ledger.attestations, runs, evidence))
-    again = told_again(ledger.attestations, evidence.trusted)
+    again = reappearance_problems(ledger.attestations, evidence.trusted)
     yield from readable("the statements", again)
     yield from readable("the history of names", report_problems(ledger.aliases, ledger.objects, at))
     yield from readable("the signing keys", _of_keys(ledger.signing_keys, evidence))
     yield from readable("the ledger", _of_strays(ledger))
-    known = {*runs, *ledger.run_names()}
-    strays = stray_problems(ledger.attestations, known, evidence)
+    run_names = {*runs, *ledger.run_names()}
+    strays = stray_problems(ledger.attestations, run_names, evidence)
     yield from readable("the second store", strays)
 
 
-def _of_kinds(told: Attestations) -> Iterator[str]:
-    for each in told.all():
+def _of_kinds(attestations: Attestations) -> Iterator[str]:
+    for each in attestations.all():
         if each.kind not in get_args(AttestationKind):
             yield f"the statement {each.name} is of an unknown kind, {each.kind!r}"
 
 
-def _of_no_run(told: Attestations, runs: Container[str], evidence: Evidence) -> Iterator[str]:
+def _of_no_run(
+    attestations: Attestations, runs: Container[str], evidence: Evidence
+) -> Iterator[str]:
     """Declarations that no run is asked for; those of a run are checked with it."""
-    for each in told.all():
+    for each in attestations.all():
         if each.run and each.run not in runs and each.kind in ("erasure", "restore"):
             try:
                 check_attested(each, DECLARATIONS[each.kind], evidence.trusted)
@@ -148,9 +152,9 @@ def _of_no_run(told: Attestations, runs: Container[str], evidence: Evidence) -> 
                 yield f"the {each.kind} {each.name} does not verify: {error}"
 
 
-def _of_keys(told: SigningKeys, evidence: Evidence) -> Iterator[str]:
+def _of_keys(keys: SigningKeys, evidence: Evidence) -> Iterator[str]:
     trusted = {name: public_pem(key).decode() for name, key in evidence.trusted.items()}
-    for each in told.all():
+    for each in keys.all():
         if trusted.get(each.key) != each.public:
             yield f"the key {each.key} of the ledger is none that is trusted"
 

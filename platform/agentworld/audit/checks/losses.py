@@ -29,18 +29,18 @@ class Lost(NamedTuple):
     """Of declarations that do not hold."""
 
 
-def lost_of(told: Attestations, evidence: Evidence, run: str = "") -> Lost:
+def lost_of(attestations: Attestations, evidence: Evidence, run: str = "") -> Lost:
     """What a verification of a run, or of what is no run's, need not find in the ledger."""
     copies = copies_of(f"{RESTORES}/{run or WHOLE_LEDGER}", evidence.second_store)
-    declared = evidence.declared(told)
+    declared = evidence.declared(attestations)
     own = declared.restores_of(run)
     if copies.keys() - {each.name for each in own}:  # one may have been declared meanwhile
-        own = told.find("restore", run=run)
-    found = Restores.of(own, evidence.trusted)
+        own = attestations.find("restore", run=run)
+    restores = Restores.of(own, evidence.trusted)
     whole = declared.restores if run else Restores()
-    counted = [each for each in found.counted if each.name not in whole.names]
+    counted = [each for each in restores.counted if each.name not in whole.names]
     names = whole.names.union(*(each.lost for each in counted)) if counted else whole.names
-    problems = [*found.problems, *whole.problems]
+    problems = [*restores.problems, *whole.problems]
     rows = {each.name: each.envelope for each in own}
     for name, envelope in copies.items():
         if rows.get(name, envelope) != envelope:
@@ -56,15 +56,15 @@ def lost_of(told: Attestations, evidence: Evidence, run: str = "") -> Lost:
     return Lost(names, notes, tuple(problems))
 
 
-def lost_by_any(told: Attestations, trusted: TrustedKeys) -> frozenset[str]:
+def lost_by_any(attestations: Attestations, trusted: TrustedKeys) -> frozenset[str]:
     """Every name that a declaration counts as lost."""
-    return Restores.of(told.find("restore"), trusted).names
+    return Restores.of(attestations.find("restore"), trusted).names
 
 
-def told_again(told: Attestations, trusted: TrustedKeys) -> Iterator[str]:
+def reappearance_problems(attestations: Attestations, trusted: TrustedKeys) -> Iterator[str]:
     """What was declared to be lost and is in the ledger: whoever kept an old copy put it back."""
-    lost = lost_by_any(told, trusted)
-    for each in told.all():
+    lost = lost_by_any(attestations, trusted)
+    for each in attestations.all():
         if each.name in lost:
             yield f"the statement {each.name} was declared to be lost and is there again; remove it"
 
@@ -82,7 +82,7 @@ def lost_logs(names: Iterable[str], lengths: dict[str, int]) -> Iterator[tuple[s
             yield match[1], name
 
 
-def lost_statements(names: Iterable[str], known: set[str]) -> list[str]:
+def lost_statements(names: Iterable[str], ledger_names: set[str]) -> list[str]:
     """Names of all other statements that a ledger does not have."""
     others = (name for name in names if not _CHECKPOINT.fullmatch(name))
-    return [name for name in others if name.endswith(_STATEMENT) and name not in known]
+    return [name for name in others if name.endswith(_STATEMENT) and name not in ledger_names]

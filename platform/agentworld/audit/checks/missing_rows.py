@@ -44,8 +44,8 @@ class Missing(Record):
     def declarations(self, reason: str, by: str, at: str) -> list[Restore]:
         """One for each run, and one for all else."""
         lost = [*self.runs.items(), *([("", self.others)] if self.others else [])]
-        told = {"reason": reason, "by": by, "at": at}
-        return [Restore(run=run, lost=names, **told) for run, names in lost]
+        fields = {"reason": reason, "by": by, "at": at}
+        return [Restore(run=run, lost=names, **fields) for run, names in lost]
 
 
 def missing(ledger: Restored, second_store: WriteOnce, trusted: TrustedKeys) -> Missing:
@@ -57,11 +57,11 @@ def missing(ledger: Restored, second_store: WriteOnce, trusted: TrustedKeys) -> 
         changes = verify_declared(second_store.get(ADOPTION), Adoption, trusted).changes
     adopted = [entry.name for entry in alias_entries(changes)]
     declared = lost_by_any(ledger.attestations, trusted)
-    known = ledger.attestations.names() | declared
-    known |= {entry.name for entry in alias_entries(ledger.aliases.history())}
+    ledger_names = ledger.attestations.names() | declared
+    ledger_names |= {entry.name for entry in alias_entries(ledger.aliases.history())}
     runs: dict[str, tuple[str, ...]] = {}
     for run, name in lost_logs(names, ledger.log_lengths()):
         if name not in declared:
             runs[run] = (*runs.get(run, ()), name)
-    others = lost_statements(dict.fromkeys([*names, *adopted]), known)
+    others = lost_statements(dict.fromkeys([*names, *adopted]), ledger_names)
     return Missing(runs=runs, others=tuple(others))

@@ -29,15 +29,17 @@ _BY_RUN = (ERASURES, RESTORES)
 _ADVICE = "find out who put it there, and remove it"
 
 
-def stray_problems(told: Attestations, runs: Container[str], evidence: Evidence) -> Iterator[str]:
+def stray_problems(
+    attestations: Attestations, runs: Container[str], evidence: Evidence
+) -> Iterator[str]:
     """A sentence for each; `runs` are those that were verified."""
     for name in evidence.second_store.strays():
         yield f"the second store has {name!r}, which no copy is called; {_ADVICE}"
     # The names first: what is copied meanwhile is in the ledger before.
     names = evidence.second_store.names()
-    known = told.names() | lost_by_any(told, evidence.trusted) | {ADOPTION}
+    ledger_names = attestations.names() | lost_by_any(attestations, evidence.trusted) | {ADOPTION}
     for name in names:
-        if name not in known and not _is_compared(name, runs):
+        if name not in ledger_names and not _is_compared(name, runs):
             yield f"the second store has {name}, which tells of nothing in the ledger; {_ADVICE}"
 
 

@@ -45,15 +45,15 @@ def _registration(name: str, what: WorldModel | Agent, record: Digest) -> Regist
 
 
 def _materials(what: WorldModel | Agent) -> Iterator[tuple[str, Digest]]:
-    for made in what.stages:
-        for parent in made.parents:
-            yield f"{made.stage}.parent", parent
-        yield f"{made.stage}.recipe", digest_json(made.recipe)
-        if made.data:
-            yield f"{made.stage}.data", made.data
-        if made.simulator:
-            yield f"{made.stage}.simulator", made.simulator
-        if made.reward_model:
-            yield f"{made.stage}.reward_model", made.reward_model
+    for checkpoint in what.stages:
+        for parent in checkpoint.parents:
+            yield f"{checkpoint.stage}.parent", parent
+        yield f"{checkpoint.stage}.recipe", digest_json(checkpoint.recipe)
+        if checkpoint.data:
+            yield f"{checkpoint.stage}.data", checkpoint.data
+        if checkpoint.simulator:
+            yield f"{checkpoint.stage}.simulator", checkpoint.simulator
+        if checkpoint.reward_model:
+            yield f"{checkpoint.stage}.reward_model", checkpoint.reward_model
     if what.report:
         yield "report", what.report

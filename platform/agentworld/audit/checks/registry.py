@@ -43,12 +43,12 @@ def verify_version(
     registry: Registry,
     step_keys: TrustedKeys,
     tick: Tick = no_tick,
-    filed: Registered | None = None,
+    registration: Registered | None = None,
 ) -> VersionVerification:
-    """Checks all that a registry keeps of a version, also by what was `filed` with the ledger."""
+    """Checks all that a registry keeps of a version, also by its `registration` in the ledger."""
     ref = stored.version.ref
-    of_record = _problems_of_record(stored, step_keys, filed)
-    of_links = _problems_of_links(stored, filed) if filed else ()
+    of_record = _problems_of_record(stored, step_keys, registration)
+    of_links = _problems_of_links(stored, registration) if registration else ()
     problems = (
         *_missing(stored),
         *readable("its record lineage.json", of_record),
@@ -75,7 +75,7 @@ def _missing(stored: StoredVersion) -> Iterator[str]:
 
 
 def _problems_of_record(
-    stored: StoredVersion, trusted: TrustedKeys, filed: Registered | None
+    stored: StoredVersion, trusted: TrustedKeys, registration: Registered | None
 ) -> Iterator[str]:
     name = stored.version.ref.name
     if stored.record is None:
@@ -86,7 +86,7 @@ def _problems_of_record(
         yield from _problems_of_tags(stored, what)
         yield from _problems_of_data(stored, what)
         is_attested = isinstance(what, Agent) and what.edge  # it was signed as its edge was
-        if stored.signature is None and (is_attested or filed):
+        if stored.signature is None and (is_attested or registration):
             yield "its signature registration.dsse.json is gone"
         if stored.signature is not None:
             check_registration(registration_in(name, stored.record), stored.signature, trusted)
@@ -99,47 +99,47 @@ def _problems_of_tags(stored: StoredVersion, what: WorldModel | Agent) -> Iterat
         yield "it has no tag of ours any more, so that no search finds it"
         return
     for name, value in tags_of(what).items():
-        told = stored.version.tags.get(name)
-        if told is None and stored.signature is None and name.endswith(_ADDED):
+        tag = stored.version.tags.get(name)
+        if tag is None and stored.signature is None and name.endswith(_ADDED):
             continue
-        if told != value:
-            yield f"its tag {name} says {told!r}, and its record {value!r}"
+        if tag != value:
+            yield f"its tag {name} says {tag!r}, and its record {value!r}"
 
 
 def _problems_of_data(stored: StoredVersion, what: WorldModel | Agent) -> Iterator[str]:
     if stored.run == "missing" or (stored.signature is None and not stored.data):  # an older one
         return
-    wanted, found = Counter(data_inputs(what.stages)), Counter(stored.data)
-    for each in (wanted - found).elements():
+    record_inputs, run_inputs = Counter(data_inputs(what.stages)), Counter(stored.data)
+    for each in (record_inputs - run_inputs).elements():
         yield f"its run lacks an input: the data set {each.name}, which {each.readers} read"
-    for each in (found - wanted).elements():
+    for each in (run_inputs - record_inputs).elements():
         yield (
             f"its run has an input that its record does not: the data set {each.name}, digest"
             f" {each.shortened}, source {each.source_type} {each.source}, read by {each.readers}"
         )
 
 
-def _problems_of_links(stored: StoredVersion, filed: Registered) -> Iterator[str]:
-    found, signed = stored.links, filed.links
+def _problems_of_links(stored: StoredVersion, registration: Registered) -> Iterator[str]:
+    links, signed = stored.links, registration.links
     record = digest_of_record(stored.record)
-    if record not in (None, filed.record):
-        yield f"its record is {record}, and it was registered with {filed.record}"
-    if found.run != signed.run:
-        yield f"its run is {found.run}, and it was registered by {signed.run}"
-    if found.model != signed.model:
-        yield f"its logged model is {found.model}, and it was registered with {signed.model}"
+    if record not in (None, registration.record):
+        yield f"its record is {record}, and it was registered with {registration.record}"
+    if links.run != signed.run:
+        yield f"its run is {links.run}, and it was registered by {signed.run}"
+    if links.model != signed.model:
+        yield f"its logged model is {links.model}, and it was registered with {signed.model}"
     if stored.run == "missing":
         return
-    for gone in (Counter(signed.inputs) - Counter(found.inputs)).elements():
-        yield f"its run lacks an input that it had: the model {gone}"
-    for added in (Counter(found.inputs) - Counter(signed.inputs)).elements():
+    for model in (Counter(signed.inputs) - Counter(links.inputs)).elements():
+        yield f"its run lacks an input that it had: the model {model}"
+    for added in (Counter(links.inputs) - Counter(signed.inputs)).elements():
         yield f"its run has an input that it had not: the model {added}"
 
 
 def garbled_in(registry: Registry) -> Iterator[str]:
     """What a registry has that can be no version or alias of ours."""
-    told, problems = read_list("the registry", registry.garbled)
-    yield from (*told, *problems)
+    sentences, problems = read_list("the registry", registry.garbled)
+    yield from (*sentences, *problems)
 
 
 def digest_of_record(record: str | None) -> Digest | None:
@@ -158,9 +158,9 @@ def _problems_of_files(stored: StoredVersion, registry: Registry, tick: Tick) ->
         artifact = read_record(stored.record).artifact
     except EvidenceError:
         return
-    found = _artifact_of(stored.version.ref, registry, tick)
-    if found != artifact:
-        yield f"its files are {found}, and its record names {artifact}"
+    digest = _artifact_of(stored.version.ref, registry, tick)
+    if digest != artifact:
+        yield f"its files are {digest}, and its record names {artifact}"
 
 
 def _artifact_of(ref: VersionRef, registry: Registry, tick: Tick) -> Digest:

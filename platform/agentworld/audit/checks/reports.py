@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from agentworld.audit.read.at_time import is_then
+from agentworld.audit.read.at_time import is_as_of
 from agentworld.errors import AgentworldError
 from agentworld.ledger.aliases import Aliases
 from agentworld.storage.objects import ObjectStore
@@ -18,7 +18,7 @@ def report_problems(
     if objects is None:
         return
     for change in aliases.readable_history().changes:
-        if change.report is None or not is_then(change.at, at):
+        if change.report is None or not is_as_of(change.at, at):
             continue
         try:
             objects.get(change.report)

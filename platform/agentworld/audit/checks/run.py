@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from agentworld.audit.checks.episode import episode_problems, episodes_told
+from agentworld.audit.checks.episode import bounds_by_episode, episode_problems
 from agentworld.audit.checks.signed_log import RunRecord, SignedLog, read_log, step_problems
 from agentworld.audit.read.evidence import Evidence, EvidenceState, state_of
 from agentworld.errors import EvidenceError
@@ -40,7 +40,7 @@ class RunVerification(Record):
     """What was declared of it: what a restored backup lost."""
 
     @property
-    def named_problems(self) -> tuple[str, ...]:
+    def qualified_problems(self) -> tuple[str, ...]:
         """Each with the run that it is of; one that is gone or garbled is told by its name."""
         run = f"run {self.run}"
         return tuple(each if f"{run} " in each else f"{run}: {each}" for each in self.problems)
@@ -68,19 +68,19 @@ def verify_run(name: str, ledger: RunRecord, evidence: Evidence) -> RunVerificat
     """
     with seldom_searched(), reading(f"the ledger's record of run {name}"):
         log = read_log(name, ledger, evidence)
-        run, told = log.run, episodes_told(log)
+        run, bounds = log.run, bounds_by_episode(log)
         problems = (
             *log.problems,
             *step_problems(log),
             *_count_problems(log),
-            *episode_problems(told, log, ledger),
+            *episode_problems(bounds, log, ledger),
         )
     return RunVerification(
         run=name,
         simulator=run.simulator,
-        state=state_of(problems, signed=log.signed_length >= len(log.told)),
+        state=state_of(problems, signed=log.signed_length >= len(log.entry_fields)),
         weights=("signed" if run.closing.signature else "claimed") if run.closing else None,
-        log_length=len(log.told),
+        log_length=len(log.entry_fields),
         signed_length=log.signed_length,
         num_episodes=run.num_episodes,
         num_steps=run.num_steps,
@@ -106,19 +106,20 @@ def seldom_searched() -> Iterator[None]:
 
     Millions of rows come and go, and all else in memory was looked through again and again.
     """
-    known = gc.get_threshold()
-    if not 0 < known[0] < _BETWEEN_SEARCHES:  # around another one, or where nothing is searched
+    thresholds = gc.get_threshold()
+    # Around another one, or where nothing is searched.
+    if not 0 < thresholds[0] < _BETWEEN_SEARCHES:
         yield
         return
-    gc.set_threshold(_BETWEEN_SEARCHES, *known[1:])
+    gc.set_threshold(_BETWEEN_SEARCHES, *thresholds[1:])
     try:
         yield
     finally:
-        gc.set_threshold(*known)
+        gc.set_threshold(*thresholds)
 
 
 def _count_problems(log: SignedLog) -> Iterator[str]:
-    known = log.told[: log.run.log_length]
-    opened = sum(said.get("kind") == "episode-opened" for said in known)
+    prefix = log.entry_fields[: log.run.log_length]
+    opened = sum(fields.get("kind") == "episode-opened" for fields in prefix)
     if log.run.num_episodes != opened:
         yield f"the ledger holds {log.run.num_episodes} episodes and the log names {opened}"

@@ -70,7 +70,7 @@ class SignedLog(NamedTuple):
     """A run's log with what is wrong with it."""
 
     run: AgentRun
-    told: list[Fields]
+    entry_fields: list[Fields]
     """What its entries say, in their order; one that cannot be read says nothing."""
     heads: dict[int, list[Digest]]
     """Of the run's steps, by the entry that covers them."""
@@ -95,23 +95,27 @@ def opening_entry(episode: str, ledger: RunRecord) -> LogEntry | None:
     """The entry of a run's log that tells of this episode's opening; null where none does."""
     for run in ledger.run_names():
         with suppress(InputError):  # by such a name no run can be asked for
-            found = (entry for entry in ledger.log(run) if _opens(entry, episode))
-            if entry := next(found, None):
+            openings = (entry for entry in ledger.log(run) if _opens(entry, episode))
+            if entry := next(openings, None):
                 return entry
     return None
 
 
 def step_problems(log: SignedLog, only: Container[int] | None = None) -> Iterator[str]:
     """Every step is under one entry, and every entry, or `only` these, has the steps it names."""
-    told = {place: said for place, said in enumerate(log.told, 1) if said.get("kind") == "steps"}
-    for place in sorted(told.keys() | log.heads.keys()):
-        if len(log.told) < place <= log.newest or (only is not None and place not in only):
+    step_entries = {
+        place: fields
+        for place, fields in enumerate(log.entry_fields, 1)
+        if fields.get("kind") == "steps"
+    }
+    for place in sorted(step_entries.keys() | log.heads.keys()):
+        if len(log.entry_fields) < place <= log.newest or (only is not None and place not in only):
             continue
-        found = log.heads.get(place, [])
-        digest = text_digest("\n".join(found))
-        said = told.get(place, {})
-        if (said.get("num_steps"), said.get("heads")) != (len(found), digest):
-            yield f"the {len(found)} steps under entry {place} are not those that it names"
+        heads = log.heads.get(place, [])
+        digest = text_digest("\n".join(heads))
+        fields = step_entries.get(place, {})
+        if (fields.get("num_steps"), fields.get("heads")) != (len(heads), digest):
+            yield f"the {len(heads)} steps under entry {place} are not those that it names"
 
 
 def _read(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
@@ -122,20 +126,22 @@ def _read(name: str, ledger: RunRecord, evidence: Evidence) -> SignedLog:
     erasures = Erasures.of(name, ledger.attestations, lost, evidence)
     log, heads = ledger.log(name), ledger.heads_by_entry(name)
     newest = ledger.run(name).log_length
-    told = [entry.told for entry in log]
+    entry_fields = [entry.readable_fields for entry in log]
     checkpoints = stored.check(run, evidence.trusted)
     problems = [
         *checkpoints.problems,
         *_length_problems(run, log, newest),
-        *_order_problems(run, log, told),
-        *filter(None, [opening_problem(run, told[0] if told else {})]),
-        *_closing_problems(run, told, evidence),
-        *_checkpoint_problems(checkpoints.good, log, told),
+        *_order_problems(run, log, entry_fields),
+        *filter(None, [opening_problem(run, entry_fields[0] if entry_fields else {})]),
+        *_closing_problems(run, entry_fields, evidence),
+        *_checkpoint_problems(checkpoints.good, log, entry_fields),
         *lost.problems,
         *erasures.problems,
     ]
     signed_length = max((each.length for each in checkpoints.good), default=0)
-    return SignedLog(run, told, heads, newest, signed_length, problems, erasures, lost.notes)
+    return SignedLog(
+        run, entry_fields, heads, newest, signed_length, problems, erasures, lost.notes
+    )
 
 
 def _run(name: str, ledger: RunRecord, evidence: Evidence) -> AgentRun:
@@ -145,8 +151,8 @@ def _run(name: str, ledger: RunRecord, evidence: Evidence) -> AgentRun:
         # What a person typed may be a path, and is then no run's name.
         if not name.isalnum():
             raise
-        found = _copies(name, lost_of(ledger.attestations, evidence, name), evidence)
-        copies = list(filter(is_checkpoint, found))
+        all_copies = _copies(name, lost_of(ledger.attestations, evidence, name), evidence)
+        copies = list(filter(is_checkpoint, all_copies))
         if not copies:
             raise
         raise EvidenceError(
@@ -162,7 +168,7 @@ def _copies(run: str, lost: Lost, evidence: Evidence) -> dict[str, bytes]:
 
 
 def _opens(entry: LogEntry, episode: str) -> bool:
-    fields = entry.told
+    fields = entry.readable_fields
     return (fields.get("kind"), fields.get("episode")) == ("episode-opened", episode)
 
 
@@ -171,17 +177,21 @@ def _length_problems(run: AgentRun, log: list[LogEntry], newest: int) -> Iterato
         yield f"the log has {len(log)} entries and should have {newest}"
 
 
-def _order_problems(run: AgentRun, log: list[LogEntry], told: list[Fields]) -> Iterator[str]:
-    for place, (entry, fields) in enumerate(zip(log, told, strict=True), 1):
+def _order_problems(
+    run: AgentRun, log: list[LogEntry], entry_fields: list[Fields]
+) -> Iterator[str]:
+    for place, (entry, fields) in enumerate(zip(log, entry_fields, strict=True), 1):
         if (entry.sequence, fields.get("sequence"), fields.get("run")) != (place, place, run.id):
             yield f"entry {place} of the log is missing, garbled or out of place"
             return
 
 
-def _closing_problems(run: AgentRun, told: list[Fields], evidence: Evidence) -> Iterator[str]:
-    known = told[: run.log_length]
-    closings = [fields for fields in known if fields.get("kind") == "run-closed"]
-    if closings != (known[-1:] if run.closing else []):
+def _closing_problems(
+    run: AgentRun, entry_fields: list[Fields], evidence: Evidence
+) -> Iterator[str]:
+    prefix = entry_fields[: run.log_length]
+    closings = [fields for fields in prefix if fields.get("kind") == "run-closed"]
+    if closings != (prefix[-1:] if run.closing else []):
         yield "the run's closing and its log do not agree"
     if run.closing is None:
         return
@@ -192,9 +202,9 @@ def _closing_problems(run: AgentRun, told: list[Fields], evidence: Evidence) -> 
 
 
 def _checkpoint_problems(
-    checkpoints: list[RunCheckpoint], log: list[LogEntry], told: list[Fields]
+    checkpoints: list[RunCheckpoint], log: list[LogEntry], entry_fields: list[Fields]
 ) -> Iterator[str]:
-    tree, traffic, grown = MerkleTree(), TrafficCount(), zip(log, told, strict=True)
+    tree, traffic, grown = MerkleTree(), TrafficCount(), zip(log, entry_fields, strict=True)
     for checkpoint in checkpoints:
         if checkpoint.length > len(log):
             yield (
@@ -209,6 +219,6 @@ def _checkpoint_problems(
         if tree.root != checkpoint.root:
             yield f"the first {checkpoint.length} entries of the log are not those that were signed"
             return
-        if not checkpoint.tells(traffic.told):
+        if not checkpoint.tells(traffic.total):
             yield f"the checkpoint of {checkpoint.length} entries tells of other traffic than they"
             return

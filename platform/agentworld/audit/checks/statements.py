@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 from agentworld.audit.checks.losses import lost_by_any
-from agentworld.audit.read.at_time import is_signed_then
+from agentworld.audit.read.at_time import is_signed_as_of
 from agentworld.audit.read.evidence import Evidence, copies_of
 from agentworld.errors import EvidenceError
 from agentworld.ledger.attestations import Attestations
@@ -18,7 +18,7 @@ from agentworld.records.step_statement import Registered, Validation
 from agentworld.signing.declaration import check_attested, verify_declared, withdrawn
 from agentworld.signing.keys import TrustedKeys
 
-_Told = TypeVar("_Told", bound=InFolder)
+_Statement = TypeVar("_Statement", bound=InFolder)
 
 
 class Registrations(NamedTuple):
@@ -37,35 +37,35 @@ class Registrations(NamedTuple):
     def excused(self) -> set[tuple[str, Digest, str]]:
         """Name, artifact and run of what was taken away, and was not registered again since."""
         parts = ((self.counted, False), (self.withdrawn, True))
-        told = [(each, is_withdrawn) for part, is_withdrawn in parts for each in part]
-        told.sort(key=lambda each: each[0].at)
-        newest = {(e.registered_as, e.artifact, e.run): is_withdrawn for e, is_withdrawn in told}
+        events = [(each, is_withdrawn) for part, is_withdrawn in parts for each in part]
+        events.sort(key=lambda each: each[0].at)
+        newest = {(e.registered_as, e.artifact, e.run): is_withdrawn for e, is_withdrawn in events}
         return {key for key, is_withdrawn in newest.items() if is_withdrawn}
 
 
-def registrations(told: Attestations, evidence: Evidence, of: str = "") -> Registrations:
+def registrations(attestations: Attestations, evidence: Evidence, of: str = "") -> Registrations:
     """Of all versions or of one, those whose signature holds."""
     subject = {"subject": of} if of else {}
     # First what was registered: a withdrawal is of one that is there.
-    found = _holding(told.find("registration", **subject), Registered, evidence)
-    gone = withdrawn(told.find("withdrawal", **subject), evidence.trusted)
+    statements = _holding(attestations.find("registration", **subject), Registered, evidence)
+    withdrawn_digests = withdrawn(attestations.find("withdrawal", **subject), evidence.trusted)
     return Registrations(
-        tuple(each for each in found if each.digest not in gone),
-        tuple(each for each in found if each.digest in gone),
+        tuple(each for each in statements if each.digest not in withdrawn_digests),
+        tuple(each for each in statements if each.digest in withdrawn_digests),
     )
 
 
 def validations(
-    told: Attestations, evidence: Evidence, artifact: Digest | None = None
+    attestations: Attestations, evidence: Evidence, artifact: Digest | None = None
 ) -> list[Validation]:
     """Of an agent, or of all, those whose signature holds, the oldest first."""
     of = {"subject": artifact} if artifact else {}
-    return _holding(told.find("validation", **of), Validation, evidence)
+    return _holding(attestations.find("validation", **of), Validation, evidence)
 
 
-def filed_problems(
+def statement_problems(
     kind: type[InFolder],
-    told: Attestations,
+    attestations: Attestations,
     evidence: Evidence,
     at: datetime | None = None,
     of: str = "",
@@ -76,10 +76,12 @@ def filed_problems(
     """
     # The copies first: what is filed meanwhile is in the ledger before it has one.
     copies = copies_of(kind.folder_of(of) if of else kind.folder, evidence.second_store)
-    rows = {each.name: each for each in told.find(kind.kind, **({"subject": of} if of else {}))}
-    lost = lost_by_any(told, evidence.trusted)
+    rows = {
+        each.name: each for each in attestations.find(kind.kind, **({"subject": of} if of else {}))
+    }
+    lost = lost_by_any(attestations, evidence.trusted)
     keys = _keys_of(kind, evidence)
-    for each in (each for each in rows.values() if is_signed_then(each.envelope, at)):
+    for each in (each for each in rows.values() if is_signed_as_of(each.envelope, at)):
         try:
             check_attested(each, kind, keys)
         except EvidenceError as error:
@@ -88,7 +90,7 @@ def filed_problems(
     for name, copy in sorted(copies.items()):
         about = _about(copy, kind, evidence)
         is_others = of and name not in rows and about.partition(" ")[0] != of
-        if is_others or not is_signed_then(copy, at):
+        if is_others or not is_signed_as_of(copy, at):
             continue
         if name not in rows and name not in lost:
             yield f"the {kind.kind} {name} of {about} is gone from the ledger; restore it"
@@ -96,23 +98,25 @@ def filed_problems(
             yield f"the {kind.kind} {name} of {about} is another one in the second store"
 
 
-def _holding(kept: Sequence[Attestation], kind: type[_Told], evidence: Evidence) -> list[_Told]:
-    found = []
-    for each in kept:
+def _holding(
+    rows: Sequence[Attestation], kind: type[_Statement], evidence: Evidence
+) -> list[_Statement]:
+    statements = []
+    for each in rows:
         try:
-            found.append(check_attested(each, kind, _keys_of(kind, evidence)))
-        except EvidenceError:  # which `filed_problems` tells
+            statements.append(check_attested(each, kind, _keys_of(kind, evidence)))
+        except EvidenceError:  # which `statement_problems` tells
             continue
-    return sorted(found, key=lambda each: each.filed.at)
+    return sorted(statements, key=lambda each: each.columns.at)
 
 
 def _about(envelope: bytes, kind: type[InFolder], evidence: Evidence) -> str:
     """What it was signed of; nothing where none of ours signed it."""
     try:
-        filed = verify_declared(envelope, kind, _keys_of(kind, evidence)).filed
+        row = verify_declared(envelope, kind, _keys_of(kind, evidence)).columns
     except EvidenceError:
         return ""
-    return _words(filed.subject, filed.run)
+    return _words(row.subject, row.run)
 
 
 def _keys_of(kind: type[InFolder], evidence: Evidence) -> TrustedKeys:

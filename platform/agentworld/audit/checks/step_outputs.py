@@ -31,12 +31,12 @@ def step_problems(store: Path) -> Iterator[str]:
 
 
 def _problems(folder: Path) -> Iterator[str]:
-    made, found = read_receipt(folder).output, _found(folder)
-    if found not in (None, made):
-        yield f"what is in {folder} is {found}, and its step made {made}; restore it"
+    receipt_digest, digest = read_receipt(folder).output, _digest_of(folder)
+    if digest not in (None, receipt_digest):
+        yield f"what is in {folder} is {digest}, and its step made {receipt_digest}; restore it"
 
 
-def _found(folder: Path) -> Digest | None:
+def _digest_of(folder: Path) -> Digest | None:
     """Null for a step that made something else, and where that is not here."""
     step = folder.parent.name
     if step in _TRAININGS and (folder / _MODEL).is_dir():

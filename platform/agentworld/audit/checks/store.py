@@ -13,21 +13,21 @@ from agentworld.audit.checks.edges import all_edges
 from agentworld.audit.checks.ledger import verify_ledger
 from agentworld.audit.checks.registry import VersionVerification, garbled_in
 from agentworld.audit.checks.run import RunVerification, verify_any
-from agentworld.audit.checks.statements import Registrations, filed_problems
+from agentworld.audit.checks.statements import Registrations, statement_problems
 from agentworld.audit.checks.step_outputs import step_problems
 from agentworld.audit.checks.versions import (
     CheckedVersion,
     all_refs,
+    all_registrations,
     check_version,
     check_versions,
-    filed,
-    filed_of,
+    describe_missing,
+    registrations_of,
     replaced,
     returned,
-    told_gone,
 )
 from agentworld.audit.questions.validation import validation_problems
-from agentworld.audit.read.at_time import is_then
+from agentworld.audit.read.at_time import is_as_of
 from agentworld.audit.read.sources import Sources, manifest_of
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Agent, RegisteredAgent, VersionRef
@@ -57,22 +57,23 @@ class Verification(Record):
     @property
     def num_unsigned(self) -> int:
         """Of runs and versions: they are intact as far as anybody can tell."""
-        found = [*self.runs.values(), *self.versions]
-        return sum(each is None or each.state == "unsigned" for each in found)
+        verifications = [*self.runs.values(), *self.versions]
+        return sum(each is None or each.state == "unsigned" for each in verifications)
 
 
 def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
     """All of the ledger and all versions of the registry, or what was there of them at a moment."""
     sources = sources.for_many()
-    signed, edges = filed(sources), _edges(sources)  # first: the registry is as new as they
-    listed, unlisted = read_list(_LIST, sources.versions)  # the signed ones are read all the same
-    refs = all_refs(listed, signed.counted)
+    # First: the registry is as new as they.
+    signed, edges = all_registrations(sources), _edges(sources)
+    present, unlisted = read_list(_LIST, sources.versions)  # the signed ones are read all the same
+    refs = all_refs(present, signed.counted)
     runs: dict[str, RunVerification | None] = dict.fromkeys(sources.run_names())
     share, problems = len(runs) / max(1, len(runs) + len(refs)), tuple[str, ...]()
     if sources.evidence:
         ticks = share_of(tick, 0, share)
-        told = verify_ledger(sources.ledger, sources.evidence, ticks, sources.at)
-        runs, problems = dict(told.runs), told.problems
+        verification = verify_ledger(sources.ledger, sources.evidence, ticks, sources.at)
+        runs, problems = dict(verification.runs), verification.problems
     by_ref = {each.ref: each for each in signed.counted}
     versions = check_versions(refs, sources, by_ref, share_of(tick, share, 1))
     in_registry = _unregistered(edges, versions, signed, sources)
@@ -80,7 +81,7 @@ def verify_everything(sources: Sources, tick: Tick = no_tick) -> Verification:
         *dict.fromkeys((*unlisted, *garbled_in(sources.registry))),
         *_uses(versions, sources),
         *readable(_LIST, in_registry),
-        *map(told_gone, replaced(signed.counted, by_ref)),
+        *map(describe_missing, replaced(signed.counted, by_ref)),
         *returned(signed, versions, sources.registry),
         *_simulators(sources.store),
         *readable("what steps signed of validations", validation_problems(sources)),
@@ -95,20 +96,20 @@ def verify_agent(ref: VersionRef, sources: Sources, tick: Tick = no_tick) -> Ver
     Raises NotFound for one that is not registered, InputError for what is no agent.
     """
     sources.check_registered(ref)
-    signed = filed_of(ref, sources)
+    signed = registrations_of(ref, sources)
     own = check_version(ref, sources, signed.newest, share_of(tick, 0, 0.5))
-    if own.agent is None and not own.found.problems:
+    if own.agent is None and not own.verification.problems:
         raise InputError(f"{ref} is no agent; name a version of one")
     runs, simulator = _run_of(own.agent, sources) if own.agent else ({}, None)
     manifest = manifest_of(simulator, sources.store) if simulator else None
     refs, unlisted = read_list(_LIST, lambda: sources.world_models_of(manifest))
-    by_ref = {str(each): filed_of(each, sources).newest for each in refs}
+    by_ref = {str(each): registrations_of(each, sources).newest for each in refs}
     models = check_versions(refs, sources, by_ref, share_of(tick, 0.5, 1))
-    of_runs = (each for found in runs.values() if found for each in found.named_problems)
+    of_runs = (each for run in runs.values() if run for each in run.qualified_problems)
     beside = (
         *unlisted,
         *_uses([own], sources, ref),
-        *_said_of([own, *models], sources),
+        *_version_problems([own, *models], sources),
         *returned(signed, [own], sources.registry),
         *_simulators(sources.store, [simulator] if simulator else []),
     )
@@ -123,11 +124,11 @@ def _together(
 ) -> Verification:
     return Verification(
         runs=runs,
-        versions=tuple(version.found for version in versions),
+        versions=tuple(version.verification for version in versions),
         problems=(
             *problems,
-            *(each for version in versions for each in version.found.problems),
-            *(f"{each.ref}: {told}" for each in versions for told in each.contradictions),
+            *(each for version in versions for each in version.verification.problems),
+            *(f"{each.ref}: {reason}" for each in versions for reason in each.contradictions),
         ),
         at=sources.moment,
     )
@@ -138,7 +139,7 @@ def _edges(sources: Sources) -> list[SignedEdge]:
         return []
     with suppress(EvidenceError), reading("the edges"):  # which `verify_ledger` tells
         signed = all_edges(sources.ledger.attestations, sources.evidence)
-        return [each for each in signed if is_then(each.edge.at, sources.at)]
+        return [each for each in signed if is_as_of(each.edge.at, sources.at)]
     return []
 
 
@@ -164,13 +165,13 @@ def _unregistered(
     signed.sort(key=lambda each: each.edge.at)
     newest = {(e.edge.claim.agent, e.edge.claim.artifact, e.edge.run): e for e in signed}
     for key in sorted(newest.keys() - registered.excused):
-        (name, artifact, run), edge, known = key, newest[key], there.get(key, set())
-        if not known:
+        (name, artifact, run), edge, digests = key, newest[key], there.get(key, set())
+        if not digests:
             yield (
                 f"{name}: the registry does not have {artifact}, which run {run} made and whose"
                 " edge was signed; restore that version, or register it to its end"
             )
-        elif digest_bytes(edge.envelope.encode()) not in known:
+        elif digest_bytes(edge.envelope.encode()) not in digests:
             yield (
                 f"{name}: no version in the registry has the newest edge of {artifact}, which run"
                 f" {run} made; restore that version, or register it to its end"
@@ -185,18 +186,18 @@ def _uses(
     yield from readable("what is in use", _exchanged(versions, sources, of.name if of else ""))
 
 
-def _said_of(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
+def _version_problems(versions: Sequence[CheckedVersion], sources: Sources) -> Iterator[str]:
     """What is wrong with what steps signed of these versions, and of the agents among them."""
     if sources.evidence is None:
         return
-    told = sources.ledger.attestations, sources.evidence, sources.at
+    arguments = sources.ledger.attestations, sources.evidence, sources.at
     for each in versions:
         for kind in (Registered, Withdrawal):
-            of_version = filed_problems(kind, *told, of=str(each.ref))
+            of_version = statement_problems(kind, *arguments, of=str(each.ref))
             yield from readable("what was signed of versions", of_version)
         if each.agent:
             artifact = each.agent.artifact
-            of_agent = filed_problems(Validation, *told, of=artifact)
+            of_agent = statement_problems(Validation, *arguments, of=artifact)
             yield from readable("what steps signed of validations", of_agent)
             in_store = validation_problems(sources, artifact)
             yield from readable("what steps signed of validations", in_store)
@@ -208,7 +209,7 @@ def _exchanged(versions: Sequence[CheckedVersion], sources: Sources, name: str) 
         return
     there = {str(each.ref): each.agent for each in versions if each.agent}
     signed = deployments(sources.ledger.attestations, sources.evidence, name)
-    for used in in_use([each for each in signed if is_then(each.at, sources.at)]):
+    for used in in_use([each for each in signed if is_as_of(each.at, sources.at)]):
         agent = there.get(used.agent)
         if agent and (agent.artifact, agent.run) != (used.artifact, used.run):
             yield (
@@ -241,6 +242,6 @@ def _run_of(
     with suppress(NotFound):
         if sources.evidence is None:
             return {agent.run: None}, sources.ledger.run(agent.run).simulator
-        found = verify_any(agent.run, sources.ledger, sources.evidence)
-        return {agent.run: found}, found.simulator or agent.checkpoint.simulator
+        verification = verify_any(agent.run, sources.ledger, sources.evidence)
+        return {agent.run: verification}, verification.simulator or agent.checkpoint.simulator
     return {}, None

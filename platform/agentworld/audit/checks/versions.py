@@ -9,7 +9,7 @@ from agentworld.audit.checks.registration import read_record
 from agentworld.audit.checks.registry import VersionVerification, digest_of_record, verify_version
 from agentworld.audit.checks.statements import Registrations, registrations
 from agentworld.audit.questions.agent import breaks_of_run
-from agentworld.audit.read.at_time import is_then
+from agentworld.audit.read.at_time import is_as_of
 from agentworld.audit.read.sources import Sources, edge_to
 from agentworld.errors import EvidenceError, NotFound
 from agentworld.lineage.base import Agent, Registry, StoredVersion, Version, VersionRef
@@ -26,39 +26,43 @@ class CheckedVersion(NamedTuple):
     ref: VersionRef
     agent: Agent | None
     """As its record has it; null where it cannot be read, and for a world model."""
-    found: VersionVerification
+    verification: VersionVerification
     contradictions: tuple[str, ...]
     """Where it is not what the ledger says of its run."""
 
 
-def filed(sources: Sources) -> Registrations:
+def all_registrations(sources: Sources) -> Registrations:
     """What was signed of all versions when they were registered."""
     if sources.evidence is None:
         return Registrations()
     with suppress(EvidenceError), reading("the versions"):  # which `verify_ledger` tells
-        told = registrations(sources.ledger.attestations, sources.evidence)
-        then = (tuple(each for each in part if is_then(each.at, sources.at)) for part in told)
-        return Registrations(*then)
+        all_parts = registrations(sources.ledger.attestations, sources.evidence)
+        parts = (
+            tuple(each for each in part if is_as_of(each.at, sources.at)) for part in all_parts
+        )
+        return Registrations(*parts)
     return Registrations()
 
 
-def filed_of(ref: VersionRef, sources: Sources) -> Registrations:
+def registrations_of(ref: VersionRef, sources: Sources) -> Registrations:
     """What was signed of one."""
     if sources.evidence is None:
         return Registrations()
     return registrations(sources.ledger.attestations, sources.evidence, str(ref))
 
 
-def all_refs(there: Iterable[Version], filed: Iterable[Registered]) -> list[VersionRef]:
+def all_refs(there: Iterable[Version], statements: Iterable[Registered]) -> list[VersionRef]:
     """All that are there, and those that should be, also where they hide."""
     refs = {version.ref for version in there}
-    refs |= {VersionRef(name=each.registered_as, version=each.version) for each in filed}
+    refs |= {VersionRef(name=each.registered_as, version=each.version) for each in statements}
     return sorted(refs, key=lambda ref: (ref.name, ref.version))
 
 
-def replaced(filed: Iterable[Registered], by_ref: Mapping[str, Registered]) -> Iterator[Registered]:
+def replaced(
+    statements: Iterable[Registered], by_ref: Mapping[str, Registered]
+) -> Iterator[Registered]:
     """What was registered under a number that the registry gave again, and not once more."""
-    newest = {(each.registered_as, each.record): each for each in filed}
+    newest = {(each.registered_as, each.record): each for each in statements}
     return (each for each in newest.values() if by_ref[each.ref] is not each)
 
 
@@ -83,47 +87,49 @@ def _record_of(ref: VersionRef, registry: Registry) -> Digest | None:
 def check_versions(
     refs: Sequence[VersionRef],
     sources: Sources,
-    filed: Mapping[str, Registered | None],
+    by_ref: Mapping[str, Registered | None],
     tick: Tick,
 ) -> list[CheckedVersion]:
     """Each, with what was signed of it when it was registered."""
     parts = [(done / len(refs), (done + 1) / len(refs)) for done in range(len(refs))]
     return [
-        check_version(ref, sources, filed.get(str(ref)), share_of(tick, *part))
+        check_version(ref, sources, by_ref.get(str(ref)), share_of(tick, *part))
         for ref, part in zip(refs, parts, strict=True)
     ]
 
 
 def check_version(
-    ref: VersionRef, sources: Sources, filed: Registered | None, tick: Tick
+    ref: VersionRef, sources: Sources, registration: Registered | None, tick: Tick
 ) -> CheckedVersion:
     """One, whatever there is of it."""
     try:
         with reading("its record in the registry"):
             stored = sources.registry.stored(ref)
     except (EvidenceError, NotFound) as error:
-        is_gone = filed and isinstance(error, NotFound)
-        problems = (told_gone(filed) if filed and is_gone else f"{ref}: {error}",)
+        is_gone = registration and isinstance(error, NotFound)
+        problems = (
+            describe_missing(registration) if registration and is_gone else f"{ref}: {error}",
+        )
         broken = VersionVerification(version=str(ref), state="broken", problems=problems)
         return CheckedVersion(ref, None, broken, ())
-    found, agent = _verified(stored, sources, filed, tick), _agent(stored)
-    told = _contradictions(ref, agent, sources) if agent else ()
-    return CheckedVersion(ref, agent, found, tuple(dict.fromkeys(told)))
+    verification, agent = _verified(stored, sources, registration, tick), _agent(stored)
+    reasons = _contradictions(ref, agent, sources) if agent else ()
+    return CheckedVersion(ref, agent, verification, tuple(dict.fromkeys(reasons)))
 
 
 def _verified(
-    stored: StoredVersion, sources: Sources, filed: Registered | None, tick: Tick
+    stored: StoredVersion, sources: Sources, registration: Registered | None, tick: Tick
 ) -> VersionVerification:
-    found = verify_version(stored, sources.registry, sources.step_keys, tick, filed)
-    if sources.evidence is None or filed or found.state != "verified":
-        return found
-    return found.model_copy(update={"state": "unsigned"})  # nobody would miss it
+    verification = verify_version(stored, sources.registry, sources.step_keys, tick, registration)
+    if sources.evidence is None or registration or verification.state != "verified":
+        return verification
+    return verification.model_copy(update={"state": "unsigned"})  # nobody would miss it
 
 
-def told_gone(filed: Registered) -> str:
+def describe_missing(registration: Registered) -> str:
     return (
-        f"{filed.ref}: the registry does not have it, and {filed.artifact} was registered as that;"
-        " restore that version, or see `agentworld audit withdrawn`"
+        f"{registration.ref}: the registry does not have it, and {registration.artifact} was"
+        " registered as that; restore that version, or see `agentworld audit withdrawn`"
     )
 
 

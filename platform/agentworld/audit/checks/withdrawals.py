@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from agentworld.audit.checks.statements import filed_problems, registrations
+from agentworld.audit.checks.statements import registrations, statement_problems
 from agentworld.audit.checks.versions import replaced
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, InputError, NotFound
@@ -13,21 +13,21 @@ from agentworld.records.garbled import reading
 from agentworld.records.step_statement import Registered
 
 
-class Gone(Record):
+class MissingVersions(Record):
     """Versions that nobody declared to be withdrawn, as they were registered."""
 
     versions: tuple[Registered, ...]
 
     def withdrawals(self, reason: str, by: str, at: str) -> list[Withdrawal]:
         """One for each."""
-        told = {"reason": reason, "by": by, "at": at}
+        fields = {"reason": reason, "by": by, "at": at}
         return [
-            Withdrawal(version=each.ref, artifact=each.artifact, registered=each.digest, **told)
+            Withdrawal(version=each.ref, artifact=each.artifact, registered=each.digest, **fields)
             for each in self.versions
         ]
 
 
-def gone(sources: Sources, refs: Collection[str] = ()) -> Gone:
+def missing_versions(sources: Sources, refs: Collection[str] = ()) -> MissingVersions:
     """Those that are missing, and those whose number the registry gave again; all, or of `refs`.
 
     Raises EvidenceError where what was signed of versions does not verify, for then nobody can
@@ -42,12 +42,14 @@ def gone(sources: Sources, refs: Collection[str] = ()) -> Gone:
             " (MLFLOW_TRACKING_URI), or name each version that is gone"
         )
     lost = _lost(signed, there)
-    known = {each.ref for each in lost}
+    lost_refs = {each.ref for each in lost}
     for ref in refs:
-        if ref not in known:
+        if ref not in lost_refs:
             raise NotFound(f"{ref} is not gone from the registry; name one that is, or none")
-    wanted = refs or known
-    return Gone(versions=tuple(each for each in signed if each in lost and each.ref in wanted))
+    selection = refs or lost_refs
+    return MissingVersions(
+        versions=tuple(each for each in signed if each in lost and each.ref in selection)
+    )
 
 
 def _lost(signed: Sequence[Registered], there: Collection[str]) -> set[Registered]:
@@ -60,7 +62,7 @@ def _lost(signed: Sequence[Registered], there: Collection[str]) -> set[Registere
 
 
 def _signed(sources: Sources) -> Sequence[Registered]:
-    told, evidence = sources.ledger.attestations, sources.evidence
+    attestations, evidence = sources.ledger.attestations, sources.evidence
     if evidence is None or not evidence.step_keys:
         raise InputError(
             "no key of the steps is trusted here, by which versions are registered; name a store"
@@ -69,23 +71,23 @@ def _signed(sources: Sources) -> Sequence[Registered]:
     with reading("the ledger's record of its versions"):
         kinds: tuple[type[Registered] | type[Withdrawal], ...] = (Registered, Withdrawal)
         for kind in kinds:
-            for problem in filed_problems(kind, told, evidence):
+            for problem in statement_problems(kind, attestations, evidence):
                 raise EvidenceError(f"{problem}; see `agentworld audit verify`")
-        return registrations(told, evidence).counted
+        return registrations(attestations, evidence).counted
 
 
 def _there(signed: Sequence[Registered], registry: Registry) -> set[str]:
     """By a search, and one by one what that does not find: it may have lost its tags."""
-    found = {str(version.ref) for version in registry.versions()}
+    refs = {str(version.ref) for version in registry.versions()}
     for each in signed:
-        if each.ref not in found and _has(each, registry):
-            found.add(each.ref)
-    return found
+        if each.ref not in refs and _has(each, registry):
+            refs.add(each.ref)
+    return refs
 
 
-def _has(told: Registered, registry: Registry) -> bool:
+def _has(statement: Registered, registry: Registry) -> bool:
     try:
-        registry.version(VersionRef(name=told.registered_as, version=told.version))
+        registry.version(VersionRef(name=statement.registered_as, version=statement.version))
     except NotFound:
         return False
     return True

@@ -12,7 +12,7 @@ from typing import Literal
 
 from agentworld.audit.export.openlineage import events
 from agentworld.audit.export.rows import Trained, trained
-from agentworld.audit.read.at_time import is_signed_then
+from agentworld.audit.read.at_time import is_signed_as_of
 from agentworld.audit.read.sources import Sources
 from agentworld.records.base import canonical_json
 from agentworld.records.garbled import reading
@@ -63,9 +63,9 @@ def _cells(edge: Trained) -> tuple[object, ...]:
 
 
 def _row(cells: tuple[object, ...]) -> str:
-    written = io.StringIO()
-    csv.writer(written, lineterminator="").writerow([_harmless(str(cell)) for cell in cells])
-    return written.getvalue()
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="").writerow([_harmless(str(cell)) for cell in cells])
+    return buffer.getvalue()
 
 
 def _harmless(cell: str) -> str:
@@ -86,9 +86,9 @@ def _envelopes(sources: Sources) -> Iterator[str]:
                 yield _line(checkpoints[length], what)
         if run.closing and run.closing.signature:
             yield _line(run.closing.signature, f"the statement that run {run.id} was closed with")
-    for kept in sources.ledger.attestations.all():
-        if is_signed_then(kept.envelope, sources.at):
-            yield _line(kept.envelope, f"the statement {kept.name}")
+    for attestation in sources.ledger.attestations.all():
+        if is_signed_as_of(attestation.envelope, sources.at):
+            yield _line(attestation.envelope, f"the statement {attestation.name}")
     for version in sources.versions():
         if signature := sources.registry.stored(version.ref).signature:
             yield _line(signature, f"the statement that {version.ref} was registered with")

@@ -53,40 +53,42 @@ class _Work(NamedTuple):
 
     job: str
     at: str
-    made: _Thing
+    output: _Thing
     read: tuple[_Thing, ...]
     tags: dict[str, str]
 
 
 def events(sources: Sources) -> Iterator[str]:
     """JSON lines of run events: a START and a COMPLETE for each training, each training once."""
-    told = set()
+    run_ids = set()
     for work in _works(sources):
-        run = str(uuid.uuid5(_IDS, f"{work.job} {work.made.digest} {work.tags.get('agent')}"))
-        if run not in told:
-            told.add(run)
+        run = str(uuid.uuid5(_IDS, f"{work.job} {work.output.digest} {work.tags.get('agent')}"))
+        if run not in run_ids:
+            run_ids.add(run)
             for state in (RunState.START, RunState.COMPLETE):
                 yield Serde.to_json(_event(work, run, state))
 
 
 def _works(sources: Sources) -> Iterator[_Work]:
     for version in sources.versions(kind="world-model"):
-        for made in sources.registry.world_model(version.ref).stages:
-            yield _of_stage(made, version)
+        for checkpoint in sources.registry.world_model(version.ref).stages:
+            yield _of_stage(checkpoint, version)
     agents = list(trained(sources))
     registered = {each.ref: each for each in sources.versions()}
     for edge in agents:
         yield from _of_simulator(edge, registered)
     for edge in agents:
-        made = sources.registry.agent(edge.version).checkpoint
-        yield _of_agent(edge, made, registered[edge.version])
+        checkpoint = sources.registry.agent(edge.version).checkpoint
+        yield _of_agent(edge, checkpoint, registered[edge.version])
 
 
-def _of_stage(made: Checkpoint, version: Version) -> _Work:
-    models = (*made.parents, *((made.reward_model,) if made.reward_model else ()))
-    data = (_Thing(made.data, _DATA),) if made.data else ()
+def _of_stage(checkpoint: Checkpoint, version: Version) -> _Work:
+    models = (*checkpoint.parents, *((checkpoint.reward_model,) if checkpoint.reward_model else ()))
+    data = (_Thing(checkpoint.data, _DATA),) if checkpoint.data else ()
     read = (*(_Thing(model, _MODEL) for model in models), *data)
-    return _Work(made.stage, version.at.isoformat(), _Thing(made.artifact, _MODEL), read, {})
+    return _Work(
+        checkpoint.stage, version.at.isoformat(), _Thing(checkpoint.artifact, _MODEL), read, {}
+    )
 
 
 def _of_simulator(edge: Trained, registered: Mapping[VersionRef, Version]) -> Iterator[_Work]:
@@ -97,9 +99,9 @@ def _of_simulator(edge: Trained, registered: Mapping[VersionRef, Version]) -> It
         yield _Work("simulate", at, _Thing(edge.served.simulator, _SIMULATOR), (model,), {})
 
 
-def _of_agent(edge: Trained, made: Checkpoint, version: Version) -> _Work:
+def _of_agent(edge: Trained, checkpoint: Checkpoint, version: Version) -> _Work:
     run = edge.served
-    parents = tuple(_Thing(parent, _MODEL) for parent in made.parents)
+    parents = tuple(_Thing(parent, _MODEL) for parent in checkpoint.parents)
     simulator = (_Thing(run.simulator, _SIMULATOR),) if run else ()
     tags = {"agent": str(edge.version), "run": edge.run}
     if edge.edge:
@@ -107,7 +109,7 @@ def _of_agent(edge: Trained, made: Checkpoint, version: Version) -> _Work:
     if run:
         tags |= {"episodes": str(run.num_episodes), "steps": str(run.num_steps)}
     at = version.at.isoformat()
-    return _Work(made.stage, at, _Thing(edge.artifact, _MODEL), (*parents, *simulator), tags)
+    return _Work(checkpoint.stage, at, _Thing(edge.artifact, _MODEL), (*parents, *simulator), tags)
 
 
 def _event(work: _Work, run: str, state: RunState) -> RunEvent:
@@ -120,7 +122,7 @@ def _event(work: _Work, run: str, state: RunState) -> RunEvent:
         run=Run(run, {"tags": tags_run.TagsRunFacet(tags, producer=_PRODUCER)} if tags else {}),
         job=Job(_NAMESPACE, work.job, {"jobType": kind}),
         inputs=[InputDataset(_NAMESPACE, each.digest, facets=_facets(each)) for each in work.read],
-        outputs=[OutputDataset(_NAMESPACE, work.made.digest, facets=_facets(work.made))],
+        outputs=[OutputDataset(_NAMESPACE, work.output.digest, facets=_facets(work.output))],
     )
 
 

@@ -31,14 +31,14 @@ class StageLink(Record):
     data: Digest | None
 
     @classmethod
-    def of(cls, made: Checkpoint) -> "StageLink":
+    def of(cls, checkpoint: Checkpoint) -> "StageLink":
         """The link that a checkpoint is."""
         return cls(
-            stage=made.stage,
-            artifact=made.artifact,
-            parents=made.parents,
-            recipe=digest_json(made.recipe),
-            data=made.data,
+            stage=checkpoint.stage,
+            artifact=checkpoint.artifact,
+            parents=checkpoint.parents,
+            recipe=digest_json(checkpoint.recipe),
+            data=checkpoint.data,
         )
 
 
@@ -148,10 +148,10 @@ def _world_model(
 
 def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
     """Raises EvidenceError where its report was changed."""
-    found = validation_of(agent, simulator, sources)
-    if found is None:
+    validation = validation_of(agent, simulator, sources)
+    if validation is None:
         return None
-    report = found.report
+    report = validation.report
     before, after = report.imitated.live, report.trained.live
     return LiveLink(
         report=report.digest,
@@ -160,7 +160,7 @@ def _live(agent: Agent, simulator: Digest, sources: Sources) -> LiveLink | None:
         successes_after=_successes(after),
         gain=report.live_gain,
         commands=report.live_steps,
-        signed=found.signed,
+        signed=validation.signed,
     )
 
 
@@ -170,14 +170,14 @@ def _successes(estimate: Estimate) -> int:
 
 def breaks_of_run(agent: Agent, run: AgentRun) -> Iterator[str]:
     """Where what the registry says of an agent is not what the ledger says of its run."""
-    made = agent.checkpoint
-    if run.simulator != made.simulator:
-        yield f"the run was served by {run.simulator}, the checkpoint names {made.simulator}"
+    checkpoint = agent.checkpoint
+    if run.simulator != checkpoint.simulator:
+        yield f"the run was served by {run.simulator}, the checkpoint names {checkpoint.simulator}"
     if run.final_weights != agent.artifact:
         yield f"the run ended with {run.final_weights}, the version stands for {agent.artifact}"
-    if made.parents != (run.opening.starting_weights,):
+    if checkpoint.parents != (run.opening.starting_weights,):
         started = run.opening.starting_weights
-        yield f"the run began with {started}, the checkpoint names {', '.join(made.parents)}"
+        yield f"the run began with {started}, the checkpoint names {', '.join(checkpoint.parents)}"
 
 
 def _breaks_of_stages(stages: tuple[Checkpoint, ...]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Literal
 from agentworld.audit.checks.alias_history import alias_problems
 from agentworld.audit.checks.deployments import deployment_problems
 from agentworld.audit.checks.registry import garbled_in
-from agentworld.audit.checks.statements import filed_problems
+from agentworld.audit.checks.statements import statement_problems
 from agentworld.audit.questions.revalidation import AgentUse, Revalidation, Uses
 from agentworld.audit.questions.validation import validation_of, validation_problems
 from agentworld.audit.read.sources import Sources, edge_to
@@ -51,11 +51,13 @@ def audit_agents(sources: Sources) -> AgentsAudit:
     """All that are registered, by name and version."""
     sources = sources.for_many()
     uses = Uses.read(sources.ledger, sources.evidence, sources.store)
-    listed = sources.registry.versions
-    versions, unlisted = read_list("the registry's list of agents", lambda: listed(kind="agent"))
-    found, garbled = read_each(versions, lambda version: _summary(version, uses, sources))
+    list_versions = sources.registry.versions
+    versions, unlisted = read_list(
+        "the registry's list of agents", lambda: list_versions(kind="agent")
+    )
+    summaries, garbled = read_each(versions, lambda version: _summary(version, uses, sources))
     problems = dict.fromkeys((*unlisted, *problems_in_use(sources), *garbled))
-    return AgentsAudit(agents=tuple(found), problems=tuple(problems))
+    return AgentsAudit(agents=tuple(summaries), problems=tuple(problems))
 
 
 def _summary(version: Version, uses: Uses, sources: Sources) -> AgentSummary:
@@ -66,15 +68,15 @@ def _summary(version: Version, uses: Uses, sources: Sources) -> AgentSummary:
 
 def _summary_of(ref: VersionRef, uses: Uses, sources: Sources) -> AgentSummary:
     agent = sources.registry.agent(ref)
-    found = edge_to(ref.name, agent, sources)
+    audit = edge_to(ref.name, agent, sources)
     use = uses.of(ref, agent)
-    signed = found.edge.simulator if found and found.edge else None
+    signed = audit.edge.simulator if audit and audit.edge else None
     return AgentSummary(
         agent=str(ref),
         artifact=agent.artifact,
         run=agent.run,
         simulator=signed or agent.checkpoint.simulator,
-        grade=found.grade if found else None,
+        grade=audit.grade if audit else None,
         live_success=_live_success(agent, sources),
         in_use_as=use.aliases,
         state=_state(use),
@@ -90,10 +92,10 @@ def _state(use: AgentUse) -> Literal["current", "revalidate"] | None:
 
 def _live_success(agent: Agent, sources: Sources) -> float | None:
     try:
-        found = validation_of(agent, agent.checkpoint.simulator or "", sources)
+        validation = validation_of(agent, agent.checkpoint.simulator or "", sources)
     except EvidenceError:  # which its chain says
         return None
-    return found.report.trained.live.mean if found else None
+    return validation.report.trained.live.mean if validation else None
 
 
 def problems_in_use(sources: Sources) -> Iterator[str]:
@@ -103,10 +105,10 @@ def problems_in_use(sources: Sources) -> Iterator[str]:
     yield from garbled_in(sources.registry)
     yield from readable("what is in use", deployment_problems(sources))
     if sources.evidence is not None:
-        told, evidence = sources.ledger.attestations, sources.evidence
-        filed = filed_problems(Validation, told, evidence)
-        yield from readable("what steps signed of validations", filed)
+        attestations, evidence = sources.ledger.attestations, sources.evidence
+        problems = statement_problems(Validation, attestations, evidence)
+        yield from readable("what steps signed of validations", problems)
         in_store = validation_problems(sources)
         yield from readable("what steps signed of validations", in_store)
-        moves = alias_problems(sources.ledger.aliases, told, evidence)
+        moves = alias_problems(sources.ledger.aliases, attestations, evidence)
         yield from readable("the history of names", moves)

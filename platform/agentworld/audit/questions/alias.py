@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from agentworld.audit.read.at_time import is_then
+from agentworld.audit.read.at_time import is_as_of
 from agentworld.errors import InputError
 from agentworld.records.alias import AliasChange
 from agentworld.records.base import Digest, Record
@@ -24,7 +24,7 @@ class AliasAudit(Record):
 
 def audit_alias(alias: str, history: Sequence[AliasChange], at: datetime) -> AliasAudit:
     """By the name's history, in its order; a move counts from its own moment on."""
-    before = [each for each in history if is_then(each.at, at)]
+    before = [each for each in history if is_as_of(each.at, at)]
     since = before[-1] if before else None
     meaning = since.meaning if since else None
     return AliasAudit(
@@ -42,12 +42,12 @@ def moment(text: str, now: datetime) -> datetime:
     Raises InputError for what is none, or has not come yet.
     """
     try:
-        told = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError as error:
         raise InputError(
             f"{text!r} is no time; write it like 2026-03-01 or 2026-03-01T12:00+02:00"
         ) from error
-    at = (told if told.tzinfo else told.replace(tzinfo=UTC)).astimezone(UTC)
+    at = (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     if at > now:
         raise InputError(f"{text} has not come yet; name a time that is past")
     return at

@@ -57,7 +57,7 @@ class Prices(BaseSettings):
     """Of one request: an engine that answers ten at once works ten hours in an hour."""
 
     @classmethod
-    def named(cls) -> Self:
+    def from_environment(cls) -> Self:
         """What the environment names; raises InputError for what is no price, or half of one."""
         try:
             prices = cls()
@@ -65,8 +65,8 @@ class Prices(BaseSettings):
             raise InputError(
                 f"a price in the environment is none: {first_problem(error)}; give a number"
             ) from error
-        read, written = prices.per_million_input_tokens, prices.per_million_output_tokens
-        if (read is None) != (written is None) or (
+        read, output = prices.per_million_input_tokens, prices.per_million_output_tokens
+        if (read is None) != (output is None) or (
             read is None and prices.per_million_cached_tokens is not None
         ):
             raise InputError(
@@ -122,11 +122,11 @@ class Costs(Record):
 
 def agents_by_run(registry: Registry) -> dict[str, str]:
     """The registered versions that each run made, as NAME@VERSION; several with commas."""
-    found: dict[str, list[str]] = {}
+    refs_by_run: dict[str, list[str]] = {}
     for version in registry.versions(kind="agent"):
         if agent := RegisteredAgent.tagged(version):
-            found.setdefault(agent.run, []).append(str(agent.ref))
-    return {run: ", ".join(made) for run, made in found.items()}
+            refs_by_run.setdefault(agent.run, []).append(str(agent.ref))
+    return {run: ", ".join(refs) for run, refs in refs_by_run.items()}
 
 
 def costs(
@@ -136,38 +136,40 @@ def costs(
 
     By agent, `agents` names by their runs those that are registered.
     """
-    found = ledger.used(by_episode=by == "episode", **of)
-    if of and not found:
+    rows = ledger.used(by_episode=by == "episode", **of)
+    if of and not rows:
         names = ", ".join(f"{what} {of[what]}" for what in sorted(of))
         raise NotFound(f"the ledger holds nothing of {names}; name what `agentworld cost` lists")
     return Costs(
         currency=prices.currency,
-        costs=tuple(_cost(each, prices, told) for told, each in _shares(found, by, agents)),
-        total=_cost(found, prices, {}),
+        costs=tuple(_cost(each, prices, labels) for labels, each in _shares(rows, by, agents)),
+        total=_cost(rows, prices, {}),
     )
 
 
 def _shares(
-    found: Iterable[Used], by: Share, agents: Mapping[str, str]
+    rows: Iterable[Used], by: Share, agents: Mapping[str, str]
 ) -> list[tuple[dict[str, object], list[Used]]]:
     """Those that are told together, after what names them."""
     shares: dict[tuple[str, ...], tuple[dict[str, object], list[Used]]] = {}
-    for each in found:
+    for each in rows:
         if by == "episode" and not each.episode:
             continue
-        told: dict[str, object] = {name: getattr(each, name) for name in _NAMES[by]}
+        labels: dict[str, object] = {name: getattr(each, name) for name in _NAMES[by]}
         if by == "agent":
-            told |= {"agent": agents.get(each.run, each.agent), "registered": each.run in agents}
-        shares.setdefault(tuple(map(str, told.values())), (told, []))[1].append(each)
+            labels |= {"agent": agents.get(each.run, each.agent), "registered": each.run in agents}
+        shares.setdefault(tuple(map(str, labels.values())), (labels, []))[1].append(each)
     if by == "tenant":
         return [shares[tenant] for tenant in sorted(shares)]
     return list(shares.values())
 
 
-def _cost(used: Sequence[Used], prices: Prices, told: Mapping[str, object]) -> Cost:
+def _cost(used: Sequence[Used], prices: Prices, labels: Mapping[str, object]) -> Cost:
     usage = reduce(Usage.plus, (each.usage for each in used), Usage())
     counts = {
         "num_episodes": sum(each.num_episodes for each in used),
         "num_steps": sum(each.num_steps for each in used),
     }
-    return Cost.model_validate({**told, **counts, **usage._asdict(), "money": prices.money(usage)})
+    return Cost.model_validate(
+        {**labels, **counts, **usage._asdict(), "money": prices.money(usage)}
+    )

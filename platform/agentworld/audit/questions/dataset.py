@@ -48,9 +48,9 @@ def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
 
     Raises NotFound, or InputError for the start of several.
     """
-    known = data_sets(sources)
-    data = _found(start, known)
-    readers = known[data]
+    readers_by_data = data_sets(sources)
+    data = _resolve(start, readers_by_data)
+    readers = readers_by_data[data]
     return DataSetAudit(
         data=data,
         at=sources.moment,
@@ -62,7 +62,7 @@ def audit_dataset(start: str, sources: Sources) -> DataSetAudit:
 def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
     """What was prepared here or read by a world model, with those that read it."""
     prepared = [step.receipt.output for step in finished_steps(sources.store, "prepare")]
-    found: dict[Digest, list[Reader]] = {data: [] for data in prepared}
+    readers_by_data: dict[Digest, list[Reader]] = {data: [] for data in prepared}
     for version in sources.versions(kind="world-model"):
         by: dict[Stage, Digest] = {}
         if "artifact" in version.tags:  # what is garbled is told by `audit verify`
@@ -70,9 +70,9 @@ def data_sets(sources: Sources) -> dict[Digest, tuple[Reader, ...]]:
                 by = data_of(version, sources.registry)
         for data in dict.fromkeys(by.values()):
             stages = tuple(stage for stage in by if by[stage] == data)
-            told = {"world_model": str(version.ref), "artifact": version.tags["artifact"]}
-            found.setdefault(data, []).append(Reader(**told, stages=stages))
-    return {data: tuple(readers) for data, readers in found.items()}
+            fields = {"world_model": str(version.ref), "artifact": version.tags["artifact"]}
+            readers_by_data.setdefault(data, []).append(Reader(**fields, stages=stages))
+    return {data: tuple(readers) for data, readers in readers_by_data.items()}
 
 
 def data_of(version: Version, registry: Registry) -> dict[Stage, Digest]:
@@ -80,22 +80,22 @@ def data_of(version: Version, registry: Registry) -> dict[Stage, Digest]:
     tags = version.tags
     stages = [stage for stage in _STAGES if f"{stage}.artifact" in tags]
     if any(f"{stage}.data" not in tags for stage in stages):
-        made = registry.world_model(version.ref).stages
-        return {each.stage: each.data for each in made if each.data}
-    told = {stage: tags[f"{stage}.data"] for stage in stages}
-    return {stage: data for stage, data in told.items() if data}
+        checkpoints = registry.world_model(version.ref).stages
+        return {each.stage: each.data for each in checkpoints if each.data}
+    digests = {stage: tags[f"{stage}.data"] for stage in stages}
+    return {stage: data for stage, data in digests.items() if data}
 
 
-def _found(start: str, known: Collection[Digest]) -> Digest:
+def _resolve(start: str, digests: Collection[Digest]) -> Digest:
     """The one that starts so."""
     start = start if start.startswith("sha256:") else f"sha256:{start}"
-    found = sorted(each for each in known if each.startswith(start))
-    if not found:
-        there = ", ".join(sorted(known)) or "none yet; run `agentworld demo`"
+    matches = sorted(each for each in digests if each.startswith(start))
+    if not matches:
+        there = ", ".join(sorted(digests)) or "none yet; run `agentworld demo`"
         raise NotFound(f"no data set {start} was read or prepared here; data sets are {there}")
-    if len(found) > 1:
-        raise InputError(f"{start} is the start of {', '.join(found)}; write more of it")
-    return found[0]
+    if len(matches) > 1:
+        raise InputError(f"{start} is the start of {', '.join(matches)}; write more of it")
+    return matches[0]
 
 
 def _served(readers: Sequence[Reader], sources: Sources) -> Iterator[ServedReader]:
@@ -106,5 +106,5 @@ def _served(readers: Sequence[Reader], sources: Sources) -> Iterator[ServedReade
             yield ServedReader(
                 simulator=simulator,
                 world_model=versions[manifest.artifact],
-                agents=agents_of(sources.runs_of_simulator(simulator).found, sources),
+                agents=agents_of(sources.runs_of_simulator(simulator).records, sources),
             )

@@ -65,8 +65,8 @@ def _facts(ref: VersionRef, sources: Sources) -> _Facts:
     yield "run.steps", run.num_steps
     yield "simulator", run.simulator
     if manifest:
-        told = manifest.model_dump(mode="json", exclude={"files"})  # the artifact names them
-        yield from _leaves("simulator", told)
+        fields = manifest.model_dump(mode="json", exclude={"files"})  # the artifact names them
+        yield from _leaves("simulator", fields)
     versions = sources.world_models_of(manifest)
     yield "world_model", str(versions[0]) if versions else None
     stages = sources.registry.world_model(versions[0]).stages if versions else ()
@@ -76,10 +76,10 @@ def _facts(ref: VersionRef, sources: Sources) -> _Facts:
     yield "data", stages[-1].data if stages else None
 
 
-def _of_stage(name: str, made: Checkpoint) -> _Facts:
-    yield f"{name}.artifact", made.artifact
-    yield f"{name}.reward_model", made.reward_model
-    yield from _leaves(f"{name}.recipe", made.model_dump(mode="json")["recipe"])
+def _of_stage(name: str, checkpoint: Checkpoint) -> _Facts:
+    yield f"{name}.artifact", checkpoint.artifact
+    yield f"{name}.reward_model", checkpoint.reward_model
+    yield from _leaves(f"{name}.recipe", checkpoint.model_dump(mode="json")["recipe"])
 
 
 def _leaves(name: str, value: JsonValue) -> _Facts:

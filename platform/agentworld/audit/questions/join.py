@@ -57,7 +57,7 @@ class JoinReport(Record):
         )
 
 
-class _Told(NamedTuple):
+class _StepRecord(NamedTuple):
     """What one of the two tells of a step."""
 
     episode: str
@@ -83,63 +83,65 @@ def join_run(
     """
     count: Counter[str] = Counter()
     examples: list[str] = []
-    told = chain(_by_ledger(episodes), _by_agent(run, trajectory, count))
-    for (episode, step), same in groupby(_sorted_on_disk(told), key=itemgetter(0, 1)):
-        found = _compare(list(same))
-        count.update(found)
-        if "num_matched" not in found and len(examples) < _MOST_EXAMPLES:
-            words = ", ".join(sorted(name.removeprefix("num_").replace("_", " ") for name in found))
+    records = chain(_by_ledger(episodes), _by_agent(run, trajectory, count))
+    for (episode, step), same in groupby(_sorted_on_disk(records), key=itemgetter(0, 1)):
+        differences = _compare(list(same))
+        count.update(differences)
+        if "num_matched" not in differences and len(examples) < _MOST_EXAMPLES:
+            words = ", ".join(
+                sorted(name.removeprefix("num_").replace("_", " ") for name in differences)
+            )
             examples.append(f"step {step} of episode {episode}: {words}")
     counts = {name: count[name] for name in JoinReport.model_fields if name.startswith("num_")}
     return JoinReport.model_validate({"run": run.id, **counts, "examples": examples})
 
 
-def _by_ledger(episodes: Iterable[Episode]) -> Iterator[_Told]:
+def _by_ledger(episodes: Iterable[Episode]) -> Iterator[_StepRecord]:
     for episode in episodes:
         for step in episode.steps[episode.num_copied :]:
             digests = episode.simulator, step.action_digest, step.observation_digest
             outcome = step.reward, step.confidence.low
-            yield _Told(episode.id, step.number, False, *digests, *outcome)
+            yield _StepRecord(episode.id, step.number, False, *digests, *outcome)
 
 
 def _by_agent(
     run: AgentRun, trajectory: Iterable[TrajectoryLine | TornLine], count: Counter[str]
-) -> Iterator[_Told]:
+) -> Iterator[_StepRecord]:
     for line in trajectory:
         if isinstance(line, TornLine):
             count["num_torn"] += 1
         elif isinstance(line, TrajectoryStep) and line.run == run.id:
             digests = line.simulator, text_digest(line.action), line.observation_digest
             outcome = line.reward, line.low_confidence
-            yield _Told(line.episode, line.step, True, *digests, *outcome)
+            yield _StepRecord(line.episode, line.step, True, *digests, *outcome)
 
 
-def _compare(told: list[_Told]) -> Counter[str]:
+def _compare(records: list[_StepRecord]) -> Counter[str]:
     """The counts of a step that one or both tell of."""
-    agent = [each for each in told if each.by_agent]
-    ledger = [each for each in told if not each.by_agent]
+    agent = [each for each in records if each.by_agent]
+    ledger = [each for each in records if not each.by_agent]
     if not agent:
         return Counter(num_only_in_ledger=1)
-    found = Counter(num_repeated=len(agent) - 1) if len(agent) > 1 else Counter()
+    repeats = Counter(num_repeated=len(agent) - 1) if len(agent) > 1 else Counter()
     if not ledger:
-        return found + Counter(num_only_in_trajectory=1)
+        return repeats + Counter(num_only_in_trajectory=1)
     differ = {
         f"num_other_{name}"
         for name in _COMPARED
         if any(getattr(each, name) != getattr(ledger[0], name) for each in agent)
     }
-    return found + Counter(differ or {"num_matched"})
+    return repeats + Counter(differ or {"num_matched"})
 
 
-def _sorted_on_disk(told: Iterable[_Told]) -> Iterator[_Told]:
+def _sorted_on_disk(records: Iterable[_StepRecord]) -> Iterator[_StepRecord]:
     """By episode and step."""
     try:
         with closing(sqlite3.connect("")) as database:  # a file that goes with the connection
-            database.execute(f"CREATE TABLE told ({', '.join(_Told._fields)})")
-            places = ", ".join("?" * len(_Told._fields))
-            database.executemany(f"INSERT INTO told VALUES ({places})", told)
+            database.execute(f"CREATE TABLE told ({', '.join(_StepRecord._fields)})")
+            places = ", ".join("?" * len(_StepRecord._fields))
+            database.executemany(f"INSERT INTO told VALUES ({places})", records)
             rows = database.execute("SELECT * FROM told ORDER BY episode, step, by_agent")
-            yield from map(_Told._make, rows)
+            yield from map(_StepRecord._make, rows)
     except sqlite3.Error as error:
         raise StoreError(
             f"the steps cannot be sorted on disk: {error}; free space for temporary files"

@@ -31,16 +31,16 @@ async def replay_episode(name: str, client: SimulatorClient, opened_by: str) -> 
     actions = [_action(step) for step in recorded.steps]
     run = await _open_run(recorded, client, opened_by)
     source = Source(episode=name, step=len(actions))
-    begun = await client.begin(EpisodeOpening(run=run.id, replay=source))
+    replay = await client.begin(EpisodeOpening(run=run.id, replay=source))
     differences: list[str] = []
     for step, action in zip(recorded.steps, actions, strict=True):
-        differences += _differences(step, await client.step(begun.episode, action))
-    await client.end(begun.episode)
+        differences += _differences(step, await client.step(replay.episode, action))
+    await client.end(replay.episode)
     await client.close_run(run.opening.starting_weights)
     return ReplayReport(
         episode=name,
         run=run.id,
-        replay=begun.episode,
+        replay=replay.episode,
         num_steps=len(actions),
         differences=tuple(differences),
     )

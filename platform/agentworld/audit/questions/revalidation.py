@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from agentworld.audit.checks.deployments import deployments, in_use
 from agentworld.audit.checks.statements import validations
 from agentworld.audit.questions.validation import newest_validation, validation_problem
-from agentworld.audit.read.at_time import is_then
+from agentworld.audit.read.at_time import is_as_of
 from agentworld.audit.read.evidence import Evidence
 from agentworld.audit.read.sources import Runs
 from agentworld.errors import EvidenceError
@@ -50,7 +50,7 @@ class _Dated(Protocol):
     def at(self) -> str: ...
 
 
-_Told = TypeVar("_Told", bound=_Dated)
+_DatedRecord = TypeVar("_DatedRecord", bound=_Dated)
 
 
 class AgentUse(NamedTuple):
@@ -80,45 +80,47 @@ class Uses(NamedTuple):
         name: str = "",
     ) -> "Uses":
         """Now, or at a moment. Where nothing was ever signed, no agent is in use."""
-        told = deployments(ledger.attestations, evidence, name) if evidence else []
+        history = deployments(ledger.attestations, evidence, name) if evidence else []
         # Names matter to what is in use alone.
-        moves = ledger.aliases.readable_history() if told else History([], {})
-        return cls(in_use(_by(at, told)), moves, ledger, store, evidence, at)
+        moves = ledger.aliases.readable_history() if history else History([], {})
+        return cls(in_use(_by(at, history)), moves, ledger, store, evidence, at)
 
     def of(self, ref: VersionRef, agent: Agent) -> AgentUse:
         """Of one agent as it is registered."""
-        meant = (str(ref), agent.artifact, agent.run)
-        own = [each for each in self.deployed if (each.agent, each.artifact, each.run) == meant]
+        identity = (str(ref), agent.artifact, agent.run)
+        own = [each for each in self.deployed if (each.agent, each.artifact, each.run) == identity]
         if not own:
             return AgentUse()
         return AgentUse(tuple(sorted(each.alias for each in own)), self.revalidations(own[0]))
 
     def revalidations(self, used: Deployment) -> tuple[Revalidation, ...]:
         """What an agent in use has to be validated for; nothing where it is as it was trained."""
-        found: list[Revalidation] = []
+        reasons: list[Revalidation] = []
         by_name = sorted(_by(self.at, self.moves.changes), key=attrgetter("alias"))
         for alias, group in groupby(by_name, key=attrgetter("alias")):
             moves, opened = list(group), str(self.ledger.first_entry(used.run).get("at", ""))
             problem = self.moves.garbled.get(alias)
-            if problem and any(used.simulator in _meant(each) for each in moves):
-                found.append(_revalidation(used, moves[-1], problem))
+            if problem and any(used.simulator in _simulators_of(each) for each in moves):
+                reasons.append(_revalidation(used, moves[-1], problem))
             elif move := moved_on(moves, used.simulator, opened):
-                found += self._due(used.artifact, _revalidation(used, move))
-        return tuple(found)
+                reasons += self._due(used.artifact, _revalidation(used, move))
+        return tuple(reasons)
 
     def _due(self, artifact: Digest, reason: Revalidation) -> Iterator[Revalidation]:
         """Unless it was validated; a validation that does not count is told with the reason."""
-        told = self.ledger.attestations
-        made = validations(told, self.evidence, artifact) if self.evidence else []
-        in_it = [each for each in _by(self.at, made) if each.report.simulator == reason.simulator]
-        problems = [self._problem(each.step, made) for each in in_it]
+        attestations = self.ledger.attestations
+        statements = validations(attestations, self.evidence, artifact) if self.evidence else []
+        in_it = [
+            each for each in _by(self.at, statements) if each.report.simulator == reason.simulator
+        ]
+        problems = [self._problem(each.step, statements) for each in in_it]
         if None in problems:
             return
         problem = problems[-1] if problems else self._unsigned(artifact, reason.simulator)
         yield reason.model_copy(update={"problem": problem})
 
-    def _problem(self, step: str, made: Sequence[Validation]) -> str | None:
-        own = [each for each in made if each.step == step]
+    def _problem(self, step: str, statements: Sequence[Validation]) -> str | None:
+        own = [each for each in statements if each.step == step]
         return validation_problem(self.store, step, own)
 
     def _unsigned(self, artifact: Digest, simulator: Digest) -> str | None:
@@ -132,8 +134,8 @@ class Uses(NamedTuple):
 
 
 def _revalidation(used: Deployment, move: AliasChange, problem: str | None = None) -> Revalidation:
-    meant = {"trained_in": used.simulator, "simulator": move.simulator}
-    return Revalidation(alias=move.alias, at=move.at, problem=problem, **meant)
+    simulators = {"trained_in": used.simulator, "simulator": move.simulator}
+    return Revalidation(alias=move.alias, at=move.at, problem=problem, **simulators)
 
 
 def moved_on(history: Sequence[AliasChange], simulator: Digest, opened: str) -> AliasChange | None:
@@ -143,17 +145,19 @@ def moved_on(history: Sequence[AliasChange], simulator: Digest, opened: str) -> 
     meant too. Null where the name means the simulator, or nothing.
     """
     newest = history[-1]
-    if newest.ended or simulator in _meant(newest):
+    if newest.ended or simulator in _simulators_of(newest):
         return None
     if not any(
-        simulator in _meant(move) and not _is_before(following.at, opened)
+        simulator in _simulators_of(move) and not _is_before(following.at, opened)
         for move, following in pairwise(history)
     ):
         return None
 
     def is_same(move: AliasChange) -> bool:
         return (
-            not move.ended and move.simulator == newest.simulator and simulator not in _meant(move)
+            not move.ended
+            and move.simulator == newest.simulator
+            and simulator not in _simulators_of(move)
         )
 
     return list(takewhile(is_same, reversed(history)))[-1]
@@ -167,13 +171,13 @@ def _is_before(moment: str, other: str) -> bool:
         return False
 
 
-def _meant(move: AliasChange) -> Iterator[Digest]:
+def _simulators_of(move: AliasChange) -> Iterator[Digest]:
     if not move.ended:
         yield move.simulator
         if move.canary:
             yield move.canary.simulator
 
 
-def _by(at: datetime | None, told: Sequence[_Told]) -> list[_Told]:
+def _by(at: datetime | None, records: Sequence[_DatedRecord]) -> list[_DatedRecord]:
     """What had been told by a moment."""
-    return [each for each in told if is_then(each.at, at)]
+    return [each for each in records if is_as_of(each.at, at)]

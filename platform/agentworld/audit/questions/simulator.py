@@ -59,7 +59,7 @@ def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> Sim
     versions = sources.world_models_of(manifest)
     runs, garbled = sources.runs_of_simulator(simulator)
     agents = agents_of(runs, sources)
-    made = {agent.run.id for agent in agents}
+    run_ids = {agent.run.id for agent in agents}
     verified = {run.id: verification_of(run.id, sources) for run in runs if verify}
     return SimulatorAudit(
         simulator=simulator,
@@ -67,33 +67,33 @@ def audit_simulator(name: str, sources: Sources, *, verify: bool = False) -> Sim
         world_model_artifact=manifest.artifact if manifest else None,
         agents=agents,
         unregistered=tuple(_unregistered(simulator, agents, sources)),
-        other_runs=tuple(run for run in runs if run.id not in made),
+        other_runs=tuple(run for run in runs if run.id not in run_ids),
         problems=tuple(garbled),
-        evidence={run: found for run, found in verified.items() if found},
+        evidence={run: verification for run, verification in verified.items() if verification},
         at=sources.moment,
     )
 
 
 def agents_of(runs: Sequence[AgentRun], sources: Sources) -> tuple[TrainedAgent, ...]:
     """The registered agents that these runs made, whatever simulator their trainers name."""
-    named: dict[str, list[RegisteredAgent]] = {}
+    by_run: dict[str, list[RegisteredAgent]] = {}
     for simulator in sorted({run.simulator for run in runs}):
         for each in sources.agents_in(simulator):
-            named.setdefault(each.run, []).append(each)
+            by_run.setdefault(each.run, []).append(each)
     return tuple(
-        _trained(made, run, sources)
+        _trained(agent, run, sources)
         for run in runs
-        for made in named.get(run.id) or _made_by(run, sources)
+        for agent in by_run.get(run.id) or _load_agents(run, sources)
     )
 
 
-def _trained(made: RegisteredAgent, run: AgentRun, sources: Sources) -> TrainedAgent:
-    edge = edge_to(made.ref.name, made, sources, None if sources.at else run)
+def _trained(agent: RegisteredAgent, run: AgentRun, sources: Sources) -> TrainedAgent:
+    edge = edge_to(agent.ref.name, agent, sources, None if sources.at else run)
     counted = as_signed(run, edge)
-    return TrainedAgent(agent=str(made.ref), artifact=made.artifact, run=counted, edge=edge)
+    return TrainedAgent(agent=str(agent.ref), artifact=agent.artifact, run=counted, edge=edge)
 
 
-def _made_by(run: AgentRun, sources: Sources) -> Iterator[RegisteredAgent]:
+def _load_agents(run: AgentRun, sources: Sources) -> Iterator[RegisteredAgent]:
     for ref in sources.agents_of(run):
         yield RegisteredAgent.of(ref, sources.registry.agent(ref))
 
@@ -103,9 +103,9 @@ def _unregistered(
 ) -> Iterator[Edge]:
     if sources.evidence is None:
         return
-    known = {(made.run.id, made.artifact, made.agent.partition("@")[0]) for made in agents}
+    keys = {(agent.run.id, agent.artifact, agent.agent.partition("@")[0]) for agent in agents}
     for edge in edges_of(simulator, sources.ledger.attestations, sources.evidence):
         if sources.at and datetime.fromisoformat(edge.at) > sources.at:
             continue
-        if (edge.run, edge.claim.artifact, edge.claim.agent) not in known:
+        if (edge.run, edge.claim.artifact, edge.claim.agent) not in keys:
             yield edge

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentworld.audit.checks.statements import validations
-from agentworld.audit.read.at_time import is_then
+from agentworld.audit.read.at_time import is_as_of
 from agentworld.audit.read.sources import Sources
 from agentworld.errors import EvidenceError, InputError
 from agentworld.lineage.base import Agent
@@ -48,7 +48,7 @@ def validation_of(agent: Agent, simulator: Digest, sources: Sources) -> Validate
             step = step_that_made(sources.store, _STEP, agent.report)
     else:
         step = newest_validation(sources.store, agent.artifact, simulator)
-    kept = read_report(step) if step else None
+    report = read_report(step) if step else None
     signed = [
         each.report
         for each in _signed(sources, agent.artifact)
@@ -56,7 +56,7 @@ def validation_of(agent: Agent, simulator: Digest, sources: Sources) -> Validate
     ]
     if signed:
         return Validated(signed[-1], signed=True)
-    return Validated(kept, signed=False) if kept else None
+    return Validated(report, signed=False) if report else None
 
 
 def newest_validation(store: Path, artifact: Digest, simulator: Digest) -> FinishedStep | None:
@@ -96,13 +96,13 @@ def validation_problem(store: Path, step: str, signed: Sequence[Validation]) -> 
         return None
     try:
         with _reading():
-            found = FinishedStep(folder, read_receipt(folder))
-        report = read_report(found)
+            finished_step = FinishedStep(folder, read_receipt(folder))
+        report = read_report(finished_step)
     except EvidenceError as error:
         return str(error)
-    told = [found.receipt.inputs.get(name) for name in ("agent", "imitated", "simulator")]
+    inputs = [finished_step.receipt.inputs.get(name) for name in ("agent", "imitated", "simulator")]
     own = [each for each in signed if each.report == report]
-    if not signed or told in [[e.artifact, e.imitated, e.report.simulator] for e in own]:
+    if not signed or inputs in [[e.artifact, e.imitated, e.report.simulator] for e in own]:
         return None
     return (
         f"the live validation in {folder} is not the one of {signed[-1].artifact} that its step"
@@ -122,5 +122,5 @@ def _reading() -> Iterator[None]:
 def _signed(sources: Sources, artifact: Digest | None = None) -> list[Validation]:
     if sources.evidence is None:
         return []
-    found = validations(sources.ledger.attestations, sources.evidence, artifact)
-    return [each for each in found if is_then(each.at, sources.at)]
+    statements = validations(sources.ledger.attestations, sources.evidence, artifact)
+    return [each for each in statements if is_as_of(each.at, sources.at)]

@@ -37,48 +37,48 @@ class Openings(Protocol):
         ...
 
 
-def is_then(told: object, at: datetime | None) -> bool:
+def is_as_of(time: object, at: datetime | None) -> bool:
     """Whether a time that was told had come by a moment; all have by now."""
     try:
-        return at is None or datetime.fromisoformat(str(told)) <= at
+        return at is None or datetime.fromisoformat(str(time)) <= at
     except (ValueError, TypeError):
         return True
 
 
-def is_signed_then(envelope: bytes, at: datetime | None) -> bool:
+def is_signed_as_of(envelope: bytes, at: datetime | None) -> bool:
     """The same of a statement, by its own words, whoever signed it."""
     if at is None:
         return True
     try:
-        told = read_unverified(envelope, {}).predicate
+        predicate = read_unverified(envelope, {}).predicate
     except EvidenceError:
         return True
-    words = next((told[name] for name in _WITHIN if name in told), told)
-    return is_then(words.get("at") if isinstance(words, dict) else None, at)
+    words = next((predicate[name] for name in _WITHIN if name in predicate), predicate)
+    return is_as_of(words.get("at") if isinstance(words, dict) else None, at)
 
 
-def runs_then(names: Sequence[str], ledger: Openings, at: datetime | None) -> list[str]:
+def runs_as_of(names: Sequence[str], ledger: Openings, at: datetime | None) -> list[str]:
     """Those that were open by then."""
-    return [name for name in names if at is None or is_then(_opened_at(name, ledger), at)]
+    return [name for name in names if at is None or is_as_of(_opened_at(name, ledger), at)]
 
 
-def run_then(run: AgentRun, logs: Logs, at: datetime) -> AgentRun | None:
+def run_as_of(run: AgentRun, logs: Logs, at: datetime) -> AgentRun | None:
     """A run as it was; null where it was opened later.
 
     One whose log cannot be read is told as it is now: that log says of no moment.
     """
     try:
         with reading(f"the log of run {run.id}"):
-            told = [entry.fields for entry in logs.log(run.id)]
-            before = [each for each in told if datetime.fromisoformat(str(each["at"])) <= at]
+            fields = [entry.fields for entry in logs.log(run.id)]
+            before = [each for each in fields if datetime.fromisoformat(str(each["at"])) <= at]
     except EvidenceError:  # which a verification tells
         return run
-    if told and not before:
+    if fields and not before:
         return None
-    return run if len(before) == len(told) else _as_told(run, before)
+    return run if len(before) == len(fields) else _rebuild_run(run, before)
 
 
-def refs_then(
+def refs_as_of(
     refs: Sequence[VersionRef], registry: Registry, at: datetime | None
 ) -> list[VersionRef]:
     """Those that were registered by then; all of them where no moment is named."""
@@ -91,15 +91,15 @@ def _opened_at(run: str, ledger: Openings) -> str:
     return ""
 
 
-def _as_told(run: AgentRun, told: Sequence[Fields]) -> AgentRun:
+def _rebuild_run(run: AgentRun, fields: Sequence[Fields]) -> AgentRun:
     """By the entries that there were."""
     count = TrafficCount()
-    for each in told:
+    for each in fields:
         count.add(each)
     changes = {
-        "closing": run.closing if any(each["kind"] == "run-closed" for each in told) else None,
-        "num_episodes": count.told.num_episodes,
-        "num_steps": count.told.num_steps,
-        "log_length": len(told),
+        "closing": run.closing if any(each["kind"] == "run-closed" for each in fields) else None,
+        "num_episodes": count.total.num_episodes,
+        "num_steps": count.total.num_steps,
+        "log_length": len(fields),
     }
     return run.model_copy(update=changes)

@@ -24,16 +24,16 @@ class Restores(NamedTuple):
     """Of declarations that do not hold."""
 
     @classmethod
-    def of(cls, kept: Sequence[Attestation], trusted: TrustedKeys) -> "Restores":
+    def of(cls, rows: Sequence[Attestation], trusted: TrustedKeys) -> "Restores":
         """Those that a ledger keeps, each verified."""
-        found, problems = [], []
-        for each in kept:
+        restores, problems = [], []
+        for each in rows:
             try:
-                found.append(check_attested(each, Restore, trusted))
+                restores.append(check_attested(each, Restore, trusted))
             except EvidenceError as error:
                 problems.append(f"the restore {each.name} does not verify: {error}")
-        named = {name for each in found for name in each.lost}
-        counted = tuple(each for each in found if each.name not in named)
+        lost_names = {name for each in restores for name in each.lost}
+        counted = tuple(each for each in restores if each.name not in lost_names)
         names = frozenset(name for each in counted for name in each.lost)
         return cls(counted, names, tuple(problems))
 
@@ -41,8 +41,10 @@ class Restores(NamedTuple):
 class Declared:
     """Read and verified when it is asked for, and once: for one audit, which keeps it no longer."""
 
-    def __init__(self, told: Attestations, second_store: WriteOnce, trusted: TrustedKeys) -> None:
-        self._told = told
+    def __init__(
+        self, attestations: Attestations, second_store: WriteOnce, trusted: TrustedKeys
+    ) -> None:
+        self._attestations = attestations
         self._second_store = second_store
         self._trusted = trusted
 
@@ -52,7 +54,7 @@ class Declared:
 
         Raises EvidenceError where no trusted key signed it.
         """
-        adoption = adoption_of(self._told, self._second_store, self._trusted)
+        adoption = adoption_of(self._attestations, self._second_store, self._trusted)
         return None if adoption is None else frozenset(adoption.erased)
 
     @cached_property
@@ -66,10 +68,10 @@ class Declared:
 
     @cached_property
     def _by_run(self) -> dict[str, list[Attestation]]:
-        found: dict[str, list[Attestation]] = {}
-        for each in self._told.find("restore"):
-            found.setdefault(each.run, []).append(each)
-        return found
+        by_run: dict[str, list[Attestation]] = {}
+        for each in self._attestations.find("restore"):
+            by_run.setdefault(each.run, []).append(each)
+        return by_run
 
 
 def read_copy(name: str, second_store: WriteOnce) -> bytes:
@@ -85,7 +87,7 @@ def read_copy(name: str, second_store: WriteOnce) -> bytes:
 
 
 def adoption_of(
-    told: Attestations, second_store: WriteOnce, trusted: TrustedKeys
+    attestations: Attestations, second_store: WriteOnce, trusted: TrustedKeys
 ) -> Adoption | None:
     """What the ledger held unsigned: as the second store has it, else the ledger.
 
@@ -94,5 +96,5 @@ def adoption_of(
     try:
         return verify_declared(read_copy(ADOPTION, second_store), Adoption, trusted)
     except NotFound:
-        kept = told.find("adoption")
-    return verify_declared(kept[0].envelope, Adoption, trusted) if kept else None
+        rows = attestations.find("adoption")
+    return verify_declared(rows[0].envelope, Adoption, trusted) if rows else None

@@ -33,16 +33,16 @@ class Evidence(NamedTuple):
     second_store: WriteOnce
     step_keys: TrustedKeys | None = None
     """Those of the steps that write weights; null trusts none."""
-    kept: Declared | None = None
+    cache: Declared | None = None
     """What was declared of the whole ledger, for an audit of many runs; null reads it for each."""
 
-    def declared(self, told: Attestations) -> Declared:
+    def declared(self, attestations: Attestations) -> Declared:
         """What was declared of the whole ledger."""
-        return self.kept or Declared(told, self.second_store, self.trusted)
+        return self.cache or Declared(attestations, self.second_store, self.trusted)
 
-    def for_many(self, told: Attestations) -> "Evidence":
+    def for_many(self, attestations: Attestations) -> "Evidence":
         """The same for one audit of many runs."""
-        return self._replace(kept=self.declared(told))
+        return self._replace(cache=self.declared(attestations))
 
 
 class StoredCheckpoints(NamedTuple):

@@ -8,7 +8,7 @@ from agentworld.audit.checks.edges import EdgeAudit, Registered, audit_edge
 from agentworld.audit.checks.ledger import WholeLedger
 from agentworld.audit.checks.run import RunVerification, verify_any
 from agentworld.audit.questions.alias import audit_alias
-from agentworld.audit.read.at_time import refs_then, run_then, runs_then
+from agentworld.audit.read.at_time import refs_as_of, run_as_of, runs_as_of
 from agentworld.audit.read.evidence import Evidence
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.ledger.aliases import Aliases
@@ -54,8 +54,8 @@ class Sources(NamedTuple):
 
     def versions(self, **tags: str) -> list[Version]:
         """All versions with these values of tags, in the order of names and versions."""
-        found = self.registry.versions(**tags)
-        return [each for each in found if self.at is None or each.at <= self.at]
+        versions = self.registry.versions(**tags)
+        return [each for each in versions if self.at is None or each.at <= self.at]
 
     def check_registered(self, ref: VersionRef) -> None:
         """Raises NotFound for a version that is not registered, or was so later."""
@@ -77,55 +77,55 @@ class Sources(NamedTuple):
 
     def run_names(self) -> list[str]:
         """All runs by their names, also those that cannot be read."""
-        return runs_then(self.ledger.run_names(), self.ledger, self.at)
+        return runs_as_of(self.ledger.run_names(), self.ledger, self.at)
 
     def runs(self) -> list[AgentRun]:
         """All runs, as they were."""
-        return self._then(self.ledger.runs())
+        return self._runs_as_of(self.ledger.runs())
 
     def run(self, run: str) -> AgentRun:
         """A run as it was; raises NotFound, also for one that was opened later."""
-        found = next(iter(self._then([self.ledger.run(run)])), None)
-        if found is None:
+        past_run = next(iter(self._runs_as_of([self.ledger.run(run)])), None)
+        if past_run is None:
             raise NotFound(f"run {run} was not open by {self.moment}; name a later time")
-        return found
+        return past_run
 
     def runs_of_simulator(self, simulator: Digest) -> ReadEach[AgentRun]:
         """The runs that a simulator served, as they were."""
-        found, problems = self.ledger.readable_runs(simulator=simulator)
-        return ReadEach(self._then(found), problems)
+        runs, problems = self.ledger.readable_runs(simulator=simulator)
+        return ReadEach(self._runs_as_of(runs), problems)
 
     def runs_for_agent_weights(self, weights: Digest) -> list[AgentRun]:
         """The runs that had ended with these weights; a garbled one is told by `audit verify`."""
-        found = self._then(self.ledger.readable_runs(final_weights=weights).found)
-        return [run for run in found if run.final_weights == weights]
+        runs = self._runs_as_of(self.ledger.readable_runs(final_weights=weights).records)
+        return [run for run in runs if run.final_weights == weights]
 
     def agents_of(self, run: AgentRun) -> list[VersionRef]:
         """The registered agents that a run made."""
-        made = self.registry.agents_of(run.id) if run.final_weights else []
-        return refs_then(made, self.registry, self.at)
+        refs = self.registry.agents_of(run.id) if run.final_weights else []
+        return refs_as_of(refs, self.registry, self.at)
 
     def agents_in(self, simulator: Digest) -> list[RegisteredAgent]:
         """Those whose trainers named this simulator, as their tags tell them."""
-        found = self.versions(simulator=simulator, kind="agent")
-        return [agent for agent in map(RegisteredAgent.tagged, found) if agent]
+        versions = self.versions(simulator=simulator, kind="agent")
+        return [agent for agent in map(RegisteredAgent.tagged, versions) if agent]
 
     def world_models_of(self, manifest: SimulatorManifest | None) -> list[VersionRef]:
         """The registered versions whose weights a simulator serves; an endpoint serves none."""
-        return refs_then(world_models_of(manifest, self.registry), self.registry, self.at)
+        return refs_as_of(world_models_of(manifest, self.registry), self.registry, self.at)
 
-    def named(self, name: str) -> str:
+    def resolve(self, name: str) -> str:
         """What an alias meant; what was no alias is taken for the start of a digest."""
         if self.at is None or name.startswith("sha256:"):
-            return named(name, self.ledger.aliases)
+            return resolve_name(name, self.ledger.aliases)
         history = self.ledger.aliases.history(name)
         return audit_alias(name, history, self.at).simulator or name
 
-    def _then(self, runs: list[AgentRun]) -> list[AgentRun]:
+    def _runs_as_of(self, runs: list[AgentRun]) -> list[AgentRun]:
         if self.at is None:
             return runs
         at = self.at
-        return [then for run in runs if (then := run_then(run, self.ledger, at))]
+        return [past_run for run in runs if (past_run := run_as_of(run, self.ledger, at))]
 
 
 def verification_of(run: str, sources: Sources) -> RunVerification | None:
@@ -142,25 +142,25 @@ def edge_to(
     """
     if sources.evidence is None:
         return None
-    found = audit_edge(name, agent, sources.ledger.attestations, sources.evidence)
-    problem = _weights_problem(agent.run, run, sources) if found.grade == "proven" else None
+    audit = audit_edge(name, agent, sources.ledger.attestations, sources.evidence)
+    problem = _weights_problem(agent.run, run, sources) if audit.grade == "proven" else None
     if problem is None:
-        return found
-    return found.model_copy(update={"grade": "disputed", "reasons": (*found.reasons, problem)})
+        return audit
+    return audit.model_copy(update={"grade": "disputed", "reasons": (*audit.reasons, problem)})
 
 
-def _weights_problem(run: str, known: AgentRun | None, sources: Sources) -> str | None:
+def _weights_problem(run: str, current: AgentRun | None, sources: Sources) -> str | None:
     """Why no step that is trusted now signed what a run made."""
     try:
-        found = known if known and known.closing else sources.ledger.run(run)
+        record = current if current and current.closing else sources.ledger.run(run)
     except NotFound:
         return f"the ledger has no run {run}"
     except EvidenceError as error:
         return str(error)
-    if found.closing is None or found.closing.signature is None:
+    if record.closing is None or record.closing.signature is None:
         return "the signature that its run was closed with is gone"
     trusted = sources.evidence.step_keys if sources.evidence else None
-    return closing_problem(found, trusted or {})
+    return closing_problem(record, trusted or {})
 
 
 def manifest_of(simulator: Digest, store: Path) -> SimulatorManifest | None:
@@ -178,7 +178,7 @@ def world_models_of(manifest: SimulatorManifest | None, registry: Registry) -> l
 
 def find_simulator(name: str, sources: Sources) -> Digest:
     """The simulator of an alias or of the start of a digest; raises NotFound, or InputError."""
-    start = sources.named(name)
+    start = sources.resolve(name)
     # A ledger on a server knows simulators that were pinned in another store.
     served, garbled = sources.ledger.readable_runs(simulator=start)
     if served or garbled:
@@ -186,7 +186,7 @@ def find_simulator(name: str, sources: Sources) -> Digest:
     return SimulatorStore(sources.store).find(start).digest
 
 
-def named(name: str, aliases: Aliases) -> str:
+def resolve_name(name: str, aliases: Aliases) -> str:
     """What an alias means now; what is no alias is taken for the start of a digest."""
     try:
         return aliases.resolve(name)

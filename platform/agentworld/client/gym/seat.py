@@ -20,8 +20,8 @@ class Turn(NamedTuple):
     info: dict[str, Any]
 
 
-class _Kept(NamedTuple):
-    asked: object
+class _Response(NamedTuple):
+    request: object
     turn: Turn
 
 
@@ -36,50 +36,50 @@ class Seat:
         self._starts = starts
         self._episode: str | None = None
         """The one that is open."""
-        self._kept: _Kept | None = None
+        self._response: _Response | None = None
 
     async def reset(self, seed: int | None, options: Mapping[str, object] | None) -> None:
         """Ends the episode before, if it is still open, and begins one."""
-        asked = seed, dict(options or {})
-        if self._kept is None or self._kept.asked != asked:
-            self._kept = _Kept(asked, await self._begin(*asked))
+        request = seed, dict(options or {})
+        if self._response is None or self._response.request != request:
+            self._response = _Response(request, await self._begin(*request))
 
     def check(self, action: str) -> None:
         """Raises InputError where the answer to something else is still to be read."""
-        if self._kept and self._kept.asked != action:
+        if self._response and self._response.request != action:
             raise InputError(
-                f"the answer to {self._kept.asked!r:.80} is here and was not read yet; repeat that"
-                " call as it was, or reset"
+                f"the answer to {self._response.request!r:.80} is here and was not read yet; repeat"
+                " that call as it was, or reset"
             )
 
     async def step(self, action: str, *, autoreset: bool = False) -> None:
         """Takes an action; with `autoreset`, an episode begins where none is open."""
-        if self._kept is None:
+        if self._response is None:
             anew = autoreset and self._episode is None
             turn = await (self._begin(None, {}) if anew else self._take(action))
-            self._kept = _Kept(action, turn)
+            self._response = _Response(action, turn)
 
     def read(self) -> Turn:
         """The answer that is kept, once."""
-        assert self._kept
-        kept, self._kept = self._kept, None
-        return kept.turn
+        assert self._response
+        response, self._response = self._response, None
+        return response.turn
 
     async def leave(self) -> None:
         """Ends the episode that is open."""
-        left, self._episode = self._episode, None
+        episode, self._episode = self._episode, None
         # One that cannot be ended now stands still, and the service ends it in its time.
         with suppress(SimulatorError):
-            if left:
-                await self._client.end(left)
+            if episode:
+                await self._client.end(episode)
 
     async def _begin(self, seed: int | None, options: Mapping[str, object]) -> Turn:
         opening, turn = self._starts.next(self._run, seed, options)
         await self.leave()  # first: a tenant may have no more than this one open
-        begun = await self._client.begin(opening)
+        result = await self._client.begin(opening)
         self._starts.turn = turn
-        self._episode = begun.episode
-        return _begun(begun)
+        self._episode = result.episode
+        return _to_first_turn(result)
 
     async def _take(self, action: str) -> Turn:
         if self._episode is None:
@@ -87,16 +87,16 @@ class Seat:
         result = await self._client.step(self._episode, action)
         if result.done:
             self._episode = None
-        return _shown(result)
+        return _to_turn(result)
 
 
-def _begun(result: ResetResult) -> Turn:
+def _to_first_turn(result: ResetResult) -> Turn:
     """The world has not spoken yet: what the agent reads first is its task."""
-    told = {**_place(result), "control": result.control}
-    return Turn(result.instruction or "", 0.0, False, False, told)
+    info = {**_place(result), "control": result.control}
+    return Turn(result.instruction or "", 0.0, False, False, info)
 
 
-def _shown(result: StepResult) -> Turn:
+def _to_turn(result: StepResult) -> Turn:
     info = {
         **_place(result),
         "reward_known": result.reward is not None,

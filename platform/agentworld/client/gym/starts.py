@@ -50,10 +50,10 @@ class Starts:
         """
         turn = self.turn if seed is None else seed
         own = self._starts[turn % len(self._starts)]
-        asked = _fields(options)
+        overrides = _fields(options)
         # A fork and a replay take all that they start with from their source.
-        fields = asked if asked.keys() & _SOURCES else {**own, **asked}
-        passes = 0 if asked.keys() & {"task", *_SOURCES} else self._stride
+        fields = overrides if overrides.keys() & _SOURCES else {**own, **overrides}
+        passes = 0 if overrides.keys() & {"task", *_SOURCES} else self._stride
         return Next(_opening(fields, run, seed), turn + passes)
 
 

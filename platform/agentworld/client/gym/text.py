@@ -14,7 +14,7 @@ MAX_LENGTH = 2**24
 
 _LONGEST_SAMPLE = 32
 # Plain ASCII, control characters, the rest of the first plane, the planes above it.
-_DRAWN = ((0x20, 0x7F), (0, 0x20), (0x7F, 0xD800), (0xE000, 0x10000), (0x10000, 0x110000))
+_CODE_POINTS = ((0x20, 0x7F), (0, 0x20), (0x7F, 0xD800), (0xE000, 0x10000), (0x10000, 0x110000))
 # JSON reads two halves that follow each other as one character.
 _BETWEEN_HALVES = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
 
@@ -45,7 +45,7 @@ class UnicodeText(Space[str]):
             raise InputError("a text is drawn without a mask or a probability; leave it out")
         random = self.np_random
         length = random.integers(min(self.max_length, _LONGEST_SAMPLE) + 1)
-        ranges = [_DRAWN[place] for place in random.integers(len(_DRAWN), size=length)]
+        ranges = [_CODE_POINTS[place] for place in random.integers(len(_CODE_POINTS), size=length)]
         return "".join(chr(random.integers(first, end)) for first, end in ranges)
 
     def contains(self, x: object) -> bool:

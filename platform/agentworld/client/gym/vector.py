@@ -55,8 +55,8 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         self._waiting = WaitingRun(client, run)
         self.run = self._waiting.run
         self._seats = [Seat(client, self.run.id, each) for each in starts]
-        self._seen = [""] * num_envs
-        self._begun = False
+        self._observations = [""] * num_envs
+        self._has_episodes = False
         self.num_envs = num_envs
         self.unanswered: _Array = np.full(num_envs, fill_value=False)
         """Where the last call failed."""
@@ -73,20 +73,23 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
     ) -> tuple[_Texts, dict[str, Any]]:
         """Begins an episode in every environment, or where the option `reset_mask` is true."""
         seeds = _seeds(seed, self.num_envs)
-        asked = dict(options or {})
-        mask = _mask(asked.pop("reset_mask", None), self.num_envs)
+        start_options = dict(options or {})
+        mask = _mask(start_options.pop("reset_mask", None), self.num_envs)
         super().reset(seed=seed if isinstance(seed, int) else None)
-        self._begun = self._begun and not mask.all()
-        chosen = [place for place in range(self.num_envs) if mask[place]]
-        resets = {place: partial(self._seats[place].reset, seeds[place], asked) for place in chosen}
+        self._has_episodes = self._has_episodes and not mask.all()
+        places = [place for place in range(self.num_envs) if mask[place]]
+        resets = {
+            place: partial(self._seats[place].reset, seeds[place], start_options)
+            for place in places
+        }
         self._ask("reset", resets)
-        self._begun = self._begun or bool(mask.all())
-        infos = self._read(chosen)[-1]
-        return tuple(self._seen), infos
+        self._has_episodes = self._has_episodes or bool(mask.all())
+        infos = self._read(places)[-1]
+        return tuple(self._observations), infos
 
     def step(self, actions: Sequence[str]) -> tuple[_Texts, _Array, _Array, _Array, dict[str, Any]]:
         """Takes an action in every environment whose episode is not over."""
-        if not self._begun:
+        if not self._has_episodes:
             raise InputError("not every environment has an episode; call reset first")
         if len(actions) != self.num_envs:
             raise InputError(
@@ -101,7 +104,7 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         self._ask("step", dict(enumerate(steps)))
         turns, infos = self._read(range(self.num_envs))
         return (
-            tuple(self._seen),
+            tuple(self._observations),
             np.array([turn.reward for turn in turns], dtype=np.float64),
             np.array([turn.terminated for turn in turns], dtype=np.bool_),
             np.array([turn.truncated for turn in turns], dtype=np.bool_),
@@ -129,9 +132,9 @@ class SimulatorVectorEnv(VectorEnv[_Texts, Sequence[str], _Array]):
         infos: dict[str, Any] = {}
         for place in places:
             turns.append(turn := self._seats[place].read())
-            self._seen[place] = turn.observation
-            known = {name: value for name, value in turn.info.items() if value is not None}
-            infos = self._add_info(infos, known, place)
+            self._observations[place] = turn.observation
+            info = {name: value for name, value in turn.info.items() if value is not None}
+            infos = self._add_info(infos, info, place)
         return turns, infos
 
 
@@ -148,7 +151,7 @@ def _seeds(seed: int | Sequence[int | None] | None, num_envs: int) -> Sequence[i
 def _mask(mask: object, num_envs: int) -> _Array:
     if mask is None:
         return np.full(num_envs, fill_value=True)
-    chosen = np.asarray(mask)
-    if chosen.shape != (num_envs,) or chosen.dtype != np.bool_ or not chosen.any():
+    array = np.asarray(mask)
+    if array.shape != (num_envs,) or array.dtype != np.bool_ or not array.any():
         raise InputError(f"a reset_mask is {num_envs} booleans, one of them true, not {mask!r:.80}")
-    return chosen
+    return array

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from agentworld.client.simulator import SimulatorClient
 from agentworld.errors import InputError
 from agentworld.records.run import AgentRun, RunOpening
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 
 Simulator = str | SecretStr | SimulatorClient
 """Its address, or a client of the caller's own."""
@@ -78,7 +78,7 @@ def client_of(simulator: Simulator, concurrency: int = 1) -> SimulatorClient:
 
 def hidden(simulator: Simulator) -> Simulator:
     """The same, and whoever prints it sees no credential of its address."""
-    if isinstance(simulator, str) and shown(simulator) != simulator:
+    if isinstance(simulator, str) and redact(simulator) != simulator:
         return SecretStr(simulator)
     return simulator
 

@@ -31,8 +31,8 @@ class Belief:
 
     def word(self) -> str:
         """A word that some file holds, mostly; else any."""
-        known = self.met and self.rng.random() < 0.75
-        return self.rng.choice(self.met if known else self.words.contents)
+        reuse = self.met and self.rng.random() < 0.75
+        return self.rng.choice(self.met if reuse else self.words.contents)
 
     def name(self) -> str:
         """A word for a file or a folder."""

@@ -39,7 +39,7 @@ def _slip(belief: Belief, step: str) -> str:
 
 
 def _write(belief: Belief) -> str:
-    name, text = _written_file(belief), belief.phrase()
+    name, text = _pick_output_file(belief), belief.phrase()
     belief.add_file(name)
     return f"echo {text} > {name}"
 
@@ -50,7 +50,7 @@ def _append(belief: Belief) -> str:
     return f"echo {text} >> {name}"
 
 
-def _written_file(belief: Belief) -> str:
+def _pick_output_file(belief: Belief) -> str:
     if belief.rng.random() < 0.3:
         return belief.file()
     folders = belief.folders[belief.here].folders
@@ -105,8 +105,8 @@ def _export(belief: Belief) -> str:
 def _show_variable(belief: Belief) -> str:
     if not belief.variables:
         return _export(belief)
-    known = belief.rng.random() < 0.9
-    return f"echo ${belief.rng.choice(belief.variables if known else list('ABCDE'))}"
+    is_defined = belief.rng.random() < 0.9
+    return f"echo ${belief.rng.choice(belief.variables if is_defined else list('ABCDE'))}"
 
 
 def _show_nested(belief: Belief) -> str:

@@ -73,10 +73,10 @@ class Line(NamedTuple):
 def read_screen(observation: str) -> Screen:
     """Parts the output from the prompt line `[exit status] folder`."""
     *lines, last = observation.split("\n")
-    found = _PROMPT_LINE.fullmatch(last)
-    if not found:
+    match = _PROMPT_LINE.fullmatch(last)
+    if not match:
         return Screen((*lines, last), "", None, None)
-    return Screen(tuple(lines), last, int(found[1]), found[2])
+    return Screen(tuple(lines), last, int(match[1]), match[2])
 
 
 def is_prompt_line(line: str) -> bool:

@@ -89,10 +89,10 @@ class Past:
 
     def _remove(self, names: list[str]) -> None:
         for path in map(self.path, names):
-            for gone in self._with_all_below(path):
-                self._come_or_go(gone)
-                self.paths.discard(gone)
-                self.folders.discard(gone)
+            for descendant in self._with_all_below(path):
+                self._come_or_go(descendant)
+                self.paths.discard(descendant)
+                self.folders.discard(descendant)
 
     def _copy(self, names: list[str]) -> None:
         if len(names) < 2:
@@ -113,7 +113,11 @@ class Past:
         self.variables.update(text.partition("=")[0] for text in assignments)
 
     def _with_all_below(self, path: str) -> list[str]:
-        return [known for known in self.paths if known == path or known.startswith(f"{path}/")]
+        return [
+            candidate
+            for candidate in self.paths
+            if candidate == path or candidate.startswith(f"{path}/")
+        ]
 
 
 def _parents(path: str) -> list[str]:

@@ -18,18 +18,18 @@ class Pipes(NamedTuple):
     back: int
 
     def exchange(
-        self, data: bytes, is_whole: Callable[[bytes], bool], deadline: float, seen: bytes = b""
+        self, data: bytes, is_whole: Callable[[bytes], bool], deadline: float, output: bytes = b""
     ) -> bytes:
-        """Writes all of `data`, then reads on from `seen` until it is whole, and returns it.
+        """Writes all of `data`, then reads on from `output` until it is whole, and returns it.
 
         Both pipes are used at once: whoever is not read from may not read either. Raises
         SandboxBroken at the deadline (of time.monotonic), past 64 KiB and where the pipes end.
         """
         os.set_blocking(self.to, False)
-        while data or not is_whole(seen):
-            wanted = [self.to] if data else []
+        while data or not is_whole(output):
+            destinations = [self.to] if data else []
             seconds = max(0.0, deadline - time.monotonic())
-            readable, writable, _ = select.select([self.back], wanted, [], seconds)
+            readable, writable, _ = select.select([self.back], destinations, [], seconds)
             if not readable and not writable:
                 raise SandboxBroken(_over("took too long"))
             if writable:
@@ -38,10 +38,10 @@ class Pipes(NamedTuple):
                 piece = os.read(self.back, 65536)
                 if not piece:
                     raise SandboxBroken(_over("left the shell"))
-                seen += piece
-            if len(seen) > _MAX_BYTES:
+                output += piece
+            if len(output) > _MAX_BYTES:
                 raise SandboxBroken(_over("printed too much"))
-        return seen
+        return output
 
     def _write(self, data: bytes) -> int:
         try:

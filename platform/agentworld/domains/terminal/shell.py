@@ -157,18 +157,24 @@ class LiveShell:
             raise ValueError("a command cannot hold a NUL byte")
         deadline = time.monotonic() + self._seconds
         line = f"{first}eval {shlex.quote(command)} </dev/null\n".encode()
-        seen = self._exchange(self._shell, line, lambda seen: _ASKS in seen, deadline, self._ahead)
+        buffer = self._exchange(
+            self._shell, line, lambda buffer: _ASKS in buffer, deadline, self._ahead
+        )
         mark = secrets.token_hex(6).encode()
         end = _ANSWERS + mark + b" "
-        seen = self._exchange(
-            self._shell, mark + b"\n", lambda seen: b"\n" in seen.partition(end)[2], deadline, seen
+        buffer = self._exchange(
+            self._shell,
+            mark + b"\n",
+            lambda buffer: b"\n" in buffer.partition(end)[2],
+            deadline,
+            buffer,
         )
-        shown, _, rest = seen.partition(end)
+        output, _, rest = buffer.partition(end)
         prompt, _, self._ahead = rest.partition(b"\n")
-        return self._observation(shown, prompt)
+        return self._observation(output, prompt)
 
-    def _observation(self, shown: bytes, prompt: bytes) -> str:
-        before, _, after = shown.rpartition(_ASKS)
+    def _observation(self, content: bytes, prompt: bytes) -> str:
+        before, _, after = content.rpartition(_ASKS)
         output = (before + after).decode(errors="replace").removesuffix("\n")
         line = prompt.decode(errors="replace")
         folder = line.partition(" ")[2]
@@ -181,12 +187,12 @@ class LiveShell:
         data: bytes,
         is_whole: Callable[[bytes], bool],
         deadline: float,
-        seen: bytes = b"",
+        buffer: bytes = b"",
     ) -> bytes:
         if self._sandbox is None:
             raise SandboxBroken("no episode is open in this shell; reset begins one")
         try:
-            return pipes.exchange(data, is_whole, deadline, seen)
+            return pipes.exchange(data, is_whole, deadline, buffer)
         except SandboxBroken:
             self.close()
             raise

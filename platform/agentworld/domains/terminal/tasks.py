@@ -98,8 +98,8 @@ def _phrase(rng: random.Random, words: EpisodeWords) -> str:
 
 
 def _new_name(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> str:
-    taken = {path.rpartition("/")[2] for path in files}
-    return rng.choice([f"{word}.txt" for word in words.names if f"{word}.txt" not in taken])
+    names = {path.rpartition("/")[2] for path in files}
+    return rng.choice([f"{word}.txt" for word in words.names if f"{word}.txt" not in names])
 
 
 def _shows(name: str, text: str) -> SuccessRule:

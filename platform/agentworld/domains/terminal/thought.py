@@ -9,9 +9,9 @@ from agentworld.domains.terminal.start import describe_files, parse_files
 def recorded_thought(state: str, action: str) -> str:
     """The files that the action names, as they were in the state before it; `none` without any."""
     words = action.split()
-    named = {
+    files = {
         path: text
         for path, text in parse_files(state).items()
         if any(word in (path, path.rpartition("/")[2]) or word == "*" for word in words)
     }
-    return describe_files(named) if named else "none"
+    return describe_files(files) if files else "none"

@@ -37,8 +37,8 @@ def held_out_words() -> tuple[str, ...]:
 @cache
 def training_words() -> tuple[str, ...]:
     """The words of every training episode."""
-    kept = set(held_out_words())
-    return tuple(word for word in all_words() if word not in kept)
+    exclusions = set(held_out_words())
+    return tuple(word for word in all_words() if word not in exclusions)
 
 
 class EpisodeWords(NamedTuple):

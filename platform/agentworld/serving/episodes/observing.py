@@ -44,21 +44,21 @@ class Observer:
             others: list[Completion | BaseException] = []
         else:
             seeds = [None if seed is None else seed + n for n in range(policy.num_samples)]
-            asked = (self._complete(engine, messages, s, episode) for s in seeds)
-            first, *others = await asyncio.gather(*asked, return_exceptions=True)
+            completions = (self._complete(engine, messages, s, episode) for s in seeds)
+            first, *others = await asyncio.gather(*completions, return_exceptions=True)
             if isinstance(first, BaseException):
                 raise first
             completion = first
-        shown = session.observation(self._manifest, completion)
-        confidence = judged(policy, completion.mean_logprob, self._agreement(shown, others))
+        observation = session.observation(self._manifest, completion)
+        confidence = judged(policy, completion.mean_logprob, self._agreement(observation, others))
         if confidence.low and policy.below == "refuse":
             raise EngineError(
-                f"the simulator is not sure of its answer ({_told(confidence)}); mask this step,"
-                " or act otherwise",
+                f"the simulator is not sure of its answer ({_describe(confidence)}); mask this"
+                " step, or act otherwise",
                 kind="unsure",
                 retryable=self._manifest.sampling.temperature > 0,
             )
-        return Observed(shown, confidence, engine.usage, engine.queued_seconds)
+        return Observed(observation, confidence, engine.usage, engine.queued_seconds)
 
     async def _complete(
         self, engine: Metered, messages: Sequence[Message], seed: int | None, episode: str
@@ -70,16 +70,18 @@ class Observer:
             session.check_context(self._manifest, error.num_prompt_tokens)
             raise
 
-    def _agreement(self, shown: str, others: Sequence[Completion | BaseException]) -> float | None:
+    def _agreement(
+        self, observation: str, others: Sequence[Completion | BaseException]
+    ) -> float | None:
         """A sample that failed says nothing; one without an observation does not agree."""
-        answered = [other for other in others if isinstance(other, Completion)]
-        if not answered:
+        completions = [other for other in others if isinstance(other, Completion)]
+        if not completions:
             return None
-        return sum(self._says(other, shown) for other in answered) / len(answered)
+        return sum(self._says(other, observation) for other in completions) / len(completions)
 
-    def _says(self, other: Completion, shown: str) -> bool:
+    def _says(self, other: Completion, observation: str) -> bool:
         try:
-            return session.observation(self._manifest, other) == shown
+            return session.observation(self._manifest, other) == observation
         except EngineError:
             return False
 
@@ -98,5 +100,5 @@ def _is_low(value: float | None, least: float | None) -> bool:
     return least is not None and (value is None or value < least)
 
 
-def _told(confidence: Confidence) -> str:
+def _describe(confidence: Confidence) -> str:
     return f"mean log-probability {confidence.mean_logprob}, agreement {confidence.agreement}"

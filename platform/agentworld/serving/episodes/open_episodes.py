@@ -31,10 +31,10 @@ class OpenEpisode:
         self.lock = asyncio.Lock()
         """Steps of one episode are taken one after the other."""
 
-    def add(self, step: EpisodeStep, said: list[Message]) -> None:
+    def add(self, step: EpisodeStep, messages: list[Message]) -> None:
         """Goes on after a step that is durable."""
         self.steps.append(step)
-        self.history += said
+        self.history += messages
         self.head = step.head
         self.closed = step.ending
 
@@ -44,32 +44,32 @@ class OpenEpisodes:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: OrderedDict[str, OpenEpisode] = OrderedDict()
+        self._episodes: OrderedDict[str, OpenEpisode] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._episodes)
 
     def get(self, name: str) -> OpenEpisode | None:
         """The episode, if it is here."""
-        episode = self._kept.get(name)
+        episode = self._episodes.get(name)
         if episode is not None:
-            self._kept.move_to_end(name)
+            self._episodes.move_to_end(name)
         return episode
 
     def keep(self, name: str, make: Callable[[], OpenEpisode]) -> OpenEpisode:
         """The episode that is here, else this one: all who ask for a name share one lock."""
         episode = self.get(name)
         if episode is None:
-            episode = self._kept[name] = make()
+            episode = self._episodes[name] = make()
             self._drop_oldest()
         return episode
 
     def drop(self, name: str) -> None:
         """Forgets an episode: it is over, or went on elsewhere."""
-        self._kept.pop(name, None)
+        self._episodes.pop(name, None)
 
     def _drop_oldest(self) -> None:
-        for name in list(self._kept)[: max(0, len(self._kept) - self._most)]:
+        for name in list(self._episodes)[: max(0, len(self._episodes) - self._most)]:
             # One at work stays: its step is not written yet.
-            if not self._kept[name].lock.locked():
-                del self._kept[name]
+            if not self._episodes[name].lock.locked():
+                del self._episodes[name]

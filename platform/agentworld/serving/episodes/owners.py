@@ -7,7 +7,7 @@ from agentworld.ledger import Ledger
 from agentworld.ledger.reading import Owner
 from agentworld.serving.episodes.quota import Kind
 
-_MOST_KNOWN = 100_000
+_MOST_OWNERS = 100_000
 
 
 class Owners:
@@ -22,7 +22,7 @@ class Owners:
         owner = self._owners.get(run)
         if owner is None:
             owner = self._owners[run] = await asyncio.to_thread(self._ledger.owner, run)
-            if len(self._owners) > _MOST_KNOWN:
+            if len(self._owners) > _MOST_OWNERS:
                 del self._owners[next(iter(self._owners))]
         return owner
 

@@ -71,8 +71,8 @@ def continued(opening: EpisodeOpening, source: Episode, at: Source) -> EpisodeOp
             " leave it out"
         )
     mine = {"run": opening.run, "fork": opening.fork, "replay": opening.replay}
-    given = {"seed": opening.seed} if opening.seed is not None else {}
-    return source.opened_with.model_copy(update=mine | given)
+    own_seed = {"seed": opening.seed} if opening.seed is not None else {}
+    return source.opened_with.model_copy(update=mine | own_seed)
 
 
 def forked(episode: Episode, steps: Sequence[EpisodeStep]) -> Episode:
@@ -95,16 +95,16 @@ def recorded(episode: OpenEpisode, request: Request) -> EpisodeStep | None:
 
     Raises Conflict for a step out of turn, for another action, and after the end.
     """
-    taken, number = len(episode.steps), request.number
-    if number is not None and 1 <= number <= taken:
+    num_steps, number = len(episode.steps), request.number
+    if number is not None and 1 <= number <= num_steps:
         return _same(episode.steps[number - 1], request.action)
     if episode.closed:
         raise Conflict(
-            f"episode {episode.id} is over ({episode.closed}) after step {taken}; reset to begin"
-            " another"
+            f"episode {episode.id} is over ({episode.closed}) after step {num_steps}; reset to"
+            " begin another"
         )
-    if number not in (None, taken + 1):
-        raise Conflict(f"the next step of episode {episode.id} is {taken + 1}, not {number}")
+    if number not in (None, num_steps + 1):
+        raise Conflict(f"the next step of episode {episode.id} is {num_steps + 1}, not {number}")
     return None
 
 
@@ -113,12 +113,12 @@ def replayed(episode: OpenEpisode, action: str) -> Observed:
 
     Raises Conflict where the record ends, has another action, or was erased.
     """
-    taken = len(episode.steps)
-    if taken >= len(episode.record):
+    num_steps = len(episode.steps)
+    if num_steps >= len(episode.record):
         raise Conflict(
             f"the record ends with step {len(episode.record)}; fork the episode to go on"
         )
-    step = _same(episode.record[taken], action)
+    step = _same(episode.record[num_steps], action)
     if step.observation is None:
         raise erased(step)
     return Observed(step.observation, step.confidence)
@@ -148,25 +148,25 @@ def check_context(manifest: SimulatorManifest, num_prompt_tokens: int) -> None:
 def observation(manifest: SimulatorManifest, completion: Completion) -> str:
     """What the engine said, without its thoughts; raises EngineError where that is nothing."""
     check_context(manifest, completion.num_prompt_tokens)
-    shown = parse_observation(completion.text)
-    if shown is None:
+    text = parse_observation(completion.text)
+    if text is None:
         raise EngineError(
             f"there is no observation in the engine's answer {completion.text[:80]!r}",
             kind="unparsable",
             retryable=manifest.sampling.temperature > 0,
         )
-    return shown
+    return text
 
 
 def next_step(episode: OpenEpisode, action: str, observed: Observed) -> EpisodeStep:
     """The step to store: what was shown, and what it means for the task."""
     number = len(episode.steps) + 1
-    shown, confidence, usage, _ = observed
-    result = outcome(episode.opening.task, episode.opening.limit, number, action, shown)
-    digests = text_digest(action), text_digest(shown)
+    text, confidence, usage, _ = observed
+    result = outcome(episode.opening.task, episode.opening.limit, number, action, text)
+    digests = text_digest(action), text_digest(text)
     head = next_head(episode.head, number, *digests, (*result, *confidence))
-    said = episode.id, number, action, shown, *digests
-    return EpisodeStep(*said, *result, confidence, usage, head)
+    fields = episode.id, number, action, text, *digests
+    return EpisodeStep(*fields, *result, confidence, usage, head)
 
 
 def opened(episode: Episode) -> ResetResult:
@@ -182,7 +182,7 @@ def opened(episode: Episode) -> ResetResult:
     )
 
 
-def answered(simulator: Digest, run: str, step: EpisodeStep) -> StepResult:
+def to_step_result(simulator: Digest, run: str, step: EpisodeStep) -> StepResult:
     """The answer to a step, the same however often it is asked for."""
     if step.observation is None:
         raise erased(step)

@@ -38,7 +38,7 @@ class Keeper:
         self._unsettled: dict[str, asyncio.Future[None]] = {}
         """Steps on their way to the ledger that nobody waits for any more."""
 
-    def held(self, episode: str) -> OpenEpisode | None:
+    def find_open(self, episode: str) -> OpenEpisode | None:
         """An episode that this replica goes on with, if it is one."""
         return self._episodes.get(episode)
 
@@ -52,8 +52,8 @@ class Keeper:
 
     async def run_of(self, episode: str) -> str:
         """Which run an episode is of; raises NotFound, and tells nothing else of it."""
-        held = self._episodes.get(episode)
-        return held.opening.run if held else await self.owners.run_of(episode)
+        open_episode = self._episodes.get(episode)
+        return open_episode.opening.run if open_episode else await self.owners.run_of(episode)
 
     async def episode(self, name: str) -> Episode:
         """An episode with its steps, as the ledger has it."""
@@ -63,8 +63,8 @@ class Keeper:
 
     async def settled(self, name: str) -> Episode:
         """The same, once no step of it is under way here."""
-        if held := self._episodes.get(name):
-            async with held.lock:
+        if open_episode := self._episodes.get(name):
+            async with open_episode.lock:
                 pass
         return await self.episode(name)
 
@@ -99,8 +99,8 @@ class Keeper:
                 await self._write_end(end, episode.simulator)
                 break
             except Conflict:
-                known, episode = episode, await self.episode(name)
-                if episode == known:
+                previous, episode = episode, await self.episode(name)
+                if episode == previous:
                     raise
                 # It went on meanwhile, or was closed by another replica.
         self._episodes.drop(name)

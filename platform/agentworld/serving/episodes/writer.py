@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from agentworld.errors import StoreError
-from agentworld.ledger.writes import Closed, Taken, Write
+from agentworld.ledger.writes import Closed, NewStep, Write
 from agentworld.records.episode import EpisodeStep
 
 _MOST_IN_A_GROUP = 512
@@ -21,7 +21,7 @@ Tell = Callable[[], None]
 
 class _Waiting(NamedTuple):
     writes: tuple[Write, ...]
-    written: asyncio.Future[None]
+    future: asyncio.Future[None]
     tell: Tell | None
 
 
@@ -47,9 +47,9 @@ class Writer:
             # Asked for once a group, and not for each step.
             self._loop = asyncio.get_running_loop()
             self._task = self._loop.create_task(self._write_all())
-        written: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(_Waiting(writes, written, tell))
-        return written
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append(_Waiting(writes, future, tell))
+        return future
 
     async def close(self) -> None:
         """Waits for what is being written."""
@@ -71,9 +71,9 @@ class Writer:
         """Lets those join who are on their way."""
         quiet = 0
         while quiet < _QUIET_TURNS and len(self._waiting) < _MOST_IN_A_GROUP:
-            known = len(self._waiting)
+            num_waiting = len(self._waiting)
             await asyncio.sleep(0)
-            quiet = 0 if len(self._waiting) > known else quiet + 1
+            quiet = 0 if len(self._waiting) > num_waiting else quiet + 1
 
     async def _write(self, group: list[_Waiting]) -> bool:
         """Whether everybody in the group now knows what became of it."""
@@ -84,28 +84,28 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - whoever waits raises it
             failure = error
         # A store that is gone is so for all of them: each alone would wait for it in turn.
-        gone = isinstance(failure, StoreError) and failure.retryable
-        if failure is not None and len(group) > 1 and not gone:
+        is_unavailable = isinstance(failure, StoreError) and failure.retryable
+        if failure is not None and len(group) > 1 and not is_unavailable:
             return False
         for waiting in group:
             if waiting.tell is not None and failure is None:
                 waiting.tell()
-            _settle(waiting.written, failure)
+            _settle(waiting.future, failure)
         return True
 
 
-def _settle(written: asyncio.Future[None], failure: Exception | None) -> None:
-    if written.done():  # nobody waits any more
+def _settle(future: asyncio.Future[None], failure: Exception | None) -> None:
+    if future.done():  # nobody waits any more
         return
     if failure is None:
-        written.set_result(None)
+        future.set_result(None)
     else:
-        written.set_exception(failure)
+        future.set_exception(failure)
 
 
 def writes_of(run: str, step: EpisodeStep) -> list[Write]:
     """A step, and the end of its episode where it is the last one."""
-    taken = Taken(run, step)
+    step_write = NewStep(run, step)
     if step.ending is None:
-        return [taken]
-    return [taken, Closed(run, step.episode, step.number, step.head, step.ending)]
+        return [step_write]
+    return [step_write, Closed(run, step.episode, step.number, step.head, step.ending)]

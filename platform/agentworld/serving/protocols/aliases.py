@@ -41,7 +41,7 @@ async def move_alias(
     alias: _Alias,
     move: AliasMove,
     entered: Entered,
-    known: _Book,
+    alias_moves: _Book,
     idempotency_key: _Key,
     dry_run: _DryRun = False,
 ) -> AliasChange:
@@ -51,8 +51,8 @@ async def move_alias(
     """
     entered.caller.check("operator")
     artifact = await _artifact(entered, move.simulator) if move.report else None
-    moved = partial(known.move, alias, move, artifact, idempotency_key, dry_run=dry_run)
-    return await asyncio.to_thread(moved)
+    move_call = partial(alias_moves.move, alias, move, artifact, idempotency_key, dry_run=dry_run)
+    return await asyncio.to_thread(move_call)
 
 
 @router.delete("/aliases/{alias}", responses=failures(404, 409, 422, 503))
@@ -60,21 +60,21 @@ async def end_alias(
     alias: _Alias,
     by: Annotated[Words, Query()],
     entered: Entered,
-    known: _Book,
+    alias_moves: _Book,
     idempotency_key: _Key,
     dry_run: _DryRun = False,
 ) -> AliasChange:
     """From now on a name means nothing, which its history tells; for operators."""
     entered.caller.check("operator")
-    ended = partial(known.end, alias, by, idempotency_key, dry_run=dry_run)
-    return await asyncio.to_thread(ended)
+    end_call = partial(alias_moves.end, alias, by, idempotency_key, dry_run=dry_run)
+    return await asyncio.to_thread(end_call)
 
 
 @router.get("/aliases/{alias}", responses=failures(404, 422, 503))
-async def get_alias(alias: _Alias, entered: Entered, known: _Book) -> list[AliasChange]:
+async def get_alias(alias: _Alias, entered: Entered, alias_moves: _Book) -> list[AliasChange]:
     """What a name meant over time; the last is what it means. For operators and auditors."""
     entered.caller.check("operator", "auditor")
-    return await asyncio.to_thread(known.history, alias)
+    return await asyncio.to_thread(alias_moves.history, alias)
 
 
 @router.get("/aliases/{alias}/simulator", responses=failures(400, 404, 409, 422, 503))
@@ -84,17 +84,17 @@ async def get_meaning(alias: _Alias, entered: Entered) -> Digest:
 
 
 @router.get("/aliases", responses=failures(503))
-async def get_aliases(entered: Entered, known: _Book) -> list[AliasChange]:
+async def get_aliases(entered: Entered, alias_moves: _Book) -> list[AliasChange]:
     """The same of every name."""
     entered.caller.check("operator", "auditor")
-    return await asyncio.to_thread(known.history)
+    return await asyncio.to_thread(alias_moves.history)
 
 
 @router.get("/simulators/{simulator}/use", responses=failures(422, 503))
-async def get_use(simulator: Digest, entered: Entered, known: _Book) -> Use:
+async def get_use(simulator: Digest, entered: Entered, alias_moves: _Book) -> Use:
     """How many runs and episodes are open with any simulator; for operators."""
     entered.caller.check("operator")
-    return await asyncio.to_thread(known.use, simulator)
+    return await asyncio.to_thread(alias_moves.use, simulator)
 
 
 async def _artifact(entered: Entrance, simulator: Digest) -> Digest | None:

@@ -1,7 +1,7 @@
 """OpenAI's chat wire: the simulator is a model, and every completion a committed step.
 
 An answer is written down before its first byte is sent, streamed or not: a stream's events are made
-of a step that is durable, so that one that breaks off is asked for again, and its status says what
+of a step that is durable, so that one that breaks off is body for again, and its status says what
 went wrong while one still can.
 """
 
@@ -13,7 +13,7 @@ from agentworld.http.errors import failures
 from agentworld.http.openai_errors import ChatFailure
 from agentworld.serving.entrance import Entrance
 from agentworld.serving.episodes import session
-from agentworld.serving.protocols.chat_answer import ChatCompletion, completion, events, written
+from agentworld.serving.protocols.chat_answer import ChatCompletion, completion, events, to_json
 from agentworld.serving.protocols.chat_model import (
     Model,
     ModelList,
@@ -22,7 +22,7 @@ from agentworld.serving.protocols.chat_model import (
     model_name,
 )
 from agentworld.serving.protocols.chat_request import ChatRequest
-from agentworld.serving.protocols.chat_session import named, take_alone, take_next
+from agentworld.serving.protocols.chat_session import resolve_episode, take_alone, take_next
 from agentworld.serving.protocols.native import JSON, NewName
 
 _EVENTS = "text/event-stream"
@@ -49,9 +49,11 @@ router = APIRouter(
 def _failures(*statuses: int) -> dict[int | str, dict[str, object]]:
     """As they are declared."""
     declared = failures(400, *statuses)
-    told = {status: {**said, "model": ChatFailure} for status, said in declared.items()}
-    told[400]["description"] = "the request is wrong, or asks for what this simulator is not"
-    return told
+    responses = {
+        status: {**response, "model": ChatFailure} for status, response in declared.items()
+    }
+    responses[400]["description"] = "the request is wrong, or asks for what this simulator is not"
+    return responses
 
 
 _EVENT = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
@@ -79,7 +81,7 @@ async def get_model(run: str, model: str, entered: Entered) -> Model:
 async def complete(
     run: str,
     entered: Entered,
-    asked: ChatRequest,
+    body: ChatRequest,
     x_agentworld_episode: EpisodeName = None,
     idempotency_key: NewName = None,
 ) -> Response:
@@ -88,17 +90,17 @@ async def complete(
     Of the one that `metadata.episode` or the header names, else of a new one with this one step.
     """
     service = await entered.service_of(run)
-    check_model(asked.model, service.digest)
-    check_pinned(service.manifest.sampling, asked)
-    episode = named(x_agentworld_episode, asked)
+    check_model(body.model, service.digest)
+    check_pinned(service.manifest.sampling, body)
+    episode = resolve_episode(x_agentworld_episode, body)
     if episode is None:
-        step = await take_alone(entered, run, asked, idempotency_key)
+        step = await take_alone(entered, run, body, idempotency_key)
     else:
-        step = await take_next(entered, run, asked, episode)
-    answer = completion(session.answered(service.digest, run, step), step)
+        step = await take_next(entered, run, body, episode)
+    answer = completion(session.to_step_result(service.digest, run, step), step)
     headers = {"x-agentworld-episode": step.episode, "x-agentworld-step": str(step.number)}
-    if not asked.stream:
-        return Response(written(answer.model_dump()), 200, headers, JSON)
-    with_usage = bool(asked.stream_options and asked.stream_options.include_usage)
+    if not body.stream:
+        return Response(to_json(answer.model_dump()), 200, headers, JSON)
+    with_usage = bool(body.stream_options and body.stream_options.include_usage)
     headers["cache-control"] = "no-cache"
     return Response(events(answer, with_usage), 200, headers, _EVENTS)

@@ -14,7 +14,7 @@ from agentworld.records.episode import EpisodeStep, StepResult
 from agentworld.serving.protocols.chat_model import model_name
 
 _AnyText = Annotated[str, PlainValidator(str), WithJsonSchema({"type": "string"})]
-_encoded = json.JSONEncoder(separators=(",", ":")).encode
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class AnsweredMessage(Record):
@@ -97,22 +97,22 @@ def completion(result: StepResult, step: EpisodeStep) -> ChatCompletion:
     )
 
 
-def written(fields: dict[str, object]) -> bytes:
+def to_json(fields: dict[str, object]) -> bytes:
     """JSON, in ASCII."""
-    return _encoded(fields).encode()
+    return _encode(fields).encode()
 
 
 def events(answer: ChatCompletion, with_usage: bool) -> bytes:
     """An answer as server-sent events: who speaks, what is said, its end, what it cost."""
-    told = answer.model_dump(include={"id", "created", "model", "system_fingerprint"})
-    chunk = {**told, "object": "chat.completion.chunk", **({"usage": None} if with_usage else {})}
+    common = answer.model_dump(include={"id", "created", "model", "system_fingerprint"})
+    chunk = {**common, "object": "chat.completion.chunk", **({"usage": None} if with_usage else {})}
     whole = answer.model_dump(include={"usage", "agentworld"})
-    said = {"role": "assistant", "content": ""}, {"content": answer.choices[0].message.content}
-    chunks = [chunk | {"choices": [_delta(delta)]} for delta in said]
+    deltas = {"role": "assistant", "content": ""}, {"content": answer.choices[0].message.content}
+    chunks = [chunk | {"choices": [_delta(delta)]} for delta in deltas]
     chunks.append(chunk | {"choices": [_delta({}, "stop")], "agentworld": whole["agentworld"]})
     if with_usage:
         chunks.append(chunk | {"choices": [], "usage": whole["usage"]})
-    lines = [*map(written, chunks), b"[DONE]"]
+    lines = [*map(to_json, chunks), b"[DONE]"]
     return b"".join(b"data: %b\n\n" % line for line in lines)
 
 

@@ -48,12 +48,12 @@ def check_pinned(sampling: Sampling, request: ChatRequest) -> None:
     """Raises WrongField where a request would have another simulator than the pinned one."""
     pins = _pins(sampling)
     for name in Pinned.model_fields:
-        told, pin = getattr(request, name), pins[name]
-        if name == "stop" and isinstance(told, str):
-            told = (told,)
-        if told is not None and told != pin:
+        value, pin = getattr(request, name), pins[name]
+        if name == "stop" and isinstance(value, str):
+            value = (value,)
+        if value is not None and value != pin:
             raise WrongField(
-                name, f"{name} is pinned to {pin!r} and cannot be {told!r:.80}; leave it out"
+                name, f"{name} is pinned to {pin!r} and cannot be {value!r:.80}; leave it out"
             )
 
 

@@ -10,18 +10,18 @@ from pydantic import Field, JsonValue, PlainValidator, WithJsonSchema
 from agentworld.records.base import Record
 
 
-def _content(told: object) -> str:
+def _content(content: object) -> str:
     """A text, or the texts of its parts with a line for each."""
-    match told:
+    match content:
         case str():
-            return told
+            return content
         case [_, *_]:
-            return "\n".join(_part(part) for part in told)
+            return "\n".join(_part(part) for part in content)
     raise ValueError("a text, or a list of text parts, is wanted here")
 
 
-def _part(told: object) -> str:
-    match told:
+def _part(part: object) -> str:
+    match part:
         case {"type": "text", "text": str(text), **rest} if not rest:
             return text
     raise ValueError("a part of type text, and nothing else, is wanted here")

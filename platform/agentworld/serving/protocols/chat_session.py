@@ -36,7 +36,7 @@ class Conversation(NamedTuple):
     action: str
 
 
-def conversation(messages: Sequence[ChatMessage]) -> Conversation:
+def parse_conversation(messages: Sequence[ChatMessage]) -> Conversation:
     """Perhaps a system message, then actions and observations in turn, and an action at the end.
 
     Raises WrongField for any other order.
@@ -56,7 +56,9 @@ def conversation(messages: Sequence[ChatMessage]) -> Conversation:
         raise WrongField("messages", "the last message is not the user's; end with an action")
     texts = [message.content for message in turns]
     pairs = zip(texts[:-1:2], texts[1::2], strict=True)
-    before = tuple(Exchange(action=action, observation=shown) for action, shown in pairs)
+    before = tuple(
+        Exchange(action=action, observation=observation) for action, observation in pairs
+    )
     return Conversation(instruction, before, texts[-1])
 
 
@@ -68,11 +70,11 @@ async def take_alone(
     Under a key it is taken once, and one that failed may be tried again. Without one nobody could
     name the episode of a failed step, so that it is ended at once.
     """
-    told = conversation(request.messages)
-    opening = alone(run, request, told)
+    conversation = parse_conversation(request.messages)
+    opening = alone(run, request, conversation)
     episode = (await entrance.reset(opening, key)).episode
     try:
-        return await entrance.take(episode, Request(1, told.action))
+        return await entrance.take(episode, Request(1, conversation.action))
     except AgentworldError:
         if key is None:
             with suppress(AgentworldError):
@@ -84,49 +86,51 @@ async def take_next(
     entrance: Entrance, run: str, request: ChatRequest, episode: str
 ) -> EpisodeStep:
     """The step of an episode that a conversation asks for, now or again."""
-    told = conversation(request.messages)
+    conversation = parse_conversation(request.messages)
     try:
-        number = step_number(await _episode(entrance, run, episode), request, told)
+        number = step_number(await _episode(entrance, run, episode), request, conversation)
     except Conflict:  # another replica may have gone on with it
-        number = step_number(await _episode(entrance, run, episode, anew=True), request, told)
-    return await entrance.take(episode, Request(number, told.action))
+        number = step_number(
+            await _episode(entrance, run, episode, anew=True), request, conversation
+        )
+    return await entrance.take(episode, Request(number, conversation.action))
 
 
-def alone(run: str, request: ChatRequest, told: Conversation) -> EpisodeOpening:
+def alone(run: str, request: ChatRequest, conversation: Conversation) -> EpisodeOpening:
     """How an episode begins that nobody named."""
     start = _initial_state(request)
     return EpisodeOpening(
         run=run,
         turn_limit=1,
-        simulation_instruction=told.instruction or "",
+        simulation_instruction=conversation.instruction or "",
         seed=request.seed,
-        given=told.before,
+        given=conversation.before,
         **({} if start is None else {"initial_state": start}),
     )
 
 
-def step_number(episode: OpenEpisode, request: ChatRequest, told: Conversation) -> int:
+def step_number(episode: OpenEpisode, request: ChatRequest, conversation: Conversation) -> int:
     """The step that follows on what is told; raises Conflict where it is not what was recorded."""
     opening = episode.opening
-    _check_start(episode.id, opening, request, told)
+    _check_start(episode.id, opening, request, conversation)
     recorded = [*map(_digests, opening.given)]
     recorded += ((step.action_digest, step.observation_digest) for step in episode.steps)
-    if not len(opening.given) <= len(told.before) <= len(recorded):
+    if not len(opening.given) <= len(conversation.before) <= len(recorded):
         raise Conflict(
             f"episode {episode.id} was given {len(opening.given)} turns, its next step is"
-            f" {len(episode.steps) + 1}, and {len(told.before)} turns are told; tell all that were"
-            " answered"
+            f" {len(episode.steps) + 1}, and {len(conversation.before)} turns are told; tell all"
+            " that were answered"
         )
-    for place, (turn, digests) in enumerate(zip(told.before, recorded, strict=False), 1):
+    for place, (turn, digests) in enumerate(zip(conversation.before, recorded, strict=False), 1):
         if _digests(turn) != digests:
             raise Conflict(
                 f"turn {place} of episode {episode.id} was another one than {turn.action[:80]!r}"
                 f" and {turn.observation[:80]!r}; tell what was said"
             )
-    return len(told.before) - len(opening.given) + 1
+    return len(conversation.before) - len(opening.given) + 1
 
 
-def named(header: str | None, request: ChatRequest) -> str | None:
+def resolve_episode(header: str | None, request: ChatRequest) -> str | None:
     """The episode that a request goes on with; null where it names none."""
     field = (request.metadata or {}).get("episode")
     if None not in (header, field) and header != field:
@@ -139,24 +143,24 @@ def named(header: str | None, request: ChatRequest) -> str | None:
 
 async def _episode(entrance: Entrance, run: str, name: str, *, anew: bool = False) -> OpenEpisode:
     """Of this run; what is no name of ours names none, and no database is asked."""
-    found = await entrance.known(name, anew=anew) if _NAME.fullmatch(name) else None
-    if found is None or found.opening.run != run:
+    episode = await entrance.load_open(name, anew=anew) if _NAME.fullmatch(name) else None
+    if episode is None or episode.opening.run != run:
         raise NotFound(f"there is no episode {name[:80]!r} in run {run}; reset to begin one")
-    return found
+    return episode
 
 
 def _check_start(
-    name: str, opening: EpisodeOpening, request: ChatRequest, told: Conversation
+    name: str, opening: EpisodeOpening, request: ChatRequest, conversation: Conversation
 ) -> None:
     starts = {
-        "the system message": (told.instruction, opening.simulation_instruction),
+        "the system message": (conversation.instruction, opening.simulation_instruction),
         "seed": (request.seed, opening.seed),
         "initial_state": (_initial_state(request), opening.start),
     }
-    for what, (asked, begun) in starts.items():
-        if asked is not None and asked != begun:
+    for what, (value, start) in starts.items():
+        if value is not None and value != start:
             raise Conflict(
-                f"{what} of episode {name} is {begun!r:.80} and not {asked!r:.80}; leave it out"
+                f"{what} of episode {name} is {start!r:.80} and not {value!r:.80}; leave it out"
             )
 
 

@@ -7,7 +7,7 @@ _Links = dict[int | str, dict[str, object]]
 
 def _links(**operations: dict[str, object]) -> _Links:
     """What an endpoint's answer declares; an operation is named as its function."""
-    links = {name: {"operationId": name, **given} for name, given in operations.items()}
+    links = {name: {"operationId": name, **link} for name, link in operations.items()}
     return {200: {"links": links}}
 
 

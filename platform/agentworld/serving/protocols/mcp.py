@@ -24,7 +24,7 @@ from mcp.types import (
     PaginatedRequestParams,
     TextContent,
 )
-from mcp.types import Tool as ListedTool
+from mcp.types import Tool as McpTool
 from pydantic import ValidationError
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
@@ -43,7 +43,7 @@ from agentworld.serving.protocols.json_rpc import error_of, refusal
 _MOST_BYTES = 4 * 2**20
 _NO_UNICODE = re.compile("[\ud800-\udfff]")
 
-_Asked = ServerRequestContext[Any, HttpRequest]
+_Context = ServerRequestContext[Any, HttpRequest]
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class ToolsDoor:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            episode = await _entrance(scope).known(_episode(scope))
+            episode = await _entrance(scope).load_open(_episode(scope))
         except AgentworldError as error:
             count(scope, error)
             await _refused(error)(scope, receive, send)
@@ -77,10 +77,10 @@ class ToolsDoor:
     async def _manager(self, simulator: Digest) -> StreamableHTTPSessionManager:
         """A server has one name for good: each simulator has one of its own."""
         if simulator not in self._managers:
-            made, is_ready = _managed(simulator), asyncio.Event()
-            self._tasks.append(self._working.create_task(_run(made, is_ready)))
+            manager, is_ready = _managed(simulator), asyncio.Event()
+            self._tasks.append(self._working.create_task(_run(manager, is_ready)))
             await is_ready.wait()
-            self._managers.setdefault(simulator, made)  # somebody else may have been faster
+            self._managers.setdefault(simulator, manager)  # somebody else may have been faster
         return self._managers[simulator]
 
 
@@ -88,7 +88,8 @@ def _managed(simulator: Digest) -> StreamableHTTPSessionManager:
     server = Server(
         "agentworld simulator", version=simulator, on_list_tools=_list, on_call_tool=_call
     )
-    server.middleware = [_told]  # the package's own spans would quote what an agent said
+    # The package's own spans would quote what an agent said.
+    server.middleware = [_translate_errors]
     # Who may ask from where is the gate's to say, so that no address is checked here.
     return StreamableHTTPSessionManager(
         server, json_response=True, stateless=True, max_request_body_size=_MOST_BYTES
@@ -102,23 +103,23 @@ async def _run(manager: StreamableHTTPSessionManager, is_ready: asyncio.Event) -
         await asyncio.Event().wait()
 
 
-async def _list(ctx: _Asked, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG001  one page
+async def _list(ctx: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG001  one page
     scope = _scope(ctx)
     return ListToolsResult(
         tools=[
-            ListedTool(name=each.name, description=each.description, input_schema=each.input_schema)
+            McpTool(name=each.name, description=each.description, input_schema=each.input_schema)
             for each in await _entrance(scope).tools(_episode(scope))
         ]
     )
 
 
-async def _call(ctx: _Asked, params: CallToolRequestParams) -> CallToolResult:
+async def _call(ctx: _Context, params: CallToolRequestParams) -> CallToolResult:
     scope = _scope(ctx)
     entrance, episode = _entrance(scope), _episode(scope)
     tools = await entrance.tools(episode)
     entrance.check_allowed()  # a comparison costs, and is no step yet
     action = await asyncio.to_thread(action_of, tools, params.name, params.arguments or {})
-    return _shown(await entrance.step(episode, Request(_number(params), action)))
+    return _to_tool_result(await entrance.step(episode, Request(_number(params), action)))
 
 
 def _number(params: CallToolRequestParams) -> int | None:
@@ -126,12 +127,14 @@ def _number(params: CallToolRequestParams) -> int | None:
     match params.meta:
         case {"agentworld": {"step": number}} if type(number) is int:
             return number
-        case {"agentworld": told}:
-            raise InputError(f"a call's _meta says {{'step': number}} or nothing, not {told!r:.80}")
+        case {"agentworld": value}:
+            raise InputError(
+                f"a call's _meta says {{'step': number}} or nothing, not {value!r:.80}"
+            )
     return None
 
 
-async def _told(ctx: _Asked, call_next: CallNext) -> HandlerResult:
+async def _translate_errors(ctx: _Context, call_next: CallNext) -> HandlerResult:
     """Around every request: our errors as the protocol's."""
     try:
         return await call_next(ctx)
@@ -144,13 +147,13 @@ async def _told(ctx: _Asked, call_next: CallNext) -> HandlerResult:
         raise MCPError(*error_of(error)) from error
 
 
-def _shown(result: StepResult) -> CallToolResult:
+def _to_tool_result(result: StepResult) -> CallToolResult:
     """The observation; what is no Unicode in it cannot be read by the protocol's clients."""
-    told = result._asdict()
-    text, num_replaced = _NO_UNICODE.subn("\ufffd", told.pop("observation"))
+    fields = result._asdict()
+    text, num_replaced = _NO_UNICODE.subn("\ufffd", fields.pop("observation"))
     return CallToolResult(
         content=[TextContent(text=text)],
-        _meta={"agentworld": {**told, "exact": not num_replaced}},
+        _meta={"agentworld": {**fields, "exact": not num_replaced}},
     )
 
 
@@ -160,7 +163,7 @@ def _refused(error: AgentworldError) -> Response:
     return Response(json.dumps(refusal(error_of(error))), status, headers)
 
 
-def _scope(ctx: _Asked) -> Scope:
+def _scope(ctx: _Context) -> Scope:
     if ctx.request is None:
         raise ValueError("the transport handed over no request")
     return ctx.request.scope

@@ -118,8 +118,8 @@ async def reset(
 )
 async def step(request: Request, entered: Entered) -> Response:
     """Takes the next action; a repeated step gets the recorded answer."""
-    episode, wanted = read_step(await request.body())
-    return Response(write_step(await entered.step(episode, wanted)), media_type=JSON)
+    episode, step_request = read_step(await request.body())
+    return Response(write_step(await entered.step(episode, step_request)), media_type=JSON)
 
 
 @router.get("/episodes/{episode}", response_model=EPISODE, responses=failures(404, 409, 422, 503))

@@ -25,7 +25,7 @@ from agentworld.serving.entrance import Entrance
 from agentworld.serving.protocols.json_rpc import INTERNAL_ERROR, RpcError, refusal
 from agentworld.serving.protocols.openenv_chain import Chain
 from agentworld.serving.protocols.openenv_mcp import respond
-from agentworld.serving.protocols.openenv_session import Fields, OpenEnvSession, written
+from agentworld.serving.protocols.openenv_session import Fields, OpenEnvSession, to_frame
 from agentworld.serving.protocols.time_limits import Patience
 from agentworld.serving.telemetry.metrics import Metrics
 
@@ -33,8 +33,8 @@ _MOST_BYTES = 4 * 2**20
 _FRAME = f"a frame is a text of at most {_MOST_BYTES} bytes"
 _SLOW_SECONDS = 0.5
 _LOOK_SECONDS = 0.01
-_KNOWN_SECONDS = 1.0  # as often as the access file is looked at
-_decoded = json.JSONDecoder().decode
+_RECHECK_SECONDS = 1.0  # as often as the access file is looked at
+_decode = json.JSONDecoder().decode
 _CODES = {
     "capacity": "CAPACITY_REACHED",
     "limit": "CAPACITY_REACHED",
@@ -51,8 +51,8 @@ class Conversation:
 
     __slots__ = (
         "_ask_again",
+        "_checked_at",
         "_entrance",
-        "_known_at",
         "_metrics",
         "_most_seconds",
         "_patience",
@@ -67,7 +67,7 @@ class Conversation:
         self._entrance = Entrance(scope, "openenv")
         self._metrics: Metrics = state.house.keeper.metrics
         self._ask_again: Callable[[], Awaitable[Caller]] = scope["ask_again"]
-        self._known_at = -math.inf
+        self._checked_at = -math.inf
         self._run: str = scope["path_params"]["run"]
         self._query: str = scope["query_string"].decode("latin-1")
         self._most_seconds: float = state.answer_seconds
@@ -107,11 +107,11 @@ class Conversation:
     async def _answer_each(self, session: OpenEnvSession) -> None:
         message = await self._receive()
         while message["type"] == "websocket.receive":
-            answer, next_message = await self._answered(session, message.get("text"))
+            answer, next_message = await self._answer_in_time(session, message.get("text"))
             if answer is None:
                 break
             if answer.problem:
-                self._metrics.told(answer.problem)
+                self._metrics.count_problem(answer.problem)
             await self._send({"type": "websocket.send", "text": answer.text})
             if answer.is_last:
                 break
@@ -121,7 +121,7 @@ class Conversation:
             return  # the client is gone
         await self._send({"type": "websocket.close"})
 
-    async def _answered(
+    async def _answer_in_time(
         self, session: OpenEnvSession, text: str | None
     ) -> tuple["_Answer | None", "asyncio.Future[Message] | None"]:
         """The answer; and, where it took its time, the message that may have come meanwhile."""
@@ -142,7 +142,7 @@ class Conversation:
 
     def _is_due(self) -> bool:
         """A connection may be older than the day on which its credential was taken back."""
-        return self._patience.since - self._known_at >= _KNOWN_SECONDS
+        return self._patience.since - self._checked_at >= _RECHECK_SECONDS
 
     async def _stranger(self) -> "_Answer | None":
         """What who is not known any more is answered; null where they are."""
@@ -150,7 +150,7 @@ class Conversation:
             self._entrance.caller = await self._ask_again()
         except AccessError as error:
             return self._failed(problem_of(error))._replace(is_last=not error.retryable)
-        self._known_at = self._patience.since
+        self._checked_at = self._patience.since
         return None
 
     async def _answer(self, session: OpenEnvSession, text: str | None) -> "_Answer | None":
@@ -159,14 +159,14 @@ class Conversation:
             kind, data = _read(text)
             match kind:
                 case "step":
-                    return _Answer(written("observation", await session.step(data)))
+                    return _Answer(to_frame("observation", await session.step(data)))
                 case "reset":
-                    return _Answer(written("observation", await session.reset(data)))
+                    return _Answer(to_frame("observation", await session.reset(data)))
                 case "state":
-                    return _Answer(written("state", await session.state()))
+                    return _Answer(to_frame("state", await session.state()))
                 case "mcp":
                     response, error = await respond(self._entrance, self._run, data, session)
-                    return _Answer(written("mcp", response), _kind(error))
+                    return _Answer(to_frame("mcp", response), _kind(error))
                 case "close":
                     return None
             raise InputError(f"there is no frame of type {kind!r}; send reset, step, state or mcp")
@@ -183,7 +183,7 @@ class Conversation:
 
     def _failed(self, problem: Problem, code: str | None = None) -> "_Answer":
         code = code or _CODES.get(problem.kind, "EXECUTION_ERROR")
-        return _Answer(written("error", {**problem.model_dump(), "code": code}), problem.kind)
+        return _Answer(to_frame("error", {**problem.model_dump(), "code": code}), problem.kind)
 
 
 class ToolsConversation(Conversation):
@@ -225,7 +225,7 @@ def _read(text: str | None) -> tuple[str, Fields]:
     if text is None or len(text) > _MOST_BYTES:
         raise InputError(_FRAME)
     try:
-        frame = _decoded(text)
+        frame = _decode(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"the frame is no JSON: {error}") from error
     if not isinstance(frame, dict) or not isinstance(frame.get("data", {}), dict):

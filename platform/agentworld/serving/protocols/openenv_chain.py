@@ -16,7 +16,7 @@ _NAME = re.compile("[0-9a-f]{32}")
 class Chain:
     """The episodes of a session in a run."""
 
-    __slots__ = ("_entrance", "_known", "_run", "name")
+    __slots__ = ("_entrance", "_num_episodes", "_run", "name")
 
     def __init__(self, entrance: Entrance, run: str, name: object) -> None:
         """Raises InputError for what is no session's name."""
@@ -27,7 +27,7 @@ class Chain:
         self.name = name
         self._entrance = entrance
         self._run = run
-        self._known = 0
+        self._num_episodes = 0
         """So many episodes were there when they were counted last."""
 
     async def current(self) -> str | None:
@@ -41,14 +41,14 @@ class Chain:
 
     async def _length(self) -> int:
         """How many there are by now, by halves: none is missing before the last one."""
-        there, step = self._known, 1
+        there, step = self._num_episodes, 1
         while await self._is_there(there + step):
             there, step = there + step, 2 * step
         while step > 1:
             step //= 2
             if await self._is_there(there + step):
                 there += step
-        self._known = there
+        self._num_episodes = there
         return there
 
     async def _is_there(self, place: int) -> bool:

@@ -20,7 +20,7 @@ from agentworld.records.base import Record
 from agentworld.serving.entrance import Entrance
 from agentworld.serving.protocols.native import JSON, health_of
 from agentworld.serving.protocols.openenv_mcp import RpcRequest, RpcResponse, respond
-from agentworld.serving.protocols.openenv_session import Fields, OpenEnvSession, shown
+from agentworld.serving.protocols.openenv_session import Fields, OpenEnvSession, to_step_answer
 
 router = APIRouter(
     prefix="/runs/{run}",
@@ -77,7 +77,7 @@ class Observation(Record):
     control: str | None = None
 
 
-class Shown(Record):
+class StepAnswer(Record):
     """The answer to a reset and to a step."""
 
     observation: Observation
@@ -119,17 +119,17 @@ async def _entrance(request: HttpRequest) -> Entrance:
 Entered = Annotated[Entrance, Depends(_entrance)]
 
 _FAILURES = failures(400, 404, 409, 422, 429, 502, 503, 504)
-_written = json.JSONEncoder(separators=(",", ":")).encode
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
-@router.post("/reset", response_model=Shown, responses=_FAILURES)
+@router.post("/reset", response_model=StepAnswer, responses=_FAILURES)
 async def reset(run: str, entered: Entered, body: Reset | None = None) -> Response:
     """Begins an episode, or goes on with the one of this `episode_id`."""
-    given = body.model_dump(exclude_unset=True) if body else {}
-    return _answer(await OpenEnvSession(entered, run).reset(given))
+    fields = body.model_dump(exclude_unset=True) if body else {}
+    return _answer(await OpenEnvSession(entered, run).reset(fields))
 
 
-@router.post("/step", response_model=Shown, responses=_FAILURES)
+@router.post("/step", response_model=StepAnswer, responses=_FAILURES)
 async def step(run: str, entered: Entered, body: Step) -> Response:
     """Takes the next step of an episode, or repeats an earlier one by its number."""
     await entered.check_in(run, body.episode_id)
@@ -141,16 +141,16 @@ async def step(run: str, entered: Entered, body: Step) -> Response:
             f"there is no answer after {body.timeout_s:g} s; /state says if the step was taken",
             kind="slow",
         ) from error
-    return _answer(shown(result))
+    return _answer(to_step_answer(result))
 
 
 @router.get("/state", responses=failures(404, 409, 422, 503))
 async def state(run: str, entered: Entered, episode_id: Annotated[str, Query()]) -> State:
     """How far an episode is."""
     await entered.check_in(run, episode_id)
-    found = await entered.settled(episode_id)
-    told = {"episode_id": found.id, "run": found.run, "simulator": found.simulator}
-    return State(**told, step_count=len(found.steps))
+    episode = await entered.settled(episode_id)
+    fields = {"episode_id": episode.id, "run": episode.run, "simulator": episode.simulator}
+    return State(**fields, step_count=len(episode.steps))
 
 
 @router.get("/schema", responses=failures(404, 409, 422, 503))
@@ -207,6 +207,6 @@ async def call_tools(run: str, entered: Entered, request: HttpRequest) -> Respon
     return _answer(response)
 
 
-def _answer(told: Fields) -> Response:
+def _answer(fields: Fields) -> Response:
     """In ASCII, for an observation may be no Unicode."""
-    return Response(_written(told), media_type=JSON)
+    return Response(_encode(fields), media_type=JSON)

@@ -26,7 +26,7 @@ from agentworld.serving.protocols.json_rpc import (
     refusal,
 )
 from agentworld.serving.protocols.openenv_chain import Chain
-from agentworld.serving.protocols.openenv_session import Fields, OpenEnvSession, named
+from agentworld.serving.protocols.openenv_session import Fields, OpenEnvSession, to_metadata
 
 _decode = json.JSONDecoder().decode
 
@@ -148,5 +148,5 @@ def _to_tool(tool: Tool) -> Fields:
 def _to_result(result: StepResult) -> Fields:
     """As MCP tells a result, and its text once more where OpenEnv's client looks for it."""
     content = [{"type": "text", "text": result.observation}]
-    meta = {"agentworld": named(result)}
+    meta = {"agentworld": to_metadata(result)}
     return {"content": content, "data": result.observation, "isError": False, "_meta": meta}

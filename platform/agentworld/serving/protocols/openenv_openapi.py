@@ -36,11 +36,11 @@ def document_of_run(app: FastAPI) -> dict[str, Any]:
 
 def route(app: FastAPI) -> Route:
     """Written once, for whoever may see the run."""
-    written = cache(lambda: json.dumps(document_of_run(app)).encode())
+    document_json = cache(lambda: json.dumps(document_of_run(app)).encode())
 
     async def document(request: Request) -> Response:
         await Entrance(request.scope, "openenv").simulator_of(request.path_params["run"])
-        return Response(written(), media_type=JSON)
+        return Response(document_json(), media_type=JSON)
 
     return Route(f"{_RUN}/openapi.json", document, methods=["GET"], include_in_schema=False)
 

@@ -23,7 +23,7 @@ Fields = dict[str, object]
 _OF_A_CALL = {"type", "tool_name", "arguments", "metadata"}
 _OWN_NAME = re.compile("[0-9a-f]{32}")
 _LONGEST_NAME = 255
-_written = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class OpenEnvSession:
@@ -33,14 +33,14 @@ class OpenEnvSession:
     that its steps may come from several connections, and the next one is whichever it is by then.
     """
 
-    __slots__ = ("_chain", "_entrance", "_episode", "_run", "_taken")
+    __slots__ = ("_chain", "_entrance", "_episode", "_num_steps", "_run")
 
     def __init__(self, entrance: Entrance, run: str, chain: Chain | None = None) -> None:
         self._entrance = entrance
         self._run = run
         self._chain = chain
         self._episode: str | None = None
-        self._taken = 0
+        self._num_steps = 0
 
     @property
     def name(self) -> str | None:
@@ -49,24 +49,24 @@ class OpenEnvSession:
 
     async def reset(self, data: Fields) -> Fields:
         """Begins an episode; with an `episode_id`, that one once, or goes on with it."""
-        run, given = self._run, dict(data)
-        name = _name_of(run, given.pop("episode_id", None))
-        opening = _opening({**given, "run": run})
-        known = await self._known(name) if name else None
-        if known is None:
+        run, fields = self._run, dict(data)
+        name = _name_of(run, fields.pop("episode_id", None))
+        opening = _opening({**fields, "run": run})
+        episode = await self._find(name) if name else None
+        if episode is None:
             new = await self._chain.following() if self._chain else name
             return self._begin(await self._entrance.reset(opening, new))
-        if known.run != run:
-            raise Conflict(f"episode {known.id} is another run's; begin one under another word")
-        if self._chain and known.id != await self._chain.current():
+        if episode.run != run:
+            raise Conflict(f"episode {episode.id} is another run's; begin one under another word")
+        if self._chain and episode.id != await self._chain.current():
             raise Conflict(
-                f"episode {known.id} is not the one that goes on in this session; connect without a"
-                " session_id to go on with it"
+                f"episode {episode.id} is not the one that goes on in this session; connect without"
+                " a session_id to go on with it"
             )
-        if given:
-            await self._check_same(opening, known.id)
-        self._episode, self._taken = known.id, len(known.steps)
-        return _resumed(known)
+        if fields:
+            await self._check_same(opening, episode.id)
+        self._episode, self._num_steps = episode.id, len(episode.steps)
+        return _resumed(episode)
 
     async def step(self, data: Fields) -> Fields:
         """Takes the next step of the episode: a text as its action, or a call of a tool.
@@ -75,26 +75,26 @@ class OpenEnvSession:
         """
         kind = data.get("type")
         if kind == "list_tools" and not data.keys() - {"type", "metadata"}:
-            return _listed(await self.tools())
+            return _to_tools_answer(await self.tools())
         episode = await self._current()
         if episode is None:
             raise InputError("no episode is open on this connection; reset first")
         if kind == "call_tool" and not data.keys() - _OF_A_CALL:
             tool = data.get("tool_name")
-            return _called(tool, await self.call(tool, data.get("arguments", {}), {}))
+            return _to_call_answer(tool, await self.call(tool, data.get("arguments", {}), {}))
         action = data.get("action")
         if type(action) is not str or data.keys() - {"action", "metadata"}:
             raise InputError(f"a step has a text as its action, and nothing else, not {data!r:.80}")
-        return shown(await self._take(episode, action))
+        return to_step_answer(await self._take(episode, action))
 
     async def state(self) -> Fields:
         """Which episode, and how far it is."""
-        episode, taken = await self._current(), self._taken
+        episode, num_steps = await self._current(), self._num_steps
         if self._chain and episode:
-            taken = len((await self._entrance.settled(episode)).steps)
-        told: Fields = {"episode_id": episode, "step_count": taken}
+            num_steps = len((await self._entrance.settled(episode)).steps)
+        fields: Fields = {"episode_id": episode, "step_count": num_steps}
         simulator = await self._entrance.simulator_of(self._run)
-        return {**told, "run": self._run, "simulator": simulator}
+        return {**fields, "run": self._run, "simulator": simulator}
 
     async def tools(self) -> tuple[Tool, ...]:
         """What may be called: in the episode, or in one that begins with nothing of its own."""
@@ -122,9 +122,9 @@ class OpenEnvSession:
             await self._entrance.close_episode(episode)
 
     async def _take(self, episode: str, action: str) -> StepResult:
-        number = None if self._chain else self._taken + 1
+        number = None if self._chain else self._num_steps + 1
         result = await self._entrance.step(episode, Request(number, action))
-        self._taken = result.step
+        self._num_steps = result.step
         return result
 
     async def _tools_in(self, episode: str | None) -> tuple[Tool, ...]:
@@ -136,7 +136,7 @@ class OpenEnvSession:
     async def _current(self) -> str | None:
         return await self._chain.current() if self._chain else self._episode
 
-    async def _known(self, name: str) -> Episode | None:
+    async def _find(self, name: str) -> Episode | None:
         try:
             return await self._entrance.settled(name)
         except NotFound:
@@ -152,18 +152,18 @@ class OpenEnvSession:
             ) from error
 
     def _begin(self, result: ResetResult) -> Fields:
-        self._episode, self._taken = result.episode, result.step
-        return begun(result)
+        self._episode, self._num_steps = result.episode, result.step
+        return to_reset_answer(result)
 
 
-def begun(result: ResetResult) -> Fields:
+def to_reset_answer(result: ResetResult) -> Fields:
     """The world has not spoken yet: what the agent reads first is its task."""
-    told = {"text": result.instruction or "", "episode": result.episode, "step": result.step}
-    observation = {**told, "simulator": result.simulator, "control": result.control}
+    fields = {"text": result.instruction or "", "episode": result.episode, "step": result.step}
+    observation = {**fields, "simulator": result.simulator, "control": result.control}
     return {"observation": observation, "reward": None, "done": False}
 
 
-def shown(result: StepResult, /, **more: object) -> Fields:
+def to_step_answer(result: StepResult, /, **more: object) -> Fields:
     """A step's answer."""
     observation = {
         "text": result.observation,
@@ -180,25 +180,25 @@ def shown(result: StepResult, /, **more: object) -> Fields:
     return {"observation": observation, "reward": result.reward, "done": result.done}
 
 
-def named(result: StepResult) -> Fields:
+def to_metadata(result: StepResult) -> Fields:
     """What a step's answer is called and means, beside what was shown."""
     return {name: value for name, value in result._asdict().items() if name != "observation"}
 
 
-def written(kind: str, data: Fields) -> str:
+def to_frame(kind: str, data: Fields) -> str:
     """A frame, in ASCII: an observation may be no Unicode."""
-    return _written({"type": kind, "data": data})
+    return _encode({"type": kind, "data": data})
 
 
-def _listed(tools: Iterable[Tool]) -> Fields:
-    told = [tool.model_dump(mode="json") for tool in tools]
-    return {"observation": {"tools": told}, "reward": None, "done": False}
+def _to_tools_answer(tools: Iterable[Tool]) -> Fields:
+    tool_fields = [tool.model_dump(mode="json") for tool in tools]
+    return {"observation": {"tools": tool_fields}, "reward": None, "done": False}
 
 
-def _called(tool: object, result: StepResult) -> Fields:
+def _to_call_answer(tool: object, result: StepResult) -> Fields:
     """As a step's answer, and as OpenEnv's clients for tools read it, which drop what is beside."""
-    told = {"tool_name": tool, "result": result.observation, "error": None}
-    return shown(result, **told, metadata=named(result))
+    fields = {"tool_name": tool, "result": result.observation, "error": None}
+    return to_step_answer(result, **fields, metadata=to_metadata(result))
 
 
 def _resumed(episode: Episode) -> Fields:
@@ -206,8 +206,8 @@ def _resumed(episode: Episode) -> Fields:
     if episode.closed and not (episode.steps and episode.steps[-1].done):
         raise Conflict(f"episode {episode.id} is over ({episode.closed}); reset to begin another")
     if not episode.steps:
-        return begun(session.opened(episode))
-    return shown(session.answered(episode.simulator, episode.run, episode.steps[-1]))
+        return to_reset_answer(session.opened(episode))
+    return to_step_answer(session.to_step_result(episode.simulator, episode.run, episode.steps[-1]))
 
 
 def _opening(fields: Fields) -> EpisodeOpening:
@@ -217,13 +217,13 @@ def _opening(fields: Fields) -> EpisodeOpening:
         raise InputError(first_problem(error)) from error
 
 
-def _name_of(run: str, told: object) -> str | None:
+def _name_of(run: str, word: object) -> str | None:
     """The episode's name: one of ours, or one made from a run's own word for it."""
-    if told is None:
+    if word is None:
         return None
-    if type(told) is not str or not 0 < len(told) <= _LONGEST_NAME:
+    if type(word) is not str or not 0 < len(word) <= _LONGEST_NAME:
         raise InputError(f"an episode_id is a text of 1 to {_LONGEST_NAME} characters")
-    if _OWN_NAME.fullmatch(told):
-        return told
-    named = f"{run}\n{told}".encode("utf-8", "surrogatepass")
-    return hashlib.sha256(named).hexdigest()[:32]
+    if _OWN_NAME.fullmatch(word):
+        return word
+    text = f"{run}\n{word}".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text).hexdigest()[:32]

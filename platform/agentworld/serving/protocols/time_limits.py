@@ -55,9 +55,9 @@ class Patience:
         self._timer = None
         if not self._goes_on:
             return
-        left = self.since + self._most_seconds - self._loop.time()
-        if left > 0:
-            self._timer = self._loop.call_later(left, self._look)
+        remaining_seconds = self.since + self._most_seconds - self._loop.time()
+        if remaining_seconds > 0:
+            self._timer = self._loop.call_later(remaining_seconds, self._look)
         else:
             self._is_over = True
             self._task.cancel()

@@ -11,7 +11,7 @@ from agentworld.records.base import Digest
 from agentworld.serving.service import SimulatorService
 
 
-class Wanted(NamedTuple):
+class SimulatorRequest(NamedTuple):
     """What a run that is opened asks for, and for whom."""
 
     simulator: str
@@ -48,7 +48,7 @@ class Simulators(Protocol):
         """What answers for a simulator, connected now if need be."""
         ...
 
-    async def meant(self, wanted: Wanted) -> Digest:
+    async def resolve(self, request: SimulatorRequest) -> Digest:
         """The simulator that a run is opened with; raises AccessError where the tenant may not."""
         ...
 

@@ -20,16 +20,16 @@ from agentworld.errors import ClusterError, Conflict, NotFound
 from agentworld.records.alias import gets_canary
 from agentworld.records.base import Digest
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.serving.simulators.base import Wanted
+from agentworld.serving.simulators.base import SimulatorRequest
 from agentworld.serving.simulators.cluster_objects import (
     Object,
     SimulatorAlias,
     SimulatorObject,
     check_opens,
     of_digest,
-    understood,
+    parse_object,
 )
-from agentworld.serving.simulators.many import Found
+from agentworld.serving.simulators.many import ConnectedSimulator
 from agentworld.storage.folder import read_file
 from agentworld.storage.objects import ObjectStore
 
@@ -49,7 +49,10 @@ class ClusterSimulators:
     """What there is in one namespace."""
 
     def __init__(
-        self, read: Read, objects: ObjectStore, connect: Callable[[SimulatorManifest], Found]
+        self,
+        read: Read,
+        objects: ObjectStore,
+        connect: Callable[[SimulatorManifest], ConnectedSimulator],
     ) -> None:
         self._read = read
         self._objects = objects
@@ -61,100 +64,102 @@ class ClusterSimulators:
         # Of its own: steps write with the others, and wait for no API server that hangs.
         self._asking = ThreadPoolExecutor(_MOST_ASKING, "cluster")
 
-    async def find(self, simulator: Digest) -> Found:
+    async def find(self, simulator: Digest) -> ConnectedSimulator:
         """A simulator by its digest, also of an object that is gone; who may open runs with it is
         not asked. Raises NotFound, ClusterError or StoreError.
         """
         try:
-            kept = await asyncio.to_thread(self._objects.get, simulator)
+            manifest_json = await asyncio.to_thread(self._objects.get, simulator)
         except NotFound:
-            kept = await self._ask(self._of_cluster, simulator)
-        found = self._connect(SimulatorManifest.model_validate_json(kept))
-        return found._replace(accelerators=partial(self._accelerators_of, simulator))
+            manifest_json = await self._ask(self._of_cluster, simulator)
+        connection = self._connect(SimulatorManifest.model_validate_json(manifest_json))
+        return connection._replace(accelerators=partial(self._accelerators_of, simulator))
 
     def _accelerators_of(self, simulator: Digest) -> tuple[str, ...]:
         """As the operator said when a run was opened here last; a step never asks."""
         return self._accelerators.get(simulator) or UNKNOWN
 
-    async def resolve(self, wanted: Wanted) -> Digest:
+    async def resolve(self, request: SimulatorRequest) -> Digest:
         """What a run is opened with, as the objects say now.
 
         Raises AccessError, NotFound, Conflict or ClusterError.
         """
-        return await self._ask(self._resolve, wanted)
+        return await self._ask(self._resolve, request)
 
     async def _ask(self, question: Callable[[_Argument], _Answer], about: _Argument) -> _Answer:
         return await asyncio.get_running_loop().run_in_executor(self._asking, question, about)
 
     def _of_cluster(self, simulator: Digest) -> bytes:
-        manifest = _manifest_of(self._found(simulator))
+        manifest = _manifest_of(self._find_object(simulator))
         self._objects.put(manifest.canonical)
         return manifest.canonical
 
-    def _resolve(self, wanted: Wanted) -> Digest:
-        if wanted.is_by_digest:
-            return check_opens(self._found(wanted.simulator), wanted.tenant)
-        found = self._meant(wanted)
-        digest = check_opens(found, wanted.tenant)
-        self._names[digest] = found.metadata.name
+    def _resolve(self, request: SimulatorRequest) -> Digest:
+        if request.is_by_digest:
+            return check_opens(self._find_object(request.simulator), request.tenant)
+        simulator = self._resolve_alias(request)
+        digest = check_opens(simulator, request.tenant)
+        self._names[digest] = simulator.metadata.name
         return digest
 
-    def _meant(self, wanted: Wanted) -> SimulatorObject:
-        alias = wanted.simulator
-        found = self._read(f"simulatoraliases/{quote(alias, safe='')}")
-        if found is None:
+    def _resolve_alias(self, request: SimulatorRequest) -> SimulatorObject:
+        alias = request.simulator
+        fields = self._read(f"simulatoraliases/{quote(alias, safe='')}")
+        if fields is None:
             raise NotFound(f"there is no alias {alias!r}; create it, or give a digest")
-        spec = understood(SimulatorAlias, found).spec
-        run, canary = wanted.run, spec.canary
+        spec = parse_object(SimulatorAlias, fields).spec
+        run, canary = request.run, spec.canary
         if canary and run is not None and gets_canary(alias, run, canary.percent):
-            tried = self._named(canary.simulator)
-            if tried.admits(wanted.tenant):
-                return tried
+            canary_simulator = self._load_by_name(canary.simulator)
+            if canary_simulator.admits(request.tenant):
+                return canary_simulator
             # Of a tenant that it is not for, no run fails because others try it.
-        return self._named(spec.simulator)
+        return self._load_by_name(spec.simulator)
 
-    def _named(self, name: str) -> SimulatorObject:
-        if found := self._object(name):
-            return found
+    def _load_by_name(self, name: str) -> SimulatorObject:
+        if simulator := self._load_object(name):
+            return simulator
         raise NotFound(f"there is no Simulator {name}; create it, or move the alias")
 
-    def _found(self, simulator: Digest) -> SimulatorObject:
+    def _find_object(self, simulator: Digest) -> SimulatorObject:
         """The object of a digest; all are listed where nobody knows which it is."""
-        known = self._names.get(simulator)
-        if found := self._known(simulator):
-            return found
+        name = self._names.get(simulator)
+        if candidate := self._load_from_cache(simulator):
+            return candidate
         with self._listing:  # of many who ask at once for a new one, one lists
-            if self._names.get(simulator) != known and (found := self._known(simulator)):
-                return found
-            found = of_digest((self._read("simulators") or {"items": []})["items"], simulator)
-            if found is None:
+            if self._names.get(simulator) != name and (
+                candidate := self._load_from_cache(simulator)
+            ):
+                return candidate
+            candidate = of_digest((self._read("simulators") or {"items": []})["items"], simulator)
+            if candidate is None:
                 raise NotFound(
                     f"no Simulator has the digest {simulator}, so it opens no run; create one of"
                     " its manifest, or name another simulator"
                 )
-            self._names[simulator] = found.metadata.name
-            return self._learned(found)
+            self._names[simulator] = candidate.metadata.name
+            return self._remember(candidate)
 
-    def _known(self, simulator: Digest) -> SimulatorObject | None:
+    def _load_from_cache(self, simulator: Digest) -> SimulatorObject | None:
         """The object that it was found in, where that is still it, and no rival is served."""
         name = self._names.get(simulator)
-        found = self._object(name) if name else None
-        still = found and found.status.digest == simulator and not found.refusal
-        return found if still else None
+        candidate = self._load_object(name) if name else None
+        still = candidate and candidate.status.digest == simulator and not candidate.refusal
+        return candidate if still else None
 
-    def _object(self, name: str) -> SimulatorObject | None:
-        read = self._read(f"simulators/{quote(name, safe='')}")
-        found = understood(SimulatorObject, read) if read else None
-        return None if found is None or found.is_going else self._learned(found)
+    def _load_object(self, name: str) -> SimulatorObject | None:
+        fields = self._read(f"simulators/{quote(name, safe='')}")
+        simulator = parse_object(SimulatorObject, fields) if fields else None
+        return None if simulator is None or simulator.is_going else self._remember(simulator)
 
-    def _learned(self, found: SimulatorObject) -> SimulatorObject:
-        if found.status.digest:
-            self._accelerators[found.status.digest] = found.status.accelerators
-        return found
+    def _remember(self, simulator: SimulatorObject) -> SimulatorObject:
+        if simulator.status.digest:
+            self._accelerators[simulator.status.digest] = simulator.status.accelerators
+        return simulator
 
 
-def _manifest_of(found: SimulatorObject) -> SimulatorManifest:
-    identity = found.spec.identity
+def _manifest_of(simulator: SimulatorObject) -> SimulatorManifest:
+    identity = simulator.spec.identity
     if identity.manifest:
         return identity.manifest
     if identity.reference is None:
@@ -169,13 +174,13 @@ def cluster_reader(namespace: str, kubeconfig: Path | None = None) -> Read:
     from kubernetes.client.exceptions import ApiException  # noqa: PLC0415
     from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
-    told = client.Configuration()
-    told.retries = 0
+    configuration = client.Configuration()
+    configuration.retries = 0
     if kubeconfig:
-        config.load_kube_config(str(kubeconfig), client_configuration=told)
+        config.load_kube_config(str(kubeconfig), client_configuration=configuration)
     else:
-        config.load_incluster_config(client_configuration=told)
-    api = client.ApiClient(told)
+        config.load_incluster_config(client_configuration=configuration)
+    api = client.ApiClient(configuration)
 
     def read(path: str) -> Object | None:
         try:

@@ -104,48 +104,48 @@ class SimulatorAlias(_Part):
 _Kind = TypeVar("_Kind", bound=BaseModel)
 
 
-def understood(kind: type[_Kind], found: Object) -> _Kind:
+def parse_object(kind: type[_Kind], fields: Object) -> _Kind:
     """Raises Conflict naming the first thing that is wrong."""
     try:
-        return kind.model_validate(found)
+        return kind.model_validate(fields)
     except ValidationError as error:
-        name = found.get("metadata", {}).get("name")
+        name = fields.get("metadata", {}).get("name")
         raise Conflict(f"{name} in the cluster is wrong at {first_problem(error)}") from error
 
 
-def of_digest(listed: Iterable[Object], simulator: Digest) -> SimulatorObject | None:
+def of_digest(objects: Iterable[Object], simulator: Digest) -> SimulatorObject | None:
     """The object that is this simulator.
 
     Of several the one that is served, which is the oldest that the operator did not refuse.
     """
-    found = [
-        understood(SimulatorObject, each)
-        for each in listed
+    candidates = [
+        parse_object(SimulatorObject, each)
+        for each in objects
         if (each.get("status") or {}).get("digest") == simulator
     ]
-    return min((each for each in found if not each.is_going), key=_precedence, default=None)
+    return min((each for each in candidates if not each.is_going), key=_precedence, default=None)
 
 
-def check_opens(found: SimulatorObject, tenant: str) -> Digest:
+def check_opens(simulator: SimulatorObject, tenant: str) -> Digest:
     """The digest that a run of this tenant is opened with.
 
     Raises AccessError where the tenant may not, Conflict where nobody may, and ClusterError, for a
     later try, where the operator has not said yet.
     """
-    name = found.metadata.name
-    if not found.admits(tenant):
+    name = simulator.metadata.name
+    if not simulator.admits(tenant):
         raise AccessError(
             f"tenant {tenant} may open no run with Simulator {name}; have {tenant} added to its"
             " spec.serving.tenants, or name another simulator",
             kind="forbidden",
         )
-    if found.refusal:
-        raise Conflict(f"Simulator {name} is not served: {found.refusal}")
-    if found.status.digest is None:
+    if simulator.refusal:
+        raise Conflict(f"Simulator {name} is not served: {simulator.refusal}")
+    if simulator.status.digest is None:
         raise ClusterError(f"the operator has not looked at Simulator {name} yet; try again")
-    return found.status.digest
+    return simulator.status.digest
 
 
-def _precedence(found: SimulatorObject) -> tuple[bool, str, str]:
-    told = found.metadata
-    return found.refusal is not None, told.creation_timestamp, told.uid
+def _precedence(simulator: SimulatorObject) -> tuple[bool, str, str]:
+    metadata = simulator.metadata
+    return simulator.refusal is not None, metadata.creation_timestamp, metadata.uid

@@ -18,7 +18,7 @@ from agentworld.engine.discovered import Discovered, Resolve
 from agentworld.engine.openai import OpenAIEngine
 from agentworld.engine.replicas import Replicas
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.storage.address import shown
+from agentworld.storage.address import redact
 
 _WAITING_FOR_EACH = 64  # requests in the queue for each one under way
 
@@ -41,7 +41,7 @@ class ConnectedEngines(Admission):
 
     def states(self) -> dict[str, State]:
         """Which replicas are asked, by their addresses without what is secret in them."""
-        return {shown(url): breaker.state for url, breaker in self._breakers.items()}
+        return {redact(url): breaker.state for url, breaker in self._breakers.items()}
 
 
 def connect_engines(

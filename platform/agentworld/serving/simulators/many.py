@@ -11,13 +11,13 @@ from agentworld.records.base import Digest
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.serving.episodes.store import Keeper
 from agentworld.serving.service import Accelerators, SimulatorService
-from agentworld.serving.simulators.base import Wanted
+from agentworld.serving.simulators.base import SimulatorRequest
 from agentworld.serving.telemetry.metrics import States
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 
 
-class Found(NamedTuple):
+class ConnectedSimulator(NamedTuple):
     """A simulator, and what answers as it was pinned."""
 
     manifest: SimulatorManifest
@@ -39,8 +39,8 @@ class OnDemand:
     def __init__(
         self,
         keeper: Keeper,
-        find: Callable[[Digest], Awaitable[Found]],
-        resolve: Callable[[Wanted], Awaitable[Digest]],
+        find: Callable[[Digest], Awaitable[ConnectedSimulator]],
+        resolve: Callable[[SimulatorRequest], Awaitable[Digest]],
     ) -> None:
         """`resolve` knows what an alias means now, and who may open runs with what it means."""
         self.connected: dict[Digest, SimulatorService] = {}
@@ -63,17 +63,17 @@ class OnDemand:
             connecting.add_done_callback(lambda done: self._forget(simulator, done))
         return await asyncio.shield(connecting)  # others wait for it, whoever gives up
 
-    async def meant(self, wanted: Wanted) -> Digest:
+    async def resolve(self, request: SimulatorRequest) -> Digest:
         """Raises InputError where nothing is named."""
-        name = wanted.simulator
+        name = request.simulator
         if not name:
             raise InputError(
                 "this service has many simulators; name the run's as `simulator`, by an alias or"
                 " by its digest"
             )
-        if wanted.is_by_digest and not _DIGEST.fullmatch(name):
+        if request.is_by_digest and not _DIGEST.fullmatch(name):
             raise NotFound(f"there is no simulator {name[:80]!r}; give the digest of one")
-        return await self._resolve(wanted)
+        return await self._resolve(request)
 
     async def close(self) -> None:
         """Lets go of the engines of all."""
@@ -84,27 +84,27 @@ class OnDemand:
         await asyncio.gather(*(service.close() for service in self.connected.values()))
 
     async def _connect(self, simulator: Digest) -> SimulatorService:
-        found = await self._find(simulator)
+        connection = await self._find(simulator)
         try:
-            service = self._service(simulator, found)
+            service = self._service(simulator, connection)
         except BaseException:
-            await found.engine.close()
+            await connection.engine.close()
             raise
         self.connected[simulator] = service
         return service
 
-    def _service(self, simulator: Digest, found: Found) -> SimulatorService:
-        if found.manifest.digest != simulator:
+    def _service(self, simulator: Digest, connection: ConnectedSimulator) -> SimulatorService:
+        if connection.manifest.digest != simulator:
             raise EvidenceError(
-                f"what was found as simulator {simulator} is {found.manifest.digest}; restore its"
-                " manifest"
+                f"what was found as simulator {simulator} is {connection.manifest.digest}; restore"
+                " its manifest"
             )
         return SimulatorService(
-            found.manifest,
-            found.engine,
+            connection.manifest,
+            connection.engine,
             self._keeper,
-            states=found.states,
-            accelerators=found.accelerators,
+            states=connection.states,
+            accelerators=connection.accelerators,
         )
 
     def _forget(self, simulator: Digest, done: asyncio.Task[SimulatorService]) -> None:

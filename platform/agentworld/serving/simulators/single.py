@@ -5,7 +5,7 @@ import asyncio
 from agentworld.ledger.aliases import Aliases
 from agentworld.records.base import Digest
 from agentworld.serving.service import SimulatorService, another
-from agentworld.serving.simulators.base import Wanted
+from agentworld.serving.simulators.base import SimulatorRequest
 
 
 class OneSimulator:
@@ -27,11 +27,11 @@ class OneSimulator:
         self.check(simulator)
         return self._service
 
-    async def meant(self, wanted: Wanted) -> Digest:
+    async def resolve(self, request: SimulatorRequest) -> Digest:
         """As the ledger's aliases say; it is for every tenant of the access file."""
-        if not wanted.simulator:
+        if not request.simulator:
             return self._service.digest
-        return await asyncio.to_thread(self._aliases.resolve, wanted.simulator, wanted.run)
+        return await asyncio.to_thread(self._aliases.resolve, request.simulator, request.run)
 
     async def close(self) -> None:
         """Lets go of its engine."""

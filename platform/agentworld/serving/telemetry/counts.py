@@ -36,7 +36,7 @@ class Counts:
         self.steps = dict.fromkeys(get_args(Door), 0)
         self.durations = {phase: Durations() for phase in Timings._fields}
         self.tokens = {"input": 0, "cached": 0, "output": 0}
-        self.begun = 0
+        self.num_opened = 0
         self.ended = dict.fromkeys(get_args(CloseReason), 0)
         self._durations = tuple(self.durations.values())
 
@@ -53,7 +53,7 @@ class Counts:
 
     def begin(self) -> None:
         """An episode was opened."""
-        self.begun += 1
+        self.num_opened += 1
 
     def end(self, reason: CloseReason, number: int = 1) -> None:
         """So many episodes came to their end."""

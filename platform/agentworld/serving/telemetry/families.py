@@ -43,16 +43,16 @@ Values = Mapping[tuple[str, ...], float]
 def counter(name: str, about: str, labels: Sequence[str], values: Values) -> CounterMetricFamily:
     """What only grows."""
     family = CounterMetricFamily(name, about, labels=labels)
-    for told, value in values.items():
-        family.add_metric(told, value)
+    for label_values, value in values.items():
+        family.add_metric(label_values, value)
     return family
 
 
 def gauge(name: str, about: str, labels: Sequence[str], values: Values) -> GaugeMetricFamily:
     """What is so now."""
     family = GaugeMetricFamily(name, about, labels=labels)
-    for told, value in values.items():
-        family.add_metric(told, value)
+    for label_values, value in values.items():
+        family.add_metric(label_values, value)
     return family
 
 
@@ -61,6 +61,6 @@ def histogram(
 ) -> HistogramMetricFamily:
     """How long things took."""
     family = HistogramMetricFamily(name, about, labels=labels)
-    for told, each in durations.items():
-        each.add_to(family, told)
+    for label_values, each in durations.items():
+        each.add_to(family, label_values)
     return family

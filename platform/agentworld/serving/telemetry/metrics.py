@@ -82,7 +82,7 @@ class Metrics:
         """A request was answered with a failure that its sender has no part in."""
         self._faults[kind] += 1
 
-    def told(self, kind: str) -> None:
+    def count_problem(self, kind: str) -> None:
         """A request was answered with a problem of this kind, whichever of the two that is."""
         counts = self._refusals if kind in self._refusals else self._faults
         counts[kind] += 1
@@ -98,8 +98,8 @@ class Metrics:
         yield from _of_simulators(self._counts.copy())
         with suppress(StoreError):  # without the ledger, what else there is to tell is wanted
             about = "Episodes that are open, whichever replica opened them."
-            told = _keyed(self._open_episodes())
-            yield gauge("agentworld_open_episodes", about, ("simulator",), told)
+            values = _keyed(self._open_episodes())
+            yield gauge("agentworld_open_episodes", about, ("simulator",), values)
         yield counter("agentworld_refusals", "Requests refused.", ("kind",), _keyed(self._refusals))
         yield counter("agentworld_faults", "Requests that failed.", ("kind",), _keyed(self._faults))
         served = self._states.copy()
@@ -114,8 +114,8 @@ class Metrics:
 
     def _open_episodes(self) -> Mapping[Digest, int]:
         """Of what is served, and of whatever had one when it was asked before: 0 is told too."""
-        known = dict.fromkeys((*self._states.copy(), *self._open), 0)
-        self._open = known | dict(self._ask_open())
+        zeros = dict.fromkeys((*self._states.copy(), *self._open), 0)
+        self._open = zeros | dict(self._ask_open())
         return self._open
 
 
@@ -138,8 +138,8 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
     yield histogram("agentworld_step_duration_seconds", about, (label, "phase"), durations)
     about = "Tokens of the steps answered."
     yield counter("agentworld_tokens", about, (label, "kind"), each(lambda c: c.tokens))
-    begun = _keyed({simulator: counted.begun for simulator, counted in counts.items()})
-    yield counter("agentworld_episodes_begun", "Episodes opened.", (label,), begun)
+    openings = _keyed({simulator: counted.num_opened for simulator, counted in counts.items()})
+    yield counter("agentworld_episodes_begun", "Episodes opened.", (label,), openings)
     ended = each(lambda c: c.ended)
     yield counter("agentworld_episodes_ended", "Episodes ended.", (label, "reason"), ended)
 

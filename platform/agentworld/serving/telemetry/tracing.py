@@ -29,8 +29,8 @@ class TracingSettings(BaseSettings):
     @property
     def is_on(self) -> bool:
         """Whether somebody is named who takes spans."""
-        named = self.exporter_otlp_endpoint or self.exporter_otlp_traces_endpoint
-        return bool(named) and not self.sdk_disabled
+        endpoint = self.exporter_otlp_endpoint or self.exporter_otlp_traces_endpoint
+        return bool(endpoint) and not self.sdk_disabled
 
 
 class InCallersTrace:
@@ -95,6 +95,8 @@ def _resource(only: Digest | None) -> Resource:
     """OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win."""
     ours = {"service.name": "agentworld-simulator", "service.version": __version__}
     simulator = {} if only is None else {"agentworld.simulator.digest": only}
-    told = Resource.create().attributes
-    named = {k: v for k, v in told.items() if not str(v).startswith("unknown_service")}
-    return Resource({**ours, **simulator, **named})
+    attributes = Resource.create().attributes
+    own_attributes = {
+        k: v for k, v in attributes.items() if not str(v).startswith("unknown_service")
+    }
+    return Resource({**ours, **simulator, **own_attributes})

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from agentworld.audit.checks.signed_log import opening_entry
-from agentworld.ledger.writes import Opened, Taken
+from agentworld.ledger.writes import NewStep, Opened
 from agentworld.records.edge import Traffic
 from agentworld.records.episode import Episode, EpisodeOpening, Source
 from agentworld.records.log import episode_opened
@@ -23,10 +23,10 @@ def fork(scene, step=1):
     """`first` from a step on, with one step of its own."""
     source = scene.ledger.episode("first")
     opening = EpisodeOpening(run=scene.run, fork=Source(episode="first", step=step))
-    begun = forked(Episode.begun("fork", SIMULATOR, opening), source.steps[:step])
+    begun = forked(Episode.new("fork", SIMULATOR, opening), source.steps[:step])
     own = records.episode(*["a", "b"][:step], "own", base=begun._replace(steps=())).steps[-1]
     scene.ledger.write([Opened(begun)])
-    scene.ledger.write([Taken(scene.run, own.linked(begun.head))])
+    scene.ledger.write([NewStep(scene.run, own.linked(begun.head))])
 
 
 def newest(scene) -> RunCheckpoint:
@@ -48,7 +48,7 @@ def sign_anew(scene, traffic: Traffic) -> None:
 def change_entry(scene, episode, **fields):
     """What somebody with the database in hand says of an episode's opening."""
     entry = opening_entry(episode, scene.ledger)
-    body = json.dumps({**entry.told, **fields}, separators=(",", ":"), sort_keys=True)
+    body = json.dumps({**entry.readable_fields, **fields}, separators=(",", ":"), sort_keys=True)
     scene.change(
         f"UPDATE log SET body = x'{body.encode().hex()}' WHERE sequence = {entry.sequence}"
     )
@@ -56,7 +56,7 @@ def change_entry(scene, episode, **fields):
 
 def test_an_entry_names_how_many_steps_a_fork_copied_and_nothing_where_there_is_none(scene):
     fork(scene, 2)
-    assert opening_entry("fork", scene.ledger).told["num_copied"] == 2
+    assert opening_entry("fork", scene.ledger).readable_fields["num_copied"] == 2
     plain = scene.ledger.episode("second")
     assert episode_opened(plain) == {
         "kind": "episode-opened",

@@ -13,7 +13,7 @@ from mlflow.entities import Dataset, DatasetInput
 from agentworld.audit.checks.registry import verify_version
 from agentworld.audit.checks.statements import registrations
 from agentworld.audit.checks.store import verify_everything
-from agentworld.audit.checks.withdrawals import gone
+from agentworld.audit.checks.withdrawals import missing_versions
 from agentworld.engine.process import LOOPBACK
 from agentworld.errors import StoreError
 from agentworld.lineage.mlflow import MlflowRegistry
@@ -73,7 +73,9 @@ class Tampered:
             told = sources.ledger.attestations
             filed = registrations(told, sources.evidence, str(ref)).newest
             stored = self.registry.stored(ref)
-            found += verify_version(stored, self.registry, sources.step_keys, filed=filed).problems
+            found += verify_version(
+                stored, self.registry, sources.step_keys, registration=filed
+            ).problems
         return tuple(found)
 
     def change(self, statement: str, *values: str) -> None:
@@ -235,9 +237,9 @@ def test_a_version_that_was_deleted_is_gone_and_one_that_hides_is_there(tampered
     for name in tampered.version.tags:
         tampered.client.delete_model_version_tag(tampered.name, tampered.number, name)
     assert tampered.told.agent not in [each.ref for each in tampered.registry.versions()]
-    assert gone(sources).versions == ()
+    assert missing_versions(sources).versions == ()
     tampered.client.delete_model_version(tampered.name, tampered.number)
-    assert [each.ref for each in gone(sources).versions] == [str(tampered.told.agent)]
+    assert [each.ref for each in missing_versions(sources).versions] == [str(tampered.told.agent)]
 
 
 @pytest.mark.parametrize("name", ["lineage.json", "model.safetensors"])

@@ -8,7 +8,7 @@ import pytest
 import make.agent
 import make.service
 from agentworld.audit.checks.store import verify_agent, verify_everything
-from agentworld.audit.checks.withdrawals import gone
+from agentworld.audit.checks.withdrawals import missing_versions
 from agentworld.errors import EvidenceError, InputError, NotFound
 from agentworld.lineage.base import Agent
 from agentworld.lineage.memory import MemoryRegistry
@@ -35,11 +35,11 @@ def problems(told: Story) -> tuple[str, ...]:
 
 
 def missing(told: Story) -> list[str]:
-    return [each.ref for each in gone(told.sources).versions]
+    return [each.ref for each in missing_versions(told.sources).versions]
 
 
 def withdrawals(told: Story) -> list[Withdrawal]:
-    return gone(told.sources).withdrawals("it was no good", "ada", now())
+    return missing_versions(told.sources).withdrawals("it was no good", "ada", now())
 
 
 def withdraw(told: Story) -> None:
@@ -148,16 +148,16 @@ def test_a_row_that_cannot_be_read_is_one_sentence(told):
 def test_who_knows_no_key_of_the_steps_is_told_so(told):
     evidence = told.sources.evidence._replace(step_keys=None)
     with pytest.raises(InputError, match="no key of the steps"):
-        gone(told.sources._replace(evidence=evidence))
+        missing_versions(told.sources._replace(evidence=evidence))
 
 
 def test_a_registry_that_has_none_of_all_may_be_another_one(told):
     other = told._replace(sources=told.sources._replace(registry=MemoryRegistry()))
     with pytest.raises(InputError, match="the registry has none of 2 registered versions"):
-        gone(other.sources)
-    assert [each.ref for each in gone(other.sources, ["hero@1"]).versions] == ["hero@1"]
+        missing_versions(other.sources)
+    assert [each.ref for each in missing_versions(other.sources, ["hero@1"]).versions] == ["hero@1"]
     with pytest.raises(NotFound, match="hero@2 is not gone"):
-        gone(other.sources, ["hero@2"])
+        missing_versions(other.sources, ["hero@2"])
 
 
 def test_what_was_signed_twice_is_withdrawn_at_once(told):
@@ -199,7 +199,7 @@ def test_the_newer_of_two_edges_is_missed_no_more_where_its_version_was_withdraw
     unedged, vanished = told_of(lost)
     assert vanished.startswith("terminal-agent@2: the registry does not have it")
     assert "no version in the registry has the newest edge" in unedged
-    for each in gone(lost).withdrawals("it was no good", "ada", now()):
+    for each in missing_versions(lost).withdrawals("it was no good", "ada", now()):
         made.notary.declare(each)
     assert told_of(lost) == []
     first, *_ = told_of(lost._replace(registry=MemoryRegistry()))

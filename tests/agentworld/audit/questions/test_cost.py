@@ -109,7 +109,7 @@ def test_what_is_no_price_or_half_of_one_is_refused(monkeypatch, variables, word
     for name, value in variables.items():
         monkeypatch.setenv(f"AGENTWORLD_PRICE_{name}", value)
     with pytest.raises(InputError, match=words) as told:
-        Prices.named()
+        Prices.from_environment()
     assert "\n" not in str(told.value)
 
 
@@ -117,7 +117,7 @@ def test_prices_are_named_by_the_environment_and_an_empty_one_is_none(monkeypatc
     monkeypatch.setenv("AGENTWORLD_PRICE_PER_ENGINE_HOUR", "2.50")
     monkeypatch.setenv("AGENTWORLD_PRICE_PER_MILLION_INPUT_TOKENS", "")
     monkeypatch.setenv("AGENTWORLD_PRICE_CURRENCY", "EUR")
-    prices = Prices.named()
+    prices = Prices.from_environment()
     assert (prices.per_engine_hour, prices.currency) == (Decimal("2.50"), "EUR")
     assert prices.per_million_input_tokens is None
 

@@ -20,7 +20,7 @@ OTHER = records.digest("other")
 
 
 def episode(name: str, *observations: str) -> Episode:
-    begun = Episode.begun(name, RUN.simulator, EpisodeOpening(run=RUN.id))
+    begun = Episode.new(name, RUN.simulator, EpisodeOpening(run=RUN.id))
     return records.episode(*observations, base=begun)
 
 

@@ -20,9 +20,9 @@ def test_every_answer_is_the_recorded_one_and_the_engine_is_not_asked(tmp_path):
         client = served.client()
         episode = await make.service.play(client, *ODD)
         await client.close_run(records.digest("final"))
-        asked = len(served.engine.asked)
+        asked = len(served.engine.requests)
         report = await replay_episode(episode, served.client(), "me")
-        assert len(served.engine.asked) == asked
+        assert len(served.engine.requests) == asked
         return report
 
     report = asyncio.run(work())

@@ -24,7 +24,7 @@ def observe(engine, **confidence):
 def test_an_engine_hears_which_episode_it_is_asked_for(num_samples):
     engine = FakeEngine(lambda messages: "[0] ~")
     observe(engine, num_samples=num_samples)
-    assert [asked.affinity for asked in engine.asked] == ["episode-7"] * num_samples
+    assert [asked.affinity for asked in engine.requests] == ["episode-7"] * num_samples
 
 
 @pytest.mark.parametrize("num_samples", [1, 3])
@@ -32,7 +32,7 @@ def test_an_engine_is_asked_with_the_sampling_that_was_pinned(num_samples):
     manifest = records.manifest(confidence={"num_samples": num_samples})
     engine = FakeEngine(lambda messages: "[0] ~")
     asyncio.run(Observer(manifest, engine).observe(ASKED, 7, "episode-7"))
-    assert [asked.sampling for asked in engine.asked] == [manifest.sampling] * num_samples
+    assert [asked.sampling for asked in engine.requests] == [manifest.sampling] * num_samples
 
 
 @pytest.mark.parametrize("num_samples", [1, 2])

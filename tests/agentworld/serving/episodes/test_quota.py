@@ -170,7 +170,7 @@ def test_who_has_used_a_minutes_allowance_is_told_when_to_come_again(limited, li
     assert first.status_code == 200
     check_full(last, words)
     refused = [answer for answer in answers if not answer.is_success]
-    assert len(limited.served.engine.asked) == len(answers) - len(refused)
+    assert len(limited.served.engine.requests) == len(answers) - len(refused)
     limited.access.write()
     taken = len(limited.served.ledger.episode(episode).steps)
     assert limited.step(episode, "ls", taken + 1).status_code == 200

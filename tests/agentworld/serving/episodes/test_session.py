@@ -24,7 +24,7 @@ OPENINGS = st.sampled_from(
 
 
 def begun(opening):
-    return opened(Episode.begun("e", MANIFEST.digest, opening))
+    return opened(Episode.new("e", MANIFEST.digest, opening))
 
 
 def opened(episode):
@@ -32,7 +32,7 @@ def opened(episode):
 
 
 def whole(episode):
-    begun = Episode.begun(episode.id, MANIFEST.digest, episode.opening)
+    begun = Episode.new(episode.id, MANIFEST.digest, episode.opening)
     return begun._replace(steps=tuple(episode.steps))
 
 
@@ -108,7 +108,7 @@ def test_an_episode_that_is_read_again_goes_on_as_the_one_that_was_kept(episode)
 def test_a_fork_has_the_same_past_under_its_own_name(episode, data):
     ongoing = [step for step in episode.steps if not step.done]
     taken = data.draw(st.integers(0, len(ongoing)))
-    empty = Episode.begun("fork", MANIFEST.digest, episode.opening)
+    empty = Episode.new("fork", MANIFEST.digest, episode.opening)
     fork = session.forked(empty, episode.steps[:taken])
     assert fork.intact
     assert opened(fork).history == episode.history[: 1 + 2 * taken]
@@ -118,14 +118,14 @@ def test_a_fork_has_the_same_past_under_its_own_name(episode, data):
 def test_an_episode_that_is_over_is_forked_before_its_end():
     episode = play(EpisodeOpening(run="r", turn_limit=1), [("ls", "[0] ~")])
     with pytest.raises(Conflict, match="fork it earlier"):
-        session.forked(Episode.begun("fork", MANIFEST.digest, episode.opening), episode.steps)
+        session.forked(Episode.new("fork", MANIFEST.digest, episode.opening), episode.steps)
 
 
 @pytest.mark.compute
 @given(EPISODES)
 def test_a_replay_says_what_the_record_says_and_nothing_after_it(episode):
     replay = OpenEpisode(
-        Episode.begun("replay", MANIFEST.digest, episode.opening), [], tuple(episode.steps)
+        Episode.new("replay", MANIFEST.digest, episode.opening), [], tuple(episode.steps)
     )
     for step in episode.steps:
         shown = session.replayed(replay, step.action)

@@ -4,13 +4,13 @@ import threading
 import pytest
 
 from agentworld.errors import Conflict, StoreError
-from agentworld.ledger.writes import Taken
+from agentworld.ledger.writes import NewStep
 from agentworld.serving.episodes.writer import Writer
 from make import records
 
 
 def step(number):
-    return Taken("r", records.episode("[0] ~").steps[0]._replace(number=number))
+    return NewStep("r", records.episode("[0] ~").steps[0]._replace(number=number))
 
 
 def write_all(append, numbers):

@@ -71,7 +71,7 @@ def test_what_comes_before_is_what_the_world_begins_with(serve):
     served = serve()
     messages = [{"role": "system", "content": "be slow"}, user("echo a"), assistant("b"), *LS]
     answer = chat(served, served.run(), messages, metadata={"initial_state": "rimo.txt: besa"})
-    (asked,) = served.engine.asked
+    (asked,) = served.engine.requests
     first, *turns = (message["content"] for message in asked.messages)
     assert first.endswith("rimo.txt: besa\nbe slow")
     assert turns == ["echo a", "b", "ls"]
@@ -124,7 +124,7 @@ def test_an_earlier_message_gets_the_recorded_answer_once_and_for_all(serve):
     answers = [chat(served, run, again, **named(episode)) for _ in range(2)]
     assert chat(served, run, LS, **named(episode)).id == first.id
     assert len({answer.id for answer in answers}) == 1
-    assert len(served.engine.asked) == len(served.ledger.episode(episode).steps) == 2
+    assert len(served.engine.requests) == len(served.ledger.episode(episode).steps) == 2
 
 
 def test_many_who_ask_for_the_same_message_at_once_get_one_step(serve):
@@ -137,7 +137,7 @@ def test_many_who_ask_for_the_same_message_at_once_get_one_step(serve):
         return await asyncio.gather(*(client.chat.completions.create(**fields) for _ in range(8)))
 
     assert len({answer.id for answer in call(served, run, ask)}) == 1
-    assert len(served.engine.asked) == 1
+    assert len(served.engine.requests) == 1
 
 
 SHOWN = assistant("[0] ~")
@@ -203,7 +203,7 @@ def test_under_a_key_a_completion_is_taken_once(serve):
     for messages in ([user("pwd")], [*LS, SHOWN, *LS]):
         with pytest.raises(openai.ConflictError):
             chat(served, run, messages, extra_headers=KEY)
-    assert len(served.engine.asked) == 1
+    assert len(served.engine.requests) == 1
 
 
 @pytest.mark.parametrize(("headers", "closed"), [({}, "closed"), (KEY, None)])
@@ -224,7 +224,7 @@ def test_equal_seeds_ask_the_engine_with_equal_seeds(serve):
     run, model = served.run(), records.manifest(**SEEDED).digest
     for seed in (7, 7, 8):
         chat(served, run, LS, model=model, seed=seed)
-    first, second, third = (asked.seed for asked in served.engine.asked)
+    first, second, third = (asked.seed for asked in served.engine.requests)
     assert first == second != third
 
 
@@ -232,7 +232,7 @@ def test_a_seed_that_cannot_be_honoured_is_refused(serve):
     served = serve()
     with pytest.raises(openai.BadRequestError, match="cannot be honoured") as caught:
         chat(served, served.run(), LS, seed=7)
-    assert (caught.value.code, served.engine.asked) == ("input", [])
+    assert (caught.value.code, served.engine.requests) == ("input", [])
 
 
 def test_a_stream_is_the_committed_step_in_events(serve):
@@ -257,7 +257,7 @@ def test_a_stream_without_usage_ends_with_its_last_choice_and_repeats(serve):
     assert [chunk.choices for chunk in first] == [chunk.choices for chunk in again]
     assert first[-1].choices[0].finish_reason == "stop"
     assert {chunk.usage for chunk in first} == {None}
-    assert len(served.engine.asked) == 1
+    assert len(served.engine.requests) == 1
 
 
 def test_what_fails_before_a_stream_is_a_status(serve):

@@ -81,7 +81,7 @@ def test_what_would_change_the_simulator_or_is_not_known_is_refused_by_name(serv
     assert error.param.split(".")[0] == name
     assert (error.code, error.type) == ("input", "invalid_request_error")
     assert error.response.headers["x-should-retry"] == "false"
-    assert served.engine.asked == []
+    assert served.engine.requests == []
 
 
 def test_what_changes_nothing_is_taken(serve):

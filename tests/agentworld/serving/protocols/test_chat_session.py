@@ -7,7 +7,7 @@ from agentworld.http.openai_errors import WrongField
 from agentworld.records.episode import Episode, EpisodeOpening, Exchange
 from agentworld.serving.protocols.chat_model import check_pinned
 from agentworld.serving.protocols.chat_request import ChatMessage, ChatRequest, Pinned
-from agentworld.serving.protocols.chat_session import alone, conversation, step_number
+from agentworld.serving.protocols.chat_session import alone, parse_conversation, step_number
 from make import records
 
 ANY_TEXT = st.text(st.characters(), max_size=4)  # lone surrogates too
@@ -26,7 +26,7 @@ def request(turns, action="ls", instruction=None, **fields):
 
 
 def number(episode, asked):
-    return step_number(episode, asked, conversation(asked.messages))
+    return step_number(episode, asked, parse_conversation(asked.messages))
 
 
 def episode_of(given, taken):
@@ -38,7 +38,7 @@ def episode_of(given, taken):
 @given(st.none() | ANY_TEXT, EXCHANGES, ANY_TEXT)
 def test_a_conversation_is_read_as_it_was_told(instruction, turns, action):
     asked = request(turns, action, instruction)
-    assert conversation(asked.messages) == (instruction, turns, action)
+    assert parse_conversation(asked.messages) == (instruction, turns, action)
 
 
 @given(st.lists(ROLES, min_size=1, max_size=6))
@@ -47,17 +47,17 @@ def test_messages_in_any_other_order_are_refused(roles):
     rest = roles[1:] if roles[0] in ("system", "developer") else roles
     in_turn = len(rest) % 2 == 1 and rest == ["user", "assistant"] * (len(rest) // 2) + ["user"]
     if in_turn:
-        assert len(conversation(messages).before) == len(rest) // 2
+        assert len(parse_conversation(messages).before) == len(rest) // 2
     else:
         with pytest.raises(WrongField):
-            conversation(messages)
+            parse_conversation(messages)
 
 
 @given(st.none() | ANY_TEXT, EXCHANGES, st.none() | ANY_TEXT)
 def test_an_episode_of_its_own_is_given_all_that_comes_before(instruction, turns, start):
     metadata = {} if start is None else {"initial_state": start}
     asked = request(turns, instruction=instruction, metadata=metadata)
-    opening = alone("r", asked, conversation(asked.messages))
+    opening = alone("r", asked, parse_conversation(asked.messages))
     assert (opening.given, opening.turn_limit) == (turns, 1)
     assert opening.simulation_instruction == (instruction or "")
     assert opening.start == ("empty" if start is None else start)
@@ -112,4 +112,4 @@ def test_an_opening_without_given_turns_has_the_name_that_it_had():
     assert EpisodeOpening(run="r").text == '{"run":"r"}'
     given_ = EpisodeOpening(run="r", given=took(["a"]))
     assert given_.text == '{"given":[{"action":"ls","observation":"a"}],"run":"r"}'
-    assert Episode.begun("e", records.digest("s"), given_).begins_whole
+    assert Episode.new("e", records.digest("s"), given_).begins_whole

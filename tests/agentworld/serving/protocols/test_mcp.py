@@ -176,7 +176,7 @@ def test_the_world_reads_the_tools_and_a_call_of_one_as_json(serve, talk):
     call = {"path": "rimo.txt", "lines": [1, 2]}
     _, result = talk(lambda client: client.call_tool("read_file", call), served, tools=[READ])
     assert shown(result) == "besa"
-    (asked,) = served.engine.asked
+    (asked,) = served.engine.requests
     system, action = (message["content"] for message in asked.messages)
     assert '\n{"name":"read_file","description":"Reads lines of a file.","inputSchema":{' in system
     assert action == '{"name":"read_file","arguments":{"lines":[1,2],"path":"rimo.txt"}}'
@@ -238,7 +238,7 @@ def test_a_wrong_call_is_told_and_is_no_step(serve, talk, name, arguments, probl
     assert problem in error.message
     assert (error.data["kind"], error.data["retryable"]) == ("input", False)
     assert served.ledger.episode(episode).steps == ()
-    assert served.engine.asked == []
+    assert served.engine.requests == []
 
 
 def test_an_episode_that_is_over_is_an_error_and_never_a_result(talk):

@@ -180,7 +180,7 @@ def test_who_asks_again_before_the_answer_gets_no_answer_of_another_question(hel
         with http.websocket_connect(f"/runs/{run}/ws") as socket:
             ask(socket, RESET)
             socket.send_text(json.dumps(step("ls")))
-            wait_for(lambda: slow.engine.asked)
+            wait_for(lambda: slow.engine.requests)
             socket.send_text(json.dumps(step("pwd")))
             threading.Timer(0.7, free.set).start()  # longer than what counts as slow
             told = json.loads(socket.receive_text())["data"]
@@ -191,7 +191,7 @@ def test_who_asks_again_before_the_answer_gets_no_answer_of_another_question(hel
 
 def waiting_for(served, episode):
     """Who waits until the step of an episode that is under way is over."""
-    return served.app.state.house.keeper.held(episode).lock._waiters
+    return served.app.state.house.keeper.find_open(episode).lock._waiters
 
 
 @pytest.mark.parametrize("way", ["socket", "http", "state"])
@@ -207,7 +207,7 @@ def test_who_resumes_while_a_step_is_under_way_is_told_of_that_step(held, free, 
         episode = http.post(f"/runs/{run}/reset").json()["observation"]["episode"]
         taken = {"episode_id": episode, "action": {"action": "ls"}}
         first = others.submit(http.post, f"/runs/{run}/step", json=taken)
-        wait_for(lambda: served.engine.asked)
+        wait_for(lambda: served.engine.requests)
         resumed = others.submit(RESUMING[way], http, run, episode)
         wait_for(lambda: resumed.done() or waiting_for(served, episode))
         assert not resumed.done()

@@ -5,9 +5,9 @@ import pytest
 
 from agentworld.errors import AccessError, ClusterError, Conflict, NotFound
 from agentworld.records.alias import gets_canary
-from agentworld.serving.simulators.base import Wanted
+from agentworld.serving.simulators.base import SimulatorRequest
 from agentworld.serving.simulators.cluster import ClusterSimulators
-from agentworld.serving.simulators.many import Found
+from agentworld.serving.simulators.many import ConnectedSimulator
 from agentworld.storage.objects import ObjectStore
 from make import records
 from make.cluster import CANARY, STABLE, Cluster, refuse, simulator
@@ -25,7 +25,9 @@ def simulators(cluster, tmp_path):
 
 def made(cluster, folder):
     objects = ObjectStore(str(folder / "objects"))
-    return ClusterSimulators(cluster.read, objects, lambda manifest: Found(manifest, None))
+    return ClusterSimulators(
+        cluster.read, objects, lambda manifest: ConnectedSimulator(manifest, None)
+    )
 
 
 def found(simulators, digest):
@@ -33,7 +35,7 @@ def found(simulators, digest):
 
 
 def meant(simulators, name="world", run="run", tenant="acme"):
-    return asyncio.run(simulators.resolve(Wanted(name, run, tenant)))
+    return asyncio.run(simulators.resolve(SimulatorRequest(name, run, tenant)))
 
 
 def test_a_simulator_is_found_by_its_digest(simulators):
@@ -179,7 +181,7 @@ def test_none_is_listed_for_a_digest_that_an_alias_meant(simulators, cluster):
 def test_many_who_ask_at_once_for_a_digest_that_nobody_knows_list_once(simulators, cluster):
     async def work():
         cluster.answers.clear()
-        wanted = [Wanted(STABLE.digest, str(number), "acme") for number in range(20)]
+        wanted = [SimulatorRequest(STABLE.digest, str(number), "acme") for number in range(20)]
         asked = [asyncio.create_task(simulators.resolve(each)) for each in wanted]
         await asyncio.sleep(0.05)
         cluster.answers.set()

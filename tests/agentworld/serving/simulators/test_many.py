@@ -4,7 +4,7 @@ import pytest
 
 import make.many
 from agentworld.errors import EvidenceError, InputError, NotFound, StoreError
-from agentworld.serving.simulators.base import Wanted
+from agentworld.serving.simulators.base import SimulatorRequest
 from make import records
 from make.many import FIRST, SECOND, Catalogue
 
@@ -90,7 +90,7 @@ def test_what_is_not_the_simulator_that_was_asked_for_is_not_served(simulators, 
 
 def test_a_name_is_an_alias_or_a_digest_and_never_nothing(simulators):
     def meant(name):
-        return asyncio.run(simulators.meant(Wanted(name, "run", "acme")))
+        return asyncio.run(simulators.resolve(SimulatorRequest(name, "run", "acme")))
 
     assert meant("canary") == SECOND.digest
     assert meant(FIRST.digest) == FIRST.digest

@@ -102,8 +102,8 @@ def test_each_run_is_answered_by_the_simulator_that_it_named(many, catalogue, na
             assert told["observation"] == f"{NAMES[simulator]}: echo {number}\n[0] ~"
             assert told["simulator"] == answer.headers[SIMULATOR_HEADER] == simulator
     for simulator in (ONE, OTHER):
-        assert len(catalogue.engines[simulator].asked) == 2
-        (system, *_) = catalogue.engines[simulator].asked[0].messages
+        assert len(catalogue.engines[simulator].requests) == 2
+        (system, *_) = catalogue.engines[simulator].requests[0].messages
         assert system["content"].endswith(catalogue.manifests[simulator].control_text)
 
 
@@ -159,7 +159,7 @@ def test_another_replica_connects_what_an_episode_needs_and_goes_on_with_it(many
     second = start()
     assert second.step(episode, 2, "echo b").json()["observation"] == "second: echo b\n[0] ~"
     assert list(second.house.simulators.connected) == [OTHER]
-    assert catalogue.engines[OTHER].asked[-1].messages[-2]["content"] == "second: echo a\n[0] ~"
+    assert catalogue.engines[OTHER].requests[-1].messages[-2]["content"] == "second: echo a\n[0] ~"
 
 
 def noted(name):

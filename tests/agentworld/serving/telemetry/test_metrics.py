@@ -158,7 +158,7 @@ def test_a_refusal_and_a_fault_are_counted_apart_by_whoever_tells_them():
     metrics.refused("capacity")
     metrics.failed("store")
     for kind in ("capacity", "store", "internal"):
-        metrics.told(kind)
+        metrics.count_problem(kind)
     told = samples(metrics)
     assert told["agentworld_refusals_total", "capacity"] == 2
     assert told["agentworld_faults_total", "store"] == 2

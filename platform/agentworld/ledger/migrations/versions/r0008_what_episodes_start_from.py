@@ -30,13 +30,13 @@ def upgrade() -> None:
     dialect = connection.dialect.name
     there = [_HAS[dialect].format(_BYTES[dialect].format(_begin(way).hex())) for way in _WAYS]
     some = sa.or_(*(sa.text(f"{each} > 0") for each in there))
-    wanted = sa.select(_EPISODES.c.key, _EPISODES.c.opening).where(some).order_by(_EPISODES.c.key)
+    query = sa.select(_EPISODES.c.key, _EPISODES.c.opening).where(some).order_by(_EPISODES.c.key)
     last = -1
-    while rows := connection.execute(wanted.where(_EPISODES.c.key > last).limit(_AT_ONCE)).all():
+    while rows := connection.execute(query.where(_EPISODES.c.key > last).limit(_AT_ONCE)).all():
         last = rows[-1].key
-        told = [{"of": key, "from": _source(bytes(opening))} for key, opening in rows]
+        parameters = [{"of": key, "from": _source(bytes(opening))} for key, opening in rows]
         own = sa.update(_EPISODES).where(_EPISODES.c.key == sa.bindparam("of"))
-        connection.execute(own.values(source=sa.bindparam("from")), told)
+        connection.execute(own.values(source=sa.bindparam("from")), parameters)
     has_source = _EPISODES.c.source.is_not(None)
     op.create_index(
         "episodes_of_source",
@@ -55,7 +55,7 @@ def _begin(way: str) -> bytes:
 def _source(opening: bytes) -> str | None:
     """Null where somebody garbled it, which a verification says."""
     try:
-        told = json.loads(opening.decode("utf-8", "surrogatepass"))
-        return next((str(told[way]["episode"]) for way in _WAYS if way in told), None)
+        fields = json.loads(opening.decode("utf-8", "surrogatepass"))
+        return next((str(fields[way]["episode"]) for way in _WAYS if way in fields), None)
     except (ValueError, TypeError, KeyError):
         return None

@@ -1,0 +1,77 @@
+"""Finds names that say how a value came about and not what it is: `lint_names.py FOLDER...`.
+
+A participle or an adverb (`told`, `found`, `then`) does not say what a value holds. It looks at
+definitions: functions, classes, parameters, variables, attributes, fields of tuples. It leaves out
+fields of records, which are stored and sent.
+"""
+
+import ast
+import sys
+from pathlib import Path
+
+FORBIDDEN = frozenset(
+    "told found made filed meant gone kept shown said seen asked given taken tried heard held"
+    " sought wanted answered chosen named listed known touched lasting then begun drawn laid"
+    " written sent".split()
+)
+
+
+class _Definitions(ast.NodeVisitor):
+    """The forbidden names that a module defines, each with its line."""
+
+    def __init__(self) -> None:
+        self.bad: list[tuple[int, str]] = []
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self._function(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._check(node.name, node.lineno)
+        is_tuple = any(
+            isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases
+        )
+        for part in node.body:
+            if not isinstance(part, ast.AnnAssign) or is_tuple:
+                self.visit(part)
+
+    def visit_arg(self, node: ast.arg) -> None:
+        self._check(node.arg, node.lineno)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Store):
+            self._check(node.id, node.lineno)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        if isinstance(node.ctx, ast.Store):
+            self._check(node.attr, node.lineno)
+        self.generic_visit(node)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self._check(node.name, node.lineno)
+        self.generic_visit(node)
+
+    def _check(self, name: str, line: int) -> None:
+        if name.strip("_").lower() in FORBIDDEN:
+            self.bad.append((line, name))
+
+
+def bad_names(path: Path) -> list[str]:
+    """One line for each definition of a forbidden name in a Python file."""
+    definitions = _Definitions()
+    definitions.visit(ast.parse(path.read_text()))
+    return [f"{path}:{line}: name what {name} is" for line, name in definitions.bad]
+
+
+def main(*folders: str) -> int:
+    """Prints what it finds; the exit status is 1 where that is something."""
+    files = [file for folder in folders for file in sorted(Path(folder).rglob("*.py"))]
+    lines = [line for file in files for line in bad_names(file)]
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    return int(bool(lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
