@@ -9,7 +9,7 @@ here, as it does in the demo.
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agentworld.domains.terminal.drills import drills
+from agentworld.domains.shell.copy_warmup import drills
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.progress import no_tick
 from agentworld.train.next_token import lists_to_copy, model_of_texts
@@ -18,7 +18,7 @@ from agentworld.train.trainer import train_rows
 _ONE_BATCH = {"epochs": 1e-9}
 
 recipe = load_recipe(recipe_path("demo"))
-model = model_of_texts(recipe.model, drills(recipe.model.num_drills, recipe.model.seed))
+model = model_of_texts(recipe.model, drills(recipe.model.num_warmup_texts, recipe.model.seed))
 with TemporaryDirectory() as scratch:
     once = recipe.cpt.model_copy(update=_ONE_BATCH)
     train_rows(model, once, lists_to_copy(model, recipe.model), Path(scratch), no_tick)

@@ -1,4 +1,4 @@
-"""From a live terminal to a simulator under its name, if the world model passes its gate."""
+"""From a live environment to a simulator under its name, if the world model passes its gate."""
 
 # mypy: disable-error-code="untyped-decorator"
 
@@ -17,7 +17,7 @@ def world_model(placement: Placement | None = None) -> BaseComponent:
 
     @dsl.pipeline(
         name="world-model",
-        description="From a live terminal to a simulator that is pinned and deployed.",
+        description="From a live environment to a simulator that is pinned and deployed.",
     )
     def pipeline(recipe: str, store: str) -> None:
         """A recipe's name or path, and a folder that every step can reach."""

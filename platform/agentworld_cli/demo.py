@@ -33,7 +33,7 @@ def demo(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run the whole loop, from a live terminal to an audited agent."""
+    """Run the whole loop, from a live environment to an audited agent."""
     from agentworld.reports.page import write_page
     from agentworld.reports.summary import summarise
     from agentworld.runner.failure import translated
@@ -55,7 +55,7 @@ def demo(
 
 def run_job(profile: str, store: Path | None) -> Job:
     """Runs every step; what is finished is used again."""
-    from agentworld.domains.sandbox import check_sandbox
+    from agentworld.domains.live import live_domain
     from agentworld.recipes import load_recipe, recipe_path
     from agentworld.runner.failure import translated
     from agentworld.runner.lock import hold
@@ -64,7 +64,8 @@ def run_job(profile: str, store: Path | None) -> Job:
 
     path = recipe_path(profile).resolve()
     recipe = load_recipe(path)
-    check_sandbox()
+    if name := recipe.collect.domain or recipe.agent.domain:
+        live_domain(name).check_available()
     place = (store or Path("demo-output") / recipe.name).resolve()
     busy = f"another run is using {place}; wait for it, end it, or name another --store"
     try:

@@ -236,8 +236,9 @@ def _described(recipe: "Recipe", text: str, domains: list[str]) -> "Recipe":
     """The recipe with what is said of the world beside it."""
     from agentworld.operations.pinning import with_world
 
-    overrides = {"system_prompt": _words(text), "domains": tuple(domains)}
-    return with_world(recipe, **{name: value for name, value in overrides.items() if value})
+    prompt = _words(text) or None
+    names = domains or list(recipe.simulate.domains) or (["text"] if prompt else [])
+    return with_world(recipe, domains=dict.fromkeys(names, prompt)) if names else recipe
 
 
 def _words(text: str) -> str:

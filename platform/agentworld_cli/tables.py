@@ -48,7 +48,7 @@ def _show_agent(simulator: Digest, agent: TrainedAgent) -> None:
 
 def _world_model(report: WorldModelReport) -> Table:
     table = _table("World model: exact match on held-out live episodes", "predictor")
-    for heading in ("all turns", "need memory", "unseen word", "free-running"):
+    for heading in ("all turns", "need memory", "unseen content", "free-running"):
         table.add_column(heading, justify="right")
     for name, score in {**report.baselines, **report.stages}.items():
         table.add_row(name, *(_interval(each) for each in _columns(score)))
@@ -56,8 +56,8 @@ def _world_model(report: WorldModelReport) -> Table:
 
 
 def _columns(score: WorldModelScore) -> list[Estimate | None]:
-    exact = [score.exact_match, score.exact_match_state, score.exact_match_unseen]
-    return [*exact, score.free_running]
+    hard = [score.by_tag.get(tag) for tag in ("history", "unseen")]
+    return [score.exact_match, *hard, score.free_running]
 
 
 def _agent(report: AgentReport) -> Table:

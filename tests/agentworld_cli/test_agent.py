@@ -20,19 +20,19 @@ def made(tmp_path, monkeypatch):
 
 def test_an_upgrade_from_the_move_of_the_name_to_the_validation(call, made):
     store = f"--store {made.store}"
-    used = call(f"agent use terminal-agent@1 --as production --by ada --reason first {store}")
-    assert used.out.startswith("terminal-agent@1  in use as production since ")
+    used = call(f"agent use shell-agent@1 --as production --by ada --reason first {store}")
+    assert used.out.startswith("shell-agent@1  in use as production since ")
     assert used.out.endswith(", by ada: first\n")
     call(f"alias set stable {made.simulator.digest} {store}")
     following = records.pinned(made.store, context_tokens=512)
     moved = call(f"alias set stable {following.digest} {store}")
     assert moved.out.splitlines()[1:] == [
-        f"revalidate terminal-agent@1: it was trained in {made.simulator.digest}"
+        f"revalidate shell-agent@1: it was trained in {made.simulator.digest}"
     ]
     listed = call(f"agent list {store}").out
     assert "revalidate" in listed
-    assert f"terminal-agent@1: stable moved from {made.simulator.digest}" in listed
-    audited = call(f"audit agent terminal-agent@1 {store}").out
+    assert f"shell-agent@1: stable moved from {made.simulator.digest}" in listed
+    audited = call(f"audit agent shell-agent@1 {store}").out
     assert "in use as production" in audited
     assert "revalidate: stable moved from" in audited
     made.validated(following.digest)
@@ -41,15 +41,15 @@ def test_an_upgrade_from_the_move_of_the_name_to_the_validation(call, made):
 
 
 def test_what_somebody_changed_in_the_registry_is_told_by_the_list(call, made):
-    call(f"agent use terminal-agent@1 --as production --store {made.store}")
-    made.registry.remove_alias("terminal-agent", "production")
+    call(f"agent use shell-agent@1 --as production --store {made.store}")
+    made.registry.remove_alias("shell-agent", "production")
     done = call(f"agent list --store {made.store}")
-    assert "broken: the alias production of terminal-agent is gone from the registry" in done.out
+    assert "broken: the alias production of shell-agent is gone from the registry" in done.out
     assert done.code == 8
     assert "what is in use, or a name means, is not what was signed; its problems (1)" in done.error
     as_json = call(f"agent list --store {made.store} --json")
     assert (as_json.code, len(json.loads(as_json.out)["problems"])) == (8, 1)
-    ended = call(f"agent unuse terminal-agent --as production --store {made.store} --json")
+    ended = call(f"agent unuse shell-agent --as production --store {made.store} --json")
     assert json.loads(ended.out)["ended"]
     whole = call(f"agent list --store {made.store} --json")
     assert (whole.code, json.loads(whole.out)["problems"]) == (0, [])
@@ -62,25 +62,25 @@ def test_an_agent_in_no_use_is_neither_current_nor_to_be_validated(call, made):
 
     assert state() is None
     assert "current" not in call(f"agent list --store {made.store}").out
-    call(f"agent use terminal-agent@1 --as production --store {made.store}")
+    call(f"agent use shell-agent@1 --as production --store {made.store}")
     assert state() == "current"
 
 
-@pytest.mark.parametrize("words", ["use terminal-agent@1", "unuse terminal-agent"])
+@pytest.mark.parametrize("words", ["use shell-agent@1", "unuse shell-agent"])
 def test_a_name_that_cannot_be_used_is_told_as_that(call, made, words):
     done = call(f"agent {words} --as Production --store {made.store}")
     assert (done.code, done.out) == (2, "")
-    assert "no 'terminal-agent' is in use as 'Production'; correct alias: " in done.error
+    assert "no 'shell-agent' is in use as 'Production'; correct alias: " in done.error
 
 
 def test_who_asks_is_told_where_nobody_else_is_named(call, made):
-    used = call(f"agent use terminal-agent@1 --as production --store {made.store} --json")
+    used = call(f"agent use shell-agent@1 --as production --store {made.store} --json")
     assert json.loads(used.out)["by"] == who()
 
 
 def test_a_garbled_validation_fails_no_move_of_a_name_and_is_told(call, made):
     store = f"--store {made.store}"
-    call(f"agent use terminal-agent@1 --as production {store}")
+    call(f"agent use shell-agent@1 --as production {store}")
     call(f"alias set stable {made.simulator.digest} {store}")
     following = records.pinned(made.store, context_tokens=512)
     made.validated(following.digest)
@@ -89,12 +89,12 @@ def test_a_garbled_validation_fails_no_move_of_a_name_and_is_told(call, made):
     moved = call(f"alias set stable {following.digest} {store}")
     assert moved.code == 0, moved.error
     _, due, problem = moved.out.splitlines()
-    assert due.startswith("revalidate terminal-agent@1: ")
-    assert problem.startswith("terminal-agent@1: a live validation cannot be read (")
+    assert due.startswith("revalidate shell-agent@1: ")
+    assert problem.startswith("shell-agent@1: a live validation cannot be read (")
     assert "\x1b" not in moved.out
     call(f"alias set stable {made.simulator.digest} {store}")
     told = json.loads(call(f"alias set stable {following.digest} {store} --json").out)
-    assert (told["revalidate"], told["problems"]) == (["terminal-agent@1"], [problem])
+    assert (told["revalidate"], told["problems"]) == (["shell-agent@1"], [problem])
     listed = call(f"agent list {store}")
     assert listed.code == 8  # the ledger has what its step signed, and the store another one
     assert "a live validation cannot be read" in " ".join(listed.out.split())
@@ -103,8 +103,8 @@ def test_a_garbled_validation_fails_no_move_of_a_name_and_is_told(call, made):
 def test_words_of_others_do_nothing_to_who_looks(call, made):
     nasty = "\x1b[2J [red]"
     move = made.move(by=nasty, reason=nasty)
-    made.notary.deploy("terminal-agent", "production", move)
-    for words in ("agent use terminal-agent@1", "agent unuse terminal-agent"):
+    made.notary.deploy("shell-agent", "production", move)
+    for words in ("agent use shell-agent@1", "agent unuse shell-agent"):
         done = call(f"{words} --as production --store {made.store} --by {chr(39)}{nasty}{chr(39)}")
         assert done.code == 0, done.error
         assert "\\x1b[2J [red]" in done.out
@@ -113,8 +113,8 @@ def test_words_of_others_do_nothing_to_who_looks(call, made):
 
 def test_a_name_that_moves_tells_machines_too(call, made):
     store = f"--store {made.store}"
-    call(f"agent use terminal-agent@1 --as production {store}")
+    call(f"agent use shell-agent@1 --as production {store}")
     call(f"alias set stable {made.simulator.digest} {store}")
     following = records.pinned(made.store, context_tokens=512)
     told = json.loads(call(f"alias set stable {following.digest} {store} --json").out)
-    assert (told["alias"], told["revalidate"]) == ("stable", ["terminal-agent@1"])
+    assert (told["alias"], told["revalidate"]) == ("stable", ["shell-agent@1"])

@@ -155,8 +155,8 @@ def test_a_malformed_trajectory_is_named_with_its_line(capsys, monkeypatch, stor
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("audit agent terminal-agent@7", "nothing is registered as 'terminal-agent'"),
-        ("simulator pin agentworld-terminal@7", "nothing is registered as 'agentworld-terminal'"),
+        ("audit agent shell-agent@7", "nothing is registered as 'shell-agent'"),
+        ("simulator pin agentworld-shell@7", "nothing is registered as 'agentworld-shell'"),
     ],
 )
 def test_a_version_that_is_not_there_is_named(capsys, monkeypatch, store, command, words):
@@ -169,7 +169,7 @@ def test_a_version_that_is_not_there_is_named(capsys, monkeypatch, store, comman
 
 
 @pytest.mark.parametrize(
-    "command", ["audit agent terminal-agent", "simulator pin agentworld-terminal", "audit agent @1"]
+    "command", ["audit agent shell-agent", "simulator pin agentworld-shell", "audit agent @1"]
 )
 def test_a_version_without_its_number_is_named(capsys, monkeypatch, store, command):
     text = said(capsys, monkeypatch, f"{command} --store {store}")
@@ -178,7 +178,7 @@ def test_a_version_without_its_number_is_named(capsys, monkeypatch, store, comma
 
 
 @pytest.mark.parametrize(
-    "command", ["audit agent terminal-agent@1", "audit simulator 12", "simulator pin a@1"]
+    "command", ["audit agent shell-agent@1", "audit simulator 12", "simulator pin a@1"]
 )
 def test_a_store_without_a_registry_stays_empty(capsys, monkeypatch, tmp_path, command):
     text = said(capsys, monkeypatch, f"{command} --store {tmp_path / 'gone'}")

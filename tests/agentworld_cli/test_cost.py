@@ -41,12 +41,12 @@ def test_every_run_has_a_line_and_all_have_a_total(call, played):
     newer = played.ledger.open_run(make.service.OPENING, make.service.SIMULATOR).id
     heading, first, second, total = lines(call(f"cost --store {played.store}"))
     assert heading == ["run", "agent", *NUMBERS, "money"]
-    assert first == [newer, "terminal-agent", *["0"] * 5, "0.0", "-"]
+    assert first == [newer, "shell-agent", *["0"] * 5, "0.0", "-"]
     (used,) = played.ledger.used(run=played.run)
     read, cached, written, _ = used.usage
     assert read > written > cached == 0
     known = [f"{read:,}", "0", f"{written:,}"]
-    assert second[:7] == [played.run, "terminal-agent", "1", "3", *known]
+    assert second[:7] == [played.run, "shell-agent", "1", "3", *known]
     assert total[:6] == ["total", "1", "3", *known]
     assert second[-1] == total[-1] == "-"
 
@@ -85,11 +85,11 @@ def test_an_agent_has_a_line_and_what_is_registered_is_told_from_what_is_not(
     heading, other, own, total = lines(call(f"cost --by agent --store {tmp_path}"))
     assert heading[:2] == ["agent", "episodes"]
     assert other[0] == r"[bold]a\x1b[2J, unregistered"
-    assert (own[:3], total[:3]) == (["terminal-agent@1", "1", "2"], ["total", "1", "2"])
+    assert (own[:3], total[:3]) == (["shell-agent@1", "1", "2"], ["total", "1", "2"])
     costs = json.loads(call(f"cost --by agent --store {tmp_path} --json").out)["costs"]
     assert [(each["agent"], each["registered"], each["run"]) for each in costs] == [
         (opening.agent, False, None),
-        ("terminal-agent@1", True, None),
+        ("shell-agent@1", True, None),
     ]
 
 
@@ -115,7 +115,7 @@ def test_what_is_told_as_json_is_exact(call, played):
     told = json.loads(call(f"cost --store {played.store} --json").out)
     (cost,) = told["costs"]
     names = cost["run"], cost["agent"], cost["tenant"], cost["simulator"], cost["episode"]
-    assert names == (played.run, "terminal-agent", "local", make.service.SIMULATOR, None)
+    assert names == (played.run, "shell-agent", "local", make.service.SIMULATOR, None)
     (used,) = played.ledger.used()
     assert Usage(*(cost[name] for name in Usage._fields)) == used.usage
     assert cost["money"] == str(Decimal(cost["money"])) == told["total"]["money"]

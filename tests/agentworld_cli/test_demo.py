@@ -181,7 +181,7 @@ def audit(told: Told, *words: str) -> subprocess.CompletedProcess[str]:
 def test_the_agents_of_every_run_kept_a_log_that_tells_the_same_as_the_ledger(told):
     trajectories = {"training": "agent", "evaluation": "validate"}
     runs = json.loads(call(told, "run", "list", "--json").stdout)
-    played = [run for run in runs if run["opening"]["agent"] == "terminal-agent"]
+    played = [run for run in runs if run["opening"]["agent"] == "shell-agent"]
     assert sorted(run["opening"]["purpose"] for run in played) == ["evaluation"] * 3 + ["training"]
     for run in played:
         (folder,) = told.store.glob(f"steps/{trajectories[run['opening']['purpose']]}/*/trajectory")
@@ -191,23 +191,23 @@ def test_the_agents_of_every_run_kept_a_log_that_tells_the_same_as_the_ledger(to
 
 def test_the_agent_leads_back_to_the_simulator_and_the_simulator_to_the_agent(told):
     simulator = json.loads((told.store / "summary.json").read_text())["simulator"]["digest"]
-    chain = json.loads(audit(told, "agent", "terminal-agent@1", "--json").stdout)
+    chain = json.loads(audit(told, "agent", "shell-agent@1", "--json").stdout)
     assert chain["breaks"] == []
     assert chain["simulator"] == chain["run"]["simulator"] == simulator
     assert [stage["stage"] for stage in chain["stages"]] == ["cpt", "sft", "rl"]
     assert chain["run"]["num_steps"] > 0
     touched = json.loads(audit(told, "simulator", simulator, "--json").stdout)
-    assert [agent["agent"] for agent in touched["agents"]] == ["terminal-agent@1"]
+    assert [agent["agent"] for agent in touched["agents"]] == ["shell-agent@1"]
 
 
 def test_the_chain_is_printed_for_people_with_whole_digests(told):
-    chain = json.loads(audit(told, "agent", "terminal-agent@1", "--json").stdout)
-    printed = audit(told, "agent", "terminal-agent@1").stdout
-    for words in (chain["simulator"], chain["data"], chain["run"]["id"], "agentworld-terminal@1"):
+    chain = json.loads(audit(told, "agent", "shell-agent@1", "--json").stdout)
+    printed = audit(told, "agent", "shell-agent@1").stdout
+    for words in (chain["simulator"], chain["data"], chain["run"]["id"], "agentworld-shell@1"):
         assert words in printed
 
 
 def test_a_version_that_is_not_there_is_answered_with_those_that_are(told):
-    done = audit(told, "agent", "terminal-agent@7")
+    done = audit(told, "agent", "shell-agent@7")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: there is no version 7 of terminal-agent; versions are 1\n"
+    assert done.stderr == "error: there is no version 7 of shell-agent; versions are 1\n"

@@ -63,7 +63,7 @@ def test_a_run_with_another_simulator_is_refused(call, played):
 
 def test_runs_are_listed(call, played):
     (line,) = call(f"run list --store {played.store}").out.splitlines()
-    assert line.startswith(f"{played.run}  training of terminal-agent in sha256:")
+    assert line.startswith(f"{played.run}  training of shell-agent in sha256:")
     assert line.endswith("1 episodes, 3 steps, open")
     (told,) = json.loads(call(f"run list --store {played.store} --json").out)
     assert told["id"] == played.run
@@ -165,7 +165,7 @@ def test_a_store_without_a_ledger_stays_empty(call, tmp_path, verb):
 def test_a_tenants_run_is_listed_and_shown_as_theirs(call, played):
     run = played.ledger.open_run(make.service.OPENING, make.service.SIMULATOR, None, "acme").id
     theirs, local = call(f"run list --store {played.store}").out.splitlines()
-    assert theirs.startswith(f"{run}  training of terminal-agent in sha256:")
+    assert theirs.startswith(f"{run}  training of shell-agent in sha256:")
     assert theirs.endswith(" for tenant acme, 0 episodes, 0 steps, open")
     assert "tenant" not in local
     told = json.loads(call(f"run list --store {played.store} --json").out)

@@ -33,7 +33,7 @@ def test_nobody_is_shown_anything_without_a_credential(app, told):
         answer = nobody.get(path)
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Basic ")
-        assert "terminal-agent" not in answer.text
+        assert "shell-agent" not in answer.text
 
 
 def test_a_key_that_nobody_gave_out_opens_nothing(app):

@@ -19,12 +19,12 @@ def rows(client, path):
 
 def test_a_data_set_tells_its_world_models_simulators_and_agents(auditor, told):
     text = auditor.get(f"/datasets/{DATA}").text
-    for words in (DATA, "agentworld-terminal@1", "cpt, sft, rl"):
+    for words in (DATA, "agentworld-shell@1", "cpt, sft, rl"):
         assert words in text
     for page in (f"/simulators/{told.simulator}", f"/runs/{told.run}", f"/agents/{told.agent}"):
         assert f'href="{page}"' in text
     (served,) = rows(auditor, f"/datasets/{DATA}/simulators.csv")
-    assert (served["simulator"], served["means it now"]) == (told.simulator, "terminal-stable")
+    assert (served["simulator"], served["means it now"]) == (told.simulator, "shell-stable")
     made = {row["run"]: row for row in rows(auditor, f"/datasets/{DATA}/runs.csv")}
     assert made.keys() == {told.run, told.open_run, told.rival_run}
     assert made[told.run]["registered as"] == str(told.agent)
@@ -59,7 +59,7 @@ def test_an_auditor_is_told_of_all_data(own, tmp_path):
     auditor = make.console.client(read_by_others(own, tmp_path), "office-auditor")
     found = {row["data set"]: row["world models"] for row in rows(auditor, "/datasets.csv")}
     assert found == {
-        DATA: "agentworld-terminal@1",
+        DATA: "agentworld-shell@1",
         OTHER: "agentworld-unserved@1",
         records.digest("prepared"): "none has read it",
     }

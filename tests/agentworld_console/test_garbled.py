@@ -36,7 +36,7 @@ def test_a_garbled_run_is_listed_among_the_others(auditor_of, statement):
     (garbled,) = [line for line in lines if own.rival_run in line]
     (intact,) = [line for line in lines if own.run in line]
     assert "signature" in statement or "garbled,garbled" in garbled
-    assert "training,terminal-agent" in intact
+    assert "training,shell-agent" in intact
 
 
 def test_the_page_of_a_garbled_run_says_so(auditor_of):
@@ -56,7 +56,7 @@ def test_a_garbled_change_of_a_name_hides_no_list(auditor_of, column):
     change(own, f"UPDATE aliases SET {column} = CAST(? || x'ff' AS BLOB)", DEEP)
     assert {page: auditor.get(page).status_code for page in LISTS} == dict.fromkeys(LISTS, 200)
     listed = auditor.get("/in-use").text
-    assert "the history of alias &#39;terminal-stable&#39; is garbled" in listed
+    assert "the history of alias &#39;shell-stable&#39; is garbled" in listed
 
 
 def test_a_garbled_receipt_hides_no_data_set(auditor_of):

@@ -41,7 +41,7 @@ def test_an_agent_whose_simulators_name_moved_on_is_to_be_validated(auditor_of):
     auditor, own = auditor_of
     own.move_on()
     assert {row["state"] for row in rows(auditor)} == {"revalidate"}
-    assert "terminal-stable moved on to" in auditor.get("/in-use").text
+    assert "shell-stable moved on to" in auditor.get("/in-use").text
 
 
 def test_an_agent_that_is_out_of_use_is_told_no_more(auditor_of, tmp_path):
@@ -54,7 +54,7 @@ def test_an_agent_that_is_out_of_use_is_told_no_more(auditor_of, tmp_path):
 def test_what_the_registry_tells_otherwise_is_named_to_the_auditor(auditor_of, tmp_path):
     auditor, own = auditor_of
     own.library.registry.remove_alias(own.agent.name, "shop")
-    assert "the alias shop of terminal-agent is gone from the registry" in (
+    assert "the alias shop of shell-agent is gone from the registry" in (
         auditor.get("/in-use").text
     )
     acme = make.console.client(make.console.app(own.library, tmp_path), "acme-agent")

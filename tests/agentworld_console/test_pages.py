@@ -32,7 +32,7 @@ def test_the_console_is_only_read(auditor, told, method):
 
 def test_an_agents_page_tells_its_chain_grade_and_gap(auditor, told):
     text = auditor.get(f"/agents/{told.agent}").text
-    for words in (told.run, told.simulator, "agentworld-terminal@1", records.digest("data")):
+    for words in (told.run, told.simulator, "agentworld-shell@1", records.digest("data")):
         assert words in text
     assert '<span class="grade">observed</span>' in text
     assert "3 episodes and 3 steps as it was signed, 1 more copied by forks<br>" in text
@@ -58,7 +58,7 @@ def test_an_agent_in_use_is_to_be_validated_where_its_simulators_name_moved_on(o
     assert "In use as shop, validated in" in text()
     own.move_on()
     assert "To be validated anew" in text()
-    assert f"terminal-stable moved from {own.simulator} to {records.digest('next')}" in text()
+    assert f"shell-stable moved from {own.simulator} to {records.digest('next')}" in text()
 
 
 def test_an_agent_that_nobody_validated_is_incomplete_and_not_broken(own, tmp_path):
@@ -102,7 +102,7 @@ def test_an_agent_of_no_run_is_disputed_and_shown_to_the_auditor_alone(own, tmp_
 
 def test_a_simulators_page_tells_what_it_is_and_whom_it_trained(auditor, told):
     text = auditor.get(f"/simulators/{told.simulator}").text
-    for words in ("agentworld-terminal@1", "terminal-stable", "transformers-serve 5.19.0"):
+    for words in ("agentworld-shell@1", "shell-stable", "transformers-serve 5.19.0"):
         assert words in text
     for link in (told.run, told.open_run, told.rival_run):
         assert f'href="/runs/{link}"' in text
@@ -209,7 +209,7 @@ def test_a_page_that_is_not_there_is_404_for_who_may_read(auditor, app):
         (lambda told: f" {told.episode} ", lambda told: f"/episodes/{told.episode}"),
         (lambda told: told.simulator, lambda told: f"/simulators/{told.simulator}"),
         (lambda told: told.simulator[7:14], lambda told: f"/simulators/{told.simulator}"),
-        (lambda told: "terminal-stable", lambda told: f"/simulators/{told.simulator}"),
+        (lambda told: "shell-stable", lambda told: f"/simulators/{told.simulator}"),
         (lambda told: "", lambda told: "/"),
     ],
     ids=["agent", "run", "episode", "digest", "start", "alias", "nothing"],
@@ -220,7 +220,7 @@ def test_a_search_leads_to_the_page(auditor, told, query, page):
 
 
 def test_a_search_for_a_part_of_a_name_lists_what_it_may_be(auditor, told):
-    text = auditor.get("/search", params={"q": "terminal-agent"}).text
+    text = auditor.get("/search", params={"q": "shell-agent"}).text
     assert f'href="/agents/{told.agent}"' in text
     assert f'href="/agents/{told.rival}"' in text
 

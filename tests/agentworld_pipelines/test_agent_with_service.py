@@ -19,8 +19,8 @@ import make.cluster
 from agentworld.audit.questions.agent import AgentChain
 from agentworld.audit.questions.join import join_run
 from agentworld.client.trajectory import read_trajectory
-from agentworld.domains.terminal.pieces import pieces
-from agentworld.domains.terminal.words import all_words
+from agentworld.domains.shell.pretokenizer import pieces
+from agentworld.domains.shell.words import all_words
 from agentworld.lineage.base import WorldModel
 from agentworld.operations.pinning import pin_model
 from agentworld.operations.registry import open_registry
@@ -214,7 +214,7 @@ def check_version(scene: Scene) -> None:
     """It names the run and its simulator, and nothing between it and the signed log is broken."""
     run = AgentRun.read(scene.made("close_run") / RUN)
     made = TrainedAgent.read(scene.made("register_agent") / AGENT)
-    assert (str(made.version), made.run, made.live_steps) == ("terminal-agent@1", run, 0)
+    assert (str(made.version), made.run, made.live_steps) == ("shell-agent@1", run, 0)
     registered = open_registry(scene.store).agent(made.version)
     assert (registered.run, registered.checkpoint.simulator) == (run.id, scene.pinned.digest)
     chain = AgentChain.read(scene.made("audit") / CHAIN)

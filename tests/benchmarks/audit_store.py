@@ -105,7 +105,7 @@ class AuditStore:
         sft = records.checkpoint("sft", data=_DATA, parents=[cpt.artifact])
         rl = records.checkpoint("rl", parents=[sft.artifact], **made)
         what = WorldModel(stages=(cpt, sft, rl), report=records.digest("report"))
-        self.registry.register_world_model("agentworld-terminal", what, self._model)
+        self.registry.register_world_model("agentworld-shell", what, self._model)
         manifest = records.manifest(artifact=rl.artifact)
         folder = self.store / "simulators" / manifest.digest.removeprefix("sha256:")
         manifest.write(folder / "manifest.json")

@@ -4,7 +4,7 @@ The counting model gives every action the same answer, so each prompt follows fr
 its episode and its turn alone.
 """
 
-from agentworld.domains.terminal.prompts import prompt_parts
+from agentworld.domains.shell.prompts import prompt_parts
 from agentworld.records.message import Message
 from agentworld.records.trajectory import Turn
 from agentworld.rendering.messages import world_messages

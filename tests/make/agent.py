@@ -25,7 +25,7 @@ from agentworld.storage.simulators import PinnedSimulator
 from make import records
 from make.statement import file
 
-NAME, STARTED = "terminal-agent", records.digest("imitated")
+NAME, STARTED = "shell-agent", records.digest("imitated")
 
 
 class Made(NamedTuple):

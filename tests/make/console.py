@@ -60,7 +60,7 @@ class Told(NamedTuple):
         """The name of its simulator means the next one."""
         ledger, move = self.library.ledger, AliasMove(simulator=records.digest("next"), by="jo")
         book = AliasBook(ledger, sealer(self.library.store, ledger, self.simulator).notary)
-        book.move("terminal-stable", move, None, new_name(), dry_run=False)
+        book.move("shell-stable", move, None, new_name(), dry_run=False)
 
     @property
     def pages(self) -> dict[str, str]:
@@ -90,8 +90,8 @@ def library(store: Path, ledger: Ledger | None = None, registry: Registry | None
     ledger = ledger or Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
     registry, pinned = registry or MemoryRegistry(), records.pinned(store)
     pinned.attach(records.served_report())
-    registry.register_world_model("agentworld-terminal", world_model(), store)
-    ledger.aliases.set("terminal-stable", pinned.digest, "office/jo", override=NASTY[:60])
+    registry.register_world_model("agentworld-shell", world_model(), store)
+    ledger.aliases.set("shell-stable", pinned.digest, "office/jo", override=NASTY[:60])
     acme, rival = (
         ledger.open_run(opening(who), pinned.digest, tenant=who).id for who in ("acme", "rival")
     )
@@ -121,7 +121,7 @@ def world_model() -> WorldModel:
     return WorldModel(stages=(cpt, sft, rl), report=records.digest("report"))
 
 
-def opening(tenant: str, agent: str = "terminal-agent") -> RunOpening:
+def opening(tenant: str, agent: str = "shell-agent") -> RunOpening:
     return RunOpening(agent=agent, starting_weights=STARTED, opened_by=f"{tenant}/trainer")
 
 
@@ -150,7 +150,7 @@ def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> Versi
     simulator, weights = ledger.run(run).simulator, records.digest(f"weights of {run}")
     ledger.close_run(run, RunClosing(final_weights=weights))
     claim = Claim(
-        agent="terminal-agent", artifact=weights, starting_weights=STARTED, simulator=simulator
+        agent="shell-agent", artifact=weights, starting_weights=STARTED, simulator=simulator
     )
     sealing = sealer(store, ledger, simulator)
     sealing.seal(run)
@@ -160,7 +160,7 @@ def register(ledger: Ledger, registry: Registry, run: str, store: Path) -> Versi
     validated = records.finished_step(store, "validate", records.agent_report().digest, **read)
     records.agent_report().write(validated / "report.json")
     agent = Agent(checkpoint=made, run=run, edge=edge)
-    return registry.register_agent("terminal-agent", agent, store)
+    return registry.register_agent("shell-agent", agent, store)
 
 
 def use(

@@ -14,7 +14,7 @@ from make import records
 def agent_run() -> AgentRun:
     return AgentRun(
         id="a1b2c3",
-        opening=RunOpening(agent="terminal-agent", starting_weights=records.digest("imitated")),
+        opening=RunOpening(agent="shell-agent", starting_weights=records.digest("imitated")),
         simulator=records.manifest().digest,
         closing=RunClosing(final_weights=records.digest("trained")),
         num_episodes=1_728,
@@ -25,11 +25,11 @@ def agent_run() -> AgentRun:
 def chain(**fields: object) -> AgentChain:
     stages = [records.checkpoint("cpt"), records.checkpoint("sft"), records.checkpoint("rl")]
     known = {
-        "agent": "terminal-agent@1",
+        "agent": "shell-agent@1",
         "artifact": records.digest("trained"),
         "run": agent_run(),
         "simulator": records.manifest().digest,
-        "world_model": "agentworld-terminal@1",
+        "world_model": "agentworld-shell@1",
         "world_model_artifact": records.digest("artifact of rl"),
         "stages": [StageLink.of(stage) for stage in stages],
         "data": records.digest("data"),
@@ -63,7 +63,7 @@ def finished_job(store: Path, *, agent_chain: AgentChain | None = None) -> dict[
         for step in STEPS
     }
     made = TrainedAgent(
-        version=VersionRef(name="terminal-agent", version=1), run=agent_run(), live_steps=0
+        version=VersionRef(name="shell-agent", version=1), run=agent_run(), live_steps=0
     )
     records.world_report().write(folders["evaluate"] / REPORT)
     verdict().write(folders["gate"] / VERDICT)

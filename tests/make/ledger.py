@@ -15,7 +15,7 @@ from agentworld.records.run import RunClosing, RunOpening
 from make import records
 
 SIMULATOR = records.digest("simulator")
-OPENING = RunOpening(agent="terminal-agent", starting_weights=records.digest("starting"))
+OPENING = RunOpening(agent="shell-agent", starting_weights=records.digest("starting"))
 
 
 _SQLITE = "sqlite:///"

@@ -3,8 +3,8 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agentworld.domains.terminal.prompts import prompt_parts
-from agentworld.domains.terminal.words import all_words
+from agentworld.domains.shell.prompts import prompt_parts
+from agentworld.domains.shell.words import all_words
 from agentworld.engine.openai import REQUEST
 from agentworld.records.base import Digest, digest_bytes
 from agentworld.records.checkpoint import Checkpoint, Stage

@@ -26,7 +26,7 @@ from agentworld.storage.objects import WriteOnce
 from make import records
 from make.service import ACCESS
 
-OPENING = RunOpening(agent="terminal-agent", starting_weights=records.digest("starting"))
+OPENING = RunOpening(agent="shell-agent", starting_weights=records.digest("starting"))
 
 
 def shell(messages):

@@ -47,7 +47,7 @@ from make import records
 ACCESS = LocalAccess(RunTokens(b"a secret of the tests"))
 """Everybody is let in."""
 
-OPENING = RunOpening(agent="terminal-agent", starting_weights=records.digest("starting"))
+OPENING = RunOpening(agent="shell-agent", starting_weights=records.digest("starting"))
 SIMULATOR = records.manifest().digest
 
 

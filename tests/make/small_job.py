@@ -33,7 +33,7 @@ MOST_SECONDS = 400
 """Of a run, on a machine that has much else to do."""
 RECIPE = f"""
 name: tiny
-model: {{hidden_size: 32, intermediate_size: 64, num_layers: 1, head_size: 8, num_drills: 50}}
+model: {{hidden_size: 32, intermediate_size: 64, num_layers: 1, head_size: 8, num_warmup_texts: 50}}
 cpt: {{stage: cpt, tokens_per_batch: 256, epochs: 40, checkpoint_every: {CHECKPOINT_EVERY}}}
 rl: {{num_steps: 8, prompts_per_step: 2, group_size: 2, max_tokens: 4, checkpoint_every: 1}}
 """

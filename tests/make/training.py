@@ -18,7 +18,7 @@ _RECIPE = {
         "intermediate_size": 64,
         "num_layers": 1,
         "head_size": 8,
-        "num_drills": 20,
+        "num_warmup_texts": 20,
     },
     "cpt": {"stage": "cpt", **_STAGE},
     "sft": {"stage": "sft", **_STAGE},

@@ -1,10 +1,11 @@
-"""Exploring policies act in live shells, and what they saw is written down.
+"""Exploring policies act in live environments, and what they saw is written down.
 
 The work is parted into chunks of a fixed number of episodes, each written whole: a killed
 run continues with the chunks that are there. What an episode does depends on its number
 and the recipe's seed, and never on how many workers there are or how fast they are.
 """
 
+import asyncio
 import multiprocessing
 import os
 import threading
@@ -15,8 +16,8 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from agentworld.data.explore import explore
-from agentworld.domains.sandbox import check_sandbox
+from agentworld.data.explore import collected_domain, explore
+from agentworld.domains.live import live_domain
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.base import Digest, digest_file
@@ -49,7 +50,8 @@ def collect(
     recipe: CollectRecipe, out: Path, tick: Tick, *, episodes_per_chunk: int = EPISODES_PER_CHUNK
 ) -> Digest:
     """Fills a folder with trajectories; returns the digest of their manifest."""
-    check_sandbox()
+    domain = collected_domain(recipe)
+    live_domain(domain).check_available()
     _claim(recipe, out)
     workers = ProcessPoolExecutor(
         recipe.num_workers,
@@ -61,7 +63,7 @@ def collect(
         records = list(_make_all(recipe, out, episodes_per_chunk, workers, tick))
     finally:
         workers.shutdown(cancel_futures=True)
-    collected = _manifest(records)
+    collected = _manifest(domain, records)
     for path in out.glob("*.jsonl"):
         if path.name not in collected.chunks:  # begun before it was known that it is not needed
             path.unlink()
@@ -119,17 +121,18 @@ def _make(
 def _make_chunk(recipe: CollectRecipe, out: Path, chunk: _Chunk) -> _ChunkRecord:
     path = out / chunk.name
     if not path.is_file():
-        episodes = explore(recipe, chunk.episodes, held_out=chunk.held_out)
+        episodes = asyncio.run(explore(recipe, chunk.episodes, held_out=chunk.held_out))
         write_trajectories(path, episodes)
     lengths = [len(trajectory.turns) for trajectory in read_trajectories(path)]
     return _ChunkRecord(chunk, digest_file(path), len(lengths), sum(lengths))
 
 
-def _manifest(records: list[_ChunkRecord]) -> Collected:
+def _manifest(domain: str, records: list[_ChunkRecord]) -> Collected:
     training = [each for each in records if not each.chunk.held_out]
     held_out = [each for each in records if each.chunk.held_out]
     return Collected(
         chunks={each.chunk.name: each.digest for each in records},
+        domains=(domain,),
         num_trajectories=sum(each.num_trajectories for each in training),
         num_transitions=sum(each.num_transitions for each in training),
         num_held_out_trajectories=sum(each.num_trajectories for each in held_out),

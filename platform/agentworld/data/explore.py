@@ -1,91 +1,106 @@
-"""One explorer's episode in a live shell: it wanders, or it runs an errand."""
+"""One explorer's episodes in a live environment: each explores, or pursues a task."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
-from itertools import islice
 from typing import NamedTuple
 
-from agentworld.domains.terminal.explorers import new_belief, run_errand, wander
-from agentworld.domains.terminal.prompts import DOMAIN
-from agentworld.domains.terminal.shell import LiveShell
-from agentworld.domains.terminal.start import describe_files, make_files
-from agentworld.domains.terminal.tasks import make_errand
-from agentworld.domains.terminal.words import episode_words
-from agentworld.errors import SandboxBroken
+from agentworld.domains.base import domain_of
+from agentworld.domains.live import (
+    Environment,
+    Explorer,
+    Seen,
+    live_domain,
+    open_environment,
+)
+from agentworld.errors import InputError, SandboxBroken
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.task import Task
 from agentworld.records.trajectory import Trajectory, Turn
-from agentworld.scoring.success import judge
 
 _SEEDS_PER_RECIPE = 10_000_000
-_MAX_ERRAND_TURNS = 10
+_MAX_TASK_TURNS = 10
 
 
 class _Plan(NamedTuple):
-    """What an explorer will do; its actions are made while it acts."""
+    """An episode before it begins."""
 
-    source: str
-    seed: int
-    files: dict[str, str]
-    actions: Iterator[str]
-    task: Task | None = None
+    task: Task
+    explorer: Explorer
+    pursues_task: bool
 
 
-def explore(
-    recipe: CollectRecipe,
-    episodes: Iterable[int],
-    *,
-    held_out: bool,
-    open_shell: Callable[[], LiveShell] = LiveShell,
+async def explore(
+    recipe: CollectRecipe, episodes: Iterable[int], *, held_out: bool
 ) -> list[Trajectory]:
     """The trajectories of these episodes; one that broke its sandbox is left out.
 
     Raises SandboxBroken when all of them did: then it is not the episodes that are broken.
     """
     recorded = []
-    with open_shell() as shell:
+    name = collected_domain(recipe)
+    async with open_environment(name) as environment:
         for number in episodes:
-            plan = _plan(recipe, number, held_out=held_out)
+            plan = _plan(recipe, name, number, held_out=held_out)
             with suppress(SandboxBroken):
-                turns = tuple(_act(shell, plan, with_state=recipe.record_state))
-                recorded.append(_trajectory(plan, turns, held_out=held_out))
+                turns = await _act(environment, name, plan, with_state=recipe.record_state)
+                recorded.append(_trajectory(name, plan, turns, held_out=held_out))
     if not recorded:
         raise SandboxBroken("every episode broke its sandbox; is the machine overloaded?")
     return recorded
 
 
-def _plan(recipe: CollectRecipe, number: int, *, held_out: bool) -> _Plan:
+def collected_domain(recipe: CollectRecipe) -> str:
+    """The domain that is explored; raises InputError where the recipe names none."""
+    if recipe.domain is None:
+        raise InputError(
+            "the recipe names neither collect.domain, whose environments are explored, nor"
+            " collect.trajectories; set one of them"
+        )
+    return recipe.domain
+
+
+def _plan(recipe: CollectRecipe, name: str, number: int, *, held_out: bool) -> _Plan:
     seed = recipe.seed * _SEEDS_PER_RECIPE + number
     rng = random.Random(f"explorer {seed} {held_out}")
-    if rng.random() < recipe.errand_share:
-        errand = make_errand(seed, held_out=held_out)
-        steps = run_errand(new_belief(rng, errand.words, errand.files), errand.steps)
-        return _Plan("errand", seed, errand.files, islice(steps, _MAX_ERRAND_TURNS), errand.task)
-    words = episode_words(rng, held_out=held_out)
-    files = make_files(rng, words)
-    steps = wander(new_belief(rng, words, files), recipe.turns_per_episode)
-    return _Plan("wanderer", seed, files, steps)
-
-
-def _act(shell: LiveShell, plan: _Plan, *, with_state: bool) -> Iterator[Turn]:
-    """The turns up to the action that closes the task, where there is a task."""
-    shell.reset(plan.files)
-    for action in plan.actions:
-        observation = shell.step(action)
-        state = shell.state() if with_state else ""
-        yield Turn(action=action, observation=observation, state=state)
-        if plan.task and judge(plan.task.success, action, observation) is not None:
-            return
-
-
-def _trajectory(plan: _Plan, turns: tuple[Turn, ...], *, held_out: bool) -> Trajectory:
-    return Trajectory(
-        domain=DOMAIN,
-        source=plan.source,
-        seed=plan.seed,
+    live = live_domain(name)
+    pursues_task = rng.random() < recipe.task_share
+    task = live.task(seed, held_out=held_out)
+    explorer = live.explorer(
+        rng,
+        task,
         held_out=held_out,
-        initial_state=describe_files(plan.files),
-        task=plan.task,
+        pursues_task=pursues_task,
+        num_turns=_MAX_TASK_TURNS if pursues_task else recipe.turns_per_episode,
+    )
+    return _Plan(task, explorer, pursues_task)
+
+
+async def _act(
+    environment: Environment, name: str, plan: _Plan, *, with_state: bool
+) -> tuple[Turn, ...]:
+    """The turns up to the action that closes the task, where it is pursued."""
+    domain = domain_of(name)
+    await environment.reset(plan.task)
+    turns: list[Turn] = []
+    seen: Seen | None = None
+    while (action := plan.explorer.act(seen)) is not None:
+        seen = await environment.step(action)
+        state = await environment.state() if with_state else None
+        turns.append(Turn(action=action, observation=seen.text, state=state))
+        is_closed = plan.pursues_task and domain.outcome(plan.task, action, seen.text) is not None
+        if seen.done or is_closed:
+            break
+    return tuple(turns)
+
+
+def _trajectory(name: str, plan: _Plan, turns: tuple[Turn, ...], *, held_out: bool) -> Trajectory:
+    return Trajectory(
+        domain=name,
+        source="task-explorer" if plan.pursues_task else "random-explorer",
+        seed=plan.task.seed,
+        held_out=held_out,
+        initial_state=plan.task.initial_state,
+        task=plan.task if plan.pursues_task else None,
         turns=turns,
     )

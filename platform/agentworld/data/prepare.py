@@ -1,10 +1,11 @@
 """Trajectories become samples in disjoint pools, and a manifest that names them all.
 
-Every trajectory goes to one pool whole. A training pool never holds a word that is kept
-for held-out episodes, and what is held out must be worth predicting.
+Every trajectory goes to one pool whole. A training pool never holds what its domain keeps for
+held-out episodes, and what is held out must be worth predicting.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,8 +13,7 @@ from pathlib import Path
 from agentworld.data.cut import cut, pool_of
 from agentworld.data.filters import Sieve
 from agentworld.data.masking import turn_class
-from agentworld.domains.terminal.history import has_unseen_word
-from agentworld.domains.terminal.prompts import DOMAIN
+from agentworld.domains.base import UNSEEN, domain_of
 from agentworld.errors import InputError
 from agentworld.recipes.data import PrepareRecipe
 from agentworld.records.dataset import DataSet, PoolFile
@@ -22,9 +22,6 @@ from agentworld.records.sample import POOLS, Pool, Sample
 from agentworld.storage.pools import MANIFEST, PoolWriter
 from agentworld.storage.trajectories import read_collected, read_trajectories
 
-_MIN_OUTPUT_SHARE = 1 / 2
-_MIN_HISTORY_SHARE = 1 / 3
-
 
 def prepare(recipe: PrepareRecipe, collected: Path, out: Path, tick: Tick) -> DataSet:
     """Fills a folder with pools; raises InputError where they would be of no use."""
@@ -32,13 +29,14 @@ def prepare(recipe: PrepareRecipe, collected: Path, out: Path, tick: Tick) -> Da
     source = read_collected(collected)
     out.mkdir(parents=True, exist_ok=True)
     files = [collected / name for name in source.chunks]
-    sieve = Sieve(recipe.min_turns)
+    sieve, domains = Sieve(recipe.min_turns), Counter[str]()
     with ExitStack() as stack:
         writers = {pool: stack.enter_context(PoolWriter(out / f"{pool}.parquet")) for pool in POOLS}
         for pool, sample in _samples(recipe, files, sieve, tick):
             writers[pool].add(sample)
+            domains[sample.domain] += 1
     dataset = DataSet(
-        domain=DOMAIN,
+        domains=dict(sorted(domains.items())),
         trajectories=source.digest,
         recipe=recipe.digest,
         pools={pool: writer.summary() for pool, writer in writers.items()},
@@ -57,7 +55,7 @@ def _samples(
             pool = pool_of(recipe, trajectory, digest)
             sample = cut(recipe, trajectory, digest, pool)
             if pool != "held_out" and _is_leak(sample):
-                sieve.removed["held-out word in training"] += 1
+                sieve.removed["held-out content in training"] += 1
             elif not sample.targets:
                 sieve.removed["no target left"] += 1
             else:
@@ -67,8 +65,8 @@ def _samples(
 
 
 def _is_leak(sample: Sample) -> bool:
-    unseen = has_unseen_word(sample.prompt.initial_state)
-    return unseen or any(turn.has_unseen_word for turn in sample.turns)
+    unseen = domain_of(sample.domain).has_unseen(sample.prompt.initial_state)
+    return unseen or any(UNSEEN in turn.tags for turn in sample.turns)
 
 
 def _masked(pool: Pool, sample: Sample) -> list[str]:
@@ -89,23 +87,20 @@ def _check_pools(dataset: DataSet) -> None:
     for pool, file in dataset.pools.items():
         if not file.num_samples:
             raise InputError(f"the pool {pool} is empty; collect more episodes for it")
-        if pool != "held_out" and file.unseen_share:
-            raise ValueError(f"the training pool {pool} holds a held-out word")
-    _check_held_out(dataset.pools["held_out"])
+        if pool != "held_out" and file.share(UNSEEN):
+            raise ValueError(f"the training pool {pool} holds held-out content")
+    for domain in dataset.domains if len(dataset.domains) == 1 else ():
+        _check_held_out(domain, dataset.pools["held_out"])  # tags of several are counted together
 
 
-def _check_held_out(file: PoolFile) -> None:
-    if _is_below(file.output_share, _MIN_OUTPUT_SHARE, file.num_turns):
-        raise InputError(
-            f"only {file.output_share:.0%} of the held-out turns show output, and half of them"
-            " should: collect more held-out episodes, or explorers with more commands that show"
-        )
-    if _is_below(file.history_share, _MIN_HISTORY_SHARE, file.num_turns):
-        raise InputError(
-            f"only {file.history_share:.0%} of the held-out turns depend on earlier turns, and a"
-            " third should: collect more held-out episodes, longer ones (turns_per_episode), or"
-            " fewer errands (errand_share)"
-        )
+def _check_held_out(domain: str, file: PoolFile) -> None:
+    for tag, minimum in domain_of(domain).minimum_shares.items():
+        if _is_below(file.share(tag), minimum, file.num_turns):
+            raise InputError(
+                f"only {file.share(tag):.0%} of the held-out turns have the tag {tag!r}, and"
+                f" {minimum:.0%} should in the domain {domain}: collect more held-out episodes,"
+                " longer ones (turns_per_episode), or fewer that pursue a task (task_share)"
+            )
 
 
 def _is_below(share: float, minimum: float, num_turns: int) -> bool:

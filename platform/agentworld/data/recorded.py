@@ -38,6 +38,7 @@ def take_in(recipe: CollectRecipe, source: Path, out: Path, tick: Tick) -> Diges
     if not marks:
         raise InputError(f"{source} holds no trajectory; name a file or a folder that does")
     episodes, transitions = Counter[bool](), Counter[bool]()
+    domains: set[str] = set()
     chunks: dict[str, Digest] = {}
     for chunk in _chunks(read_trajectories(source)):
         trajectories = chunk if marks[True] else [_dealt(recipe, each) for each in chunk]
@@ -45,6 +46,7 @@ def take_in(recipe: CollectRecipe, source: Path, out: Path, tick: Tick) -> Diges
         write_trajectories(out / name, trajectories)
         chunks[name] = digest_file(out / name)
         for each in trajectories:
+            domains.add(each.domain)
             episodes[each.held_out] += 1
             transitions[each.held_out] += len(each.turns)
         tick(episodes.total(), marks.total())
@@ -52,6 +54,7 @@ def take_in(recipe: CollectRecipe, source: Path, out: Path, tick: Tick) -> Diges
         raise InputError(f"{source} was changed while it was read; let it rest and try again")
     collected = Collected(
         chunks=chunks,
+        domains=tuple(sorted(domains)),
         num_trajectories=episodes[False],
         num_transitions=transitions[False],
         num_held_out_trajectories=episodes[True],

@@ -1,1 +1,1 @@
-"""The domains: action and observation grammar, prompts, live environments."""
+"""Domains: how a kind of world is prompted, parsed, scored and run; nothing else knows a kind."""

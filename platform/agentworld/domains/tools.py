@@ -1,64 +1,49 @@
 """An episode's tools: which there are, and the action that a call of one is."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from agentworld.domains.terminal.prompts import DOMAIN as TERMINAL
+from agentworld.domains.base import Action, ActionError, Call, Domain
 from agentworld.domains.tool_schema import check_schema, compare
 from agentworld.errors import InputError
 from agentworld.records.base import canonical_json
 from agentworld.records.episode import EpisodeOpening
 from agentworld.records.tool import Tool
 
-BASH = Tool(
-    name="bash",
-    description="Runs a command in the terminal and shows what it prints.",
-    input_schema={
-        "type": "object",
-        "properties": {"command": {"type": "string"}},
-        "required": ["command"],
-        "additionalProperties": False,
-    },
-)
-"""What a terminal has; its actions are the commands themselves."""
-
 _MOST_BYTES = 2**18
-_encode = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-).encode
 
 
-def tools_of(domains: Sequence[str], opening: EpisodeOpening) -> tuple[Tool, ...]:
-    """What an agent may call: the episode's own tools, else what the simulator's domain has."""
-    if opening.tools:
-        return opening.tools
-    return (BASH,) if tuple(domains) == (TERMINAL,) else ()
+class Toolbox(NamedTuple):
+    """What may be called in an episode, and how its world reads a call."""
 
+    domain: Domain
+    tools: tuple[Tool, ...]
 
-def action_of(tools: Iterable[Tool], name: str, arguments: Mapping[str, JsonValue]) -> str:
-    """A call as the world reads it: a command as it is, any other call as JSON in one form.
+    @classmethod
+    def of(cls, domain: Domain, opening: EpisodeOpening) -> "Toolbox":
+        """The episode's own tools, else those that its domain has."""
+        return cls(domain, opening.tools or domain.tools)
 
-    Raises InputError for an unknown tool, and for arguments that are not as its schema says.
-    """
-    by_name = {tool.name: tool for tool in tools}
-    if name not in by_name:
-        names = ", ".join(by_name) or "none"
-        raise InputError(f"there is no tool {name[:80]!r} in this episode; there is {names:.200}")
-    tool = by_name[name]
-    try:
-        compare(dict(arguments), tool.input_schema)
-    except InputError as error:
-        raise InputError(
-            f"the arguments of {name} do not fit its schema: {error}; call it otherwise"
-        ) from error
-    if tool == BASH:
-        return str(arguments["command"])
-    try:
-        return f'{{"name":{_encode(name)},"arguments":{_encode(arguments)}}}'
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"the arguments of {name} are no JSON: {error}; mend them") from error
+    def action_of(self, name: str, arguments: Mapping[str, JsonValue]) -> str:
+        """A call as the world reads it.
+
+        Raises ActionError for an unknown tool, and for arguments that are not as its schema says.
+        """
+        by_name = {tool.name: tool for tool in self.tools}
+        if name not in by_name:
+            names = ", ".join(by_name) or "none"
+            raise ActionError(
+                f"there is no tool {name[:80]!r} in this episode; there is {names:.200}"
+            )
+        try:
+            compare(dict(arguments), by_name[name].input_schema)
+        except InputError as error:
+            raise ActionError(
+                f"the arguments of {name} do not fit its schema: {error}; call it otherwise"
+            ) from error
+        return self.domain.render_action(Action("", (Call(name, arguments),)))
 
 
 def check_tools(tools: Iterable[Tool]) -> None:

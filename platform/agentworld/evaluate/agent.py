@@ -1,11 +1,11 @@
-"""How often an agent's episodes end in success, in any world: a simulator or the live shell."""
+"""How often an agent's episodes end in success, in any world: a simulator or a live one."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from agentworld.client.base import World
-from agentworld.domains.terminal.tasks import make_errand
+from agentworld.domains.base import ActionError, Domain
 from agentworld.engine.base import Engine
 from agentworld.errors import EngineError, SandboxBroken, SimulatorError
 from agentworld.evaluate.bootstrap import estimate, estimate_difference
@@ -42,14 +42,17 @@ class Played(NamedTuple):
     """Why it ended before the task did."""
 
 
-def held_out_tasks(recipe: ValidateRecipe) -> list[Task]:
-    """The tasks that every agent of a validation is asked, in the same order."""
+def held_out_tasks(recipe: ValidateRecipe, task_of: Callable[[int], Task]) -> list[Task]:
+    """The tasks that every agent of a validation is asked, in the same order.
+
+    `task_of` is the held-out task of a seed.
+    """
     first = recipe.seed * _SEEDS_PER_RECIPE
-    return [make_errand(first + n, held_out=True).task for n in range(recipe.num_tasks)]
+    return [task_of(first + number) for number in range(recipe.num_tasks)]
 
 
-async def play(policy: Policy, world: World, task: Task) -> Played:
-    """One episode; an action is the first line of what the policy says.
+async def play(policy: Policy, domain: Domain, world: World, task: Task) -> Played:
+    """One episode; its domain says which action is in what the policy says.
 
     A policy that says nothing, is cut off, or breaks its sandbox with a command has failed
     the task. An engine or a simulator that fails, a sandbox that cannot be had, or a world that
@@ -63,11 +66,9 @@ async def play(policy: Policy, world: World, task: Task) -> Played:
     for _ in range(task.turn_limit):
         try:
             text = await _say(policy, task, turns)
-            action = _first_line(text)
-            if not action:
-                return Played(task, tuple(turns), False, "the policy chose no action")
+            action = domain.parse_action(text)
             step = await world.step(episode, action, Sampled(text, policy.weights))
-        except SandboxBroken as error:
+        except (ActionError, SandboxBroken) as error:
             return Played(task, tuple(turns), False, str(error))
         except (EngineError, SimulatorError) as error:
             return Played(task, tuple(turns), None, str(error))
@@ -81,6 +82,7 @@ async def play(policy: Policy, world: World, task: Task) -> Played:
 
 async def play_all(
     policy: Policy,
+    domain: Domain,
     world: World,
     tasks: Sequence[Task],
     tick: Tick,
@@ -94,7 +96,7 @@ async def play_all(
     async def one(task: Task) -> Played:
         nonlocal done
         async with turnstile:
-            played = await play(policy, world, task)
+            played = await play(policy, domain, world, task)
         done += 1
         tick(done, len(tasks))
         return played
@@ -141,11 +143,6 @@ async def _say(policy: Policy, task: Task, turns: Sequence[Turn]) -> str:
         if error.kind in OWN_FAILURES:
             return ""
         raise
-
-
-def _first_line(text: str) -> str:
-    first, *_ = text.strip().splitlines() or [""]
-    return first.strip()
 
 
 def _rate(played: Sequence[Played], recipe: ValidateRecipe) -> Estimate:

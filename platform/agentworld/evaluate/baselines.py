@@ -9,11 +9,9 @@ from agentworld.engine.base import Completion
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
 
-FIRST_OBSERVATION = "[0] ~"
-
 
 class CopyPrevious:
-    """Says what was shown last; at an episode's start the bare prompt line."""
+    """Says what was shown last; at an episode's start it has nothing to say."""
 
     async def complete(
         self,
@@ -27,7 +25,7 @@ class CopyPrevious:
         observations = [
             message["content"] for message in messages if message["role"] == "assistant"
         ]
-        return Completion(observations[-1] if observations else FIRST_OBSERVATION, 0, 0, "stop")
+        return Completion(observations[-1] if observations else "", 0, 0, "stop")
 
     async def close(self) -> None:
         """There is nothing to let go of."""

@@ -5,9 +5,10 @@ Turns are compared in pairs, so that what makes a turn hard for both is no noise
 
 from collections.abc import Callable, Iterable, Sequence
 
+from agentworld.domains.base import HISTORY, UNSEEN
 from agentworld.errors import EngineError
 from agentworld.evaluate.bootstrap import estimate_difference
-from agentworld.evaluate.judging import is_any, is_of_state, is_of_unseen
+from agentworld.evaluate.judging import has_tag, is_any
 from agentworld.evaluate.world import ScoredWorld, choose
 from agentworld.recipes.serve import EvaluateRecipe
 from agentworld.records.report import Estimate
@@ -42,7 +43,8 @@ class Comparison:
 
     def smallest_lead(self, of: ScoredWorld, others: Iterable[ScoredWorld]) -> Estimate:
         """Over any of the others, on all turns or on a harder part: that which begins lowest."""
-        kinds = (is_any, is_of_state, is_of_unseen)
+        tags = {tag for sample in self._samples for turn in sample.turns for tag in turn.tags}
+        kinds = [is_any, *(has_tag(tag) for tag in (HISTORY, UNSEEN) if tag in tags)]
         leads = [self.gain(of, other, kind) for other in others for kind in kinds]
         return min(leads, key=lambda lead: lead.low)
 

@@ -1,8 +1,8 @@
 """A baseline that remembers everything and understands nothing: the nearest recorded turn.
 
-Its answer is what was shown in the training turn that is most alike: of the same command
-class, then by the same action, the same prompt line before it, and the share of common
-words in the action and in what the prompt and the history tell of the names in the action.
+Its answer is what was shown in the training turn that is most alike: of an action with the same
+first word, then by the same action, the same last line before it, and the share of common
+words in the action and in what the prompt and the history say of the names in the action.
 """
 
 import re
@@ -13,9 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agentworld.domains.terminal.grammar import command_class
 from agentworld.engine.base import Completion
-from agentworld.evaluate.baselines import FIRST_OBSERVATION
 from agentworld.records.message import Message
 from agentworld.records.sample import Sample
 from agentworld.records.simulator import Sampling
@@ -33,7 +31,7 @@ class _Situation(NamedTuple):
 
     action: str
     place: str
-    """The prompt line before the action."""
+    """The last line that was shown before the action."""
     words: frozenset[str]
 
 
@@ -44,10 +42,10 @@ class NearestTransition:
         drafts: dict[str, _Draft] = defaultdict(_Draft)
         for sample in samples:
             lines = system_text(sample.prompt).splitlines()
-            place = FIRST_OBSERVATION
+            place = ""
             for turn in sample.turns:
                 situation = _situation(turn.action, place, lines)
-                drafts[command_class(turn.action)].add(situation, turn.observation)
+                drafts[_verb(turn.action)].add(situation, turn.observation)
                 lines.append(f"{turn.action}\n{turn.observation}")
                 place = _last_line(turn.observation)
         self._shelves = {name: _Shelf(draft) for name, draft in drafts.items()}
@@ -61,8 +59,8 @@ class NearestTransition:
         affinity: str = "",  # noqa: ARG002
     ) -> Completion:
         """What the nearest turn showed."""
-        shelf = self._shelves.get(command_class(messages[-1]["content"]))
-        text = shelf.nearest(_situation_of(messages)) if shelf else FIRST_OBSERVATION
+        shelf = self._shelves.get(_verb(messages[-1]["content"]))
+        text = shelf.nearest(_situation_of(messages)) if shelf else ""
         return Completion(text, 0, 0, "stop")
 
     async def close(self) -> None:
@@ -70,7 +68,7 @@ class NearestTransition:
 
 
 class _Draft:
-    """The turns of one command class, while they come in."""
+    """The turns of one first word, while they come in."""
 
     def __init__(self) -> None:
         self.observations: list[str] = []
@@ -91,7 +89,7 @@ class _Draft:
 
 
 class _Shelf:
-    """The turns of one command class: for each word, the turns that hold it."""
+    """The turns of one first word: for each word, the turns that hold it."""
 
     def __init__(self, draft: _Draft) -> None:
         self._observations = draft.observations
@@ -123,7 +121,7 @@ def _situation_of(messages: Sequence[Message]) -> _Situation:
     system, *exchanges, action = (message["content"] for message in messages)
     lines = system.splitlines()
     lines += [f"{a}\n{o}" for a, o in zip(exchanges[::2], exchanges[1::2], strict=True)]
-    place = _last_line(exchanges[-1]) if exchanges else FIRST_OBSERVATION
+    place = _last_line(exchanges[-1]) if exchanges else ""
     return _situation(action, place, lines)
 
 
@@ -133,6 +131,12 @@ def _situation(action: str, place: str, lines: Sequence[str]) -> _Situation:
     naming = [part for part in lines if any(name in part for name in names)] if names else lines
     context = _WORD.findall("\n".join(naming))
     return _Situation(action, place, frozenset([*(f"{word} " for word in words), *context]))
+
+
+def _verb(action: str) -> str:
+    """The first word of an action."""
+    word = _WORD.search(action)
+    return word[0] if word else ""
 
 
 def _last_line(observation: str) -> str:

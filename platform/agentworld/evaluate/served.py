@@ -9,15 +9,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from agentworld.client.simulator import SimulatorClient
+from agentworld.domains.base import domain_of
 from agentworld.errors import SimulatorError
 from agentworld.evaluate.bootstrap import Values, estimate
 from agentworld.evaluate.judging import (
     Judged,
     exact,
     free_run,
+    has_tag,
     is_any,
-    is_of,
-    judged_classes,
+    judged_tags,
     rule,
 )
 from agentworld.evaluate.predict import NOTHING, OWN_FAILURES
@@ -62,7 +63,10 @@ async def replay(world: SimulatorClient, run: str, sample: Sample) -> Replayed:
     and so are the turns after it. Whatever else fails is ours: holes from there on.
     """
     opening = EpisodeOpening(
-        run=run, initial_state=sample.prompt.initial_state, turn_limit=len(sample.turns)
+        run=run,
+        domain=sample.domain,
+        initial_state=sample.prompt.initial_state,
+        turn_limit=len(sample.turns),
     )
     try:
         episode = (await world.begin(opening)).episode
@@ -84,7 +88,7 @@ async def replay(world: SimulatorClient, run: str, sample: Sample) -> Replayed:
         seconds.append(time.monotonic() - began)
         return observation
 
-    judged = await free_run(sample.turns, ask)
+    judged = await free_run(domain_of(sample.domain), sample.turns, ask)
     waits = [*seconds, *[None] * (len(judged) - len(seconds))]
     turns = (
         ReplayedTurn(exact=each.exact, rule=each.rule, seconds=wait)
@@ -105,13 +109,15 @@ def free_running_score(
         )
     judged = [_judged(*pair) for pair in zip(samples, replayed, strict=True)]
 
+    verdicts = rule(judged)
+
     def of(values: Values) -> Estimate:
         return estimate(values, recipe.num_resamples, recipe.seed)
 
     return FreeRunningScore(
         exact_match=of(exact(judged, is_any)),
-        rule=of(rule(judged)),
-        by_class={name: of(exact(judged, is_of(name))) for name in judged_classes(judged)},
+        rule=of(verdicts) if verdicts else None,
+        by_tag={tag: of(exact(judged, has_tag(tag))) for tag in judged_tags(judged)},
     )
 
 

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from agentworld.domains.base import domain_of
 from agentworld.engine.base import Engine
 from agentworld.errors import EngineError, InputError
 from agentworld.evaluate.bootstrap import estimate
@@ -17,12 +18,10 @@ from agentworld.evaluate.judging import (
     Judged,
     exact,
     free_run,
+    has_tag,
     is_any,
-    is_of,
-    is_of_state,
-    is_of_unseen,
     judge,
-    judged_classes,
+    judged_tags,
     rule,
 )
 from agentworld.evaluate.predict import Predictor
@@ -86,23 +85,24 @@ async def _teacher_forced(predictor: Predictor, sample: Sample) -> list[Judged]:
         )
     )
     places = zip(sample.targets, predicted, strict=True)
-    return [judge(turns[place], guess) for place, guess in places]
+    domain = domain_of(sample.domain)
+    return [judge(domain, turns[place], guess) for place, guess in places]
 
 
 async def _free_running(predictor: Predictor, sample: Sample) -> list[Judged]:
-    return await free_run(sample.turns, partial(predictor.predict, sample.prompt))
+    ask = partial(predictor.predict, sample.prompt)
+    return await free_run(domain_of(sample.domain), sample.turns, ask)
 
 
 def _summary(judged: Episodes, free: Episodes, recipe: EvaluateRecipe) -> WorldModelScore:
     def of(what: str, turn_filter: Callable[[SampleTurn], bool]) -> Estimate:
         return _estimate(exact(judged, turn_filter), what, recipe)
 
+    verdicts = rule(judged)
     return WorldModelScore(
         exact_match=of("at all", is_any),
-        exact_match_state=of("that depends on earlier ones", is_of_state),
-        exact_match_unseen=of("with an unseen word", is_of_unseen),
-        rule=_estimate(rule(judged), "at all", recipe),
-        by_class={name: of(f"of class {name}", is_of(name)) for name in judged_classes(judged)},
+        by_tag={tag: of(f"with the tag {tag}", has_tag(tag)) for tag in judged_tags(judged)},
+        rule=_estimate(verdicts, "at all", recipe) if verdicts else None,
         free_running=_estimate(exact(free, is_any), "at all", recipe) if free else None,
     )
 

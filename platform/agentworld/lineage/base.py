@@ -35,7 +35,7 @@ class VersionRef(Record):
         """The inverse of `str`; raises InputError."""
         parts = re.fullmatch(rf"({_NAME})@(\d{{1,9}})", text)
         if parts is None:
-            raise InputError(f"{text!r} is no NAME@VERSION; write it like terminal-agent@1")
+            raise InputError(f"{text!r} is no NAME@VERSION; write it like shell-agent@1")
         return cls(name=parts[1], version=int(parts[2]))
 
 
@@ -51,6 +51,11 @@ class WorldModel(Record):
     def artifact(self) -> Digest:
         """What a name and a version stand for."""
         return self.stages[-1].artifact
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The kinds of world that it was trained on."""
+        return self.stages[-1].domains
 
 
 class Agent(Record):

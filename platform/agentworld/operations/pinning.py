@@ -1,5 +1,6 @@
 """From a model's files in the store to a simulator of them, as a recipe says."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -21,10 +22,14 @@ from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
 
 
 def pin_model(
-    artifact: ArtifactManifest, model: Path, recipe: Recipe, store: Path
+    artifact: ArtifactManifest,
+    model: Path,
+    recipe: Recipe,
+    store: Path,
+    trained_on: Sequence[str] = (),
 ) -> PinnedSimulator:
     """A simulator of a model that was taken in; raises InputError for seeds that do not hold."""
-    manifest = frozen(artifact, model, recipe)
+    manifest = frozen(artifact, model, recipe, trained_on)
     if manifest.sampling.seed_policy == "seeded":
         _prove_seeds(manifest, model, recipe, store)
     pinned = SimulatorStore(store).keep(manifest)
@@ -32,7 +37,9 @@ def pin_model(
     return pinned
 
 
-def frozen(artifact: ArtifactManifest, model: Path, recipe: Recipe) -> SimulatorManifest:
+def frozen(
+    artifact: ArtifactManifest, model: Path, recipe: Recipe, trained_on: Sequence[str] = ()
+) -> SimulatorManifest:
     """The manifest of a model as a recipe says; raises InputError for what cannot be served."""
     here = installed(recipe.engine.kind)
     return pin(
@@ -43,6 +50,7 @@ def frozen(artifact: ArtifactManifest, model: Path, recipe: Recipe) -> Simulator
         image=here.image,
         version=version_elsewhere(recipe.engine.kind),
         context_tokens=recipe.simulate.context_tokens or context_tokens(model),
+        trained_on=trained_on,
     )
 
 

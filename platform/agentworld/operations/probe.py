@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 from contextlib import suppress
 
 from agentworld.client.simulator import SimulatorClient
+from agentworld.domains.base import Question, domain_of
 from agentworld.errors import SimulatorError
 from agentworld.records.base import Digest
 from agentworld.records.episode import EpisodeOpening
@@ -22,8 +23,7 @@ async def probe(client: SimulatorClient, weights: Digest) -> None:
     try:
         run = await client.open_run(opening)
         try:
-            episode = (await client.begin(EpisodeOpening(run=run.id))).episode
-            await _ask(client, episode)
+            await _ask(client, await _question(client), run.id)
         finally:
             # An open run would keep a Simulator from being deleted.
             await _attempt(client.close_run(weights))
@@ -31,9 +31,18 @@ async def probe(client: SimulatorClient, weights: Digest) -> None:
         await client.close()
 
 
-async def _ask(client: SimulatorClient, episode: str) -> None:
+async def _question(client: SimulatorClient) -> Question:
+    """One that the simulator's first domain has."""
+    manifest = await client.manifest()
+    return domain_of(next(iter(manifest.domains))).question(0)
+
+
+async def _ask(client: SimulatorClient, question: Question, run: str) -> None:
+    start, action = question
+    opening = EpisodeOpening(run=run, domain=start.domain, initial_state=start.text)
+    episode = (await client.begin(opening)).episode
     try:
-        await client.step(episode, "pwd")
+        await client.step(episode, action)
     except SimulatorError as error:
         # It answered with its digest; that a poor model said no observation is the model's.
         if error.kind not in _NO_OBSERVATION:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from agentworld.domains.base import domain_of
 from agentworld.engine.base import Engine
 from agentworld.errors import EngineError, InputError
 from agentworld.pinning.manifest import pin_endpoint
@@ -54,8 +55,9 @@ def prompt_world(recipe: Recipe, store: Path, endpoint: Endpoint) -> PinnedSimul
 async def _ask_once(manifest: SimulatorManifest, connect: Callable[[], Engine]) -> None:
     """That a model said nothing usable is the model's; that nobody answered is not."""
     engine = connect()
-    prompt = Message(role="system", content=manifest.system_prompt)
-    action = Message(role="user", content="ls")
+    name, domain = next(iter(manifest.domains.items()))
+    prompt = Message(role="system", content=domain.system_prompt)
+    action = Message(role="user", content=domain_of(name).question(0).action)
     try:
         await engine.complete([prompt, action], manifest.sampling)
     except EngineError as error:

@@ -15,6 +15,7 @@ from agentworld.lineage.base import Registry, VersionRef
 from agentworld.operations.ledger import existing_ledger, open_ledger
 from agentworld.operations.registry import check_store, open_registry
 from agentworld.operations.serving import deployed_service
+from agentworld.recipes import Recipe
 from agentworld.records.alias import AliasChange, AliasMove
 from agentworld.records.base import Digest, Record, first_problem
 from agentworld.records.checkpoint import ArtifactManifest
@@ -231,3 +232,8 @@ def _world_model(manifest: SimulatorManifest, registry: Registry | None) -> str:
         return f"{manifest.engine.model} at {manifest.engine.url}"
     versions = world_models_of(manifest, registry) if registry else []
     return ", ".join(map(str, versions)) or str(manifest.artifact)
+
+
+def domain_of_agent(recipe: Recipe, simulator: PinnedSimulator) -> str:
+    """The domain whose tasks an agent learns; raises InputError where its simulator has it not."""
+    return simulator.manifest.domain_of(recipe.agent.domain or "")

@@ -1,9 +1,9 @@
 """Pinning a simulator, and refusing to serve anything else than what was pinned."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agentworld.domains.terminal.prompts import prompt_parts
+from agentworld.domains.base import Start, domain_of
 from agentworld.engine.base import EngineKind
 from agentworld.engine.openai import REQUEST
 from agentworld.engine.programs import engine_arguments, engine_version
@@ -11,12 +11,19 @@ from agentworld.errors import InputError
 from agentworld.recipes.serve import EngineRecipe, SimulateRecipe
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest
-from agentworld.records.simulator import Endpoint, EnginePin, Sampling, SimulatorManifest
+from agentworld.records.simulator import (
+    DomainPin,
+    Endpoint,
+    EnginePin,
+    Sampling,
+    SimulatorManifest,
+)
 from agentworld.rendering.messages import RENDERER, system_text
 from agentworld.rendering.parse import PARSER
 from agentworld.storage.model_folder import check_safe
 
 _ENDPOINT_TOKENS = 8_192  # what nearly every endpoint takes
+_UNKNOWN_DOMAIN = "text"
 
 
 def pin(
@@ -28,10 +35,12 @@ def pin(
     lock: Digest | None = None,
     image: Digest | None = None,
     version: str | None = None,
+    trained_on: Sequence[str] = (),
 ) -> SimulatorManifest:
     """Freezes a checkpoint with this code and this engine, which comes from a lock or an image.
 
-    `version` is of an engine that is not installed here.
+    `version` is of an engine that is not installed here; `trained_on` are the domains of the
+    checkpoint's data, for a recipe that names none.
     """
     _check_seeds(recipe.sampling, engine)
     pinned = EnginePin(
@@ -45,12 +54,12 @@ def pin(
         arguments=engine_arguments(engine, context_tokens),
         environment=engine.environment,
     )
-    return _frozen(recipe, pinned, artifact, context_tokens)
+    return _frozen(recipe, pinned, artifact, context_tokens, trained_on)
 
 
 def pin_endpoint(endpoint: Endpoint, recipe: SimulateRecipe) -> SimulatorManifest:
     """Freezes what somebody's endpoint is asked; what it answers with cannot be frozen."""
-    return _frozen(recipe, endpoint, None, recipe.context_tokens or _ENDPOINT_TOKENS)
+    return _frozen(recipe, endpoint, None, recipe.context_tokens or _ENDPOINT_TOKENS, ())
 
 
 def _frozen(
@@ -58,8 +67,10 @@ def _frozen(
     engine: EnginePin | Endpoint,
     artifact: ArtifactManifest | None,
     context_tokens: int,
+    trained_on: Sequence[str],
 ) -> SimulatorManifest:
-    prompt, longest = recipe.system_prompt, recipe.sampling.max_tokens
+    domains = recipe.domains or dict.fromkeys(trained_on or (_UNKNOWN_DOMAIN,))
+    longest = recipe.sampling.max_tokens
     if longest >= context_tokens:
         raise InputError(
             f"an answer of {longest} tokens leaves no room for a prompt in a context of"
@@ -69,7 +80,6 @@ def _frozen(
     return SimulatorManifest(
         artifact=artifact.digest if artifact else None,
         files=artifact.files if artifact else {},
-        system_prompt=system_text(prompt_parts("")) if prompt is None else prompt,
         control_text=recipe.control_text,
         sampling=recipe.sampling,
         context_tokens=context_tokens,
@@ -79,8 +89,15 @@ def _frozen(
         parser=PARSER,
         retry=recipe.retry,
         confidence=recipe.confidence,
-        domains=recipe.domains,
+        domains={name: _pinned(name, prompt) for name, prompt in domains.items()},
     )
+
+
+def _pinned(name: str, system_prompt: str | None) -> DomainPin:
+    domain = domain_of(name)
+    if system_prompt is None:
+        system_prompt = system_text(domain.prompt(Start(domain=name)))
+    return DomainPin(version=domain.version, system_prompt=system_prompt)
 
 
 def check_files(manifest: SimulatorManifest, model_folder: Path) -> None:
@@ -97,11 +114,13 @@ def check_files(manifest: SimulatorManifest, model_folder: Path) -> None:
 
 def check_code(manifest: SimulatorManifest) -> None:
     """Raises InputError where this code would ask or read otherwise than was pinned."""
-    pinned = {
+    pinned: dict[str, tuple[object, object]] = {
         "renderer": (manifest.renderer, RENDERER),
         "request": (manifest.request, REQUEST),
         "parser": (manifest.parser, PARSER),
     }
+    for name, domain in manifest.domains.items():
+        pinned[f"domains.{name}.version"] = (domain.version, domain_of(name).version)
     _check_equal(pinned)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from agentworld.domains.terminal.tasks import make_errand
+from agentworld.domains.base import domain_of
 from agentworld.engine.base import Engine
 from agentworld.errors import EngineError, InputError
 from agentworld.records.base import Record
@@ -112,10 +112,13 @@ def _questions(manifest: SimulatorManifest, num: int) -> list[_Question]:
 
 def _prompt(manifest: SimulatorManifest, number: int) -> list[Message]:
     """What the service asks at the first step of an episode."""
-    errand = make_errand(number, held_out=True)
-    opening = EpisodeOpening(run="probe", task=errand.task)
+    names = list(manifest.domains)
+    start, action = domain_of(names[number % len(names)]).question(number)
+    opening = EpisodeOpening(
+        run="probe", domain=start.domain, initial_state=start.text, tools=start.tools
+    )
     history = episode_messages(manifest, Episode.new("probe", manifest.digest, opening))
-    return [*history, Message(role="user", content=errand.steps[0])]
+    return [*history, Message(role="user", content=action)]
 
 
 async def _ask(engine: Engine, manifest: SimulatorManifest, question: _Question) -> _Answer:

@@ -14,13 +14,15 @@ class CollectRecipe(Record):
     held_out_share: float = Field(0.05, gt=0, lt=1)
     """Of recorded trajectories, where none of them is marked as held out."""
 
+    domain: str | None = None
+    """Whose environments the explorers act in; needed where nothing recorded is named."""
     num_transitions: int = Field(200_000, gt=0)
     """At least so many turns for training; held-out episodes come on top."""
     num_held_out_episodes: int = Field(400, gt=0)
-    errand_share: float = Field(0.15, ge=0, le=1)
-    """Share of episodes that pursue a task; the others wander."""
+    task_share: float = Field(0.15, ge=0, le=1)
+    """Share of episodes that pursue a task; the others explore."""
     turns_per_episode: int = Field(12, gt=1)
-    """Of a wandering episode."""
+    """Of an episode that explores."""
     num_workers: int = Field(3, gt=0)
     record_state: bool = False
     """Also record the true state after each action, which reasoning needs."""

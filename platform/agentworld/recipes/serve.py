@@ -1,9 +1,9 @@
 """How a world model is evaluated, pinned and served."""
 
 import operator
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
 from agentworld.records.base import Label, Record
 from agentworld.records.engine_environment import EngineEnvironment
@@ -55,22 +55,21 @@ class SimulateRecipe(Record):
     """The pinned simulator."""
 
     sampling: Sampling = Sampling()
-    system_prompt: str | None = None
-    """Null takes the one that a terminal's world is trained with."""
     control_text: str = ""
     context_tokens: int | None = Field(None, gt=0)
     """Null takes what the model's config says, or what nearly every endpoint takes."""
     retry: RetryPolicy = RetryPolicy()
     confidence: ConfidencePolicy = ConfidencePolicy()
-    domains: tuple[Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9-]*$")], ...] = (
-        "terminal",
-    )
+    domains: dict[Label, str | None] = {}
+    """The kinds of world that it simulates, each with its system prompt; a null prompt is the one
+    that worlds of this domain are trained with. Without any they are those of the checkpoint's
+    data, or `text` for a model from elsewhere."""
 
 
 class DeployRecipe(Record):
     """What the simulator of a world model that passed its gate is called from then on."""
 
-    alias: Label = "terminal"
+    alias: Label = "world"
     """The recipe's gate lets it move, as far as it asks of the stage that is served."""
 
 

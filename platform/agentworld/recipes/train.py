@@ -23,8 +23,8 @@ class ModelRecipe(Record):
     num_key_value_heads: int = 2
     head_size: int = 64
     context_tokens: int = 1024
-    num_drills: int = 12_000
-    """Lists of words that a new model learns to copy from before it sees an episode."""
+    num_warmup_texts: int = 12_000
+    """Texts of its domain that a new model learns to copy from before it sees an episode."""
     seed: int = 0
 
 
@@ -144,7 +144,9 @@ class AgentRecipe(Record):
     """A policy from the world model's weights: imitation of explorers, then RL."""
 
     stage: Literal["agent"] = "agent"
-    name: str = "terminal-agent"
+    name: str = "agent"
+    domain: str | None = None
+    """The kind of world whose tasks it learns; null is the only one that its simulator has."""
     imitation: NextTokenRecipe = NextTokenRecipe(
         stage="imitation", learning_rate=1e-3, muon_learning_rate=None
     )

@@ -79,6 +79,8 @@ class Checkpoint(Record):
     """Artifacts that training started from."""
     data: Digest | None = None
     """The data set that it was trained on."""
+    domains: tuple[str, ...] = ()
+    """The kinds of world in that data, and in the data of its parents."""
     simulator: Digest | None = None
     """The simulator that it was trained in."""
     reward_model: Digest | None = Field(None, exclude_if=lambda digest: digest is None)

@@ -8,6 +8,8 @@ class Collected(Record):
 
     chunks: dict[str, Digest]
     """Files of JSON lines, by name."""
+    domains: tuple[str, ...] = ()
+    """Of the trajectories; empty where the chunks are logs that nobody read."""
     num_trajectories: int = 0
     """For training; 0 where the chunks are logs that nobody counted."""
     num_transitions: int = 0

@@ -13,20 +13,19 @@ class PoolFile(Record):
     num_samples: int
     num_turns: int
     num_targets: int
-    output_share: float
-    """Share of turns that show more than a prompt line."""
-    history_share: float
-    """Share of turns that depend on earlier turns of their episode."""
-    unseen_share: float
-    """Share of turns that hold a word no training episode holds."""
-    classes: dict[str, int] = {}
-    """How many turns there are of each command class."""
+    tags: dict[str, int] = {}
+    """How many turns have each tag of their domain."""
+
+    def share(self, tag: str) -> float:
+        """Share of the turns that have a tag; 0 without turns."""
+        return self.tags.get(tag, 0) / max(1, self.num_turns)
 
 
 class DataSet(Record):
     """What `prepare` made; its digest names the data in every later record."""
 
-    domain: str
+    domains: dict[str, int]
+    """How many trajectories there are of each domain, in all pools."""
     trajectories: Digest
     """Of the trajectories that it was made from."""
     recipe: Digest

@@ -44,7 +44,9 @@ class EpisodeOpening(Record):
     run: str
     task: Task | None = None
     """Its start and its turn limit hold, whatever the two fields below say."""
-    initial_state: str = "empty"
+    domain: str = ""
+    """The kind of world, where the simulator has several; a task's own holds."""
+    initial_state: str = ""
     turn_limit: int = Field(32, gt=0)
     simulation_instruction: str = ""
     """In place of the simulator's own control text."""
@@ -77,6 +79,11 @@ class EpisodeOpening(Record):
     def start(self) -> str:
         """The initial state as the simulator's prompt tells it."""
         return self.task.initial_state if self.task else self.initial_state
+
+    @property
+    def kind(self) -> str:
+        """The domain that was named; empty where none was."""
+        return (self.task.domain if self.task else "") or self.domain
 
     @property
     def limit(self) -> int:

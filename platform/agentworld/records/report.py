@@ -51,15 +51,15 @@ class Estimate(Record):
 
 
 class WorldModelScore(Record):
-    """How often a predictor was right: all turns, those that need memory, those with new words."""
+    """How often a predictor was right."""
 
     exact_match: Estimate
-    exact_match_state: Estimate
-    exact_match_unseen: Estimate
-    rule: Estimate
-    """Verdicts of the rule verifier, which forgives what the rule does not ask for."""
-    by_class: dict[str, Estimate] = {}
-    """Exact match by command class."""
+    by_tag: dict[str, Estimate] = {}
+    """Exact match of the turns with each tag of their domain: `history` are those that need memory,
+    `unseen` those that hold what no training episode held."""
+    rule: Estimate | None = None
+    """Verdicts of the domain's rules, which forgive what no rule asks for; null where none has a
+    verdict."""
     free_running: Estimate | None = None
     """Exact match when the history holds the model's own observations."""
 
@@ -75,8 +75,8 @@ class WorldModelReport(Record):
     rl_gain: Estimate | None = Field(None, exclude_if=lambda gain: gain is None)
     """Exact match of RL less that of SFT, turn by turn; null in a report of an earlier release."""
     lead: Estimate | None = Field(None, exclude_if=lambda lead: lead is None)
-    """The same of the better of the two over a baseline: of all baselines, and of all turns, those
-    that need memory and those with new words, the one whose interval begins lowest."""
+    """The same of the better of the two over a baseline: of all baselines, and of all turns and
+    those with the tags `history` and `unseen`, the one whose interval begins lowest."""
 
     @property
     def subjects(self) -> set[Digest]:
@@ -84,13 +84,13 @@ class WorldModelReport(Record):
         return set(self.artifacts.values())
 
     def figures(self, of: Set[Digest]) -> dict[str, Estimate]:
-        """What it found of one of its subjects, as `exact_match` or `by_class.ls`."""
+        """What it found of one of its subjects, as `exact_match` or `by_tag.history`."""
         of_stages = [score for name, score in self.stages.items() if self.artifacts.get(name) in of]
         return _figures(of_stages[-1].model_dump()) if of_stages else {}
 
 
 class AgentScore(Record):
-    """How often an agent's episodes end in success, in the simulator and in the live shell."""
+    """How often an agent's episodes end in success, in the simulator and live."""
 
     simulated: Estimate
     live: Estimate
@@ -111,9 +111,9 @@ class AgentReport(Record):
     live_gain: Estimate
     """Of RL: live success after it less live success before it, task by task."""
     live_steps: int
-    """Commands that ran in the live shell to make this report."""
+    """Actions that ran in the live environment to make this report."""
     live_disagreements: int = Field(0, ge=0, exclude_if=lambda num: num == 0)
-    """Live episodes that the transcript calls a success and the files do not: they are failures."""
+    """Live episodes that the transcript calls a success and the state does not; they failed."""
 
     @property
     def scores(self) -> dict[str, AgentScore]:
@@ -141,10 +141,10 @@ class FreeRunningScore(Record):
     """How often a simulator showed what the live environment did, on its own observations."""
 
     exact_match: Estimate
-    rule: Estimate
-    """Verdicts of the rule verifier."""
-    by_class: dict[str, Estimate] = {}
-    """Exact match by command class."""
+    rule: Estimate | None = None
+    """Verdicts of the domain's rules; null where none has a verdict."""
+    by_tag: dict[str, Estimate] = {}
+    """Exact match of the turns with each tag of their domain."""
 
 
 class Latency(Record):

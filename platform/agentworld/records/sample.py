@@ -14,16 +14,10 @@ POOLS: tuple[Pool, ...] = ("cpt", "sft", "rl", "held_out")
 
 
 class SampleTurn(Turn):
-    """A turn, with what the data preparation found out about it."""
+    """A turn, with what data preparation says of it."""
 
-    command_class: str
-    """What kind of command it is, for reports."""
-    has_output: bool
-    """More than a prompt line was shown."""
-    depends_on_history: bool
-    """What it shows was changed by an earlier turn of the same episode."""
-    has_unseen_word: bool
-    """It holds a word that no training episode holds."""
+    tags: tuple[str, ...] = ()
+    """What its domain says of it, in alphabetical order."""
     target: bool
     """The loss counts this turn (turn-level masking, section 3.2 and table 3)."""
 

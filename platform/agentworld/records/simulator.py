@@ -2,7 +2,7 @@
 
 Equal digests are the same configuration; a different byte gives a different digest. The file
 of a manifest is its canonical JSON and nothing else, so that `sha256sum` of it is the digest.
-The form is final from the first version on (`schema: v1`).
+Decision 0051 has the second form (`schema: v2`): one simulator may hold several domains.
 """
 
 import operator
@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from agentworld.errors import InputError
-from agentworld.records.base import Digest, Record, digest_file, write_whole
+from agentworld.records.base import Digest, Label, Record, digest_file, write_whole
 from agentworld.records.engine_environment import EngineEnvironment
 
 _Count = Annotated[int, Field(gt=0, lt=2**31)]
@@ -101,16 +101,23 @@ class ConfidencePolicy(Record):
         return self
 
 
+class DomainPin(Record):
+    """What a simulator answers a domain's episodes with."""
+
+    version: str
+    """Of the domain's code: what it renders, parses and scores."""
+    system_prompt: str
+    """The template's text before the episode's own initial state."""
+
+
 class SimulatorManifest(Record):
     """A world model, or an endpoint, with everything that shapes its observations."""
 
-    schema_version: Literal["v1"] = Field("v1", alias="schema")
+    schema_version: Literal["v2"] = Field("v2", alias="schema")
     artifact: Digest | None
     """Null for a world from an endpoint: nobody can verify what that serves."""
     files: dict[str, Digest]
     """The artifact manifest: weights, adapters, tokenizer, chat template, generation defaults."""
-    system_prompt: str
-    """The template's text before the episode's own initial state."""
     control_text: str = ""
     """The default simulation instruction."""
     sampling: Sampling
@@ -124,7 +131,8 @@ class SimulatorManifest(Record):
     parser: str
     retry: RetryPolicy = RetryPolicy()
     confidence: ConfidencePolicy = ConfidencePolicy()
-    domains: tuple[str, ...]
+    domains: dict[Label, DomainPin] = Field(min_length=1)
+    """The kinds of world that it simulates."""
 
     @model_validator(mode="after")
     def _has_weights_or_an_endpoint(self) -> Self:
@@ -134,6 +142,20 @@ class SimulatorManifest(Record):
         elif self.artifact is None:
             raise ValueError("an engine of ours serves an artifact")
         return self
+
+    def domain_of(self, opening_domain: str) -> str:
+        """The domain of an episode that names this one, or none; raises InputError where none fits.
+
+        Without a name it is the only one that there is.
+        """
+        if opening_domain in self.domains:
+            return opening_domain
+        names = ", ".join(self.domains)
+        if opening_domain:
+            raise InputError(f"this simulator has no domain {opening_domain!r}; it has {names}")
+        if len(self.domains) > 1:
+            raise InputError(f"this simulator has several domains; name one of {names}")
+        return next(iter(self.domains))
 
     def write(self, path: Path) -> None:
         """Writes the very bytes that the digest is over."""

@@ -13,12 +13,14 @@ class SuccessRule(Record):
     closing: str
     """A regular expression over the whole action."""
     output: str
-    """What the closing action must show before the prompt line."""
+    """What the closing action must show; which part of an observation that is, its domain says."""
 
 
 class Task(Record):
     """An order in words, a start, a rule of success and a turn limit."""
 
+    domain: str = ""
+    """The kind of world that it is for; empty is the only one that its simulator has."""
     id: str
     """Names the task, in the ledger and in an agent's log."""
     family: str

@@ -5,6 +5,7 @@ The schema is that of Qwen-AgentWorld, one for all domains and stages (section 2
 
 from agentworld.records.base import Record
 from agentworld.records.task import Task
+from agentworld.records.tool import Tools
 
 
 class PromptParts(Record):
@@ -22,8 +23,8 @@ class Turn(Record):
 
     action: str
     observation: str
-    state: str = ""
-    """The true state after the action, where the collector recorded it; for reasoning only."""
+    state: str | None = None
+    """The true state after the action, for reasoning only; null where nobody recorded it."""
 
 
 class Trajectory(Record):
@@ -32,10 +33,12 @@ class Trajectory(Record):
     domain: str
     source: str
     """The policy or log that made it."""
-    seed: int
+    seed: int = 0
     held_out: bool = False
-    """True where the episode used words that no training episode may use."""
+    """True where no training may see it."""
     initial_state: str = ""
+    tools: Tools = ()
+    """What the policy could call."""
     task: Task | None = None
     """The task that the policy pursued, if it had one."""
     turns: tuple[Turn, ...]

@@ -12,8 +12,9 @@ from agentworld.rendering.tools import action_space
 def episode_messages(manifest: SimulatorManifest, episode: Episode) -> list[Message]:
     """What the engine reads before the next action; raises Conflict where a step was erased."""
     opening = episode.opened_with
+    domain = manifest.domains[manifest.domain_of(opening.kind)]
     prompt = PromptParts(
-        task_description=manifest.system_prompt,  # all parts before the initial state, as pinned
+        task_description=domain.system_prompt,  # all parts before the initial state, as pinned
         action_space=action_space(opening.tools),
         initial_state=opening.start,
         simulation_instruction=opening.simulation_instruction or manifest.control_text,

@@ -4,7 +4,7 @@ from agentworld.records.report import WorldModelReport, WorldModelScore
 
 
 def metrics_of(report: WorldModelReport) -> dict[str, float]:
-    """The means of a report, as `rl.exact_match` or `baseline.copy.rule`."""
+    """The means of a report, as `rl.exact_match` or `baseline.copy.by_tag.history`."""
     scores = {**report.stages, **{f"baseline.{k}": v for k, v in report.baselines.items()}}
     return {
         f"{name}.{measure}": value
@@ -14,9 +14,6 @@ def metrics_of(report: WorldModelReport) -> dict[str, float]:
 
 
 def _means(score: WorldModelScore) -> dict[str, float]:
-    return {
-        "exact_match": score.exact_match.mean,
-        "exact_match_state": score.exact_match_state.mean,
-        "exact_match_unseen": score.exact_match_unseen.mean,
-        "rule": score.rule.mean,
-    }
+    rule = {"rule": score.rule.mean} if score.rule else {}
+    tags = {f"by_tag.{tag}": estimate.mean for tag, estimate in score.by_tag.items()}
+    return {"exact_match": score.exact_match.mean, **tags, **rule}

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from agentworld.audit.questions.agent import AgentChain
+from agentworld.domains.base import HISTORY, UNSEEN
 from agentworld.records.base import write_whole
 from agentworld.records.report import (
     AgentReport,
@@ -73,7 +74,7 @@ def render_page(
         summary=summary,
         figures=figures_of(summary),
         world_plots=_world_plots(world),
-        classes=_classes(world),
+        tags=_tags(world),
         stages=list(world.stages),
         agent_plots=_agent_plots(agent) if agent else [],
         agent=agent,
@@ -86,8 +87,8 @@ def render_page(
 def _world_plots(report: WorldModelReport) -> list[Plot]:
     columns: dict[str, _Column] = {
         "All turns": lambda score: score.exact_match,
-        "Turns that need memory": lambda score: score.exact_match_state,
-        "Turns with an unseen word": lambda score: score.exact_match_unseen,
+        "Turns that need memory": lambda score: score.by_tag.get(HISTORY),
+        "Turns with unseen content": lambda score: score.by_tag.get(UNSEEN),
         "Free-running": lambda score: score.free_running,
     }
     plots = [Plot(title, _scores(report, column)) for title, column in columns.items()]
@@ -112,7 +113,7 @@ def _agent_plots(report: AgentReport) -> list[Plot]:
 
     return [
         Plot("In the simulator", bars(lambda score: score.simulated)),
-        Plot("In the live shell", bars(lambda score: score.live)),
+        Plot("Live", bars(lambda score: score.live)),
     ]
 
 
@@ -130,12 +131,12 @@ def _seconds(summary: Summary) -> Plot:
     return Plot("Seconds of each step", bars)
 
 
-def _classes(report: WorldModelReport) -> list[tuple[str, int, list[Estimate | None]]]:
-    """Exact match by command class, the most frequent class first: its turns, and each stage."""
+def _tags(report: WorldModelReport) -> list[tuple[str, int, list[Estimate | None]]]:
+    """Exact match by tag, the most frequent one first: its turns, and each stage."""
     last = list(report.stages.values())[-1]
-    ordered = sorted(last.by_class, key=lambda name: -last.by_class[name].num)
+    ordered = sorted(last.by_tag, key=lambda name: -last.by_tag[name].num)
     scores: list[WorldModelScore] = list(report.stages.values())
     return [
-        (name, last.by_class[name].num, [score.by_class.get(name) for score in scores])
+        (name, last.by_tag[name].num, [score.by_tag.get(name) for score in scores])
         for name in ordered
     ]

@@ -18,19 +18,18 @@ from agentworld.storage.receipts import read_receipt
 
 
 class ExactMatch(Record):
-    """Shares of turns: all, those that need memory, those that hold an unseen word."""
+    """Shares of turns that were right."""
 
     exact_match: float
-    exact_match_state: float
-    exact_match_unseen: float
+    by_tag: dict[str, float] = {}
+    """Of the turns with each tag of their domain."""
 
     @classmethod
     def of(cls, score: WorldModelScore) -> "ExactMatch":
         """The means of a score."""
         return cls(
             exact_match=score.exact_match.mean,
-            exact_match_state=score.exact_match_state.mean,
-            exact_match_unseen=score.exact_match_unseen.mean,
+            by_tag={tag: estimate.mean for tag, estimate in score.by_tag.items()},
         )
 
 

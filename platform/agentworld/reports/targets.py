@@ -5,13 +5,11 @@ A figure that claims a difference keeps a bound where its whole interval does.
 
 from typing import Literal, NamedTuple
 
+from agentworld.domains.base import HISTORY, UNSEEN
 from agentworld.records.report import Estimate
 from agentworld.reports.summary import AgentFigures, Summary
 
-_MEASURES = ("exact_match", "exact_match_state", "exact_match_unseen")
-_WORDS = ("all turns", "need memory", "unseen word")
-_MUST = (0.75, 0.70, 0.40)
-_GOALS = (0.95, 0.90, 0.80)
+_BY_TAG = {HISTORY: ("need memory", 0.70, 0.90), UNSEEN: ("unseen content", 0.40, 0.80)}
 _ABOVE_ZERO = 1e-9
 MOST_SECONDS = {"demo": 900, "long": 3600}  # by recipe; any other takes what it takes
 
@@ -65,9 +63,11 @@ def figures_of(summary: Summary) -> list[Figure]:
     """Every figure that was found and has a bound."""
     world = summary.world_model
     best = max(world.sft, world.rl, key=lambda stage: stage.exact_match)
-    exact = [
-        Figure(f"exact match, {words}", getattr(best, measure), must, goal)
-        for measure, words, must, goal in zip(_MEASURES, _WORDS, _MUST, _GOALS, strict=True)
+    exact = [Figure("exact match, all turns", best.exact_match, must=0.75, goal=0.95)]
+    exact += [
+        Figure(f"exact match, {words}", best.by_tag[tag], must, goal)
+        for tag, (words, must, goal) in _BY_TAG.items()
+        if tag in best.by_tag
     ]
     seconds, most = sum(summary.seconds.values()), MOST_SECONDS.get(summary.recipe)
     return [

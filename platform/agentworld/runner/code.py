@@ -1,28 +1,42 @@
 """Which code a step runs.
 
-A step's code is its own module and every module of ours that it can reach by imports, so
-that a change of the audit does not train a model again.
+A step's code is its own module, every module of ours that it can reach by imports, and the domains
+of its data, so that a change of the audit does not train a model again.
 """
 
 import ast
 import subprocess
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
+from agentworld.domains.base import domain_modules
+from agentworld.domains.live import live_domain_modules
+from agentworld.domains.registry import added_modules
 from agentworld.records.base import Digest, digest_file, digest_json
 
 _PACKAGE = Path(__file__).parents[1]
 _CHECKOUT = _PACKAGE.parents[1]
 _PROSE = (".txt", ".jinja")
+_LIVE = _PACKAGE / "domains" / "live.py"
 
 
 @cache
-def code_digest(step: str) -> Digest:
-    """Over the source files that a step reaches, and the texts beside them."""
+def code_digest(step: str, domains: tuple[str, ...] = ()) -> Digest:
+    """Over the source files that a step reaches, those of its domains, and the texts beside them.
+
+    A domain is loaded by its name, so that no import leads to it. Its environments count where the
+    step can open any. Raises InputError for a domain that is not there.
+    """
     modules = _reached_from(f"{_PACKAGE.name}.steps.{step}")
+    named = domain_modules(domains)
+    if _LIVE in modules:
+        named += live_domain_modules(domains)
+    for module in named:
+        modules |= _reached_from(module)
     texts = {text for file in modules for text in file.parent.iterdir() if text.suffix in _PROSE}
     files = sorted(modules | texts)
-    return digest_json({path.relative_to(_PACKAGE).as_posix(): digest_file(path) for path in files})
+    return digest_json({_name_of(path): digest_file(path) for path in files})
 
 
 def commit() -> str:
@@ -50,10 +64,28 @@ def _reached_from(module: str) -> set[Path]:
 
 
 def _file_of(module: str) -> Path | None:
+    """The file of a module of ours, or of a package that adds a domain; null of any other."""
     package, *rest = module.split(".")
-    path = _PACKAGE.joinpath(*rest)
-    files = (path.with_suffix(".py"), path / "__init__.py")
-    return next((file for file in files if package == _PACKAGE.name and file.is_file()), None)
+    top = _top_of(package)
+    path = top.joinpath(*rest) if top else None
+    files = (path.with_suffix(".py"), path / "__init__.py") if path else ()
+    return next((file for file in files if file.is_file()), None)
+
+
+def _top_of(package: str) -> Path | None:
+    if package == _PACKAGE.name:
+        return _PACKAGE
+    if package not in {module.partition(".")[0] for module in added_modules()}:
+        return None
+    spec = find_spec(package)
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def _name_of(path: Path) -> str:
+    """Where a file lies in its package, wherever that is installed."""
+    if path.is_relative_to(_PACKAGE):
+        return path.relative_to(_PACKAGE).as_posix()
+    return "/".join(path.parts[-2:])
 
 
 @cache

@@ -5,7 +5,7 @@ work continues in it from its own checkpoints.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
@@ -40,13 +40,14 @@ def run_step(
     work: Work,
     *,
     check: Callable[[], None] | None = None,
+    domains: Iterable[str] = (),
 ) -> Path:
     """The folder of the finished step, made now or before.
 
     `check` raises where the work cannot be done here: then nothing of it is begun, and whoever
-    else works on it is left alone.
+    else works on it is left alone. `domains` are those whose code the work runs.
     """
-    covered = _covered(step, recipe, inputs)
+    covered = _covered(step, recipe, inputs, domains)
     key = digest_json(covered)
     folder = _folder(store, step, key)
     if not from_environment(Ranks).is_first:
@@ -81,9 +82,16 @@ def run_step(
     return folder
 
 
-def folder_of(store: Path, step: str, recipe: Sequence[Record], inputs: dict[str, Digest]) -> Path:
+def folder_of(
+    store: Path,
+    step: str,
+    recipe: Sequence[Record],
+    inputs: dict[str, Digest],
+    *,
+    domains: Iterable[str] = (),
+) -> Path:
     """The folder that `run_step` fills, finished or not."""
-    return _folder(store, step, digest_json(_covered(step, recipe, inputs)))
+    return _folder(store, step, digest_json(_covered(step, recipe, inputs, domains)))
 
 
 def _is_reused(folder: Path, progress: ProgressFile) -> bool:
@@ -114,9 +122,12 @@ class _Covered(TypedDict):
     code: Digest
 
 
-def _covered(step: str, recipe: Sequence[Record], inputs: dict[str, Digest]) -> _Covered:
+def _covered(
+    step: str, recipe: Sequence[Record], inputs: dict[str, Digest], domains: Iterable[str]
+) -> _Covered:
     parts = digest_json([part.model_dump(mode="json") for part in recipe])
-    return {"step": step, "recipe": parts, "inputs": inputs, "code": code_digest(step)}
+    code = code_digest(step, tuple(sorted(set(domains))))
+    return {"step": step, "recipe": parts, "inputs": inputs, "code": code}
 
 
 def _folder(store: Path, step: str, key: Digest) -> Path:

@@ -7,14 +7,14 @@ praise, and a prediction cannot leave the fence that it is shown in.
 import re
 import time
 from collections.abc import Sequence
-from importlib import resources
 
 import httpx
 
+from agentworld.domains.base import Domain
+from agentworld.domains.rubric import RubricScore
 from agentworld.errors import InputError, JudgeError
 from agentworld.recipes.train import EndpointRecipe
 from agentworld.records.message import Message
-from agentworld.scoring.rubric import RubricScore
 from agentworld.scoring.verdict import parse_verdict
 
 _ATTEMPTS = 3
@@ -28,17 +28,18 @@ class EndpointJudge:
     def __init__(self, endpoint: EndpointRecipe, *, pause_seconds: float = 2.0) -> None:
         self._endpoint = endpoint
         self._pause_seconds = pause_seconds
-        self._instruction = resources.files(__package__).joinpath("judge_prompt.txt").read_text()
         self._client = httpx.Client(
             timeout=endpoint.timeout_seconds,
             # A proxy of the machine cannot reach a server on this machine's loopback.
             trust_env="://127.0.0.1" not in endpoint.url,
         )
 
-    def score(self, predicted: str, truth: str, messages: Sequence[Message] = ()) -> RubricScore:
+    def score(
+        self, domain: Domain, predicted: str, truth: str, messages: Sequence[Message] = ()
+    ) -> RubricScore:
         """The judge's scores of what followed these messages; raises JudgeError without any."""
         question: list[Message] = [
-            {"role": "system", "content": self._instruction},
+            {"role": "system", "content": domain.rubric.judge_prompt},
             {"role": "user", "content": _question(predicted, truth, messages)},
         ]
         problem = ""

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from agentworld.domains.base import Domain, verdict_of
+from agentworld.domains.rubric import RubricScore
 from agentworld.errors import InputError, JudgeError
 from agentworld.recipes.train import RewardRecipe
 from agentworld.records.message import Message
 from agentworld.rendering.parse import parse_observation
 from agentworld.scoring.embedding import EmbeddingReward
 from agentworld.scoring.judge import EndpointJudge
-from agentworld.scoring.rubric import RubricScore, score_by_rules
-from agentworld.scoring.rules import verify
 
 FULL = 25.0
 
-Rubric = Callable[[str, str, Sequence[Message]], RubricScore]
+Score = Callable[[Domain, str, str, Sequence[Message]], RubricScore]
 """Scores a prediction against the truth, after these messages; may raise JudgeError."""
 
 
@@ -31,15 +31,17 @@ class _Part(NamedTuple):
 
 
 class Rewarder:
-    """Rewards what a model said; `rubric` stands in for the recipe's own where it is given."""
+    """Rewards what a model said; a `score` replaces the recipe's own rubric."""
 
-    def __init__(self, recipe: RewardRecipe, rubric: Rubric | None = None) -> None:
+    def __init__(self, recipe: RewardRecipe, score: Score | None = None) -> None:
         _check_weights(recipe)
         self._recipe = recipe
-        self._rubric = rubric or _RUBRICS[recipe.rubric](recipe)
+        self._score_rubric = score or _RUBRICS[recipe.rubric](recipe)
         self._embedding = _load_embedding(recipe)
 
-    def score(self, text: str, truth: str, messages: Sequence[Message] = ()) -> float | None:
+    def score(
+        self, domain: Domain, text: str, truth: str, messages: Sequence[Message] = ()
+    ) -> float | None:
         """0 to 25, or null where a judge gave no verdict.
 
         An answer without an observation is the model's own failure and is worth 0. A judge
@@ -49,19 +51,21 @@ class Rewarder:
         if predicted is None:
             return 0.0
         try:
-            parts = list(self._parts(predicted, truth, messages))
+            parts = list(self._parts(domain, predicted, truth, messages))
         except JudgeError:
             return None
         weight = sum(part.weight for part in parts)
         return sum(part.reward * part.weight for part in parts) / weight if weight else None
 
-    def _parts(self, predicted: str, truth: str, messages: Sequence[Message]) -> Iterator[_Part]:
+    def _parts(
+        self, domain: Domain, predicted: str, truth: str, messages: Sequence[Message]
+    ) -> Iterator[_Part]:
         recipe = self._recipe
         if recipe.rubric_weight:
-            scored = self._rubric(predicted, truth, messages)
+            scored = self._score_rubric(domain, predicted, truth, messages)
             yield _Part(scored.reward, recipe.rubric_weight)
         # Without a verdict of the rule the other parts take its weight.
-        verdict = verify(predicted, truth)
+        verdict = verdict_of(domain, predicted, truth)
         if recipe.rule_weight and verdict is not None:
             yield _Part(FULL * verdict, recipe.rule_weight)
         if self._embedding:
@@ -69,15 +73,17 @@ class Rewarder:
             yield _Part(FULL * hit, recipe.embedding_weight)
 
 
-def _rules(_recipe: RewardRecipe) -> Rubric:
-    return lambda predicted, truth, _messages: score_by_rules(predicted, truth)
+def _rules(_recipe: RewardRecipe) -> Score:
+    return lambda domain, predicted, truth, _messages: domain.rubric.score_by_rules(
+        predicted, truth
+    )
 
 
-def _endpoint(recipe: RewardRecipe) -> Rubric:
+def _endpoint(recipe: RewardRecipe) -> Score:
     return EndpointJudge(recipe.endpoint).score
 
 
-_RUBRICS: dict[str, Callable[[RewardRecipe], Rubric]] = {"rules": _rules, "endpoint": _endpoint}
+_RUBRICS: dict[str, Callable[[RewardRecipe], Score]] = {"rules": _rules, "endpoint": _endpoint}
 
 
 def _load_embedding(recipe: RewardRecipe) -> EmbeddingReward | None:

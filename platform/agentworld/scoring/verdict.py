@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from agentworld.scoring.rubric import BEST, RubricScore
+from agentworld.domains.rubric import BEST, RubricScore
 
 _THOUGHT = re.compile(r"^.*</think>", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"```[a-z]*\s*(.*?)```", re.DOTALL)

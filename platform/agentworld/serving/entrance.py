@@ -10,7 +10,8 @@ from typing import NamedTuple
 from starlette.types import Scope
 
 from agentworld.access import Access, Caller
-from agentworld.domains.tools import tools_of
+from agentworld.domains.base import domain_of
+from agentworld.domains.tools import Toolbox
 from agentworld.errors import InputError, NotFound
 from agentworld.http.naming import Answering
 from agentworld.http.schemas import Request
@@ -28,7 +29,6 @@ from agentworld.records.episode import (
 from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.step_statement import StepStatement
-from agentworld.records.tool import Tool
 from agentworld.serving.episodes import session
 from agentworld.serving.episodes.open_episodes import OpenEpisode
 from agentworld.serving.episodes.quota import Allowance
@@ -186,11 +186,11 @@ class Entrance:
         service = await self._service(await self._check_sees_episode(episode))
         return await service.load_open(episode, anew=anew)
 
-    async def tools(self, episode: str) -> tuple[Tool, ...]:
+    async def toolbox(self, episode: str) -> Toolbox:
         """What may be called in an episode that the caller may see."""
         service = await self._service(await self._check_sees_episode(episode))
         opening = (await service.load_open(episode)).opening
-        return tools_of(service.manifest.domains, opening)
+        return Toolbox.of(domain_of(opening.domain), opening)
 
     async def close_episode(self, episode: str) -> None:
         """Ends one of the caller's episodes."""

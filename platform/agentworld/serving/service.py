@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from agentworld.domains.tools import check_tools
+from agentworld.domains.transcript import check_rule
 from agentworld.engine.base import Engine
 from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.http.schemas import Request
@@ -22,7 +23,6 @@ from agentworld.records.episode import (
 from agentworld.records.message import Message
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.rendering.episode import episode_messages
-from agentworld.scoring.success import check_rule
 from agentworld.serving.episodes import session
 from agentworld.serving.episodes.observing import Observer
 from agentworld.serving.episodes.open_episodes import OpenEpisode
@@ -156,9 +156,10 @@ class SimulatorService:
         self, opening: EpisodeOpening, name: str
     ) -> tuple[Episode, tuple[EpisodeStep, ...]]:
         """The new episode, and the record that it repeats."""
-        here = {"accelerators": self._accelerators()}
+        here: dict[str, object] = {"accelerators": self._accelerators()}
         at = opening.fork or opening.replay
         if at is None:
+            here["domain"] = self.manifest.domain_of(opening.kind)
             return Episode.new(name, self.digest, opening.model_copy(update=here)), ()
         source = await self._episode(at.episode)
         opening = session.continued(opening, source, at)

@@ -1,10 +1,11 @@
-"""Step 1: exploring policies act in a live shell, or what was recorded elsewhere is taken in."""
+"""Step 1: explorers act in live environments, or what was recorded elsewhere is taken in."""
 
 from pathlib import Path
 
 from agentworld.data.collect import collect as collect_live
+from agentworld.data.explore import collected_domain
 from agentworld.data.recorded import take_in
-from agentworld.domains.sandbox import check_sandbox
+from agentworld.domains.live import live_domain
 from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
@@ -25,5 +26,8 @@ def collect(recipe: str, store: str) -> str:
     # They count by their content and not by where they lie.
     inputs = {"trajectories": recorded(source).digest} if source else {}
     parts = [part.model_copy(update={"trajectories": None})]
-    check = None if source else check_sandbox
-    return str(run_step(Path(store), "collect", parts, inputs, work, check=check))
+    if source:
+        return str(run_step(Path(store), "collect", parts, inputs, work))
+    domain = collected_domain(part)
+    check = live_domain(domain).check_available
+    return str(run_step(Path(store), "collect", parts, inputs, work, check=check, domains=[domain]))

@@ -8,7 +8,7 @@ from agentworld.records.progress import Tick
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.remote import anywhere
 from agentworld.runner.step import run_step
-from agentworld.steps.stage import check_unchanged, inputs_of, parts_of
+from agentworld.steps.stage import check_unchanged, domains_of, inputs_of, parts_of
 
 
 @anywhere("data")
@@ -25,4 +25,8 @@ def cpt(recipe: str, store: str, data: str) -> str:
         check_unchanged(checkpoint, inputs)
         return checkpoint.artifact
 
-    return str(run_step(Path(store), "cpt", parts_of("cpt", settings), inputs, work))
+    return str(
+        run_step(
+            Path(store), "cpt", parts_of("cpt", settings), inputs, work, domains=domains_of(data)
+        )
+    )

@@ -55,7 +55,8 @@ def evaluate(recipe: str, store: str, data: str, cpt: str, sft: str, rl: str) ->
     folders = {"data": data, "cpt": cpt, "sft": sft, "rl": rl}
     inputs = {name: output_of(folder) for name, folder in folders.items()}
     parts = [settings.evaluate, settings.engine, settings.simulate.sampling]
-    return str(run_step(Path(store), "evaluate", parts, inputs, work))
+    domains = read_dataset(Path(data)).domains
+    return str(run_step(Path(store), "evaluate", parts, inputs, work, domains=domains))
 
 
 def _differences(scored: dict[str, ScoredWorld], by: Comparison) -> dict[str, Estimate]:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from agentworld.domains.live import no_environment
 from agentworld.errors import InputError
 from agentworld.operations.simulators import resolve_simulator, versions_of
 from agentworld.recipes import load_recipe, recipe_path
@@ -11,7 +12,6 @@ from agentworld.runner.folders import SELECTED_SIMULATOR, SelectedSimulator, onc
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.remote import anywhere, fetch
 from agentworld.runner.step import output_of, run_step
-from agentworld.runner.training_guard import no_live_shell
 
 
 @anywhere("collected")
@@ -40,7 +40,7 @@ def imitate(recipe: str, store: str, collected: str, simulator: str) -> str:
         with frozen_gc():
             from agentworld.train import imitation
         SelectedSimulator(simulator=pinned.digest).write(out / SELECTED_SIMULATOR)
-        with no_live_shell():
+        with no_environment():
             return once(
                 out,
                 lambda: imitation.run(

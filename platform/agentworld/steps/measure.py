@@ -1,4 +1,4 @@
-"""Every night: what is served, held against fresh episodes of a live shell.
+"""Every night: what is served, held against fresh episodes of a live environment.
 
 It is asked as an agent asks: at its service's own door, where AGENTWORLD_SERVICE_URL names one.
 """
@@ -12,10 +12,9 @@ from typing import NamedTuple
 from agentworld.client.credential import ClientSettings
 from agentworld.client.simulator import SimulatorClient
 from agentworld.data.cut import cut
-from agentworld.data.explore import explore
+from agentworld.data.explore import collected_domain, explore
 from agentworld.data.filters import Sieve
-from agentworld.domains.sandbox import check_sandbox
-from agentworld.domains.terminal.prompts import DOMAIN
+from agentworld.domains.live import live_domain
 from agentworld.errors import InputError
 from agentworld.evaluate.served import Replayed, free_running_score, latency, replay
 from agentworld.operations.ledger import ledger_digest
@@ -65,16 +64,17 @@ def measure(recipe: str, store: str, simulator: str, job: str) -> str:
 
     An empty `simulator` is the recipe's: `nightly.simulator`, or else what it deploys to. A name is
     resolved here. Each `job` has live episodes of its own; the same one again keeps what it had
-    replayed. Raises SandboxUnavailable where no live shell can be had, and SimulatorError where
-    nothing was answered.
+    replayed. Raises SandboxUnavailable where no live environment can be had, and SimulatorError
+    where nothing was answered.
     """
     settings, home = load_recipe(recipe_path(recipe)), Path(store)
     service = from_environment(ClientSettings).service_url
     name = simulator or settings.nightly.simulator or settings.deploy.alias
     pinned = resolve_simulator(name, home)
-    if DOMAIN not in pinned.manifest.domains:
+    domain = collected_domain(settings.collect)
+    if domain not in pinned.manifest.domains:
         raise InputError(
-            f"{pinned.digest} is no world of a {DOMAIN}, and live episodes are had of that alone;"
+            f"{pinned.digest} is no world of the domain {domain!r}, which collect.domain names;"
             " name another simulator"
         )
 
@@ -95,7 +95,8 @@ def measure(recipe: str, store: str, simulator: str, job: str) -> str:
         "ledger": ledger_digest(),
     }
     parts = [settings.nightly, settings.collect, settings.prepare]
-    return str(run_step(home, "measure", parts, inputs, work, check=check_sandbox))
+    check = live_domain(domain).check_available
+    return str(run_step(home, "measure", parts, inputs, work, check=check, domains=[domain]))
 
 
 def _live(night: _Night) -> list[Sample]:
@@ -105,7 +106,7 @@ def _live(night: _Night) -> list[Sample]:
         seed = int(digest_json(night.job).removeprefix("sha256:"), 16) % _NUM_SEEDS
         explorers = recipe.collect.model_copy(update={"seed": seed})
         episodes = range(recipe.nightly.num_episodes)
-        write_trajectories(path, explore(explorers, episodes, held_out=True))
+        write_trajectories(path, asyncio.run(explore(explorers, episodes, held_out=True)))
     trajectories = list(Sieve(recipe.prepare.min_turns).pass_on(read_trajectories(path)))
     if not trajectories:
         raise InputError(

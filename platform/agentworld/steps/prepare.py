@@ -8,6 +8,7 @@ from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.runner.remote import anywhere
 from agentworld.runner.step import output_of, run_step
+from agentworld.storage.trajectories import read_collected
 
 
 @anywhere("collected")
@@ -19,4 +20,5 @@ def prepare(recipe: str, store: str, collected: str) -> str:
         return prepare_dataset(part, Path(collected), out, tick).digest
 
     inputs = {"collected": output_of(collected)}
-    return str(run_step(Path(store), "prepare", [part], inputs, work))
+    domains = read_collected(Path(collected)).domains
+    return str(run_step(Path(store), "prepare", [part], inputs, work, domains=domains))

@@ -14,8 +14,6 @@ from agentworld.runner.folders import REPORT, VERSION, checkpoint_of, model_of
 from agentworld.runner.remote import anywhere
 from agentworld.runner.step import output_of, run_step
 
-NAME = "agentworld-terminal"
-
 
 @anywhere("rl")
 def register(store: str, cpt: str, sft: str, rl: str, report: str) -> str:
@@ -27,10 +25,15 @@ def register(store: str, cpt: str, sft: str, rl: str, report: str) -> str:
     def work(out: Path, _: Tick) -> Digest:
         registry = open_registry(Path(store))
         model = model_of(Path(rl))
-        registered(NAME, what, model, registry, Path(store), out).write(out / VERSION)
+        registered(_name_of(what), what, model, registry, Path(store), out).write(out / VERSION)
         return what.artifact
 
     folders = {"cpt": cpt, "sft": sft, "rl": rl, "report": report}
     inputs = {name: output_of(folder) for name, folder in folders.items()}
     inputs["registry"] = registry_digest()
     return str(hand_in(run_step(Path(store), "register", [], inputs, work), Path(store)))
+
+
+def _name_of(world_model: WorldModel) -> str:
+    """By the kinds of world that it was trained on: `agentworld-shell`."""
+    return "-".join(["agentworld", *(world_model.domains or ["text"])])

@@ -9,7 +9,7 @@ from agentworld.runner.folders import model_of
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.remote import anywhere
 from agentworld.runner.step import run_step
-from agentworld.steps.stage import check_unchanged, inputs_of, parts_of
+from agentworld.steps.stage import check_unchanged, domains_of, inputs_of, parts_of
 
 
 @anywhere("data", "parent")
@@ -25,4 +25,8 @@ def rl(recipe: str, store: str, data: str, parent: str) -> str:
         check_unchanged(checkpoint, inputs)
         return checkpoint.artifact
 
-    return str(run_step(Path(store), "rl", parts_of("rl", settings), inputs, work))
+    return str(
+        run_step(
+            Path(store), "rl", parts_of("rl", settings), inputs, work, domains=domains_of(data)
+        )
+    )

@@ -9,7 +9,7 @@ from agentworld.runner.folders import model_of
 from agentworld.runner.frozen_gc import frozen_gc
 from agentworld.runner.remote import anywhere
 from agentworld.runner.step import run_step
-from agentworld.steps.stage import inputs_of, parts_of
+from agentworld.steps.stage import domains_of, inputs_of, parts_of
 
 
 @anywhere("data", "parent")
@@ -24,4 +24,8 @@ def sft(recipe: str, store: str, data: str, parent: str) -> str:
         return next_token.run(settings.sft, settings.model, Path(data), first, out, tick).artifact
 
     inputs = inputs_of("sft", settings, data, parent)
-    return str(run_step(Path(store), "sft", parts_of("sft", settings), inputs, work))
+    return str(
+        run_step(
+            Path(store), "sft", parts_of("sft", settings), inputs, work, domains=domains_of(data)
+        )
+    )

@@ -45,7 +45,7 @@ def pin_version(recipe: str, store: str, ref: VersionRef) -> str:
         artifact = simulators.take_in(model_of(out), tick)
         if artifact.digest != registered.artifact:
             raise InputError(f"the files of {ref} are not those that were registered; restore them")
-        simulator = pin_model(artifact, model_of(out), settings, Path(store))
+        simulator = pin_model(artifact, model_of(out), settings, Path(store), registered.domains)
         shutil.rmtree(model_of(out))
         _attach_report(simulator, registered, Path(store))
         if is_installed(settings.engine.kind):  # else the step deploy asks, where the engine is
@@ -56,7 +56,8 @@ def pin_version(recipe: str, store: str, ref: VersionRef) -> str:
     here = digest_json(installed(settings.engine.kind))
     inputs = {"version": registered.artifact, "installed": here}
     parts = [settings.simulate, settings.engine]
-    step = run_step(Path(store), "simulate", parts, inputs, work)
+    domains = list(settings.simulate.domains) or registered.domains
+    step = run_step(Path(store), "simulate", parts, inputs, work, domains=domains)
     return str(simulators.find(output_of(str(step))).folder)
 
 

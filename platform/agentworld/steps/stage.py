@@ -11,6 +11,7 @@ from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest, Record
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.runner.step import folder_of, output_of
+from agentworld.storage.pools import read_dataset
 
 STAGES = ("cpt", "sft", "rl")
 """The steps that can be trained by many processes."""
@@ -39,6 +40,11 @@ def inputs_of(stage: str, recipe: Recipe, data: str, parent: str = "") -> dict[s
     return {"data": output_of(data), **parents, **content}
 
 
+def domains_of(data: str) -> list[str]:
+    """The kinds of world in a data set, whose code shapes what is trained."""
+    return list(read_dataset(Path(data)).domains)
+
+
 def check_unchanged(checkpoint: Checkpoint, inputs: Mapping[str, Digest]) -> None:
     """Raises InputError where a folder that the recipe names is another one than before."""
     read = {"reward_model": checkpoint.reward_model, "base": next(iter(checkpoint.parents), None)}
@@ -54,4 +60,6 @@ def stage_folder(stage: str, recipe: str, store: str, data: str, parent: str = "
     """The folder that the stage's step fills with these arguments, finished or not."""
     settings = load_recipe(recipe_path(recipe))
     inputs = inputs_of(stage, settings, data, parent)
-    return folder_of(Path(store), stage, parts_of(stage, settings), inputs)
+    return folder_of(
+        Path(store), stage, parts_of(stage, settings), inputs, domains=domains_of(data)
+    )

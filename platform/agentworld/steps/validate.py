@@ -1,17 +1,18 @@
-"""Step 15: the agent at each stage of its training, in the simulator and in the live shell."""
+"""Step 15: the agent at each stage of its training, in the simulator and live."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from agentworld.client.base import World
 from agentworld.client.simulator import SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog
-from agentworld.domains.sandbox import check_sandbox
-from agentworld.domains.terminal.prompts import DOMAIN
+from agentworld.domains.base import domain_of
+from agentworld.domains.live import live_domain
 from agentworld.engine.server import serve
 from agentworld.errors import InputError
 from agentworld.evaluate.agent import (
@@ -25,7 +26,7 @@ from agentworld.evaluate.agent import (
 from agentworld.evaluate.live import LiveWorld
 from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.serving import reached
-from agentworld.operations.simulators import resolve_simulator
+from agentworld.operations.simulators import domain_of_agent, resolve_simulator
 from agentworld.operations.statements import hand_in, sign
 from agentworld.recipes import Recipe, load_recipe, recipe_path
 from agentworld.records.base import Digest
@@ -93,6 +94,7 @@ def validate(recipe: str, store: str, imitated: str, agent: str, simulator: str 
     base = _base(Path(imitated), Path(store))
     parents = {"base": base.digest, **finished}
     digest = _simulator(simulator, Path(agent), Path(store))
+    domain = domain_of_agent(settings, resolve_simulator(digest, Path(store)))
     agents = {
         "base": base,
         _IMITATED: _Weights(parents["imitated"], model_of(Path(imitated))),
@@ -100,7 +102,7 @@ def validate(recipe: str, store: str, imitated: str, agent: str, simulator: str 
     }
 
     def work(out: Path, tick: Tick) -> Digest:
-        live = LiveWorld()
+        live = LiveWorld(domain)
         with _closed_after(live), TrajectoryLog(out / TRAJECTORY) as acted:
             at_once = settings.engine.concurrency
             world = reached(digest, at_once, Path(store), out / "logs", acted)
@@ -108,7 +110,7 @@ def validate(recipe: str, store: str, imitated: str, agent: str, simulator: str 
                 worlds = _Worlds(setup.simulator, live)
                 ticks = one_after_another(tick, len(setup.agents))
                 episodes_of = {
-                    each.name: _try(each, worlds, settings, out, part)
+                    each.name: _try(each, worlds, domain, settings, out, part)
                     for each, part in zip(setup.agents, ticks, strict=True)
                 }
         part = settings.validation
@@ -126,7 +128,8 @@ def validate(recipe: str, store: str, imitated: str, agent: str, simulator: str 
 
     inputs = {**parents, "simulator": digest, "ledger": ledger_digest()}
     parts = [settings.validation, settings.engine, settings.agent]
-    folder = run_step(Path(store), "validate", parts, inputs, work, check=check_sandbox)
+    check = live_domain(domain).check_available
+    folder = run_step(Path(store), "validate", parts, inputs, work, check=check, domains=[domain])
     return str(hand_in(folder, Path(store)))
 
 
@@ -201,9 +204,12 @@ class _Worlds(NamedTuple):
     live: LiveWorld
 
 
-def _try(agent: _Agent, worlds: _Worlds, recipe: Recipe, out: Path, tick: Tick) -> _Episodes:
+def _try(
+    agent: _Agent, worlds: _Worlds, domain: str, recipe: Recipe, out: Path, tick: Tick
+) -> _Episodes:
     """Lets an agent do the same tasks in both worlds."""
-    tasks = held_out_tasks(recipe.validation)
+    task_of = partial(live_domain(domain).task, held_out=True)
+    tasks = held_out_tasks(recipe.validation, task_of)
     opening = RunOpening(
         agent=recipe.agent.name,
         starting_weights=agent.weights,
@@ -212,7 +218,7 @@ def _try(agent: _Agent, worlds: _Worlds, recipe: Recipe, out: Path, tick: Tick) 
     )
 
     async def play(world: World, part: Tick) -> list[Played]:
-        return await play_all(agent.policy, world, tasks, part)
+        return await play_all(agent.policy, domain_of(domain), world, tasks, part)
 
     async def play_in_both() -> _Episodes:
         await worlds.simulated.open_run(opening)
@@ -224,16 +230,16 @@ def _try(agent: _Agent, worlds: _Worlds, recipe: Recipe, out: Path, tick: Tick) 
 
     episodes = asyncio.run(play_in_both())
     write_trajectories(
-        out / f"{agent.name}-live.jsonl", _trajectories(episodes.live, agent.weights)
+        out / f"{agent.name}-live.jsonl", _trajectories(domain, episodes.live, agent.weights)
     )
     return episodes
 
 
-def _trajectories(episodes: Sequence[Played], artifact: Digest) -> list[Trajectory]:
+def _trajectories(domain: str, episodes: Sequence[Played], artifact: Digest) -> list[Trajectory]:
     """Live episodes in the form that the next data set can be made of."""
     return [
         Trajectory(
-            domain=DOMAIN,
+            domain=domain,
             source=artifact,
             seed=played.task.seed,
             held_out=True,

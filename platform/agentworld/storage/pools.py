@@ -25,7 +25,12 @@ from agentworld.storage.parquet import Row, RowWriter
 MANIFEST = "dataset.json"
 _ROWS_PER_GROUP = 1_000
 
-_ARROW: dict[object, pa.DataType] = {str: pa.string(), bool: pa.bool_()}
+_ARROW: dict[object, pa.DataType] = {
+    str: pa.string(),
+    str | None: pa.string(),
+    bool: pa.bool_(),
+    tuple[str, ...]: pa.list_(pa.string()),
+}
 _PROMPT = pa.struct([(name, pa.string()) for name in PromptParts.model_fields])
 _TURN = pa.struct(
     [(name, _ARROW[field.annotation]) for name, field in SampleTurn.model_fields.items()]
@@ -42,8 +47,8 @@ class PoolWriter:
         self._path = path
         self._file = RowWriter(path, _SCHEMA, rows_per_group=_ROWS_PER_GROUP)
         self._content = hashlib.sha256()
-        self._counts: Counter[str] = Counter()
-        self._classes: Counter[str] = Counter()
+        self._num_samples = self._num_turns = self._num_targets = 0
+        self._tags: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
         return self
@@ -58,36 +63,28 @@ class PoolWriter:
 
     def add(self, sample: Sample) -> None:
         """Appends a sample."""
-        row = sample.model_dump()
+        row = sample.model_dump(mode="json")
         self._content.update(canonical(row))
         self._count(sample)
         self._file.add(row)
 
     def summary(self) -> PoolFile:
         """What was added so far."""
-        num_turns = self._counts["turns"]
-        share = {name: count / max(1, num_turns) for name, count in self._counts.items()}
         return PoolFile(
             file=self._path.name,
             content="sha256:" + self._content.hexdigest(),
-            num_samples=self._counts["samples"],
-            num_turns=num_turns,
-            num_targets=self._counts["target"],
-            output_share=share.get("has_output", 0.0),
-            history_share=share.get("depends_on_history", 0.0),
-            unseen_share=share.get("has_unseen_word", 0.0),
-            classes=dict(sorted(self._classes.items())),
+            num_samples=self._num_samples,
+            num_turns=self._num_turns,
+            num_targets=self._num_targets,
+            tags=dict(sorted(self._tags.items())),
         )
 
     def _count(self, sample: Sample) -> None:
-        self._counts["samples"] += 1
-        self._counts["turns"] += len(sample.turns)
+        self._num_samples += 1
+        self._num_turns += len(sample.turns)
+        self._num_targets += len(sample.targets)
         for turn in sample.turns:
-            self._classes[turn.command_class] += 1
-            self._counts["target"] += turn.target
-            self._counts["has_output"] += turn.has_output
-            self._counts["depends_on_history"] += turn.depends_on_history
-            self._counts["has_unseen_word"] += turn.has_unseen_word
+            self._tags.update(turn.tags)
 
 
 def write_pool(path: Path, samples: Iterable[Sample]) -> PoolFile:

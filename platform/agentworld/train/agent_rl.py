@@ -1,16 +1,17 @@
-"""RL of an agent in a pinned simulator; no shell and no state tracker runs beside it."""
+"""RL of an agent in a pinned simulator; no environment runs beside it."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from datasets import Dataset
 from trl import GRPOTrainer
 
 from agentworld.client.base import World
-from agentworld.domains.terminal.tasks import TURN_LIMIT, make_errand
 from agentworld.recipes.train import AgentRecipe, AgentRlRecipe
+from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.records.message import Message
 from agentworld.records.progress import Tick
@@ -27,27 +28,35 @@ _MAX_OBSERVATION_TOKENS = 64
 _SEEDS_PER_RUN = 1_000_000  # far from the seeds of validation's tasks
 
 
-def run(
-    recipe: AgentRecipe, parent: Path, world: World, simulator: str, out: Path, tick: Tick
-) -> Checkpoint:
-    """Trains from `parent` in `world`, which is `simulator` (a digest); writes `out/model`."""
+class Practice(NamedTuple):
+    """Where an agent learns, and what."""
+
+    world: World
+    simulator: Digest
+    task: Callable[[int], Task]
+    """The task of a seed."""
+
+
+def run(recipe: AgentRecipe, parent: Path, practice: Practice, out: Path, tick: Tick) -> Checkpoint:
+    """Trains from `parent` in the simulator; writes `out/model`."""
     language_model = load_model(parent)
     weights = ArtifactManifest.of(parent).digest
     policy = Policy(*language_model, recipe.rl.temperature, recipe.rl.max_tokens, weights)
-    tasks = _tasks(recipe.rl)
+    tasks = _tasks(recipe.rl, practice.task)
+    most_tokens = _longest(recipe.rl, tasks.values())
     with asyncio.Runner() as runner:
 
         def play(prompts: Sequence[Sequence[Message]], trainer: GRPOTrainer) -> dict[str, object]:
             batch = [tasks[prompt[0]["content"]] for prompt in prompts]
             acting = replace(policy, step=trainer.state.global_step)
-            return _columns(runner.run(roll_out(acting, world, batch)))
+            return _columns(runner.run(roll_out(acting, practice.world, batch)))
 
         trainer = GRPOTrainer(
             model=language_model.model,
             processing_class=language_model.tokenizer,
             reward_funcs=_reward,
             rollout_func=play,
-            args=group_config(recipe.rl, out, max_completion_tokens=_longest(recipe.rl)),
+            args=group_config(recipe.rl, out, max_completion_tokens=most_tokens),
             train_dataset=Dataset.from_list([{"prompt": _prompt(words)} for words in tasks]),
             callbacks=[Ticking(tick)],
         )
@@ -58,16 +67,16 @@ def run(
         stage="agent",
         recipe=recipe,
         parent=parent,
-        simulator=simulator,
+        simulator=practice.simulator,
         metrics=_metrics(trainer),
     )
 
 
-def _tasks(recipe: AgentRlRecipe) -> dict[str, Task]:
+def _tasks(recipe: AgentRlRecipe, task_of: Callable[[int], Task]) -> dict[str, Task]:
     """Tasks by their words, which are all that a prompt holds."""
     first = (recipe.seed + 1) * _SEEDS_PER_RUN
     num_tasks = recipe.num_steps * recipe.prompts_per_step
-    candidates = (make_errand(first + n, held_out=False).task for n in range(2 * num_tasks))
+    candidates = (task_of(first + number) for number in range(2 * num_tasks))
     tasks = {task.instruction: task for task in candidates}
     return dict(list(tasks.items())[:num_tasks])
 
@@ -76,8 +85,9 @@ def _prompt(instruction: str) -> list[Message]:
     return [{"role": "user", "content": instruction}]
 
 
-def _longest(recipe: AgentRlRecipe) -> int:
-    return TURN_LIMIT * (recipe.max_tokens + _MAX_OBSERVATION_TOKENS)
+def _longest(recipe: AgentRlRecipe, tasks: Iterable[Task]) -> int:
+    most_turns = max(task.turn_limit for task in tasks)
+    return most_turns * (recipe.max_tokens + _MAX_OBSERVATION_TOKENS)
 
 
 def _columns(attempts: Sequence[Attempt]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""A policy from a world model's weights: it learns to act as the explorers on errands did."""
+"""A policy from a world model's weights: it learns to act as explorers with a task did."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -19,7 +19,7 @@ from agentworld.train.trainer import train_rows
 def run(recipe: AgentRecipe, trajectories: Path, parent: Path, out: Path, tick: Tick) -> Checkpoint:
     """Trains from `parent`, a world model; writes `out/model`."""
     language_model = load_model(parent)
-    conversations = _errands(read_trajectories(trajectories), recipe.imitation_episodes)
+    conversations = _pursuits(read_trajectories(trajectories), recipe.imitation_episodes)
     rows = list(encode(language_model.tokenizer, conversations))
     metrics = train_rows(language_model, recipe.imitation, rows, out, tick)
     return save_checkpoint(
@@ -32,16 +32,16 @@ def run(recipe: AgentRecipe, trajectories: Path, parent: Path, out: Path, tick: 
     )
 
 
-def _errands(trajectories: Iterable[Trajectory], num_episodes: int) -> Iterator[Conversation]:
+def _pursuits(trajectories: Iterable[Trajectory], num_episodes: int) -> Iterator[Conversation]:
     """Episodes with a task, good or bad, that a policy for training may see."""
-    errands = (each for each in trajectories if each.task is not None and not each.held_out)
-    for errand in islice(errands, num_episodes):
-        yield _actions_of(errand)
+    pursuits = (each for each in trajectories if each.task is not None and not each.held_out)
+    for pursuit in islice(pursuits, num_episodes):
+        yield _actions_of(pursuit)
 
 
-def _actions_of(errand: Trajectory) -> Conversation:
-    assert errand.task is not None
-    *_, last = errand.turns
-    messages = agent_messages(errand.task.instruction, errand.turns[:-1])
+def _actions_of(pursuit: Trajectory) -> Conversation:
+    assert pursuit.task is not None
+    *_, last = pursuit.turns
+    messages = agent_messages(pursuit.task.instruction, pursuit.turns[:-1])
     messages.append({"role": "assistant", "content": last.action})
-    return Conversation(messages, tuple(range(len(errand.turns))))
+    return Conversation(messages, tuple(range(len(pursuit.turns))))

@@ -1,12 +1,11 @@
 """CPT and SFT of a world model: next-token loss on the observations of a data set's pool."""
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from agentworld.domains.terminal.drills import drills
-from agentworld.domains.terminal.pieces import pieces
+from agentworld.domains.base import TinyModel, domain_of
 from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.progress import Tick, share_of
@@ -31,7 +30,7 @@ from agentworld.train.trainer import train_rows
 from agentworld.train.zero import check_zero
 
 _TOKENIZER_SAMPLES = 3_000
-_DRILLS = "drills"
+_WARM_UP = "warm-up"
 
 
 @joined()
@@ -47,39 +46,46 @@ def run(
     check_zero(recipe.zero_stage, out)
     dataset = read_dataset(data)
     samples = list(read_pool(data, dataset, "cpt" if recipe.stage == "cpt" else "sft"))
-    language_model = load_model(parent) if parent else model_of_texts(model, _texts(samples))
+    tiny = [domain_of(name).tiny for name in dataset.domains]
+    language_model = load_model(parent) if parent else new_tiny_model(model, tiny, _texts(samples))
     conversations = chain.from_iterable(_conversations(recipe, sample) for sample in samples)
     # The first process asks for thoughts: another answer would be another row.
     rows = from_first(lambda: list(encode(language_model.tokenizer, conversations)))
     # A killed run that has a checkpoint of the episodes has learned to copy before.
-    is_taught = parent or from_first(lambda: newest_checkpoint(out / CHECKPOINTS))
-    lists = [] if is_taught else lists_to_copy(language_model, model)
+    is_warm = parent or from_first(lambda: newest_checkpoint(out / CHECKPOINTS))
+    texts = [] if is_warm else warm_up_rows(language_model, model, tiny)
     share = 0.0
-    if lists:
+    if texts:
         once = recipe.model_copy(update={"epochs": 1.0})
-        share = _num_tokens(lists) / (_num_tokens(lists) + recipe.epochs * _num_tokens(rows))
-        train_rows(language_model, once, lists, out / _DRILLS, share_of(tick, 0, share))
+        share = _num_tokens(texts) / (_num_tokens(texts) + recipe.epochs * _num_tokens(rows))
+        train_rows(language_model, once, texts, out / _WARM_UP, share_of(tick, 0, share))
     metrics = train_rows(language_model, recipe, rows, out, share_of(tick, share, 1))
-    from_first(lambda: shutil.rmtree(out / _DRILLS, ignore_errors=True))
+    from_first(lambda: shutil.rmtree(out / _WARM_UP, ignore_errors=True))
     return save_checkpoint(
         language_model,
         out,
         stage=recipe.stage,
         recipe=recipe,
         parent=parent,
-        data=dataset.digest,
+        dataset=dataset,
         metrics=metrics,
     )
 
 
-def model_of_texts(model: ModelRecipe, texts: Iterable[str]) -> LanguageModel:
-    """A new model, whose tokenizer learns from these texts."""
-    return new_model(model, train_tokenizer(texts, pieces(), model.vocabulary_size))
+def new_tiny_model(
+    model: ModelRecipe, tiny: Sequence[TinyModel], texts: Iterable[str]
+) -> LanguageModel:
+    """A new model for these domains, whose tokenizer learns from these texts."""
+    pattern = "|".join(each.pattern for each in tiny)
+    return new_model(model, train_tokenizer(texts, pattern, model.vocabulary_size))
 
 
-def lists_to_copy(language_model: LanguageModel, model: ModelRecipe) -> list[Row]:
+def warm_up_rows(
+    language_model: LanguageModel, model: ModelRecipe, tiny: Sequence[TinyModel]
+) -> list[Row]:
     """What a new model learns before it sees an episode."""
-    return list(encode_texts(language_model.tokenizer, list(drills(model.num_drills, model.seed))))
+    texts = chain.from_iterable(each.warm_up(model.num_warmup_texts, model.seed) for each in tiny)
+    return list(encode_texts(language_model.tokenizer, list(texts)))
 
 
 def _num_tokens(rows: list[Row]) -> int:

@@ -4,28 +4,29 @@ from collections.abc import Callable, Sequence
 
 import httpx
 
-from agentworld.domains.terminal.thought import recorded_thought
+from agentworld.domains.base import domain_of
 from agentworld.errors import EngineError, InputError
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.sample import Sample
 from agentworld.rendering.messages import world_messages
 
 _ASK = (
-    "Think aloud, in one short line, about what this command will show, and then stop."
+    "Think aloud, in one short line, about what this action will show, and then stop."
     " It will in truth show:\n"
 )
 
 
 def _from_recorded_state(_recipe: NextTokenRecipe, sample: Sample) -> Sequence[str]:
     thoughts = [""] * len(sample.turns)
+    domain = domain_of(sample.domain)
     for target in sample.targets:
         state = sample.turns[target - 1].state if target else sample.prompt.initial_state
-        if not state:  # an empty folder is recorded as `empty`
+        if state is None:
             raise InputError(
                 f"the trajectory {sample.trajectory} has no recorded state before its turn"
                 f" {target + 1}; collect with `record_state: true`, or set `reasoning: off`"
             )
-        thoughts[target] = recorded_thought(state, sample.turns[target].action)
+        thoughts[target] = domain.thought(state, sample.turns[target].action)
     return thoughts
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from agentworld.errors import InputError
 from agentworld.records.base import Digest
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint, Stage
+from agentworld.records.dataset import DataSet
 from agentworld.train.model import LanguageModel
 from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.together import from_first
@@ -25,7 +26,7 @@ def save_checkpoint(
     stage: Stage,
     recipe: BaseModel,
     parent: Path | None = None,
-    data: str | None = None,
+    dataset: DataSet | None = None,
     simulator: str | None = None,
     reward_model: str | None = None,
     metrics: dict[str, float],
@@ -46,7 +47,8 @@ def save_checkpoint(
             num_parameters=language_model.num_parameters,
             recipe=json.loads(recipe.model_dump_json()),
             parents=(_digest_of(parent),) if parent else (),
-            data=data,
+            data=dataset.digest if dataset else None,
+            domains=_domains(parent, dataset),
             simulator=simulator,
             reward_model=_digest_of(Path(reward_model)) if reward_model else None,
             metrics=metrics,
@@ -56,6 +58,15 @@ def save_checkpoint(
         return checkpoint
 
     return from_first(save)
+
+
+def _domains(parent: Path | None, dataset: DataSet | None) -> tuple[str, ...]:
+    """Of the data, and of the checkpoint that training started from, where it is one of ours."""
+    names = set(dataset.domains) if dataset else set()
+    record = parent.with_name(RECORD) if parent else None
+    if record and record.is_file():
+        names |= set(Checkpoint.read(record).domains)
+    return tuple(sorted(names))
 
 
 def _digest_of(folder: Path) -> Digest:

@@ -22,13 +22,13 @@ _RESPONSE_TEMPLATE = {
 
 
 def train_tokenizer(
-    texts: Iterable[str], pieces: str, vocabulary_size: int
+    texts: Iterable[str], pattern: str, vocabulary_size: int
 ) -> PreTrainedTokenizerFast:
-    """Learns at most `vocabulary_size` tokens; `pieces` is a regular expression for one piece."""
+    """Learns at most `vocabulary_size` tokens; `pattern` is a regular expression for one piece."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(pieces), "isolated"),
+            pre_tokenizers.Split(Regex(pattern), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 from datasets import Dataset
 from trl import GRPOTrainer
 
+from agentworld.domains.base import domain_of
 from agentworld.recipes.train import WorldRlRecipe
 from agentworld.records.checkpoint import Checkpoint
 from agentworld.records.message import Message
@@ -56,7 +57,7 @@ def run(recipe: WorldRlRecipe, data: Path, parent: Path, out: Path, tick: Tick) 
         stage="rl",
         recipe=recipe,
         parent=parent,
-        data=dataset.digest,
+        dataset=dataset,
         reward_model=recipe.reward.folder,
         metrics=mean_reward(trainer),
     )
@@ -68,6 +69,7 @@ def _question(sample: Sample) -> dict[str, object]:
     return {
         "prompt": world_messages(sample.prompt, sample.turns[:target], turn.action),
         "truth": turn.observation,
+        "domain": sample.domain,
     }
 
 
@@ -76,10 +78,14 @@ def _reward_function(rewarder: Rewarder) -> Callable[..., list[float | None]]:
         prompts: Sequence[Sequence[Message]],
         completions: Sequence[Sequence[Message]],
         truth: Sequence[str],
+        domain: Sequence[str],
         **_: object,
     ) -> list[float | None]:
         texts = (completion[0]["content"] for completion in completions)
-        rows = zip(texts, truth, prompts, strict=True)
-        return [rewarder.score(text, true, messages) for text, true, messages in rows]
+        rows = zip(domain, texts, truth, prompts, strict=True)
+        return [
+            rewarder.score(domain_of(name), text, true, messages)
+            for name, text, true, messages in rows
+        ]
 
     return reward

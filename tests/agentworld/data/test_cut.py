@@ -1,7 +1,7 @@
 import pytest
 
 from agentworld.data.cut import cut, pool_of
-from agentworld.domains.terminal.prompts import prompt_parts
+from agentworld.domains.shell.prompts import prompt_parts
 from agentworld.recipes.data import MaskRecipe, PrepareRecipe
 from make import records
 

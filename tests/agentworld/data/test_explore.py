@@ -4,9 +4,9 @@ from itertools import count
 import pytest
 
 from agentworld.data.explore import explore
-from agentworld.domains.terminal.history import annotate, has_unseen_word
-from agentworld.domains.terminal.shell import LiveShell
-from agentworld.domains.terminal.start import parse_files
+from agentworld.domains.shell.tags import annotate, has_unseen_word
+from agentworld.domains.shell.session import LiveShell
+from agentworld.domains.shell.start import parse_files
 from agentworld.errors import SandboxBroken
 from agentworld.recipes.data import CollectRecipe
 
@@ -35,22 +35,22 @@ def fragile(breaks_at):
 
 @pytest.fixture(scope="module")
 def errands():
-    return explore(RECIPE.model_copy(update={"errand_share": 1}), range(40), held_out=False)
+    return explore(RECIPE.model_copy(update={"task_share": 1}), range(40), held_out=False)
 
 
 @pytest.fixture(scope="module")
 def wanderers():
-    return explore(RECIPE.model_copy(update={"errand_share": 0}), range(10), held_out=False)
+    return explore(RECIPE.model_copy(update={"task_share": 0}), range(10), held_out=False)
 
 
 @pytest.mark.waits
 def test_an_episode_is_always_the_same_whichever_others_are_played(wanderers):
-    recipe = RECIPE.model_copy(update={"errand_share": 0})
+    recipe = RECIPE.model_copy(update={"task_share": 0})
     assert explore(recipe, [7, 3], held_out=False) == [wanderers[7], wanderers[3]]
 
 
 def test_another_seed_plays_other_episodes(wanderers):
-    recipe = RECIPE.model_copy(update={"errand_share": 0, "seed": 1})
+    recipe = RECIPE.model_copy(update={"task_share": 0, "seed": 1})
     assert explore(recipe, [0], held_out=False)[0].turns != wanderers[0].turns
 
 
@@ -61,7 +61,7 @@ def test_a_wanderer_takes_as_many_turns_as_the_recipe_says(wanderers):
 
 @pytest.mark.waits
 def test_so_many_episodes_are_errands_as_the_recipe_says():
-    recipe = RECIPE.model_copy(update={"turns_per_episode": 2, "errand_share": 0.5})
+    recipe = RECIPE.model_copy(update={"turns_per_episode": 2, "task_share": 0.5})
     sources = [each.source for each in explore(recipe, range(60), held_out=False)]
     assert 0.3 < sources.count("errand") / 60 < 0.7
 
@@ -99,7 +99,7 @@ def test_held_out_words_are_in_held_out_episodes_alone(wanderers):
 
 
 def test_the_state_is_recorded_where_the_recipe_wants_it(wanderers):
-    recipe = RECIPE.model_copy(update={"errand_share": 0, "record_state": True})
+    recipe = RECIPE.model_copy(update={"task_share": 0, "record_state": True})
     (seen,) = explore(recipe, [0], held_out=False)
     assert all(turn.state for turn in seen.turns)
     plain = [(turn.action, turn.observation) for turn in wanderers[0].turns]
@@ -107,7 +107,7 @@ def test_the_state_is_recorded_where_the_recipe_wants_it(wanderers):
 
 
 def test_an_episode_that_broke_its_sandbox_is_left_out_and_the_next_gets_a_new_one(wanderers):
-    recipe = RECIPE.model_copy(update={"errand_share": 0})
+    recipe = RECIPE.model_copy(update={"task_share": 0})
     kept = explore(recipe, range(3), held_out=False, open_shell=fragile({8}))
     assert kept == [wanderers[0], wanderers[2]]
 

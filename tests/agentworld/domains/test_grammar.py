@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.domains.terminal.grammar import (
+from agentworld.domains.shell.grammar import (
     Command,
     CommandClass,
     command_class,

@@ -1,7 +1,7 @@
 import pytest
 
-from agentworld.domains.terminal.history import annotate, has_unseen_word
-from agentworld.domains.terminal.words import held_out_words, training_words
+from agentworld.domains.shell.tags import annotate, has_unseen_word
+from agentworld.domains.shell.words import held_out_words, training_words
 from agentworld.records.trajectory import Turn
 
 START = "rimo.txt: kolu / tane\nbesa/lomi.txt: gudo"

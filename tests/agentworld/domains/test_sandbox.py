@@ -251,7 +251,7 @@ def test_a_sandbox_dies_with_the_process_that_opened_it():
 POD = """
 import psutil
 from agentworld.domains.sandbox import SandboxLimits, open_sandbox
-from agentworld.domains.terminal.shell import LiveShell
+from agentworld.domains.shell.session import LiveShell
 from agentworld.errors import SandboxBroken
 for command in ["exit", "kill -9 $$", "sleep 100 & (setsid sleep 100 &)", "kill -STOP $$"]:
     with LiveShell(seconds=2) as shell:

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentworld.domains.sandbox import SandboxLimits
-from agentworld.domains.terminal.shell import LiveShell
-from agentworld.domains.terminal.start import describe_files
+from agentworld.domains.shell.session import LiveShell
+from agentworld.domains.shell.start import describe_files
 from agentworld.errors import SandboxBroken
 from waiting import wait_for
 

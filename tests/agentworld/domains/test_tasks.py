@@ -2,8 +2,8 @@
 
 import pytest
 
-from agentworld.domains.terminal.start import parse_files
-from agentworld.domains.terminal.tasks import files_agree, make_errand
+from agentworld.domains.shell.start import parse_files
+from agentworld.domains.shell.tasks import files_agree, make_errand
 from agentworld.records.task import SuccessRule
 
 SHOWS = SuccessRule(closing=r"cat\ tane\.txt", output="kolu\nbesa")
@@ -30,7 +30,7 @@ def test_a_success_that_is_in_no_file_of_the_home_is_held_against_none(closing):
 
 
 def test_the_files_of_a_task_that_is_still_to_be_done_do_not_agree():
-    tasks = [make_errand(seed, held_out=True).task for seed in range(100)]
+    tasks = [solved_task(seed, held_out=True).task for seed in range(100)]
     agree = {each.family: files_agree(each.success, {}) for each in tasks}
     assert agree == {"create": False, "edit": False, "find": None, "report": None}
     starts = [(each.success, parse_files(each.initial_state)) for each in tasks]

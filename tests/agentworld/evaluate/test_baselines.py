@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from agentworld.domains.terminal.words import training_words
+from agentworld.domains.shell.words import training_words
 from agentworld.evaluate.baselines import CopyPrevious
 from agentworld.evaluate.nearest import NearestTransition
 from agentworld.records.sample import Sample

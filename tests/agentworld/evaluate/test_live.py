@@ -3,7 +3,7 @@ import asyncio
 import psutil
 import pytest
 
-from agentworld.domains.terminal.tasks import make_errand
+from agentworld.domains.shell.tasks import solved_task
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import NotFound, SandboxBroken
 from agentworld.evaluate.agent import Policy, play, play_all
@@ -138,7 +138,7 @@ def test_a_closed_world_leaves_no_process_behind():
 
 @pytest.mark.compute
 def test_a_policy_that_knows_the_steps_succeeds_at_every_errand():
-    errands = [make_errand(seed, held_out=True) for seed in range(6)]
+    errands = [solved_task(seed, held_out=True) for seed in range(6)]
     steps_of = {errand.task.instruction: errand.steps for errand in errands}
 
     def answer(messages):

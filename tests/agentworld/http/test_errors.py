@@ -7,7 +7,7 @@ import pytest
 
 from make import records
 
-OPENING = {"agent": "terminal-agent", "starting_weights": records.digest("starting")}
+OPENING = {"agent": "shell-agent", "starting_weights": records.digest("starting")}
 HALF = "\ud800"
 """Of a surrogate pair: JSON can say it, and it is no Unicode."""
 

@@ -29,7 +29,7 @@ from make.ledger import closing, open_episode, steps
 
 ROOT = Path(__file__).parents[3]
 MIGRATIONS = Path(migrate.__file__).parent / "migrations"
-OPENING = RunOpening(agent="terminal-agent", starting_weights=records.digest("starting"))
+OPENING = RunOpening(agent="shell-agent", starting_weights=records.digest("starting"))
 
 OLD = json.loads((Path(__file__).parent / "revision-0001.json").read_text())
 """Rows as the release before the second revision wrote them, bytes as their text: a run that goes

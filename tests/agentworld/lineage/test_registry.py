@@ -239,7 +239,7 @@ def test_a_reference_without_name_or_version_is_refused(text):
 
 
 def test_a_reference_is_written_as_it_is_read():
-    assert str(VersionRef.parse("terminal-agent@12")) == "terminal-agent@12"
+    assert str(VersionRef.parse("shell-agent@12")) == "shell-agent@12"
 
 
 def test_the_newest_agents_are_listed_first_and_no_more_than_asked_for(registry, model):

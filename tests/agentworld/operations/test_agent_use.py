@@ -32,9 +32,9 @@ def marks(made):
 
 def test_an_agent_in_use_is_an_alias_of_the_registry_until_it_is_taken_out_of_use(made):
     used = use(made.ref, "production", made.store, "ada", "the first")
-    assert (used.agent, used.by, used.reason) == ("terminal-agent@1", "ada", "the first")
-    assert made.registry.aliases() == {("terminal-agent", "production"): 1}
-    assert unuse("terminal-agent", "production", made.store, "bob").ended
+    assert (used.agent, used.by, used.reason) == ("shell-agent@1", "ada", "the first")
+    assert made.registry.aliases() == {("shell-agent", "production"): 1}
+    assert unuse("shell-agent", "production", made.store, "bob").ended
     assert made.registry.aliases() == {}
     assert problems(made) == []
 
@@ -46,7 +46,7 @@ def test_who_was_killed_between_the_two_does_it_again_and_comes_to_the_same_end(
     assert problems(made) == []
     made.notary.end_deployment(made.ref.name, "production", "ada", None)
     assert len(problems(made)) == 1
-    assert unuse("terminal-agent", "production", made.store, "ada").number == 2
+    assert unuse("shell-agent", "production", made.store, "ada").number == 2
     assert problems(made) == []
 
 
@@ -57,7 +57,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_signed(made):
     with pytest.raises(InputError, match="cannot be used so"):
         use(made.ref, "production", made.store, "")
     with pytest.raises(NotFound, match="there is no version 7"):
-        use(VersionRef(name="terminal-agent", version=7), "production", made.store, "ada")
+        use(VersionRef(name="shell-agent", version=7), "production", made.store, "ada")
     assert made.ledger.attestations.find("deployment") == []
 
 
@@ -68,8 +68,8 @@ def test_where_a_service_is_deployed_it_signs(made, tmp_path_factory, monkeypatc
     with make.service.listening(service.app) as url:
         monkeypatch.setenv("AGENTWORLD_SERVICE_URL", url)
         use(made.ref, "production", elsewhere, "ada")
-        assert made.registry.aliases() == {("terminal-agent", "production"): 1}
-        unuse("terminal-agent", "production", elsewhere, "ada")
+        assert made.registry.aliases() == {("shell-agent", "production"): 1}
+        unuse("shell-agent", "production", elsewhere, "ada")
     assert len(made.ledger.attestations.find("deployment")) == 2
     assert not (elsewhere / "ledger.db").exists()
 
@@ -83,13 +83,13 @@ def test_a_name_that_moves_tells_which_agents_in_use_are_to_be_validated_and_the
     moved = set_alias("stable", following.digest, made.store, "ada")
     due = due_by(moved, made.store)
     assert {agent: each.simulator for agent, each in due.items()} == {
-        "terminal-agent@1": following.digest
+        "shell-agent@1": following.digest
     }
-    told = str(due["terminal-agent@1"])
-    assert marks(made) == {"terminal-agent@1": told, str(idle.ref): None}
+    told = str(due["shell-agent@1"])
+    assert marks(made) == {"shell-agent@1": told, str(idle.ref): None}
     made.validated(following.digest)
     assert due_by(moved, made.store) == {}
-    assert marks(made) == {"terminal-agent@1": None, str(idle.ref): None}
+    assert marks(made) == {"shell-agent@1": None, str(idle.ref): None}
 
 
 def test_a_registry_that_is_gone_holds_no_move_of_a_name_up(caplog):

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from agentworld.domains.terminal.prompts import prompt_parts
+from agentworld.domains.shell.prompts import prompt_parts
 from agentworld.errors import EvidenceError, InputError
 from agentworld.operations.import_world import import_world
 from agentworld.operations.pinning import with_world

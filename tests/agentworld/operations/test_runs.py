@@ -161,7 +161,7 @@ def test_an_agent_is_registered_once_with_its_run_and_its_validation(store, simu
     made = TrainedAgent.read(Path(first) / AGENT)
     forget(first)
     assert TrainedAgent.read(Path(register_agent(*arguments)) / AGENT) == made
-    assert (str(made.version), made.live_steps) == ("terminal-agent@1", 0)
+    assert (str(made.version), made.live_steps) == ("shell-agent@1", 0)
     assert made.run.final_weights == TRAINED
     registry = open_registry(store)
     assert registry.agents_of(run.id) == [made.version]

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accepting import accepts
-from agentworld.domains.terminal.prompts import prompt_parts
+from agentworld.domains.shell.prompts import prompt_parts
 from agentworld.engine.programs import engine_arguments, recipe_of
 from agentworld.errors import InputError
 from agentworld.pinning.manifest import check_code, check_engine, check_files, pin, pin_endpoint

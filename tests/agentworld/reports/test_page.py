@@ -66,7 +66,7 @@ def test_every_plot_says_its_numbers_in_words(page):
 
 
 def test_every_figure_of_the_table_is_on_the_page(page):
-    for words in ("0.820", "terminal-agent@1", "agentworld-terminal@1", "1728 episodes", "212 s"):
+    for words in ("0.820", "shell-agent@1", "agentworld-shell@1", "1728 episodes", "212 s"):
         assert words in page
 
 

@@ -43,7 +43,7 @@ def fails_then_ends_well(store: Path, step: str, work) -> Path:
 
 
 def while_a_checkpoint_is_written(store: Path) -> None:
-    from agentworld.domains.terminal.pieces import pieces
+    from agentworld.domains.shell.pretokenizer import pieces
     from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
     from agentworld.train.encode import encode, whole_episode
     from agentworld.train.model import new_model

@@ -3,7 +3,7 @@ import pytest
 
 from agentworld.errors import InputError, JudgeError
 from agentworld.recipes.train import RewardRecipe
-from agentworld.scoring.rubric import RubricScore
+from agentworld.domains.rubric import RubricScore
 
 pytestmark = pytest.mark.compute
 

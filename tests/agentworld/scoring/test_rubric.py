@@ -2,7 +2,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentworld.scoring.rubric import RubricScore, score_by_rules
+from agentworld.domains.rubric import RubricScore, score_by_rules
 
 TRUTH = "kolu tane\nbesa\n[0] ~"
 PRAISE = [

@@ -1,6 +1,6 @@
 import pytest
 
-from agentworld.scoring.rules import verify
+from agentworld.domains.shell.verifier import verify
 
 MISSING = "cat: rimo.txt: No such file or directory\n[1] ~"
 EXISTS = "mkdir: cannot create directory 'rimo': File exists\n[1] ~"

@@ -7,7 +7,7 @@ from agentworld.ledger import Ledger
 from agentworld.ledger.writes import NewStep
 from make import records
 
-OPENING = {"agent": "terminal-agent", "starting_weights": records.digest("starting")}
+OPENING = {"agent": "shell-agent", "starting_weights": records.digest("starting")}
 SIMULATOR = records.manifest().digest
 TASK = records.task().model_dump(mode="json")
 

@@ -14,7 +14,7 @@ from agentworld.signing.weights import RunWeights, sign_weights
 from agentworld.storage.objects import WriteOnce
 from make import records
 
-OPENING = {"agent": "terminal-agent", "starting_weights": records.digest("starting")}
+OPENING = {"agent": "shell-agent", "starting_weights": records.digest("starting")}
 SIMULATOR = records.manifest().digest
 TASK = records.task().model_dump(mode="json")
 

@@ -7,7 +7,7 @@ from agentworld.signing.keys import ensure_signer, load_trusted
 from make import records
 
 MADE = Deployment(
-    name="terminal-agent",
+    name="shell-agent",
     alias="production",
     number=1,
     version=3,
@@ -30,7 +30,7 @@ def test_what_was_signed_is_read_again(signed):
     assert (kept.kind, kept.subject, kept.name) == (
         "deployment",
         MADE.artifact,
-        "agent-deployments/terminal-agent/production/000001.dsse.json",
+        "agent-deployments/shell-agent/production/000001.dsse.json",
     )
 
 

@@ -31,7 +31,7 @@ def copies(made):
 
 def test_an_agent_in_use_is_signed_with_the_simulator_that_its_edge_names(made):
     used = made.use()
-    assert (used.agent, used.alias, used.number) == ("terminal-agent@1", "production", 1)
+    assert (used.agent, used.alias, used.number) == ("shell-agent@1", "production", 1)
     assert (used.simulator, used.run, used.ended) == (made.simulator.digest, made.agent.run, False)
     assert kept(made) == copies(made)
 
@@ -59,7 +59,7 @@ def test_what_is_taken_out_of_use_was_this_version_and_stays_so(made):
 
 
 def test_what_was_never_in_use_is_not_taken_out_of_it(made):
-    with pytest.raises(NotFound, match="no terminal-agent was ever in use as 'production'"):
+    with pytest.raises(NotFound, match="no shell-agent was ever in use as 'production'"):
         made.notary.end_deployment(made.ref.name, "production", "ada", None)
 
 

@@ -17,7 +17,7 @@ def test_the_run_of_a_service_is_audited_where_its_record_is_and_nowhere_else(
     tmp_path, monkeypatch, named
 ):
     registered = records.finished_step(tmp_path, "register_agent", records.digest("trained"))
-    version = VersionRef(name="terminal-agent", version=1)
+    version = VersionRef(name="shell-agent", version=1)
     TrainedAgent(version=version, run=make.job.agent_run(), live_steps=0).write(registered / AGENT)
     validation = records.finished_step(tmp_path, "validate", records.digest("report"))
     monkeypatch.setenv("AGENTWORLD_SERVICE_URL", "http://me:secret@worlds:8000")

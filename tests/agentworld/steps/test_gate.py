@@ -54,7 +54,7 @@ def test_a_refusal_names_every_figure_that_is_too_small_and_ends_the_step_well(t
     assert told[1:] == (
         "refused",
         "rl.exact_match is 0.82, which is under 0.9;"
-        " rl.exact_match_unseen is 0.72, which is under 0.75",
+        " rl.by_tag.unseen is 0.72, which is under 0.75",
     )
     assert state(tmp_path) == "finished"
 

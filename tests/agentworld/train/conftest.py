@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentworld.domains.terminal.pieces import pieces
+from agentworld.domains.shell.pretokenizer import pieces
 from agentworld.recipes.train import ModelRecipe
 from agentworld.records.sample import Sample
 from make import training

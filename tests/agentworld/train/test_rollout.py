@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentworld.domains.terminal.tasks import make_errand
+from agentworld.domains.shell.tasks import solved_task
 from agentworld.errors import SimulatorError
 from make import records
 from make.worlds import ScriptedWorld
@@ -23,7 +23,7 @@ SHOWN = "<|user|>kolmir\n[0] ~<|assistant|>"
 def play(language_model: LanguageModel, world: ScriptedWorld, num_tasks: int) -> list[Attempt]:
     from agentworld.train.rollout import Policy, roll_out
 
-    tasks = [make_errand(seed, held_out=False).task for seed in range(num_tasks)]
+    tasks = [solved_task(seed, held_out=False).task for seed in range(num_tasks)]
     policy = Policy(*language_model, temperature=1.0, max_tokens=8)
     return asyncio.run(roll_out(policy, world, tasks))
 
@@ -68,7 +68,7 @@ def test_an_agent_acts_on_the_device_of_its_model(language_model: LanguageModel)
     from agentworld.train.rollout import Policy, roll_out
 
     model = Elsewhere(language_model.tokenizer.eos_token_id)
-    tasks = [make_errand(seed, held_out=False).task for seed in range(3)]
+    tasks = [solved_task(seed, held_out=False).task for seed in range(3)]
     policy = Policy(model, language_model.tokenizer, temperature=1.0, max_tokens=8)
     asyncio.run(roll_out(policy, ScriptedWorld(), tasks))
     assert model.given == {"input_ids": "meta", "attention_mask": "meta"}
@@ -80,7 +80,7 @@ def test_a_world_is_told_all_that_the_policy_wrote_and_which_policy_it_was(
     from agentworld.train.rollout import Policy, roll_out
 
     world, weights = ScriptedWorld(), records.digest("weights")
-    task = make_errand(0, held_out=False).task
+    task = solved_task(0, held_out=False).task
     policy = Policy(*language_model, temperature=1.0, max_tokens=8, weights=weights, step=7)
     (attempt,) = asyncio.run(roll_out(policy, world, [task]))
     sampled = [each for each in world.sampled if each]
@@ -102,7 +102,7 @@ def test_an_action_whose_observation_is_unsure_carries_no_loss_and_the_others_do
 
 
 def test_an_episode_that_the_simulator_fails_is_a_hole(language_model: LanguageModel) -> None:
-    failing = make_errand(1, held_out=False).task.id
+    failing = solved_task(1, held_out=False).task.id
     attempts = play(language_model, ScriptedWorld(frozenset({failing})), 4)
     assert [attempt.reward for attempt in attempts] == [1.0, None, 1.0, 1.0]
 
@@ -110,7 +110,7 @@ def test_an_episode_that_the_simulator_fails_is_a_hole(language_model: LanguageM
 def test_an_episode_whose_last_observation_is_unsure_is_a_hole(
     language_model: LanguageModel,
 ) -> None:
-    unsure = make_errand(1, held_out=False).task.id
+    unsure = solved_task(1, held_out=False).task.id
     world = ScriptedWorld(unsure=lambda task, step: (task, step) == (unsure, 3))
     attempts = play(language_model, world, 4)
     assert [attempt.reward for attempt in attempts] == [1.0, None, 1.0, 1.0]
@@ -119,13 +119,13 @@ def test_an_episode_whose_last_observation_is_unsure_is_a_hole(
 def test_an_episode_that_never_began_is_a_hole_with_a_row_of_its_own(
     language_model: LanguageModel,
 ) -> None:
-    shut = make_errand(1, held_out=False).task.id
+    shut = solved_task(1, held_out=False).task.id
     hole = play(language_model, ScriptedWorld(shut=frozenset({shut})), 4)[1]
     assert hole.reward is None
     assert (len(hole.completion_ids), sum(hole.is_target)) == (1, 0)
 
 
 def test_a_simulator_that_is_gone_stops_the_training(language_model: LanguageModel) -> None:
-    gone = frozenset(make_errand(seed, held_out=False).task.id for seed in range(2))
+    gone = frozenset(solved_task(seed, held_out=False).task.id for seed in range(2))
     with pytest.raises(SimulatorError, match="2 of 4 episodes"):
         play(language_model, ScriptedWorld(gone), 4)

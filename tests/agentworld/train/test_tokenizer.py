@@ -1,8 +1,8 @@
 import pytest
 
-from agentworld.domains.terminal.drills import drills
-from agentworld.domains.terminal.pieces import pieces
-from agentworld.domains.terminal.words import held_out_words
+from agentworld.domains.shell.copy_warmup import drills
+from agentworld.domains.shell.pretokenizer import pieces
+from agentworld.domains.shell.words import held_out_words
 
 _ENOUGH_FOR_THE_HALVES = 580
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from agentworld.domains.terminal.shell import LiveShell
+from agentworld.domains.shell.session import LiveShell
 from agentworld.errors import SandboxBroken
 from campaigns.harness.finding import Finding
 from campaigns.harness.report import MOST_SENTENCES, Report, count

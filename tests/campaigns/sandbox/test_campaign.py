@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from agentworld.domains.terminal.shell import LiveShell
+from agentworld.domains.shell.session import LiveShell
 from campaigns.harness.schedule import shuffled
 from campaigns.sandbox.attempt import TOKEN, attempts_of
 from campaigns.sandbox.campaign import all_attempts, try_all

@@ -181,7 +181,7 @@ class Player:
         assert self.ledger.objects
         kept = self.ledger.objects.put(report.model_dump_json().encode())
         gate = ({"metric": "live_gain", "least": 0.05 * number},)
-        self.move("terminal-stable", number, "ada", report=kept, gate=gate, override="yes")
+        self.move("shell-stable", number, "ada", report=kept, gate=gate, override="yes")
         canary = {"simulator": other, "percent": 10 + number}
         self.move("terminal-next", number, "bob", canary=canary, override="it is wanted")
         if number % 2:

@@ -111,5 +111,5 @@ def built(folder: Path) -> Sources:
         store.agent(name, simulators[number % 2])
     for name in AGENTS[:-1]:
         store.validated(name, NEXT)
-    store.moved("terminal-stable", simulators[0], NEXT)
+    store.moved("shell-stable", simulators[0], NEXT)
     return store.sources

@@ -77,7 +77,7 @@ def _played(world: World) -> tuple[str, ...]:
 def _before_it_was_signed(player: Player) -> AgentRun:
     """A name, and an erased episode."""
     player.name_key()
-    player.ledger.aliases.set("terminal-stable", MANIFESTS[0].digest, "before")
+    player.ledger.aliases.set("shell-stable", MANIFESTS[0].digest, "before")
     run = player.close(asyncio.run(player.train(_RUNS)), signed=False)
     over = (each.id for each in player.ledger.episodes(run.id) if each.closed)
     player.ledger.erase_texts(next(over))
@@ -119,7 +119,7 @@ def _lost(player: Player) -> Player:
     player.sealer.seal_all()
     player.claim(player.close(run, signed=True))
     player.erase(run)
-    player.move("terminal-stable", 0, "ada")
+    player.move("shell-stable", 0, "ada")
     player.use(VersionRef(name="agent-3", version=1), "production")
     asyncio.run(player.end())
     world.database.keep(world.lost)

@@ -120,12 +120,12 @@ def test_an_older_edge_is_no_newer_one_in_another_order_of_the_rows(world):
 
 def test_an_older_move_as_the_newest_is_found(world):
     signed = "SELECT * FROM attestations WHERE kind = 'alias' ORDER BY at"
-    *_, before, newest = [row for row in rows(world, signed) if row["subject"] == "terminal-stable"]
+    *_, before, newest = [row for row in rows(world, signed) if row["subject"] == "shell-stable"]
     (move,) = rows(world, "SELECT sequence FROM aliases WHERE at = ?", newest["at"])
     attack(world, removed("attestations", newest), removed("aliases", move))
-    assert told(world, "'terminal-stable'", newest["at"], "is gone from the ledger")
+    assert told(world, "'shell-stable'", newest["at"], "is gone from the ledger")
     attack(world, inserted("attestations", newest, envelope=before["envelope"]))
-    assert told(world, "'terminal-stable'", "does not verify")
+    assert told(world, "'shell-stable'", "does not verify")
 
 
 def test_an_older_use_as_the_newest_is_found(world):
@@ -278,7 +278,7 @@ def test_a_report_by_which_a_name_moved_is_missed(world):
     (move, *_) = rows(world, "SELECT at, report FROM aliases WHERE report IS NOT NULL")
     name = move["report"].removeprefix("sha256:")
     (world.objects / name[:2] / name).unlink()
-    assert told(world, f"alias 'terminal-stable' moved at {move['at']} by a report that is gone")
+    assert told(world, f"alias 'shell-stable' moved at {move['at']} by a report that is gone")
 
 
 def test_evidence_that_cannot_be_read_hides_no_other(world):

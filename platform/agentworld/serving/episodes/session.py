@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from agentworld.domains.base import domain_of
 from agentworld.engine.base import Completion
 from agentworld.errors import Conflict, EngineError, InputError
 from agentworld.http.schemas import Request
@@ -162,7 +163,9 @@ def next_step(episode: OpenEpisode, action: str, observed: Observed) -> EpisodeS
     """The step to store: what was shown, and what it means for the task."""
     number = len(episode.steps) + 1
     text, confidence, usage, _ = observed
-    result = outcome(episode.opening.task, episode.opening.limit, number, action, text)
+    opening = episode.opening
+    domain = domain_of(opening.domain)
+    result = outcome(domain, opening.task, opening.limit, number, action, text)
     digests = text_digest(action), text_digest(text)
     head = next_head(episode.head, number, *digests, (*result, *confidence))
     fields = episode.id, number, action, text, *digests

@@ -31,7 +31,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from agentworld.domains.tools import action_of
 from agentworld.errors import AgentworldError, InputError
 from agentworld.http.errors import answer_of, count
 from agentworld.http.schemas import Request
@@ -108,7 +107,7 @@ async def _list(ctx: _Context, params: PaginatedRequestParams | None) -> ListToo
     return ListToolsResult(
         tools=[
             McpTool(name=each.name, description=each.description, input_schema=each.input_schema)
-            for each in await _entrance(scope).tools(_episode(scope))
+            for each in (await _entrance(scope).toolbox(_episode(scope))).tools
         ]
     )
 
@@ -116,9 +115,9 @@ async def _list(ctx: _Context, params: PaginatedRequestParams | None) -> ListToo
 async def _call(ctx: _Context, params: CallToolRequestParams) -> CallToolResult:
     scope = _scope(ctx)
     entrance, episode = _entrance(scope), _episode(scope)
-    tools = await entrance.tools(episode)
+    toolbox = await entrance.toolbox(episode)
     entrance.check_allowed()  # a comparison costs, and is no step yet
-    action = await asyncio.to_thread(action_of, tools, params.name, params.arguments or {})
+    action = await asyncio.to_thread(toolbox.action_of, params.name, params.arguments or {})
     return _to_tool_result(await entrance.step(episode, Request(_number(params), action)))
 
 

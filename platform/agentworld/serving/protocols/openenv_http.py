@@ -168,7 +168,7 @@ async def schema(run: str, entered: Entered) -> Schemas:
 async def metadata(run: str, entered: Entered) -> Metadata:
     """What this environment is."""
     manifest = (await entered.service_of(run)).manifest
-    domains = ", ".join(manifest.domains) or "any"
+    domains = ", ".join(manifest.domains)
     return Metadata(
         name=f"agentworld simulator ({domains})",
         description="A language model, pinned, that answers actions as the world would.",

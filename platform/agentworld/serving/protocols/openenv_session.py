@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
-from agentworld.domains.tools import action_of, tools_of
+from agentworld.domains.base import domain_of
+from agentworld.domains.tools import Toolbox
 from agentworld.errors import Conflict, InputError, NotFound
 from agentworld.http.schemas import Request
 from agentworld.records.base import first_problem
@@ -98,7 +99,7 @@ class OpenEnvSession:
 
     async def tools(self) -> tuple[Tool, ...]:
         """What may be called: in the episode, or in one that begins with nothing of its own."""
-        return await self._tools_in(await self._current())
+        return (await self._toolbox_in(await self._current())).tools
 
     async def call(self, tool: object, arguments: object, opening: Fields) -> StepResult:
         """Takes the step that calling a tool is, in a new episode where none is open."""
@@ -107,9 +108,9 @@ class OpenEnvSession:
                 f"a call has a tool's name and an object of arguments, not {tool!r:.80}"
             )
         episode = await self._current()
-        tools = await self._tools_in(episode)
+        toolbox = await self._toolbox_in(episode)
         self._entrance.check_allowed()  # a comparison costs, and is no step yet
-        action = await asyncio.to_thread(action_of, tools, tool, arguments)
+        action = await asyncio.to_thread(toolbox.action_of, tool, arguments)
         if episode is None:
             await self.reset(opening)
             episode = self._episode
@@ -127,11 +128,12 @@ class OpenEnvSession:
         self._num_steps = result.step
         return result
 
-    async def _tools_in(self, episode: str | None) -> tuple[Tool, ...]:
+    async def _toolbox_in(self, episode: str | None) -> Toolbox:
         if episode:
-            return await self._entrance.tools(episode)
+            return await self._entrance.toolbox(episode)
         manifest = (await self._entrance.service_of(self._run)).manifest
-        return tools_of(manifest.domains, EpisodeOpening(run=self._run))
+        domain = domain_of(manifest.domain_of(""))
+        return Toolbox.of(domain, EpisodeOpening(run=self._run))
 
     async def _current(self) -> str | None:
         return await self._chain.current() if self._chain else self._episode

@@ -33,7 +33,7 @@ def test_what_is_as_it_was_signed_is_no_problem(made):
 
 
 def test_those_of_a_name_are_read_alone(made):
-    other = make.agent.registered(made.store, made.registry, "other", "terminal-agent-2")
+    other = make.agent.registered(made.store, made.registry, "other", "shell-agent-2")
     other.use()
     told = made.sources
     read = [
@@ -48,7 +48,7 @@ def test_an_alias_that_was_moved_in_the_registry_is_told(made):
     other = make.agent.registered(made.store, made.registry, "other")
     made.registry.set_alias(other.ref, "production")
     assert problems(made) == [
-        "the alias production of terminal-agent is version 2 in the registry, and terminal-agent@1"
+        "the alias production of shell-agent is version 2 in the registry, and shell-agent@1"
         " is in use as that; find out who moved it, or use it again"
     ]
 
@@ -56,7 +56,7 @@ def test_an_alias_that_was_moved_in_the_registry_is_told(made):
 def test_an_alias_that_was_deleted_in_the_registry_is_told(made):
     made.registry.remove_alias(made.ref.name, "production")
     assert problems(made) == [
-        "the alias production of terminal-agent is gone from the registry, and terminal-agent@1 is"
+        "the alias production of shell-agent is gone from the registry, and shell-agent@1 is"
         " in use as that; find out who deleted it, or use it again"
     ]
 
@@ -65,7 +65,7 @@ def test_an_alias_that_was_deleted_in_the_registry_is_told(made):
 def test_an_alias_that_nobody_signed_is_told(made, alias):
     made.registry.set_alias(made.ref, alias)
     assert problems(made) == [
-        f"the alias {alias} of terminal-agent is version 1 in the registry, and nothing is in use"
+        f"the alias {alias} of shell-agent is version 1 in the registry, and nothing is in use"
         " so; find out who moved it, or use it again"
     ]
 
@@ -77,7 +77,7 @@ def test_an_alias_of_what_is_no_agent_is_none_of_ours(made, tmp_path):
 
 
 def test_a_row_that_was_removed_is_told_by_its_copy(made):
-    name = "agent-deployments/terminal-agent/trial/000002.dsse.json"
+    name = "agent-deployments/shell-agent/trial/000002.dsse.json"
     make.agent.lose(made, "DELETE FROM attestations WHERE name = ?", name)
     assert problems(made)[0] == f"the use {name} is gone from the ledger; restore it"
 
@@ -91,7 +91,7 @@ def test_a_row_that_was_removed_is_told_by_its_copy(made):
     ],
 )
 def test_a_row_that_was_changed_counts_no_more_and_is_told(made, change):
-    name = "agent-deployments/terminal-agent/production/000001.dsse.json"
+    name = "agent-deployments/shell-agent/production/000001.dsse.json"
     make.agent.lose(made, f"UPDATE attestations SET {change} WHERE name = ?", name)
     assert used(made) == []
     assert f"the use {name} does not verify" in problems(made)[0]
@@ -99,7 +99,7 @@ def test_a_row_that_was_changed_counts_no_more_and_is_told(made, change):
 
 def test_a_row_that_was_moved_to_another_number_is_told(made):
     before, after = (
-        f"agent-deployments/terminal-agent/trial/{number}.dsse.json"
+        f"agent-deployments/shell-agent/trial/{number}.dsse.json"
         for number in ("000002", "000003")
     )
     make.agent.lose(made, "UPDATE attestations SET name = ? WHERE name = ?", after, before)
@@ -187,10 +187,10 @@ def test_a_verification_of_one_agent_tells_of_the_aliases_that_mean_it(made):
 
 
 def test_a_verification_of_one_agent_tells_what_was_signed_of_its_name_and_of_no_other(made):
-    hero = make.agent.registered(made.store, made.registry, "hero", "terminal-agent-2")
+    hero = make.agent.registered(made.store, made.registry, "hero", "shell-agent-2")
     hero.use()
-    gone = "agent-deployments/terminal-agent/trial/000002.dsse.json"
-    changed = "agent-deployments/terminal-agent-2/production/000001.dsse.json"
+    gone = "agent-deployments/shell-agent/trial/000002.dsse.json"
+    changed = "agent-deployments/shell-agent-2/production/000001.dsse.json"
     make.agent.lose(made, "DELETE FROM attestations WHERE name = ?", gone)
     make.agent.lose(made, "UPDATE attestations SET at = '' WHERE name = ?", changed)
     assert f"the use {gone} is gone from the ledger; restore it" in of(made)
@@ -206,7 +206,7 @@ def test_another_agent_under_the_name_and_number_of_one_in_use_is_told(made):
     sources = made.sources._replace(registry=registry)
     for found in (verify_agent(made.ref, sources), verify_everything(sources)):
         (problem,) = [each for each in found.problems if "is in use as production" in each]
-        assert problem.startswith(f"terminal-agent@1: {made.agent.artifact} of run")
+        assert problem.startswith(f"shell-agent@1: {made.agent.artifact} of run")
 
 
 def test_uses_that_cannot_be_read_hide_nothing_else(made):
@@ -214,4 +214,4 @@ def test_uses_that_cannot_be_read_hide_nothing_else(made):
     found = verify_everything(made.sources)
     uses = [each for each in found.problems if each.startswith("the use agent-deployments/")]
     assert any("does not verify: this is no envelope of ours" in each for each in uses)
-    assert [each.version for each in found.versions] == ["terminal-agent@1"]
+    assert [each.version for each in found.versions] == ["shell-agent@1"]

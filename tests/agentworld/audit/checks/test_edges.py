@@ -34,7 +34,7 @@ class Scene(NamedTuple):
     agent: Agent
 
     def audit(self) -> EdgeAudit:
-        found = edge_to("terminal-agent", self.agent, self.sources)
+        found = edge_to("shell-agent", self.agent, self.sources)
         assert found
         return found
 
@@ -46,7 +46,7 @@ class Scene(NamedTuple):
 
 async def train(service: make.service.Service, *, sign: bool, again: bool) -> SignedEdge:
     client = service.client()
-    run = await client.open_run(RunOpening(agent="terminal-agent", starting_weights=STARTED))
+    run = await client.open_run(RunOpening(agent="shell-agent", starting_weights=STARTED))
     await client.step(await client.reset(records.task()), "ls")
     signature = None
     if sign:
@@ -54,7 +54,7 @@ async def train(service: make.service.Service, *, sign: bool, again: bool) -> Si
         signature = sign_weights(made, ensure_signer(Stores.of(service.store).keys / STEP_KEYS))
     await client.close_run(MADE, signature)
     claim = Claim(
-        agent="terminal-agent", artifact=MADE, starting_weights=STARTED, simulator=run.simulator
+        agent="shell-agent", artifact=MADE, starting_weights=STARTED, simulator=run.simulator
     )
     edge = await client.attest(claim)
     if again:
@@ -71,7 +71,7 @@ def scene(store: Path, *, sign: bool = True, again: bool = False) -> Scene:
     )
     agent = Agent(checkpoint=made, run=edge.edge.run, edge=edge)
     registry = MemoryRegistry()
-    registry.register_agent("terminal-agent", agent, store)
+    registry.register_agent("shell-agent", agent, store)
     sources = Sources(registry, make.service.ledger(store), store, open_evidence(store))
     return Scene(store, sources, agent)
 
@@ -97,7 +97,7 @@ def test_the_same_claim_is_signed_once(tmp_path):
 def test_a_run_that_is_closed_while_an_audit_reads_is_no_dispute(tmp_path):
     told = scene(tmp_path)
     read = told.sources.ledger.run(told.agent.run).model_copy(update={"closing": None})
-    assert edge_to("terminal-agent", told.agent, told.sources, read) == told.audit()
+    assert edge_to("shell-agent", told.agent, told.sources, read) == told.audit()
 
 
 def test_a_rotated_key_still_proves_what_it_signed(tmp_path):
@@ -234,7 +234,7 @@ def test_an_agent_that_the_registry_lost_is_still_told_of_its_simulator(tmp_path
     assert audit_simulator(simulator, told.sources).unregistered == ()
     lost = told.sources._replace(registry=MemoryRegistry())
     (edge,) = audit_simulator(simulator, lost).unregistered
-    assert edge.claim.agent == "terminal-agent"
+    assert edge.claim.agent == "shell-agent"
 
 
 def test_a_claim_that_contradicts_the_record_is_disputed_and_says_why(tmp_path):

@@ -66,7 +66,7 @@ def test_the_moment_is_said(told):
 def test_of_then_are_verified_the_runs_and_the_versions_that_were_there(told):
     found = verify_everything(told.made.sources._replace(at=told.then))
     assert list(found.runs) == [told.made.agent.run]
-    assert [each.version for each in found.versions] == ["terminal-agent@1"]
+    assert [each.version for each in found.versions] == ["shell-agent@1"]
     now = verify_everything(told.made.sources)
     assert set(now.runs) == {told.made.agent.run, told.other.agent.run}
     unsigned = told.made.sources._replace(at=told.then, evidence=None)
@@ -126,7 +126,7 @@ def test_what_does_not_tell_its_time_is_verified_at_every_moment(told):
     weights.write_text("other")
     found = " ".join(told.problems(told.then))
     assert f"run {told.other.agent.run}: entry 1 of the log is missing, garbled" in found
-    assert "the use agent-deployments/terminal-agent/production/000002" in found
+    assert "the use agent-deployments/shell-agent/production/000002" in found
     assert f"simulator {told.made.simulator.digest}: " in found
 
 
@@ -142,12 +142,12 @@ def test_what_was_declared_later_explains_what_is_gone_of_then(told):
 
 
 def test_what_the_registry_means_is_of_now_and_held_against_a_use_that_stands(told):
-    told.other.registry.remove_alias("terminal-agent", "production")
+    told.other.registry.remove_alias("shell-agent", "production")
     assert told.problems()
     assert told.problems(told.then) == ()
     told.made.registry.set_alias(told.made.ref, "trial")
     (problem,) = told.problems(told.then)
-    assert "the alias trial of terminal-agent is version 1 in the registry" in problem
+    assert "the alias trial of shell-agent is version 1 in the registry" in problem
 
 
 def test_an_edge_whose_agent_is_registered_later_is_no_problem_of_the_time_between(told):
@@ -161,13 +161,13 @@ def test_of_one_agent_too_what_came_later_is_left_out(told):
     then = told.made.sources._replace(at=told.then)
     told.change(USE, told.other.agent.run)
     told.made.registry.set_alias(told.made.ref, "production")
-    gone = "the use agent-deployments/terminal-agent/production/000002.dsse.json is gone"
+    gone = "the use agent-deployments/shell-agent/production/000002.dsse.json is gone"
     now = verify_agent(told.made.ref, told.made.sources).problems
     assert [each for each in now if each.startswith(gone)]
     found = verify_agent(told.made.ref, then)
     assert found.at == told.then.isoformat()
     assert not [each for each in found.problems if each.startswith(gone)]
-    with pytest.raises(NotFound, match="terminal-agent@2 was not registered by"):
+    with pytest.raises(NotFound, match="shell-agent@2 was not registered by"):
         verify_agent(told.other.ref, then)
 
 

@@ -197,10 +197,10 @@ def test_the_newer_of_two_edges_is_missed_no_more_where_its_version_was_withdraw
     )
     assert told_of(whole) == []
     unedged, vanished = told_of(lost)
-    assert vanished.startswith("terminal-agent@2: the registry does not have it")
+    assert vanished.startswith("shell-agent@2: the registry does not have it")
     assert "no version in the registry has the newest edge" in unedged
     for each in missing_versions(lost).withdrawals("it was no good", "ada", now()):
         made.notary.declare(each)
     assert told_of(lost) == []
     first, *_ = told_of(lost._replace(registry=MemoryRegistry()))
-    assert first.startswith("terminal-agent@1: the registry does not have it")
+    assert first.startswith("shell-agent@1: the registry does not have it")

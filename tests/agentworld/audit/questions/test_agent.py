@@ -62,13 +62,13 @@ def story(
     """A simulator trains an agent; `claimed` and `made` let the trainer's word differ."""
     registry, ledger = MemoryRegistry(), Ledger(make.ledger.laid(f"sqlite:///{store}/ledger.db"))
     what = world_model or WorldModel(stages=stages(), report=records.digest("report"))
-    registry.register_world_model("agentworld-terminal", what, store)
+    registry.register_world_model("agentworld-shell", what, store)
     records.pinned(store)
-    run = ledger.open_run(RunOpening(agent="terminal-agent", starting_weights=STARTED), served)
+    run = ledger.open_run(RunOpening(agent="shell-agent", starting_weights=STARTED), served)
     play(ledger, run)
     run = ledger.close_run(run.id, RunClosing(final_weights=MADE))
     trained = records.checkpoint("agent", artifact=made, parents=[STARTED], simulator=claimed)
-    ref = registry.register_agent("terminal-agent", Agent(checkpoint=trained, run=run.id), store)
+    ref = registry.register_agent("shell-agent", Agent(checkpoint=trained, run=run.id), store)
     read = {"agent": made, "simulator": served}
     validated = records.finished_step(store, "validate", records.agent_report().digest, **read)
     records.agent_report().write(validated / "report.json")
@@ -79,8 +79,8 @@ def test_the_chain_of_an_agent_leads_to_its_data(tmp_path):
     told = story(tmp_path)
     chain = audit_agent(told.agent, told.sources)
     assert (chain.breaks, chain.incomplete) == ((), ())
-    assert (chain.agent, chain.artifact) == ("terminal-agent@1", MADE)
-    assert (chain.simulator, chain.world_model) == (SIMULATOR, "agentworld-terminal@1")
+    assert (chain.agent, chain.artifact) == ("shell-agent@1", MADE)
+    assert (chain.simulator, chain.world_model) == (SIMULATOR, "agentworld-shell@1")
     assert [link.stage for link in chain.stages] == ["cpt", "sft", "rl"]
     assert chain.data == records.digest("data")
 
@@ -153,17 +153,17 @@ def test_a_validation_that_was_changed_is_told_as_that_and_not_by_its_figures(tm
 
 def test_an_agent_that_is_not_registered_has_no_chain(tmp_path):
     told = story(tmp_path)
-    with pytest.raises(NotFound, match="no version 9 of terminal-agent"):
-        audit_agent(VersionRef(name="terminal-agent", version=9), told.sources)
+    with pytest.raises(NotFound, match="no version 9 of shell-agent"):
+        audit_agent(VersionRef(name="shell-agent", version=9), told.sources)
 
 
 @pytest.mark.parametrize("start", [SIMULATOR, SIMULATOR[:15], SIMULATOR[7:15]])
 def test_a_simulator_leads_to_the_agents_that_it_trained(tmp_path, start):
     told = story(tmp_path)
     audit = audit_simulator(start, told.sources)
-    assert audit.world_model == "agentworld-terminal@1"
+    assert audit.world_model == "agentworld-shell@1"
     assert [(agent.agent, agent.run.id) for agent in audit.agents] == [
-        ("terminal-agent@1", told.run.id)
+        ("shell-agent@1", told.run.id)
     ]
 
 
@@ -171,13 +171,13 @@ def test_what_a_trainer_claims_makes_no_agent_of_a_simulator(tmp_path):
     told = story(tmp_path, served=OTHER, claimed=SIMULATOR)
     assert audit_simulator(SIMULATOR, told.sources).agents == ()
     assert [agent.agent for agent in audit_simulator(OTHER, told.sources).agents] == [
-        "terminal-agent@1"
+        "shell-agent@1"
     ]
 
 
 def test_a_run_that_made_no_agent_is_told_apart(tmp_path):
     told = story(tmp_path)
-    opening = RunOpening(agent="terminal-agent", starting_weights=STARTED, purpose="evaluation")
+    opening = RunOpening(agent="shell-agent", starting_weights=STARTED, purpose="evaluation")
     assert isinstance(told.sources.ledger, Ledger)
     other = told.sources.ledger.open_run(opening, SIMULATOR)
     assert [run.id for run in audit_simulator(SIMULATOR, told.sources).other_runs] == [other.id]

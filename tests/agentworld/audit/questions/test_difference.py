@@ -40,7 +40,7 @@ class Makers:
         ledger.close_run(run.id, RunClosing(final_weights=records.digest(made)))
         trained = records.checkpoint("agent", artifact=records.digest(made), recipe=recipe)
         told = Agent(checkpoint=trained, run=run.id)
-        return self.sources.registry.register_agent("terminal-agent", told, self.store)
+        return self.sources.registry.register_agent("shell-agent", told, self.store)
 
 
 @pytest.fixture
@@ -109,11 +109,11 @@ def test_both_are_compared_as_of_a_moment(makers):
     assert differing(makers, *agents)["world_model"] == ("world@1", "later@1")
     assert audit_diff(*agents, makers.sources).at is None
     third = makers.agent(simulator, "three")
-    with pytest.raises(NotFound, match="terminal-agent@3 was not registered by"):
+    with pytest.raises(NotFound, match="shell-agent@3 was not registered by"):
         audit_diff(agents[0], third, then)
 
 
 def test_an_agent_that_is_not_registered_cannot_be_compared(makers):
     agent = makers.agent(makers.world("w", "data"))
-    with pytest.raises(NotFound, match="there is no version 7 of terminal-agent"):
-        audit_diff(agent, VersionRef(name="terminal-agent", version=7), makers.sources)
+    with pytest.raises(NotFound, match="there is no version 7 of shell-agent"):
+        audit_diff(agent, VersionRef(name="shell-agent", version=7), makers.sources)

@@ -197,7 +197,7 @@ def test_a_statement_that_cannot_even_be_read_hides_nothing_else(made):
     (made.store / "model/model.safetensors").write_bytes(b"other")
     problems = verify_everything(made.sources).problems
     assert any("does not verify: this is no envelope of ours" in each for each in problems)
-    assert any(each.startswith("terminal-agent@1: its files are") for each in problems)
+    assert any(each.startswith("shell-agent@1: its files are") for each in problems)
 
 
 def test_a_name_that_somebody_moved_back_is_named_where_nobody_asks_for_its_history(made):
@@ -247,7 +247,7 @@ def test_of_an_agent_is_told_what_made_it_and_what_it_can_do(made):
     made.validated(made.simulator.digest)
     audited = audit_agents(made.sources)
     (found,) = audited.agents
-    assert (found.agent, found.grade, found.live_success) == ("terminal-agent@1", "observed", 0.5)
+    assert (found.agent, found.grade, found.live_success) == ("shell-agent@1", "observed", 0.5)
     assert (found.simulator, found.in_use_as) == (made.simulator.digest, ("production",))
     assert audited.problems == ()
 

@@ -12,7 +12,7 @@ import make.service
 from agentworld.client.operator import OperatorClient
 from agentworld.errors import SimulatorError
 
-PATH = "/deployments/terminal-agent/production"
+PATH = "/deployments/shell-agent/production"
 
 
 @pytest.fixture
@@ -56,9 +56,9 @@ def test_what_no_simulator_signed_for_or_was_never_in_use_is_not_there(made, ask
 @pytest.mark.parametrize(
     "path",
     [
-        "/deployments/terminal-agent/latest",
-        "/deployments/terminal-agent/v1",
-        "/deployments/terminal-agent/Production",
+        "/deployments/shell-agent/latest",
+        "/deployments/shell-agent/v1",
+        "/deployments/shell-agent/Production",
         "/deployments/-agent/production",
         "/deployments/a'b/production",
     ],
@@ -83,13 +83,13 @@ def test_the_client_of_an_operator_does_the_same(made):
     async def work():
         transport = httpx.ASGITransport(app(made))
         client = OperatorClient("http://simulator", transport=transport)
-        used = await client.deploy("terminal-agent", "production", made.move())
-        ended = await client.end_deployment("terminal-agent", "production", "bob & co", "odd/&?")
+        used = await client.deploy("shell-agent", "production", made.move())
+        ended = await client.end_deployment("shell-agent", "production", "bob & co", "odd/&?")
         with pytest.raises(SimulatorError, match="was ever in use as 'trial'"):
-            await client.end_deployment("terminal-agent", "trial", "bob")
+            await client.end_deployment("shell-agent", "trial", "bob")
         await client.close()
         return used, ended
 
     used, ended = asyncio.run(work())
-    assert (used.agent, used.ended) == ("terminal-agent@1", False)
+    assert (used.agent, used.ended) == ("shell-agent@1", False)
     assert (ended.by, ended.reason, ended.ended) == ("bob & co", "odd/&?", True)

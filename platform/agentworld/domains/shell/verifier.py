@@ -1,23 +1,27 @@
-"""The rule verifier of the terminal: right in all that the next command can depend on.
+"""The rule verifier of the shell: right in all that the next command can depend on.
 
 The prompt line, exit status and folder, must be the true one. Of the output, spaces at the
 end of a line are forgiven. Of an error message the program's name and the words before the
 named file are forgiven; the file and the reason after the last `: ` are not.
 """
 
-from agentworld.domains.terminal.grammar import Screen, read_screen
+from collections.abc import Mapping
+
+from agentworld.domains.base import Axis
+from agentworld.domains.shell.grammar import Screen, read_screen
 
 
-def verify(predicted: str, truth: str) -> bool | None:
-    """Right or wrong; null where the true observation ends without a prompt line.
+def verify(predicted: str, truth: str) -> Mapping[Axis, bool | None]:
+    """One verdict: of an error where the command failed, else of what follows from the history.
 
-    Then there was no shell to end it, and the rule has nothing to say.
+    None where the true observation ends without a prompt line: no shell ended it.
     """
     true = read_screen(truth.strip("\n"))
     if not true.prompt:
-        return None
-    guessed = read_screen(predicted.strip("\n"))
-    return guessed.prompt == true.prompt and _essence(guessed) == _essence(true)
+        return {}
+    guess = read_screen(predicted.strip("\n"))
+    is_right = guess.prompt == true.prompt and _essence(guess) == _essence(true)
+    return {"errors" if true.status else "consistency": is_right}
 
 
 def _essence(screen: Screen) -> list[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Orders for an agent in a terminal: find, create, edit and report files.
+"""Tasks for an agent in a shell: find, create, edit and report files.
 
 The transcript alone decides: the first action that matches the closing pattern ends the
 episode, and its output is right or wrong.
@@ -9,15 +9,17 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from agentworld.domains.terminal.start import describe_files, make_files
-from agentworld.domains.terminal.words import EpisodeWords, episode_words
+from agentworld.domains.shell.start import describe_files, make_files
+from agentworld.domains.shell.words import EpisodeWords, episode_words
+from agentworld.domains.transcript import closes
 from agentworld.records.task import SuccessRule, Task
 
+NAME = "shell"
 TURN_LIMIT = 6
 _ANSWER = r"echo [a-z. ]+"
 
 
-class Errand(NamedTuple):
+class SolvedTask(NamedTuple):
     """A task, the words and files it is made of, and the shortest way to succeed."""
 
     task: Task
@@ -26,29 +28,38 @@ class Errand(NamedTuple):
     steps: tuple[str, ...]
 
 
-class _Order(NamedTuple):
+class _Goal(NamedTuple):
     instruction: str
     success: SuccessRule
     steps: tuple[str, ...]
 
 
-def make_errand(seed: int, *, held_out: bool) -> Errand:
-    """The errand of a seed: always the same."""
-    rng = random.Random(f"errand {seed} {held_out}")
+def solved_task(seed: int, *, held_out: bool) -> SolvedTask:
+    """The task of a seed: always the same."""
+    rng = random.Random(f"task {seed} {held_out}")
     words = episode_words(rng, held_out=held_out)
     files = make_files(rng, words)
     family = rng.choice(list(_MAKERS))
-    order = _MAKERS[family](rng, words, files)
+    goal = _MAKERS[family](rng, words, files)
     task = Task(
-        id=f"terminal-{family}-{'held-out-' if held_out else ''}{seed}",
+        domain=NAME,
+        id=f"{NAME}-{family}-{'held-out-' if held_out else ''}{seed}",
         family=family,
-        instruction=order.instruction,
+        instruction=goal.instruction,
         initial_state=describe_files(files),
-        success=order.success,
+        success=goal.success,
         turn_limit=TURN_LIMIT,
         seed=seed,
     )
-    return Errand(task, words, files, order.steps)
+    return SolvedTask(task, words, files, goal.steps)
+
+
+def outcome(task: Task, action: str, observation: str) -> bool | None:
+    """Whether a step closes its task well; null where it does not close it."""
+    if not closes(task.success, action):
+        return None
+    output, _, _prompt_line = observation.rpartition("\n")
+    return output == task.success.output
 
 
 def files_agree(rule: SuccessRule, files: Mapping[str, str]) -> bool | None:
@@ -66,31 +77,31 @@ def files_agree(rule: SuccessRule, files: Mapping[str, str]) -> bool | None:
     )
 
 
-def _create(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Order:
+def _create(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Goal:
     name, text = _new_name(rng, words, files), _phrase(rng, words)
     steps = (f"echo {text} > {name}", f"cat {name}")
-    return _Order(f"write {text} to {name}", _shows(name, text), steps)
+    return _Goal(f"write {text} to {name}", _shows(name, text), steps)
 
 
-def _edit(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Order:
+def _edit(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Goal:
     name, (old, new) = _new_name(rng, words, files), rng.sample(words.contents, 2)
     files[name] = f"{old}\n"
     steps = (f"echo {new} >> {name}", f"cat {name}")
-    return _Order(f"append {new} to {name}", _shows(name, f"{old}\n{new}"), steps)
+    return _Goal(f"append {new} to {name}", _shows(name, f"{old}\n{new}"), steps)
 
 
-def _find(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Order:
+def _find(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Goal:
     name, (word, other) = _new_name(rng, words, files), rng.sample(words.contents, 2)
     for path, text in files.items():
         files[path] = re.sub(rf"\b{word}\b", other, text)
     files[name] = " ".join(rng.sample([word, rng.choice(words.contents)], 2)) + "\n"
-    return _Order(f"find {word}", _answers(name), (f"grep -l {word} *", f"echo {name}"))
+    return _Goal(f"find {word}", _answers(name), (f"grep -l {word} *", f"echo {name}"))
 
 
-def _report(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Order:
+def _report(rng: random.Random, words: EpisodeWords, files: dict[str, str]) -> _Goal:
     name, text = _new_name(rng, words, files), _phrase(rng, words)
     files[name] = f"{text}\n"
-    return _Order(f"report {name}", _answers(text), (f"cat {name}", f"echo {text}"))
+    return _Goal(f"report {name}", _answers(text), (f"cat {name}", f"echo {text}"))
 
 
 def _phrase(rng: random.Random, words: EpisodeWords) -> str:
@@ -110,7 +121,7 @@ def _answers(text: str) -> SuccessRule:
     return SuccessRule(closing=_ANSWER, output=text)
 
 
-_MAKERS: dict[str, Callable[[random.Random, EpisodeWords, dict[str, str]], _Order]] = {
+_MAKERS: dict[str, Callable[[random.Random, EpisodeWords, dict[str, str]], _Goal]] = {
     "create": _create,
     "edit": _edit,
     "find": _find,

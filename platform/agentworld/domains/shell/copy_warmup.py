@@ -7,16 +7,16 @@ in seconds on lists of thirty tokens and in many minutes on episodes of three hu
 import random
 from collections.abc import Iterator
 
-from agentworld.domains.terminal.words import training_words
+from agentworld.domains.shell.words import training_words
 
 _BETWEEN = (" ", " ", " ", "\n", ".txt\n", ".txt: ", "/", " > ")
 _WORDS_IN_A_LIST = 11
 
 
-def drills(num_drills: int, seed: int) -> Iterator[str]:
+def copy_warmup(num_texts: int, seed: int) -> Iterator[str]:
     """Texts of three to six training words, repeated in any order."""
     rng = random.Random(f"drills {seed}")
-    for _ in range(num_drills):
+    for _ in range(num_texts):
         words = rng.sample(training_words(), rng.randint(3, 6))
         pieces = (rng.choice(words) + rng.choice(_BETWEEN) for _ in range(_WORDS_IN_A_LIST))
         yield "".join(pieces)

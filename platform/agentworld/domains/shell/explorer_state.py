@@ -1,4 +1,4 @@
-"""What an explorer believes of the files it met: enough to name them again, no more.
+"""What an explorer knows of the files that it met: enough to name them again, and no more.
 
 It chooses actions while data are collected. It rewards nothing and answers nothing.
 """
@@ -6,7 +6,7 @@ It chooses actions while data are collected. It rewards nothing and answers noth
 import random
 from dataclasses import dataclass, field
 
-from agentworld.domains.terminal.words import EpisodeWords
+from agentworld.domains.shell.words import EpisodeWords
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Folder:
 
 
 @dataclass
-class Belief:
+class ExplorerState:
     """Folders by path, the folder the explorer thinks it is in, words and variables."""
 
     rng: random.Random

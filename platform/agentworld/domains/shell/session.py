@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from agentworld.domains.sandbox import HOME, Sandbox, SandboxLimits, open_sandbox
-from agentworld.domains.terminal.pipes import Pipes
+from agentworld.domains.shell.pipes import Pipes
 from agentworld.errors import SandboxBroken
 
 # The keeper is the first process of a sandbox. It starts the shell, then lists files on request,

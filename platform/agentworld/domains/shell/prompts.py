@@ -1,35 +1,36 @@
-"""The terminal's prompt templates, terse because a small model reads each of them often.
+"""The shell's prompt templates, terse because a small model reads each of them often.
 
 Variants as in Qwen-AgentWorld section 3.1.2: RL and serving use v0, CPT v1, SFT v2 to v11.
 """
 
+from functools import cache
 from importlib import resources
 
+from agentworld.domains.base import SERVED, Start
+from agentworld.records.sample import Pool
 from agentworld.records.trajectory import PromptParts
 
-DOMAIN = "terminal"
-SERVED = 0
 _FOR_CPT = 1
 _FOR_SFT = range(2, 12)
 
 
-def prompt_parts(initial_state: str, variant: int = SERVED, instruction: str = "") -> PromptParts:
+def prompt_parts(start: Start, variant: int = SERVED) -> PromptParts:
     """The parts of one episode's system prompt."""
     task, space, demonstration = _variants()[variant]
     return PromptParts(
         task_description=task,
         action_space=space,
         demonstrations=demonstration,
-        initial_state=initial_state,
-        simulation_instruction=instruction,
+        initial_state=start.text,
     )
 
 
-def variants_for(pool: str) -> tuple[int, ...]:
+def variants_for(pool: Pool) -> tuple[int, ...]:
     """The variants that a pool draws from."""
     return {"cpt": (_FOR_CPT,), "sft": tuple(_FOR_SFT)}.get(pool, (SERVED,))
 
 
-def _variants() -> list[list[str]]:
+@cache
+def _variants() -> tuple[tuple[str, ...], ...]:
     text = resources.files(__package__).joinpath("prompts.txt").read_text()
-    return [line.split(" | ") for line in text.splitlines()]
+    return tuple(tuple(line.split(" | ")) for line in text.splitlines())

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agentworld.domains.sandbox import HOME
-from agentworld.domains.terminal.grammar import Command, operands_of
-from agentworld.domains.terminal.start import parse_files
+from agentworld.domains.shell.grammar import Command, operands_of
+from agentworld.domains.shell.start import parse_files
 
 
 @dataclass
-class Past:
+class Effects:
     """What there is, and what of it an earlier turn made, changed or removed."""
 
     paths: set[str]
@@ -31,13 +31,13 @@ class Past:
     variables: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, initial_state: str) -> "Past":
-        """The past before the first turn."""
-        past = cls(paths={HOME}, folders={HOME})
-        for path in map(past.path, parse_files(initial_state)):
-            past.paths.update(_parents(path), [path])
-            past.folders.update(_parents(path))
-        return past
+    def of(cls, initial_state: str) -> "Effects":
+        """The effects before the first turn."""
+        effects = cls(paths={HOME}, folders={HOME})
+        for path in map(effects.path, parse_files(initial_state)):
+            effects.paths.update(_parents(path), [path])
+            effects.folders.update(_parents(path))
+        return effects
 
     @property
     def is_elsewhere(self) -> bool:
@@ -126,12 +126,12 @@ def _parents(path: str) -> list[str]:
     return [f"{HOME}/" + "/".join(parts[:end]) for end in range(1, len(parts))]
 
 
-_CHANGES: dict[str, Callable[[Past, list[str]], None]] = {
-    "touch": Past._make_files,
-    "mkdir": Past._make_folders,
-    "rm": Past._remove,
-    "rmdir": Past._remove,
-    "cp": Past._copy,
-    "mv": Past._move,
-    "export": Past._set,
+_CHANGES: dict[str, Callable[[Effects, list[str]], None]] = {
+    "touch": Effects._make_files,
+    "mkdir": Effects._make_folders,
+    "rm": Effects._remove,
+    "rmdir": Effects._remove,
+    "cp": Effects._copy,
+    "mv": Effects._move,
+    "export": Effects._set,
 }

@@ -2,7 +2,7 @@
 
 import random
 
-from agentworld.domains.terminal.words import EpisodeWords
+from agentworld.domains.shell.words import EpisodeWords
 
 _NUM_FILES = (0, 1, 1, 2)
 
@@ -23,9 +23,10 @@ def _line(rng: random.Random, words: EpisodeWords) -> str:
 
 
 def describe_files(files: dict[str, str]) -> str:
-    """One line for each file, its lines parted by ` / `, such as `rimo.txt: kolu tane / besa`."""
-    if not files:
-        return "empty"
+    """One line for each file, its lines parted by ` / `, such as `rimo.txt: kolu tane / besa`.
+
+    A home without files has nothing to say, and is an empty text.
+    """
     return "\n".join(
         f"{path}: " + " / ".join(text.splitlines()) for path, text in sorted(files.items())
     )
@@ -33,8 +34,6 @@ def describe_files(files: dict[str, str]) -> str:
 
 def parse_files(initial_state: str) -> dict[str, str]:
     """The inverse of `describe_files`."""
-    if initial_state == "empty":
-        return {}
     files = {}
     for line in initial_state.splitlines():
         path, _, text = line.partition(": ")

@@ -3,7 +3,7 @@
 from importlib import resources
 
 
-def pieces() -> str:
+def pretokenizer_pattern() -> str:
     """A regular expression that matches one piece."""
-    text = resources.files(__package__).joinpath("pieces.txt").read_text()
+    text = resources.files(__package__).joinpath("pretokenizer.txt").read_text()
     return "|".join(text.splitlines())

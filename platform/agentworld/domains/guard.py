@@ -1,0 +1,113 @@
+"""The proof that a training in a simulator saw no environment: while it runs, none can be opened.
+
+`domains.live` asks here before it opens one. Python also reports every program that this process
+starts: those that run commands, browse, or serve tools are refused, whoever starts them.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+_PROGRAMS = frozenset(
+    "bwrap unshare nsenter chroot docker podman runc crun kubectl qemu-system-x86_64 ssh"
+    " sh bash dash zsh ksh fish busybox tmux screen script"
+    " chromium chromium-browser chrome google-chrome firefox chromedriver geckodriver adb emulator"
+    " env sudo timeout node npm npx deno bun uv uvx pipx".split()
+)
+_OWN_MODULES = ("agentworld", "torch", "vllm", "multiprocessing")
+_EVENTS = ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system")
+
+
+class LiveEnvironmentRefused(RuntimeError):
+    """A training that may only see a simulator tried to open a live environment."""
+
+
+class Guard:
+    """Counts the attempts to open an environment; each of them fails."""
+
+    def __init__(self, programs: frozenset[str]) -> None:
+        self.num_refused = 0
+        self.programs = programs
+
+    def refuse(self, attempt: str) -> NoReturn:
+        """Counts an attempt and raises LiveEnvironmentRefused."""
+        self.num_refused += 1
+        raise LiveEnvironmentRefused(
+            f"a simulated training may not start {attempt}; it has the simulator alone"
+        )
+
+
+_guards: list[Guard] = []
+
+
+def check() -> None:
+    """Raises LiveEnvironmentRefused while a simulated training runs in this process."""
+    if _guards:
+        _guards[-1].refuse("a live environment")
+
+
+@contextmanager
+def refuse_environments(launchers: frozenset[str]) -> Iterator[Guard]:
+    """While the block runs, no environment opens in this process, and no program of these."""
+    _add_hook()
+    guard = Guard(_PROGRAMS | launchers)
+    _guards.append(guard)
+    try:
+        yield guard
+    finally:
+        _guards.remove(guard)
+
+
+def _hear(event: str, arguments: tuple[object, ...]) -> None:
+    if _guards and event in _EVENTS and (program := _refused(event, arguments)):
+        _guards[-1].refuse(program)
+
+
+_hooks: list[str] = []
+
+
+def _add_hook() -> None:
+    """Once for a process: a hook cannot be taken away."""
+    if not _hooks:
+        sys.addaudithook(_hear)
+        _hooks.append("added")
+
+
+def _refused(event: str, arguments: tuple[object, ...]) -> str | None:
+    """The program that may not be started; null where it may."""
+    if event == "os.system":
+        return "a shell"
+    words = arguments[1:3] if event == "os.spawn" else arguments[:2]
+    program, command = words
+    name = _name(program)
+    listed = [_text(each) for each in command] if isinstance(command, list | tuple) else []
+    if event == "subprocess.Popen" and listed:
+        name = _name(program or listed[0])
+    if name.startswith("python") and not _is_own(listed[1:]):
+        return " ".join([name, *listed[1:3]])
+    return name if name in _guards[-1].programs else None
+
+
+def _is_own(arguments: list[str]) -> bool:
+    """Whether Python runs a module of ours, of the engine's, or code that a library compiles."""
+    rest = [each for each in arguments if not each.startswith("-") or each in {"-m", "-c"}]
+    match rest:
+        case ["-m", module, *_]:
+            return module.partition(".")[0] in _OWN_MODULES
+        case ["-c", code, *_]:
+            return "multiprocessing" in code or "torch" in code
+        case [script, *_]:
+            path = Path(script)
+            return path.is_relative_to(sys.prefix) and not set(path.parts).isdisjoint(_OWN_MODULES)
+    return False
+
+
+def _name(program: object) -> str:
+    return os.path.basename(_text(program))
+
+
+def _text(value: object) -> str:
+    return os.fsdecode(value) if isinstance(value, str | bytes | os.PathLike) else str(value)

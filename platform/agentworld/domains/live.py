@@ -1,0 +1,114 @@
+"""The environments of domains: for collecting data and for live evaluation, and for nothing else.
+
+`open_environment` is the only way to one, and `domains.guard` closes it while an agent trains in a
+simulator. A domain of another package is an entry point of the group `agentworld.live_domains`.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from random import Random
+from typing import NamedTuple, Protocol
+
+from agentworld.domains import guard
+from agentworld.domains.base import Start
+from agentworld.domains.guard import Guard
+from agentworld.domains.registry import Kinds
+from agentworld.records.task import Task
+
+
+class Seen(NamedTuple):
+    """What an environment showed for an action."""
+
+    text: str
+    done: bool = False
+    """The environment has ended the episode."""
+
+
+class LiveSettings(NamedTuple):
+    """What an environment is opened with."""
+
+    step_seconds: float = 5.0
+    """After so long without an answer a step has failed."""
+
+
+DEFAULT_SETTINGS = LiveSettings()
+
+
+class Environment(Protocol):
+    """One environment, in which one episode runs after another."""
+
+    @property
+    def num_steps(self) -> int:
+        """The actions that were tried."""
+
+    async def reset(self, task: Task) -> Start:
+        """Begins an episode; raises SandboxBroken where that fails."""
+
+    async def step(self, action: str) -> Seen:
+        """Raises SandboxBroken where the action ended the episode without an observation."""
+
+    async def state(self) -> str:
+        """The true state as a start says it; it is no step."""
+
+    async def check(self, task: Task) -> bool | None:
+        """Whether the state, out of the agent's reach, shows success; null where it cannot."""
+
+
+class Explorer(Protocol):
+    """A policy that collects data."""
+
+    def act(self, seen: Seen | None) -> str | None:
+        """The next action after what was seen, null at the start; null where it has finished."""
+
+
+class LiveDomain(Protocol):
+    """A domain with an environment."""
+
+    @property
+    def launchers(self) -> frozenset[str]:
+        """Names of the programs that its environments start with."""
+
+    def check_available(self) -> None:
+        """Raises SandboxUnavailable where no environment can be opened on this machine."""
+
+    def task(self, seed: int, *, held_out: bool) -> Task:
+        """The task of a seed: always the same. Held-out ones use what no training episode may."""
+
+    def explorer(
+        self, rng: Random, task: Task, *, held_out: bool, pursues_task: bool, num_turns: int
+    ) -> Explorer:
+        """A policy for a task's start: it pursues the task, or explores."""
+
+    def open(self, settings: LiveSettings) -> AbstractAsyncContextManager[Environment]:
+        """An environment, which ends with the block."""
+
+
+_KINDS = Kinds[LiveDomain](
+    group="agentworld.live_domains", modules={"shell": "agentworld.domains.shell.live"}
+)
+
+
+def live_domain(name: str) -> LiveDomain:
+    """The environments of a domain; raises InputError where it has none."""
+    return _KINDS.find(name)
+
+
+def live_domain_modules(names: Iterable[str]) -> list[str]:
+    """The modules of those of these domains that have environments."""
+    return [_KINDS.module_of(name) for name in names if name in _KINDS.names]
+
+
+def no_environment() -> AbstractContextManager[Guard]:
+    """While the block runs, this process can open no environment of any domain."""
+    launchers = [live_domain(name).launchers for name in _KINDS.names]
+    return guard.refuse_environments(frozenset[str]().union(*launchers))
+
+
+@asynccontextmanager
+async def open_environment(
+    name: str, settings: LiveSettings = DEFAULT_SETTINGS
+) -> AsyncIterator[Environment]:
+    """An environment of a domain; raises LiveEnvironmentRefused while a simulated training runs."""
+    guard.check()
+    async with live_domain(name).open(settings) as environment:
+        yield environment

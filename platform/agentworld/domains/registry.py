@@ -1,0 +1,56 @@
+"""Two tables of domains: how each is read (`base`) and how each is run (`live`)."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar, cast
+
+from agentworld.errors import InputError
+
+_Kind = TypeVar("_Kind")
+_ATTRIBUTE = "DOMAIN"
+
+
+class Kinds(Generic[_Kind]):
+    """Domains by name: the module of each has one called `DOMAIN`, and is imported when named."""
+
+    def __init__(self, *, group: str, modules: Mapping[str, str]) -> None:
+        """`group` is that of the entry points by which other packages add theirs."""
+        self._group = group
+        self._modules = modules
+        self._loaded: dict[str, _Kind] = {}
+
+    def find(self, name: str) -> _Kind:
+        """Raises InputError where there is no such domain."""
+        if name not in self._loaded:
+            module = import_module(self.module_of(name))
+            self._loaded[name] = cast(_Kind, getattr(module, self._attribute_of(name)))
+        return self._loaded[name]
+
+    def module_of(self, name: str) -> str:
+        """The module that has this domain; raises InputError where there is no such domain."""
+        if name in self._modules:
+            return self._modules[name]
+        if name in self._added:
+            return self._added[name].module
+        raise InputError(f"there is no domain {name!r} here; there is {', '.join(self.names)}")
+
+    @property
+    def names(self) -> list[str]:
+        """All of them, in alphabetical order."""
+        return sorted({*self._modules, *self._added})
+
+    def _attribute_of(self, name: str) -> str:
+        return _ATTRIBUTE if name in self._modules else self._added[name].attr
+
+    @cached_property
+    def _added(self) -> dict[str, EntryPoint]:
+        """Those of other packages; one of ours cannot be replaced."""
+        return {point.name: point for point in entry_points(group=self._group)}
+
+
+def added_modules() -> set[str]:
+    """The modules of the domains that other packages add."""
+    groups = ("agentworld.domains", "agentworld.live_domains")
+    return {point.module for group in groups for point in entry_points(group=group)}

@@ -1,0 +1,80 @@
+"""Five questions to a predicted observation, each answered with 1 to 5.
+
+The dimensions are those of Qwen-AgentWorld section 4.2. A domain says what a judge is told, and how
+rules answer without one. All that is counted by the rules here is what agrees with the truth: text
+that the truth does not hold, praise of itself included, can lower a score and never raise it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+BEST = 5
+_TO_REWARD = 5
+
+
+class RubricScore(NamedTuple):
+    """1 is very poor and 5 excellent; 0 is a dimension that a judge left out."""
+
+    format: int
+    """The form of an observation."""
+    factuality: int
+    """The true lines of output, and no others."""
+    consistency: int
+    """It agrees with what came before."""
+    realism: int
+    """What is silent stays silent, and nothing shown is invented."""
+    quality: int
+    """As much as the truth says, and not more."""
+
+    @property
+    def mean(self) -> float:
+        """Of the dimensions that are there."""
+        scores = [value for value in self if value > 0]
+        return sum(scores) / len(scores)
+
+    @property
+    def reward(self) -> float:
+        """5 to 25 (section 3.4)."""
+        return self.mean * _TO_REWARD
+
+
+class Rubric(NamedTuple):
+    """How a domain's observations are scored."""
+
+    judge_prompt: str
+    """The instruction of a judge that sees history, action, prediction and truth."""
+    score_by_rules: Callable[[str, str], RubricScore]
+    """The scores of a prediction, given the truth."""
+
+
+def grade(share: float) -> int:
+    """A share of 0 to 1 as a score."""
+    return 1 + round((BEST - 1) * share)
+
+
+def line_agreement(predicted: Iterable[str], truth: Iterable[str]) -> float:
+    """F1 over lines, in any order; 1 where both have none."""
+    mine, theirs = Counter(predicted), Counter(truth)
+    if not mine and not theirs:
+        return 1.0
+    return 2 * (mine & theirs).total() / (mine.total() + theirs.total())
+
+
+def word_precision(predicted: Iterable[str], truth: Iterable[str]) -> float:
+    """Share of the words shown that are true; of none, whether none was to be shown."""
+    mine, theirs = _words(predicted), _words(truth)
+    if not mine:
+        return float(not theirs)
+    return (mine & theirs).total() / mine.total()
+
+
+def word_coverage(predicted: Iterable[str], truth: Iterable[str]) -> float:
+    """Share of the longer one's words that both have."""
+    mine, theirs = _words(predicted), _words(truth)
+    longer = max(mine.total(), theirs.total())
+    return (mine & theirs).total() / longer if longer else 1.0
+
+
+def _words(lines: Iterable[str]) -> Counter[str]:
+    return Counter(word for line in lines for word in line.split())

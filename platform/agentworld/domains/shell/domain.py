@@ -1,0 +1,113 @@
+"""The shell as a domain: commands in, output and a prompt line out."""
+
+from collections.abc import Mapping, Sequence
+
+from agentworld.domains.base import (
+    HISTORY,
+    OUTPUT,
+    SERVED,
+    Action,
+    ActionError,
+    Axis,
+    Domain,
+    Question,
+    Start,
+    TinyModel,
+)
+from agentworld.domains.calls import render_calls
+from agentworld.domains.rubric import Rubric
+from agentworld.domains.shell.copy_warmup import copy_warmup
+from agentworld.domains.shell.filters import without_retries
+from agentworld.domains.shell.pretokenizer import pretokenizer_pattern
+from agentworld.domains.shell.prompts import prompt_parts, variants_for
+from agentworld.domains.shell.rubric import RUBRIC
+from agentworld.domains.shell.tags import has_unseen_word, tags_of
+from agentworld.domains.shell.tasks import NAME, outcome, solved_task
+from agentworld.domains.shell.thought import recorded_thought
+from agentworld.domains.shell.verifier import verify
+from agentworld.records.sample import Pool
+from agentworld.records.task import Task
+from agentworld.records.tool import Tool
+from agentworld.records.trajectory import PromptParts, Turn
+
+BASH = Tool(
+    name="bash",
+    description="Runs a command in the shell and shows what it prints.",
+    input_schema={
+        "type": "object",
+        "properties": {"command": {"type": "string"}},
+        "required": ["command"],
+        "additionalProperties": False,
+    },
+)
+
+
+class Shell:
+    """See `Domain`."""
+
+    name = NAME
+    version = "shell-v1"
+    rubric: Rubric = RUBRIC
+    tiny = TinyModel(pretokenizer_pattern(), copy_warmup)
+    tools = (BASH,)
+    minimum_shares: Mapping[str, float] = {OUTPUT: 1 / 2, HISTORY: 1 / 3}
+
+    def prompt(self, start: Start, variant: int = SERVED) -> PromptParts:
+        """See `prompts`; the shell reads commands whatever tools an episode names."""
+        return prompt_parts(start, variant)
+
+    def variants(self, pool: Pool) -> Sequence[int]:
+        """Ten wordings for SFT, one for everything else."""
+        return variants_for(pool)
+
+    def parse_action(self, text: str) -> str:
+        """The first line of what the policy wrote."""
+        first, *_ = text.strip().splitlines() or [""]
+        if not first.strip():
+            raise ActionError("the policy wrote no command")
+        return first.strip()
+
+    def render_action(self, action: Action) -> str:
+        """A call of `bash` is its command."""
+        match action.calls:
+            case ():
+                return action.text
+            case (call,) if call.name == BASH.name and call.arguments.keys() == {"command"}:
+                return str(call.arguments["command"])
+        return render_calls(action.calls)
+
+    def normalise(self, observation: str) -> str:
+        """Empty lines at either end do not count."""
+        return observation.strip("\n")
+
+    def tags(self, start: Start, turns: Sequence[Turn]) -> Sequence[frozenset[str]]:
+        """The class of the command beside the common tags."""
+        return tags_of(start.text, turns)
+
+    def has_unseen(self, text: str) -> bool:
+        """Whether it holds a word that no training episode may use."""
+        return has_unseen_word(text)
+
+    def keep(self, turns: Sequence[Turn]) -> Sequence[bool]:
+        """False for an unknown command that is tried again (section 3.1.2)."""
+        return without_retries(turns)
+
+    def thought(self, state: str, action: str) -> str:
+        """The files that the action names."""
+        return recorded_thought(state, action)
+
+    def verify(self, predicted: str, truth: str) -> Mapping[Axis, bool | None]:
+        """See `verifier`."""
+        return verify(predicted, truth)
+
+    def outcome(self, task: Task, action: str, observation: str) -> bool | None:
+        """The closing action shows exactly the rule's output above the prompt line."""
+        return outcome(task, action, observation)
+
+    def question(self, number: int) -> Question:
+        """The first step of a held-out task."""
+        solved = solved_task(number, held_out=True)
+        return Question(Start(domain=NAME, text=solved.task.initial_state), solved.steps[0])
+
+
+DOMAIN: Domain = Shell()

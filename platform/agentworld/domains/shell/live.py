@@ -1,0 +1,94 @@
+"""Live shells: each episode runs in a sandbox of its own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from random import Random
+from typing import TypeVar
+
+from agentworld.domains.base import Start
+from agentworld.domains.live import Environment, Explorer, LiveDomain, LiveSettings, Seen
+from agentworld.domains.sandbox import check_sandbox
+from agentworld.domains.shell.explorers import new_explorer
+from agentworld.domains.shell.session import LiveShell
+from agentworld.domains.shell.start import parse_files
+from agentworld.domains.shell.tasks import NAME, files_agree, solved_task
+from agentworld.errors import SandboxBroken
+from agentworld.records.task import Task
+
+_Result = TypeVar("_Result")
+
+
+class ShellEnvironment:
+    """A live shell behind a thread of its own: a sandbox ends with the thread that opened it."""
+
+    def __init__(self, shell: LiveShell) -> None:
+        self._shell = shell
+        self._thread = ThreadPoolExecutor(1)
+
+    @property
+    def num_steps(self) -> int:
+        """The commands that were tried."""
+        return self._shell.num_steps
+
+    async def reset(self, task: Task) -> Start:
+        """Opens a sandbox that holds the task's files."""
+        await self._in_thread(lambda: self._shell.reset(parse_files(task.initial_state)))
+        return Start(domain=NAME, text=task.initial_state)
+
+    async def step(self, action: str) -> Seen:
+        """Runs one command."""
+        try:
+            return Seen(await self._in_thread(lambda: self._shell.step(action)))
+        except ValueError as error:
+            raise SandboxBroken(f"the action is no text for a shell: {error}") from error
+
+    async def state(self) -> str:
+        """The files of the current folder."""
+        return await self._in_thread(self._shell.state)
+
+    async def check(self, task: Task) -> bool | None:
+        """Whether the files hold what the task asked for."""
+        return files_agree(task.success, await self._in_thread(self._shell.files))
+
+    async def close(self) -> None:
+        """Ends the sandbox and everything in it."""
+        await self._in_thread(self._shell.close)
+        self._thread.shutdown()
+
+    async def _in_thread(self, work: Callable[[], _Result]) -> _Result:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+class LiveShells:
+    """See `LiveDomain`."""
+
+    launchers = frozenset({"bwrap"})
+
+    def check_available(self) -> None:
+        """Raises SandboxUnavailable where no sandbox can be made."""
+        check_sandbox()
+
+    def task(self, seed: int, *, held_out: bool) -> Task:
+        """See `tasks`."""
+        return solved_task(seed, held_out=held_out).task
+
+    def explorer(
+        self, rng: Random, task: Task, *, held_out: bool, pursues_task: bool, num_turns: int
+    ) -> Explorer:
+        """See `explorers`."""
+        solved = solved_task(task.seed, held_out=held_out)
+        return new_explorer(rng, solved, pursues_task=pursues_task, num_turns=num_turns)
+
+    @asynccontextmanager
+    async def open(self, settings: LiveSettings) -> AsyncIterator[Environment]:
+        """A shell, which has a sandbox from its first episode on."""
+        environment = ShellEnvironment(LiveShell(seconds=settings.step_seconds))
+        try:
+            yield environment
+        finally:
+            await environment.close()
+
+
+DOMAIN: LiveDomain = LiveShells()

@@ -1,0 +1,119 @@
+"""What the turns of an episode are: their commands, and what they show.
+
+Whether a turn shows what an earlier one changed is worked out from the commands, and from the exit
+status and folder of the recorded prompt lines. Careful rather than complete: it counts only if it
+reads the content of a file, the presence of a path, the list of a folder, a variable or `$?`, and
+an earlier turn made, changed or removed just that; or if an earlier turn entered the folder that
+its prompt line shows. Not counted: a read of the start's own files, an effect of a command that
+ended in an error, and what a command that this grammar does not know reads or changes.
+"""
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+
+from agentworld.domains.base import HISTORY, OUTPUT, UNSEEN
+from agentworld.domains.shell.effects import Effects
+from agentworld.domains.shell.grammar import (
+    Command,
+    Line,
+    class_of,
+    operands_of,
+    parse_line,
+    read_screen,
+)
+from agentworld.domains.shell.words import held_out_words
+from agentworld.records.trajectory import Turn
+
+_WORD = re.compile(r"[A-Za-z]+")
+_VARIABLE = re.compile(r"\$\{?(\w+|\?)")
+
+
+def tags_of(initial_state: str, turns: Iterable[Turn]) -> list[frozenset[str]]:
+    """For each turn of an episode that began with these files: its command, and what it shows."""
+    effects = Effects.of(initial_state)
+    return [_tags(effects, turn) for turn in turns]
+
+
+def has_unseen_word(text: str) -> bool:
+    """Whether a text holds a word that no training episode may use."""
+    return not _unseen().isdisjoint(_WORD.findall(text))
+
+
+@cache
+def _unseen() -> frozenset[str]:
+    return frozenset(held_out_words())
+
+
+def _tags(effects: Effects, turn: Turn) -> frozenset[str]:
+    screen = read_screen(turn.observation)
+    line = parse_line(turn.action)
+    tags: set[str] = {class_of(line) if line else "other"}
+    if screen.lines:
+        tags.add(OUTPUT)
+    if line is not None and _depends(effects, line):
+        tags.add(HISTORY)
+    if has_unseen_word(f"{turn.action} {turn.observation}"):
+        tags.add(UNSEEN)
+    if line and screen.status == 0:
+        for command in line.commands:
+            effects.apply(command)
+    if screen.folder:
+        effects.enter(screen.folder)
+    effects.num_turns += 1
+    return frozenset(tags)
+
+
+def _depends(effects: Effects, line: Line) -> bool:
+    return effects.is_elsewhere or any(_reads_past(effects, command) for command in line.commands)
+
+
+def _reads_past(effects: Effects, command: Command) -> bool:
+    if command.source and effects.path(command.source) in effects.contents:
+        return True
+    if command.target and posixpath.dirname(effects.path(command.target)) in effects.presences:
+        return True
+    reads = _READS.get(command.words[0])
+    return reads is not None and reads(effects, operands_of(command))
+
+
+def _content(effects: Effects, names: list[str]) -> bool:
+    return any(
+        _content_of_all(effects) if "*" in name else effects.path(name) in effects.contents
+        for name in names
+    )
+
+
+def _content_of_all(effects: Effects) -> bool:
+    inside = (path for path in effects.contents if posixpath.dirname(path) == effects.here)
+    return effects.here in effects.listings or any(inside)
+
+
+def _presence(effects: Effects, names: list[str]) -> bool:
+    return any(effects.path(name) in effects.presences for name in names)
+
+
+def _presence_of_first(effects: Effects, names: list[str]) -> bool:
+    return _presence(effects, names[:1])
+
+
+def _listing(effects: Effects, names: list[str]) -> bool:
+    paths = [effects.path(name) for name in names] or [effects.here]
+    return any(path in effects.listings or path in effects.presences for path in paths)
+
+
+def _values(effects: Effects, words: list[str]) -> bool:
+    names = _VARIABLE.findall(" ".join(words))
+    return any(
+        effects.num_turns > 0 if name == "?" else name in effects.variables for name in names
+    )
+
+
+_READS: dict[str, Callable[[Effects, list[str]], bool]] = {
+    **dict.fromkeys("cat head tail sort grep wc".split(), _content),
+    **dict.fromkeys("cd rm rmdir mkdir test [".split(), _presence),
+    **dict.fromkeys("cp mv".split(), _presence_of_first),
+    "ls": _listing,
+    "echo": _values,
+}
