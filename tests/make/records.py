@@ -3,7 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agentworld.domains.shell.prompts import prompt_parts
+from agentworld.domains.base import Start, domain_of
 from agentworld.domains.shell.words import all_words
 from agentworld.engine.openai import REQUEST
 from agentworld.records.base import Digest, digest_bytes
@@ -25,10 +25,10 @@ from agentworld.records.report import (
     WorldModelScore,
 )
 from agentworld.records.sample import Sample, SampleTurn
-from agentworld.records.simulator import SimulatorManifest
+from agentworld.records.simulator import DomainPin, SimulatorManifest
 from agentworld.records.step import StepReceipt
 from agentworld.records.task import Task
-from agentworld.records.trajectory import Trajectory, Turn
+from agentworld.records.trajectory import PromptParts, Trajectory, Turn
 from agentworld.records.trajectory_log import TrajectoryStep
 from agentworld.rendering.messages import RENDERER, system_text
 from agentworld.rendering.parse import PARSER
@@ -58,8 +58,8 @@ def sample(seed: int = 0, *, num_turns: int = 3, pool_target: bool = True) -> Sa
     ]
     return Sample(
         trajectory=digest(f"trajectory {seed}"),
-        domain="terminal",
-        prompt=prompt_parts("empty"),
+        domain="shell",
+        prompt=shell_prompt(),
         turns=tuple(turns),
     )
 
@@ -69,10 +69,7 @@ def _turn(name: str, word: str, place: int, target: bool) -> SampleTurn:
     return SampleTurn(
         action=f"cat {name}.txt" if reads else f"echo {word} > {name}.txt",
         observation=f"{word}\n[0] ~" if reads else "[0] ~",
-        command_class="cat" if reads else "write",
-        has_output=reads,
-        depends_on_history=reads,
-        has_unseen_word=False,
+        tags=("cat", "history", "output") if reads else ("write",),
         target=target,
     )
 
@@ -81,27 +78,41 @@ def trajectory(*turns: tuple[str, str], **fields: object) -> Trajectory:
     """An episode of these actions and observations, of two where none are given."""
     shown = turns or (("echo kolu > rimo.txt", "[0] ~"), ("cat rimo.txt", "kolu\n[0] ~"))
     known = {
-        "domain": "terminal",
-        "source": "wanderer",
+        "domain": "shell",
+        "source": "random-explorer",
         "seed": 0,
-        "initial_state": "empty",
+        "initial_state": "",
         "turns": [Turn(action=action, observation=shows) for action, shows in shown],
     }
     return Trajectory.model_validate({**known, **fields})
+
+
+def shell_prompt(text: str = "") -> PromptParts:
+    """The prompt of a shell that starts with these files."""
+    return domain_of("shell").prompt(Start(domain="shell", text=text))
+
+
+def pinned_domains(*names: str) -> dict[str, DomainPin]:
+    """These domains as a manifest pins them, or the shell alone."""
+    pins = {}
+    for name in names or ("shell",):
+        domain = domain_of(name)
+        prompt = system_text(domain.prompt(Start(domain=name)))
+        pins[name] = DomainPin(version=domain.version, system_prompt=prompt)
+    return pins
 
 
 def manifest(**fields: object) -> SimulatorManifest:
     known = {
         "artifact": digest("artifact of rl"),
         "files": {"model.safetensors": digest_bytes(weights())},
-        "system_prompt": system_text(prompt_parts("")),
         "sampling": {},
         "context_tokens": 1024,
         "engine": {"kind": "transformers-serve", "version": "5.19.0", "lock": digest("lock")},
         "renderer": RENDERER,
         "request": REQUEST,
         "parser": PARSER,
-        "domains": ["terminal"],
+        "domains": pinned_domains(),
     }
     return SimulatorManifest.model_validate({**known, **fields})
 
@@ -117,7 +128,7 @@ def pinned(store: Path, **fields: object) -> PinnedSimulator:
 
 def episode(*observations: str, base: Episode | None = None) -> Episode:
     """An episode with a step for each of these, chained; `base` is how it begins."""
-    made = base or Episode.new("e", digest("s"), EpisodeOpening(run="r"))
+    made = base or Episode.new("e", digest("s"), EpisodeOpening(run="r", domain="shell"))
     for shown in observations:
         texts = "ls", shown, text_digest("ls"), text_digest(shown)
         step = EpisodeStep(made.id, len(made.steps) + 1, *texts).linked(made.head)
@@ -153,7 +164,8 @@ def acted(episode: Episode, number: int, **fields: object) -> TrajectoryStep:
 def task(**fields: object) -> Task:
     """Report a file: `echo` closes it, rightly with `besa`."""
     known = {
-        "id": "terminal-report-1",
+        "domain": "shell",
+        "id": "shell-report-1",
         "family": "report",
         "instruction": "report rimo.txt",
         "initial_state": "rimo.txt: besa",
@@ -171,10 +183,13 @@ def estimate(mean: float = 0.5, num: int = 100) -> Estimate:
 def world_score(mean: float = 0.8) -> WorldModelScore:
     return WorldModelScore(
         exact_match=estimate(mean),
-        exact_match_state=estimate(mean - 0.05),
-        exact_match_unseen=estimate(mean - 0.1),
+        by_tag={
+            "cat": estimate(mean),
+            "history": estimate(mean - 0.05),
+            "ls": estimate(mean - 0.1),
+            "unseen": estimate(mean - 0.1),
+        },
         rule=estimate(mean + 0.05),
-        by_class={"cat": estimate(mean), "ls": estimate(mean - 0.1)},
     )
 
 
@@ -244,7 +259,7 @@ def finished_step(store: Path, step: str, output: Digest, **inputs: Digest) -> P
 def dataset(**pools: PoolFile) -> DataSet:
     """A data set of these pools."""
     return DataSet(
-        domain="terminal",
+        domains={"shell": 9},
         trajectories=digest("trajectories"),
         recipe=digest("recipe"),
         pools=pools,

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from agentworld.domains.base import Action, ActionError, Call, Domain
+from agentworld.domains.calls import render_calls
 from agentworld.domains.tool_schema import check_schema, compare
 from agentworld.errors import InputError
 from agentworld.records.base import canonical_json
@@ -43,7 +44,10 @@ class Toolbox(NamedTuple):
             raise ActionError(
                 f"the arguments of {name} do not fit its schema: {error}; call it otherwise"
             ) from error
-        return self.domain.render_action(Action("", (Call(name, arguments),)))
+        call = Call(name, arguments)
+        if by_name[name] in self.domain.tools:
+            return self.domain.render_action(Action("", (call,)))
+        return render_calls([call])
 
 
 def check_tools(tools: Iterable[Tool]) -> None:
