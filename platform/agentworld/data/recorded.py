@@ -11,18 +11,14 @@ from itertools import islice
 from pathlib import Path
 
 from agentworld.data.chance import chance
+from agentworld.data.importers import importer_of
 from agentworld.errors import InputError
 from agentworld.recipes.data import CollectRecipe
 from agentworld.records.base import Digest, digest_file
 from agentworld.records.collected import Collected
 from agentworld.records.progress import Tick
 from agentworld.records.trajectory import Trajectory
-from agentworld.storage.trajectories import (
-    MANIFEST,
-    read_trajectories,
-    recorded,
-    write_trajectories,
-)
+from agentworld.storage.trajectories import MANIFEST, write_trajectories
 
 _PER_CHUNK = 1_000
 
@@ -33,14 +29,15 @@ def take_in(recipe: CollectRecipe, source: Path, out: Path, tick: Tick) -> Diges
     Returns the digest of their manifest; raises InputError naming file, line and field of what is
     no trajectory.
     """
-    before = recorded(source)
-    marks = Counter(each.held_out for each in read_trajectories(source))
+    importer = importer_of(recipe.format)
+    before = importer.digest(source)
+    marks = Counter(each.held_out for each in importer.read(source))
     if not marks:
         raise InputError(f"{source} holds no trajectory; name a file or a folder that does")
     episodes, transitions = Counter[bool](), Counter[bool]()
     domains: set[str] = set()
     chunks: dict[str, Digest] = {}
-    for chunk in _chunks(read_trajectories(source)):
+    for chunk in _chunks(importer.read(source)):
         trajectories = chunk if marks[True] else [_dealt(recipe, each) for each in chunk]
         name = f"recorded-{len(chunks):05d}.jsonl"
         write_trajectories(out / name, trajectories)
@@ -50,7 +47,7 @@ def take_in(recipe: CollectRecipe, source: Path, out: Path, tick: Tick) -> Diges
             episodes[each.held_out] += 1
             transitions[each.held_out] += len(each.turns)
         tick(episodes.total(), marks.total())
-    if recorded(source) != before:
+    if importer.digest(source) != before:
         raise InputError(f"{source} was changed while it was read; let it rest and try again")
     collected = Collected(
         chunks=chunks,

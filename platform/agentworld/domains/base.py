@@ -144,6 +144,8 @@ class Domain(Protocol):
 
 _KINDS = Kinds[Domain](
     group="agentworld.domains",
+    what="domain",
+    attribute="DOMAIN",
     modules={
         "shell": "agentworld.domains.shell.domain",
         "text": "agentworld.domains.text.domain",

@@ -84,7 +84,10 @@ class LiveDomain(Protocol):
 
 
 _KINDS = Kinds[LiveDomain](
-    group="agentworld.live_domains", modules={"shell": "agentworld.domains.shell.live"}
+    group="agentworld.live_domains",
+    what="domain with an environment",
+    attribute="DOMAIN",
+    modules={"shell": "agentworld.domains.shell.live"},
 )
 
 

@@ -1,4 +1,4 @@
-"""Two tables of domains: how each is read (`base`) and how each is run (`live`)."""
+"""Tables of what can be added: a name, and the module that has it."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -9,32 +9,39 @@ from typing import Generic, TypeVar, cast
 from agentworld.errors import InputError
 
 _Kind = TypeVar("_Kind")
-_ATTRIBUTE = "DOMAIN"
 
 
 class Kinds(Generic[_Kind]):
-    """Domains by name: the module of each has one called `DOMAIN`, and is imported when named."""
+    """Objects of one kind by name; the module of each is imported when it is named."""
 
-    def __init__(self, *, group: str, modules: Mapping[str, str]) -> None:
-        """`group` is that of the entry points by which other packages add theirs."""
+    def __init__(
+        self, *, group: str, modules: Mapping[str, str], what: str, attribute: str
+    ) -> None:
+        """`group` is that of the entry points by which other packages add theirs, `what` the word
+        for one, and `attribute` its name in our modules.
+        """
         self._group = group
+        self._what = what
+        self._attribute = attribute
         self._modules = modules
         self._loaded: dict[str, _Kind] = {}
 
     def find(self, name: str) -> _Kind:
-        """Raises InputError where there is no such domain."""
+        """Raises InputError where there is none of this name."""
         if name not in self._loaded:
             module = import_module(self.module_of(name))
             self._loaded[name] = cast(_Kind, getattr(module, self._attribute_of(name)))
         return self._loaded[name]
 
     def module_of(self, name: str) -> str:
-        """The module that has this domain; raises InputError where there is no such domain."""
+        """The module that has it; raises InputError where there is none of this name."""
         if name in self._modules:
             return self._modules[name]
         if name in self._added:
             return self._added[name].module
-        raise InputError(f"there is no domain {name!r} here; there is {', '.join(self.names)}")
+        raise InputError(
+            f"there is no {self._what} {name!r} here; there is {', '.join(self.names)}"
+        )
 
     @property
     def names(self) -> list[str]:
@@ -42,7 +49,7 @@ class Kinds(Generic[_Kind]):
         return sorted({*self._modules, *self._added})
 
     def _attribute_of(self, name: str) -> str:
-        return _ATTRIBUTE if name in self._modules else self._added[name].attr
+        return self._attribute if name in self._modules else self._added[name].attr
 
     @cached_property
     def _added(self) -> dict[str, EntryPoint]:
@@ -51,6 +58,7 @@ class Kinds(Generic[_Kind]):
 
 
 def added_modules() -> set[str]:
-    """The modules of the domains that other packages add."""
-    groups = ("agentworld.domains", "agentworld.live_domains")
-    return {point.module for group in groups for point in entry_points(group=group)}
+    """The modules of what other packages add, of every kind."""
+    points = entry_points()
+    groups = [group for group in points.groups if group.startswith("agentworld.")]
+    return {point.module for group in groups for point in points.select(group=group)}

@@ -9,8 +9,11 @@ class CollectRecipe(Record):
     """Exploring policies in a live environment, or what was recorded elsewhere."""
 
     trajectories: str | None = None
-    """A file of trajectories as JSON lines, or a folder of them; then nothing is done live, and
-    the fields below are unused but for `held_out_share` and `seed`."""
+    """A file of recorded episodes, or a folder of them; then nothing is done live, and the fields
+    below are unused but for `format`, `held_out_share` and `seed`."""
+    format: str = "trajectories"
+    """The form of what was recorded: JSON lines of this project's trajectories, or what another
+    importer reads; see `data.importers`."""
     held_out_share: float = Field(0.05, gt=0, lt=1)
     """Of recorded trajectories, where none of them is marked as held out."""
 

@@ -103,8 +103,8 @@ class RewardRecipe(Record):
 class GroupRlRecipe(Record):
     """What both kinds of RL share: groups of attempts at the same prompt."""
 
-    algorithm: Literal["grpo", "gspo"] = "gspo"
-    """Importance ratios by token, or by sequence."""
+    algorithm: str = "gspo"
+    """`grpo` has importance ratios by token, `gspo` by sequence; see `train.algorithms`."""
     learning_rate: float
     num_steps: int
     prompts_per_step: int

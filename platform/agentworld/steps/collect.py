@@ -4,6 +4,7 @@ from pathlib import Path
 
 from agentworld.data.collect import collect as collect_live
 from agentworld.data.explore import collected_domain
+from agentworld.data.importers import importer_of
 from agentworld.data.recorded import take_in
 from agentworld.domains.live import live_domain
 from agentworld.recipes import load_recipe, recipe_path
@@ -11,7 +12,6 @@ from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
 from agentworld.runner.remote import anywhere
 from agentworld.runner.step import run_step
-from agentworld.storage.trajectories import recorded
 
 
 @anywhere()
@@ -24,7 +24,7 @@ def collect(recipe: str, store: str) -> str:
         return take_in(part, source, out, tick) if source else collect_live(part, out, tick)
 
     # They count by their content and not by where they lie.
-    inputs = {"trajectories": recorded(source).digest} if source else {}
+    inputs = {"trajectories": importer_of(part.format).digest(source)} if source else {}
     parts = [part.model_copy(update={"trajectories": None})]
     if source:
         return str(run_step(Path(store), "collect", parts, inputs, work))

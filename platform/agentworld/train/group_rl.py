@@ -6,22 +6,17 @@ from trl import GRPOConfig, GRPOTrainer
 
 from agentworld.errors import InputError
 from agentworld.recipes.train import GroupRlRecipe
+from agentworld.train.algorithms import algorithm_of
 from agentworld.train.resume import CHECKPOINTS
 from agentworld.train.together import num_ranks
 from agentworld.train.zero import computing, on_one_device
-
-# Below and above 1. GSPO clips the ratio of whole sequences, which is nearer to 1 than that of
-# tokens: Zheng et al. 2025, https://arxiv.org/abs/2507.18071, section 5.1. GRPO's upper one is
-# DAPO's: Yu et al. 2025, https://arxiv.org/abs/2503.14476, section 3.1.
-_CLIP = {"grpo": (0.2, 0.28), "gspo": (3e-4, 4e-4)}
-_LEVEL = {"grpo": "token", "gspo": "sequence"}
 
 
 def group_config(
     recipe: GroupRlRecipe, out: Path, *, max_completion_tokens: int, zero_stage: int | None = None
 ) -> GRPOConfig:
     """One optimizer step per batch of groups, on policy."""
-    low, high = _CLIP[recipe.algorithm]
+    algorithm = algorithm_of(recipe.algorithm)
     config = GRPOConfig(
         output_dir=str(out / CHECKPOINTS),
         max_steps=recipe.num_steps,
@@ -32,11 +27,11 @@ def group_config(
         num_generations=recipe.group_size,
         max_completion_length=max_completion_tokens,
         temperature=recipe.temperature,
-        importance_sampling_level=_LEVEL[recipe.algorithm],
-        epsilon=low,
-        epsilon_high=high,
+        importance_sampling_level=algorithm.importance,
+        epsilon=algorithm.clip_low,
+        epsilon_high=algorithm.clip_high,
         beta=0.0,
-        loss_type="grpo",
+        loss_type=algorithm.loss,
         **computing(zero_stage, in_bfloat16=False),
         save_steps=recipe.checkpoint_every,
         save_total_limit=2,

@@ -84,8 +84,8 @@ def warm_up_rows(
     language_model: LanguageModel, model: ModelRecipe, tiny: Sequence[TinyModel]
 ) -> list[Row]:
     """What a new model learns before it sees an episode."""
-    texts = chain.from_iterable(each.warm_up(model.num_warmup_texts, model.seed) for each in tiny)
-    return list(encode_texts(language_model.tokenizer, list(texts)))
+    texts = [text for each in tiny for text in each.warm_up(model.num_warmup_texts, model.seed)]
+    return list(encode_texts(language_model.tokenizer, texts)) if texts else []
 
 
 def _num_tokens(rows: list[Row]) -> int:

@@ -1,0 +1,110 @@
+"""A hundred logs of a program that nobody here knows: from a file to a simulator that answers."""
+
+import asyncio
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+import make.foreign_logs
+from agentworld.operations.serving import pinned_engine, served
+from agentworld.recipes import recipe_path
+from agentworld.records.episode import EpisodeOpening
+from agentworld.records.report import WorldModelReport
+from agentworld.records.run import RunOpening
+from agentworld.runner.folders import checkpoint_of
+from agentworld.steps.collect import collect
+from agentworld.steps.cpt import cpt
+from agentworld.steps.evaluate import evaluate
+from agentworld.steps.prepare import prepare
+from agentworld.steps.register import register
+from agentworld.steps.rl import rl
+from agentworld.steps.sft import sft
+from agentworld.steps.simulate import simulate
+from agentworld.storage.pools import read_dataset, read_pool
+from agentworld.storage.simulators import PinnedSimulator
+
+pytestmark = pytest.mark.compute
+
+NUM_LOGS = 100
+REMOVED = "short trajectory", "duplicate trajectory", "no target left"
+
+
+class Job(NamedTuple):
+    """Folders of finished steps."""
+
+    store: Path
+    data: str
+    rl: str
+    report: str
+    simulator: PinnedSimulator
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory) -> Job:
+    folder = tmp_path_factory.mktemp("foreign")
+    make.foreign_logs.write_logs(folder / "logs.jsonl", NUM_LOGS)
+    recipe, store = _recipe(folder), str(folder / "store")
+    collected = collect(recipe, store)
+    data = prepare(recipe, store, collected)
+    first = cpt(recipe, store, data)
+    second = sft(recipe, store, data, first)
+    last = rl(recipe, store, data, second)
+    report = evaluate(recipe, store, data, first, second, last)
+    version = register(store, first, second, last, report)
+    simulator = PinnedSimulator.read(Path(simulate(recipe, store, version)))
+    return Job(Path(store), data, last, report, simulator)
+
+
+def _recipe(folder: Path) -> str:
+    """The smoke recipe, with a file of logs in place of explorers."""
+    recipe = yaml.safe_load(recipe_path("smoke").read_text())
+    recipe["name"] = "foreign"
+    recipe["collect"] = {"trajectories": str(folder / "logs.jsonl"), "held_out_share": 0.3}
+    recipe["prepare"] = {"cpt_share": 0.45, "sft_share": 0.35}
+    recipe["rl"] = {"num_steps": 1, "prompts_per_step": 2, "group_size": 4, "max_tokens": 24}
+    recipe["cpt"]["epochs"] = recipe["sft"]["epochs"] = 2
+    path = folder / "recipe.yaml"
+    path.write_text(yaml.safe_dump(recipe))
+    return str(path)
+
+
+def test_every_log_is_in_one_pool_and_keeps_its_bytes(job):
+    dataset = read_dataset(Path(job.data))
+    samples = [
+        sample for pool in dataset.pools for sample in read_pool(Path(job.data), dataset, pool)
+    ]
+    assert dataset.domains == {"text": len(samples)}
+    assert len(samples) + sum(dataset.filtered.get(name, 0) for name in REMOVED) == NUM_LOGS
+    observations = {turn.observation for sample in samples for turn in sample.turns}
+    assert all(observation.endswith("\n") for observation in observations)
+
+
+def test_the_checkpoints_and_the_simulator_say_their_domain(job):
+    assert checkpoint_of(Path(job.rl)).domains == ("text",)
+    assert job.simulator.manifest.domains.keys() == {"text"}
+
+
+def test_the_report_has_no_verdict_of_a_rule_where_the_domain_has_none(job):
+    report = WorldModelReport.read(Path(job.report) / "report.json")
+    assert {score.rule for score in report.stages.values()} == {None}
+    assert all(score.by_tag.keys() == {"output"} for score in report.stages.values())
+
+
+def test_the_simulator_answers_an_episode_that_starts_as_a_log_does(job):
+    engine = pinned_engine(job.simulator.manifest)
+    with served(job.simulator.folder, engine, job.store, job.store / "logs") as client:
+        result = asyncio.run(_first_step(client, job.simulator.digest))
+    assert result.observation
+    assert result.simulator == job.simulator.digest
+
+
+async def _first_step(client, simulator):
+    opening = RunOpening(agent="a", starting_weights=simulator, simulator=simulator)
+    run = await client.open_run(opening)
+    try:
+        opened = await client.begin(EpisodeOpening(run=run.id, initial_state="no tables"))
+        return await client.step(opened.episode, "create table t (name text, size int)")
+    finally:
+        await client.close()
