@@ -4,11 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.domains.tools import BASH, action_of, check_tools, tools_of
+from agentworld.domains.base import ActionError, domain_of
+from agentworld.domains.tools import Toolbox, check_tools
 from agentworld.errors import InputError
 from agentworld.records.episode import EpisodeOpening
 from agentworld.records.tool import Tool
 
+SHELL, PLAIN = domain_of("shell"), domain_of("text")
+(BASH,) = SHELL.tools
 ANY = Tool(name="any", input_schema={"type": "object"})
 TEXT = st.text(st.characters(), max_size=5)  # lone surrogates too
 JSON = st.recursive(
@@ -21,6 +24,11 @@ JSON = st.recursive(
     max_leaves=8,
 )
 ARGUMENTS = st.dictionaries(TEXT, JSON, max_size=4)
+domains = pytest.mark.parametrize("domain", [SHELL, PLAIN], ids=lambda each: each.name)
+
+
+def action_of(tools, name, arguments, domain=SHELL):
+    return Toolbox(domain, tuple(tools)).action_of(name, arguments)
 
 
 def tool(**properties):
@@ -28,13 +36,14 @@ def tool(**properties):
 
 
 @pytest.mark.compute
-@given(ARGUMENTS)
-def test_a_call_is_json_of_its_name_and_its_arguments_in_one_form(arguments):
-    action = action_of([BASH, ANY], "any", arguments)
+@domains
+@given(arguments=ARGUMENTS)
+def test_a_call_is_json_of_its_name_and_its_arguments_in_one_form(domain, arguments):
+    action = action_of([BASH, ANY], "any", arguments, domain)
     assert action.startswith('{"name":"any","arguments":{')
     assert json.loads(action) == {"name": "any", "arguments": arguments}
     turned = dict(reversed(arguments.items()))
-    assert action_of([BASH, ANY], "any", turned) == action
+    assert action_of([BASH, ANY], "any", turned, domain) == action
 
 
 @pytest.mark.compute
@@ -43,12 +52,17 @@ def test_a_command_is_an_action_as_it_is(command):
     assert action_of([ANY, BASH], "bash", {"command": command}) == command
 
 
+def test_bash_is_a_tool_like_any_other_outside_a_shell():
+    action = action_of([BASH], "bash", {"command": "ls"}, PLAIN)
+    assert action == '{"name":"bash","arguments":{"command":"ls"}}'
+
+
 @pytest.mark.compute
 @given(ARGUMENTS)
 def test_bash_takes_one_command_and_nothing_else(arguments):
     try:
         action = action_of([BASH], "bash", arguments)
-    except InputError:
+    except ActionError:
         assert arguments.keys() != {"command"} or not isinstance(arguments["command"], str)
     else:
         assert arguments == {"command": action}
@@ -59,44 +73,52 @@ def test_an_episodes_own_bash_is_called_like_any_other_tool():
     assert action_of([own], "bash", {"command": "ls"}).startswith('{"name":"bash"')
 
 
+@domains
 @pytest.mark.parametrize(
     ("tools", "known"), [([], "none"), ([ANY, BASH], "any, bash")], ids=["none", "some"]
 )
-def test_an_unknown_tool_is_told_with_those_that_there_are(tools, known):
-    with pytest.raises(InputError, match=f"no tool 'ls' in this episode; there is {known}"):
-        action_of(tools, "ls", {})
+def test_an_unknown_tool_is_refused_with_those_that_there_are(domain, tools, known):
+    with pytest.raises(ActionError, match=f"no tool 'ls' in this episode; there is {known}"):
+        action_of(tools, "ls", {}, domain)
 
 
+@domains
+def test_arguments_that_do_not_fit_the_schema_are_refused(domain):
+    with pytest.raises(ActionError, match="arguments of t do not fit its schema.*otherwise"):
+        action_of([tool(path={"type": "string"})], "t", {"path": 1}, domain)
+
+
+@domains
 @pytest.mark.parametrize("number", [float("nan"), float("inf")], ids=str)
-def test_a_number_that_json_does_not_have_is_refused(number):
-    with pytest.raises(InputError, match="the arguments of any are no JSON"):
-        action_of([ANY], "any", {"x": number})
+def test_a_number_that_json_does_not_have_is_refused(domain, number):
+    with pytest.raises(ActionError, match="the arguments of any are no JSON"):
+        action_of([ANY], "any", {"x": number}, domain)
 
 
-def test_arguments_that_are_nested_too_deeply_are_refused():
+@domains
+def test_arguments_that_are_nested_too_deeply_are_refused(domain):
     deep: list = []
     for _ in range(10_000):
         deep = [deep]
-    with pytest.raises(InputError, match="the arguments of any are no JSON"):
-        action_of([ANY], "any", {"x": deep})
+    with pytest.raises(ActionError, match="the arguments of any are no JSON"):
+        action_of([ANY], "any", {"x": deep}, domain)
 
 
 @pytest.mark.parametrize(
-    ("domains", "own", "tools"),
+    ("domain", "own", "tools"),
     [
-        (("terminal",), (), (BASH,)),
-        (("terminal",), (ANY,), (ANY,)),
-        (("terminal", "mcp"), (), ()),
-        ((), (), ()),
-        (("mcp",), (ANY,), (ANY,)),
+        (SHELL, (), (BASH,)),
+        (SHELL, (ANY,), (ANY,)),
+        (PLAIN, (), ()),
+        (PLAIN, (ANY,), (ANY,)),
     ],
-    ids=["terminal", "own", "two", "unknown", "mcp"],
+    ids=["shell", "own in a shell", "text", "own in text"],
 )
-def test_an_episode_has_its_own_tools_and_else_those_of_a_terminal(domains, own, tools):
-    assert tools_of(domains, EpisodeOpening(run="r", tools=own)) == tools
+def test_an_episode_has_its_own_tools_and_else_those_of_its_domain(domain, own, tools):
+    assert Toolbox.of(domain, EpisodeOpening(run="r", tools=own)) == (domain, tools)
 
 
-def test_a_schema_that_cannot_be_used_is_told_with_its_tool():
+def test_a_schema_that_cannot_be_used_is_named_with_its_tool():
     with pytest.raises(InputError, match="the input schema of tool t cannot be used: missing"):
         check_tools([ANY, tool(path={"pattern": "("})])
 

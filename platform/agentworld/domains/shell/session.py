@@ -110,11 +110,12 @@ class LiveShell:
     def state(self) -> str:
         """The files of the current folder, in the form of `describe_files`; it is no step.
 
-        An empty folder is told as `name/: `. Files whose names begin with a dot are left out.
+        An empty folder is `name/: `, and no file at all is an empty text. Files whose names begin
+        with a dot are left out.
         """
         files = sorted(self.files(self._folder).items())
         lines = (f"{path}: " + " / ".join(text.split("\n")) for path, text in files)
-        return "\n".join(lines) or "empty"
+        return "\n".join(lines)
 
     def files(self, folder: str = HOME) -> dict[str, str]:
         """The texts below a folder by their paths, which end in `/` for an empty folder.

@@ -1,5 +1,7 @@
 import pytest
 
+from agentworld.domains.base import verdict_of
+from agentworld.domains.shell.domain import DOMAIN
 from agentworld.domains.shell.verifier import verify
 
 MISSING = "cat: rimo.txt: No such file or directory\n[1] ~"
@@ -29,9 +31,16 @@ EXISTS = "mkdir: cannot create directory 'rimo': File exists\n[1] ~"
     ],
 )
 def test_right_is_what_the_next_command_can_depend_on(predicted, truth, right):
-    assert verify(predicted, truth) is right
+    assert verdict_of(DOMAIN, predicted, truth) is right
 
 
 @pytest.mark.parametrize("truth", ["", "kolu", "[0] ~\nkolu", "[0] kolu"])
 def test_there_is_no_verdict_on_a_truth_without_a_prompt_line(truth):
-    assert verify("[0] ~", truth) is None
+    assert verify("[0] ~", truth) == {}
+    assert verdict_of(DOMAIN, "[0] ~", truth) is None
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_the_verdict_on_a_failed_command_is_of_errors_and_any_other_of_consistency(right):
+    assert verify(MISSING if right else EXISTS, MISSING) == {"errors": right}
+    assert verify("kolu\n[0] ~" if right else "[0] ~", "kolu\n[0] ~") == {"consistency": right}

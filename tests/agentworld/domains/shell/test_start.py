@@ -26,13 +26,13 @@ def test_every_start_that_is_made_comes_back(seed, held_out):
     assert parse_files(describe_files(files)) == files
 
 
-def test_no_files_are_called_empty():
-    assert describe_files({}) == "empty"
-    assert parse_files("empty") == {}
+def test_no_files_are_no_text():
+    assert describe_files({}) == ""
+    assert parse_files("") == {}
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "text"),
     [
         ({"b.txt": "x\n", "a.txt": "y z\nw\n"}, "a.txt: y z / w\nb.txt: x"),
         ({"new/": ""}, "new/: "),
@@ -40,6 +40,6 @@ def test_no_files_are_called_empty():
     ],
     ids=["sorted", "an empty folder", "an empty file"],
 )
-def test_files_are_told_in_one_line_each(files, told):
-    assert describe_files(files) == told
-    assert parse_files(told) == files
+def test_each_file_is_one_line(files, text):
+    assert describe_files(files) == text
+    assert parse_files(text) == files

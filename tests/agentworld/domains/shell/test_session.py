@@ -123,7 +123,7 @@ def test_files_that_do_not_fit_are_no_episode():
         shell.reset({"rimo.txt": "kolu " * 20_000})
 
 
-def test_the_state_is_told_as_an_episodes_start_is(shell):
+def test_the_state_is_written_as_the_start_of_an_episode_is(shell):
     files = {"rimo.txt": "kolu\ntane\n", "besa/lomi.txt": "gudo\n"}
     assert shell.state() == describe_files(files)
     shell.step("rm rimo.txt; mkdir -p new/deep; echo a >> besa/lomi.txt; echo b > .hidden")
@@ -131,7 +131,7 @@ def test_the_state_is_told_as_an_episodes_start_is(shell):
     shell.step("cd besa")
     assert shell.state() == "lomi.txt: gudo / a"
     shell.step("cd ../new/deep")
-    assert shell.state() == "empty"
+    assert shell.state() == ""
 
 
 @pytest.mark.parametrize("before", ["true", "false", "(exit 7)", "echo kolu tane", "cat nothing"])
@@ -169,7 +169,7 @@ def test_files_outside_the_home_do_not_survive_either(shell):
     assert shell.step("ls -A /home ~") == "/home:\nagent\n\n/home/agent:\n[0] ~"
 
 
-def test_no_command_can_change_what_the_state_tells(shell):
+def test_no_command_can_change_what_the_state_says(shell):
     shell.step("tell() { :; }; mapfile() { :; }; printf() { :; }; local() { :; }; set -f; IFS=o")
     shell.step("kill -9 1; kill -STOP 1; kill -9 -1; shopt -s dotglob; exec 0<&- 5>&1")
     assert shell.state() == describe_files({"rimo.txt": "kolu\ntane\n", "besa/lomi.txt": "gudo\n"})

@@ -1,6 +1,7 @@
 import pytest
 
-from agentworld.domains.shell.tags import annotate, has_unseen_word
+from agentworld.domains.base import HISTORY, OUTPUT, UNSEEN
+from agentworld.domains.shell.tags import has_unseen_word, tags_of
 from agentworld.domains.shell.words import held_out_words, training_words
 from agentworld.records.trajectory import Turn
 
@@ -10,13 +11,13 @@ START = "rimo.txt: kolu / tane\nbesa/lomi.txt: gudo"
 def depends(*actions, start=START):
     """Whether the last of these actions depends on the others; `!` before one says it failed."""
     turns, folder = [], "~"
-    for told in actions:
-        status = 1 if told.startswith("!") else 0
-        action = told.removeprefix("!")
+    for text in actions:
+        status = 1 if text.startswith("!") else 0
+        action = text.removeprefix("!")
         if action.startswith("cd ") and not status:
             folder = "~" if action == "cd .." else f"~/{action.removeprefix('cd ')}"
         turns.append(Turn(action=action, observation=f"[{status}] {folder}"))
-    return annotate(start, turns)[-1].depends_on_history
+    return HISTORY in tags_of(start, turns)[-1]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,14 @@ def test_a_read_of_what_was_there_is_none(actions):
 
 def test_output_is_more_than_the_prompt_line():
     turns = [Turn(action="ls", observation=shown) for shown in ("[0] ~", "a\n[0] ~", "\n[0] ~")]
-    assert [note.has_output for note in annotate("empty", turns)] == [False, True, True]
+    assert [OUTPUT in tags for tags in tags_of("", turns)] == [False, True, True]
+
+
+def test_each_turn_has_the_class_of_its_command():
+    actions = ["ls", "echo a > b", "cat b | wc -l", "kolu", "echo 'open"]
+    turns = [Turn(action=action, observation="[0] ~") for action in actions]
+    classes = [tags - {HISTORY, OUTPUT, UNSEEN} for tags in tags_of("", turns)]
+    assert classes == [{"ls"}, {"write"}, {"pipe"}, {"unknown"}, {"other"}]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +114,7 @@ def test_an_unseen_word_is_a_whole_word_anywhere_in_a_turn(action, observation, 
         action=action.format(kept=kept, known=known),
         observation=observation.format(kept=kept, known=known),
     )
-    assert annotate("empty", [turn])[0].has_unseen_word is unseen
+    assert (UNSEEN in tags_of("", [turn])[0]) is unseen
 
 
 def test_the_words_of_training_and_of_held_out_episodes_are_parted():

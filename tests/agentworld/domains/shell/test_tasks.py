@@ -1,0 +1,84 @@
+"""What the tasks of a shell ask of the transcript, and of the files beside it."""
+
+import pytest
+
+from agentworld.domains.shell.start import parse_files
+from agentworld.domains.shell.tasks import files_agree, outcome, solved_task
+from agentworld.errors import InputError
+from agentworld.records.task import SuccessRule
+from make import records
+
+SHOWS = SuccessRule(closing=r"cat\ tane\.txt", output="kolu\nbesa")
+
+
+@pytest.mark.parametrize(
+    ("files", "agree"),
+    [
+        ({"tane.txt": "kolu\nbesa"}, True),
+        ({"a/tane.txt": "kolu\nbesa", "tane.txt": "x"}, True),
+        ({"tane.txt": "kolu / besa"}, False),
+        ({"tane.txt": "kolu"}, False),
+        ({"xtane.txt": "kolu\nbesa", "tane.txt/": ""}, False),
+        ({}, False),
+    ],
+)
+def test_a_file_that_is_to_be_shown_has_to_be_there_with_this_text(files, agree):
+    assert files_agree(SHOWS, files) is agree
+
+
+@pytest.mark.parametrize("closing", ["echo [a-z. ]+", "cat .*", r"cat\ \.hidden", r"cat\ /etc/x"])
+def test_a_success_that_is_in_no_file_of_the_home_is_held_against_none(closing):
+    assert files_agree(SuccessRule(closing=closing, output="kolu"), {}) is None
+
+
+def test_the_files_of_a_task_that_is_still_to_be_done_do_not_agree():
+    tasks = [solved_task(seed, held_out=True).task for seed in range(100)]
+    agree = {each.family: files_agree(each.success, {}) for each in tasks}
+    assert agree == {"create": False, "edit": False, "find": None, "report": None}
+    starts = [(each.success, parse_files(each.initial_state)) for each in tasks]
+    assert not any(files_agree(success, files) for success, files in starts)
+
+
+@pytest.mark.parametrize(
+    ("action", "observation", "verdict"),
+    [
+        ("cat rimo.txt", "besa\n[0] ~", None),
+        ("echo besa", "besa\n[0] ~", True),
+        ("echo tane", "tane\n[0] ~", False),
+        ("echo besa", "besa\nbesa\n[0] ~", False),
+        ("echo besa", "besa", False),
+        ("echo besa", "[0] ~", False),
+        ("sudo echo besa", "besa\n[0] ~", None),
+        ("echo besa\n", "besa\n[0] ~", None),
+    ],
+    ids=[
+        "another action leaves it open",
+        "the output it asked for",
+        "another output",
+        "more than it asked for",
+        "no prompt line",
+        "no output",
+        "the whole action must match",
+        "a line break is a part of the action",
+    ],
+)
+def test_only_the_closing_action_with_the_very_output_succeeds(action, observation, verdict):
+    assert outcome(records.task(), action, observation) is verdict
+
+
+def test_an_output_of_several_lines_is_compared_whole():
+    task = records.task(success={"closing": "cat a", "output": "besa\ntane"})
+    assert outcome(task, "cat a", "besa\ntane\n[0] ~") is True
+
+
+def test_a_closing_pattern_that_backtracks_is_stopped():
+    closing = r"(x|x)*(x|x)*(x|x)*(.)\4y|(a?){40}a{40}"
+    task = records.task(success={"closing": closing, "output": ""})
+    with pytest.raises(InputError, match="takes more than"):
+        outcome(task, "x" * 400, "[0] ~")
+
+
+def test_the_task_of_a_seed_is_always_the_same_and_of_the_shell():
+    assert solved_task(3, held_out=False) == solved_task(3, held_out=False)
+    assert solved_task(3, held_out=False).task.domain == "shell"
+    assert solved_task(3, held_out=True).task.id != solved_task(3, held_out=False).task.id

@@ -1,0 +1,59 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentworld.domains.base import domain_of, is_match, verdict_of
+
+ROOT = Path(__file__).parents[3]
+LOADED = """
+import sys
+from agentworld.domains.base import Start, domain_of
+domain = domain_of(sys.argv[1])
+domain.prompt(Start(domain=domain.name)), domain.question(0), domain.tags(Start(domain="x"), [])
+print(*(name for name in sys.modules if name.endswith((".live", ".sandbox", ".session"))))
+"""
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("name", ["text", "shell"])
+def test_what_loads_a_domain_can_open_no_environment_of_it(name):
+    loaded = subprocess.run(
+        [sys.executable, "-c", LOADED, name],
+        env={"PYTHONPATH": str(ROOT / "platform")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "agentworld.domains.live" not in loaded.stdout
+    assert "session" not in loaded.stdout
+
+
+class Verifying:
+    """Has these verdicts."""
+
+    def __init__(self, **verdicts):
+        self._verdicts = verdicts
+
+    def verify(self, _predicted, _truth):
+        return self._verdicts
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "verdict"),
+    [
+        ({}, None),
+        ({"errors": None}, None),
+        ({"errors": True, "consistency": None}, True),
+        ({"errors": True, "consistency": False}, False),
+        ({"errors": True, "consistency": True, "controllability": True}, True),
+    ],
+)
+def test_a_verdict_is_that_of_every_rule_that_has_one(verdicts, verdict):
+    assert verdict_of(Verifying(**verdicts), "a", "a") is verdict
+
+
+def test_what_a_domain_does_not_compare_is_no_difference():
+    assert is_match(domain_of("shell"), "a\n[0] ~\n", "a\n[0] ~")
+    assert not is_match(domain_of("text"), "a\n", "a")

@@ -1,0 +1,72 @@
+"""The one way to an environment, with a domain that a test wrote."""
+
+import asyncio
+
+import pytest
+
+from agentworld.domains import live
+from agentworld.domains.base import domain_of
+from agentworld.domains.live import (
+    LiveSettings,
+    live_domain,
+    live_domain_modules,
+    open_environment,
+)
+from agentworld.errors import InputError
+from make import records
+from make.live_domains import ScriptedDomain, registered
+
+
+def test_an_environment_is_open_in_its_block_and_no_longer(monkeypatch):
+    domain = ScriptedDomain()
+    registered(monkeypatch, "mine", domain)
+
+    async def episode():
+        async with open_environment("mine") as environment:
+            await environment.reset(records.task(domain="mine"))
+            seen = await environment.step("look")
+            assert domain.environments[0].is_open
+            return seen, environment.num_steps
+
+    assert asyncio.run(episode()) == (("look", False), 1)
+    assert not domain.environments[0].is_open
+
+
+def test_an_error_in_the_block_closes_its_environment(monkeypatch):
+    domain = ScriptedDomain(lambda _: OSError("lost"))
+    registered(monkeypatch, "mine", domain)
+
+    async def episode():
+        async with open_environment("mine") as environment:
+            await environment.step("look")
+
+    with pytest.raises(OSError, match="lost"):
+        asyncio.run(episode())
+    assert not domain.environments[0].is_open
+
+
+def test_a_domain_without_environments_is_refused_with_those_that_have_some():
+    async def opened():
+        async with open_environment("text"):
+            pass
+
+    with pytest.raises(InputError, match="no domain with an environment 'text' here; there is"):
+        asyncio.run(opened())
+    assert "shell" in live._KINDS.names
+
+
+def test_only_domains_with_environments_have_modules_of_them():
+    assert live_domain_modules(["text", "shell"]) == ["agentworld.domains.shell.live"]
+
+
+@pytest.mark.parametrize("name", live._KINDS.names)
+def test_a_task_is_of_its_domain_and_is_always_the_same(name):
+    domain = live_domain(name)
+    task = domain.task(7, held_out=True)
+    assert task == domain.task(7, held_out=True)
+    assert (task.domain, task.seed) == (name, 7)
+    assert domain_of(name).outcome(task, "no action of any task", "") is None
+
+
+def test_the_settings_have_a_time_for_each_step():
+    assert LiveSettings().step_seconds == live.DEFAULT_SETTINGS.step_seconds == 5.0

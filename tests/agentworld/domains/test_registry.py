@@ -1,0 +1,102 @@
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+
+import pytest
+
+from agentworld.domains import registry
+from agentworld.domains.base import domain_modules, domain_of
+from agentworld.domains.registry import Kinds, added_modules
+from agentworld.errors import InputError
+
+GROUP = "agentworld.fruits"
+
+
+@pytest.fixture
+def added(monkeypatch, tmp_path):
+    """Adds entry points of packages that lie in a folder of their own."""
+    points: list[EntryPoint] = []
+    monkeypatch.setattr(
+        registry, "entry_points", lambda **params: EntryPoints(points).select(**params)
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def add(name, text, attribute="FRUIT", group=GROUP):
+        module = f"of_a_test_{name.replace('-', '_')}"
+        (tmp_path / f"{module}.py").write_text(text)
+        points.append(EntryPoint(name, f"{module}:{attribute}", group))
+        return module
+
+    yield add
+    for name in [name for name in sys.modules if name.startswith("of_a_test_")]:
+        del sys.modules[name]
+
+
+def fruits():
+    """A new table, because one reads its entry points once."""
+    return Kinds[object](
+        group=GROUP,
+        what="fruit",
+        attribute="__doc__",
+        modules={"ours": "agentworld.domains.text", "late": "agentworld.not_there"},
+    )
+
+
+@pytest.mark.usefixtures("added")
+def test_what_is_ours_is_an_attribute_of_its_module():
+    assert fruits().find("ours").startswith("Text: the domain of any recorded log")
+    assert fruits().module_of("ours") == "agentworld.domains.text"
+
+
+def test_an_entry_point_adds_one(added):
+    module = added("apple", "FRUIT = object()")
+    kinds = fruits()
+    assert kinds.names == ["apple", "late", "ours"]
+    assert kinds.module_of("apple") == module
+    assert module not in sys.modules
+    assert kinds.find("apple") is sys.modules[module].FRUIT
+    assert kinds.find("apple") is kinds.find("apple")
+
+
+def test_an_entry_point_may_name_any_attribute(added):
+    added("apple", "RED = 'red'", attribute="RED")
+    assert fruits().find("apple") == "red"
+
+
+def test_one_of_ours_cannot_be_replaced(added):
+    added("ours", "raise AssertionError('it was imported')")
+    assert fruits().find("ours").startswith("Text")
+    assert fruits().names == ["late", "ours"]
+
+
+def test_an_entry_point_of_another_group_adds_none(added):
+    added("apple", "FRUIT = 1", group="agentworld.vegetables")
+    assert fruits().names == ["late", "ours"]
+
+
+def test_an_unknown_name_is_refused_with_those_that_there_are(added):
+    added("apple", "FRUIT = 1")
+    with pytest.raises(InputError, match="no fruit 'pear' here; there is apple, late, ours"):
+        fruits().find("pear")
+    with pytest.raises(InputError, match="there is apple, late, ours"):
+        fruits().module_of("pear")
+
+
+def test_the_added_modules_are_those_of_every_kind(added):
+    modules = {
+        added("apple", ""),
+        added("web", "", group="agentworld.domains"),
+    }
+    added("pytest", "", group="pytest11")
+    assert added_modules() == modules
+
+
+@pytest.mark.parametrize("name", ["shell", "text"])
+def test_a_domain_is_known_by_its_name(name):
+    assert domain_of(name).name == name
+    assert domain_of(name).version.startswith(f"{name}-v")
+    assert domain_modules([name]) == [f"agentworld.domains.{name}.domain"]
+
+
+def test_a_domain_that_is_not_there_is_refused_with_those_that_are():
+    with pytest.raises(InputError, match="no domain 'web' here; there is .*shell.*text"):
+        domain_of("web")

@@ -1,0 +1,169 @@
+import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworld.domains.base import (
+    OUTPUT,
+    Action,
+    ActionError,
+    Call,
+    Start,
+    domain_of,
+    is_match,
+    verdict_of,
+)
+from agentworld.errors import InputError
+from agentworld.records.tool import Tool
+from agentworld.records.trajectory import Turn
+from agentworld.rendering.messages import system_text
+from make import records
+
+PLAIN = domain_of("text")
+READ = Tool(name="read", description="Reads a file.", input_schema={"type": "object"})
+LINES = st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(" ".join), max_size=4)
+SCREENS = LINES.map("\n".join)
+
+
+def scores(predicted, truth):
+    return tuple(PLAIN.rubric.score_by_rules(predicted, truth))
+
+
+def test_the_prompt_says_the_tools_and_the_start():
+    prompt = PLAIN.prompt(Start(domain="text", text="a shop with 3 apples", tools=(READ,)))
+    first, tools, start = system_text(prompt).split("\n")
+    assert first == "Predict what the environment shows for each action."
+    assert tools.startswith('{"name":"read","description":"Reads a file."')
+    assert start == "a shop with 3 apples"
+
+
+def test_a_start_that_says_nothing_has_a_prompt_of_one_line():
+    assert "\n" not in system_text(PLAIN.prompt(Start(domain="text")))
+
+
+@pytest.mark.parametrize("pool", ["cpt", "sft", "rl", "held_out"])
+def test_every_pool_reads_the_same_prompt(pool):
+    assert [*PLAIN.variants(pool)] == [0]
+
+
+@pytest.mark.parametrize("text", ["ls -l", "click #3\nthen wait", ' {"name": "read"} \n'])
+def test_an_action_is_all_that_the_policy_wrote(text):
+    assert PLAIN.parse_action(text) == text.strip()
+
+
+@pytest.mark.parametrize("text", ["", " \n\t"])
+def test_a_policy_that_wrote_nothing_has_no_action(text):
+    with pytest.raises(ActionError):
+        PLAIN.parse_action(text)
+
+
+def test_a_call_is_a_line_of_json_and_a_text_is_itself():
+    assert PLAIN.render_action(Action("look around")) == "look around"
+    calls = (Call("read", {"path": "é"}), Call("read", {"b": 1, "a": None}))
+    assert PLAIN.render_action(Action("", calls)) == (
+        '{"name":"read","arguments":{"path":"é"}}\n{"name":"read","arguments":{"a":null,"b":1}}'
+    )
+
+
+def test_an_action_of_arguments_that_json_does_not_have_is_refused():
+    with pytest.raises(ActionError, match="the arguments of read are no JSON"):
+        PLAIN.render_action(Action("", (Call("read", {"x": float("nan")}),)))
+
+
+@pytest.mark.parametrize("shows", ["", " \n"])
+def test_a_turn_that_shows_something_has_output_and_nothing_else_is_known(shows):
+    turns = [Turn(action="a", observation=each) for each in ("3 apples", shows)]
+    assert PLAIN.tags(Start(domain="text"), turns) == [{OUTPUT}, set()]
+    assert PLAIN.keep([*turns, *turns]) == [True] * 4
+    assert not PLAIN.has_unseen("anything")
+    assert not PLAIN.minimum_shares
+
+
+@pytest.mark.parametrize(
+    ("predicted", "truth", "expected"),
+    [
+        ("a b\nc", "a b\nc", (0, 5, 0, 5, 5)),
+        ("", "", (0, 5, 0, 5, 5)),
+        ("", "a", (0, 1, 0, 1, 1)),
+        ("a", "", (0, 1, 0, 1, 1)),
+        ("c\na b", "a b\nc", (0, 5, 0, 5, 5)),
+        # F1 2*1/(1+2), precision 2/2, coverage 2/3
+        ("a b", "a b\nc", (0, 4, 0, 5, 4)),
+        ("x y\nz", "a b\nc", (0, 1, 0, 1, 1)),
+    ],
+)
+def test_each_dimension_is_scored_by_its_rule(predicted, truth, expected):
+    assert scores(predicted, truth) == expected
+
+
+@pytest.mark.compute
+@given(SCREENS, SCREENS)
+def test_every_score_lies_from_one_to_five_and_none_is_better_than_the_truths(predicted, truth):
+    score = PLAIN.rubric.score_by_rules(predicted, truth)
+    assert (score.format, score.consistency) == (0, 0)
+    assert all(1 <= each <= 5 for each in (score.factuality, score.realism, score.quality))
+    assert score.reward <= PLAIN.rubric.score_by_rules(truth, truth).reward == 25
+
+
+@pytest.mark.compute
+@given(
+    SCREENS,
+    SCREENS,
+    st.sampled_from(["x", "x\ny z", "this is perfect", "Score: 5/5", '{"format": 5}']),
+    st.booleans(),
+)
+def test_praise_of_itself_raises_no_score(predicted, truth, praise, is_first):
+    lines = [praise, predicted] if is_first else [predicted, praise]
+    praised = "\n".join(line for line in lines if line)
+    before_and_after = zip(scores(predicted, truth), scores(praised, truth), strict=True)
+    assert all(after <= before for before, after in before_and_after)
+
+
+@pytest.mark.parametrize(
+    ("action", "observation", "verdict"),
+    [
+        ("look", "besa", None),
+        ("echo besa", "besa", True),
+        ("echo besa", "besa\n[0] ~", False),
+        ("echo besa", "", False),
+    ],
+)
+def test_the_closing_action_succeeds_with_the_very_output_and_no_prompt_line(
+    action, observation, verdict
+):
+    assert PLAIN.outcome(records.task(domain="text"), action, observation) is verdict
+
+
+def test_a_closing_pattern_that_backtracks_is_stopped():
+    closing = r"(x|x)*(x|x)*(x|x)*(.)\4y|(a?){40}a{40}"
+    task = records.task(domain="text", success={"closing": closing, "output": ""})
+    with pytest.raises(InputError, match="takes more than"):
+        PLAIN.outcome(task, "x" * 400, "")
+
+
+def test_no_rule_has_a_verdict():
+    assert PLAIN.verify("a", "a") == {}
+    assert verdict_of(PLAIN, "a", "b") is None
+
+
+@given(st.text())
+def test_an_observation_matches_itself(text):
+    assert is_match(PLAIN, text, text)
+
+
+def test_the_questions_come_round_and_are_always_the_same():
+    questions = [PLAIN.question(number) for number in range(8)]
+    assert questions == [PLAIN.question(number) for number in range(8)]
+    assert len({each.action for each in questions}) == 4
+    assert {each.start for each in questions} == {Start(domain="text")}
+
+
+def test_a_thought_is_the_recorded_state():
+    assert PLAIN.thought("3 apples", "buy") == "3 apples"
+    assert PLAIN.thought("", "buy") == "none"
+
+
+@given(st.text())
+def test_the_pieces_of_a_text_are_the_whole_text(text):
+    assert "".join(regex.findall(PLAIN.tiny.pattern, text)) == text
+    assert list(PLAIN.tiny.warm_up(9, 0)) == []

@@ -1,0 +1,89 @@
+"""A domain whose environment says what a test wants, and its place in the table of them."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from agentworld.domains import live
+from agentworld.domains.base import Start
+from agentworld.domains.live import Environment, Explorer, LiveSettings, Seen
+from agentworld.records.task import Task
+from make import records
+
+
+class ScriptedEnvironment:
+    """Answers every action by a function; an exception in place of what is seen is raised."""
+
+    def __init__(self, answer: Callable[[str], Seen | Exception]) -> None:
+        self.num_steps = 0
+        self.is_open = True
+        self.is_right: bool | None = None
+        self._answer = answer
+
+    async def reset(self, task: Task) -> Start:
+        return Start(domain=task.domain, text=task.initial_state)
+
+    async def step(self, action: str) -> Seen:
+        self.num_steps += 1
+        seen = self._answer(action)
+        if isinstance(seen, Exception):
+            raise seen
+        return seen
+
+    async def state(self) -> str:
+        return f"{self.num_steps} steps"
+
+    async def check(self, _: Task) -> bool | None:
+        return self.is_right
+
+
+class ScriptedDomain:
+    """Its environments answer with the action itself where no answer is given."""
+
+    def __init__(
+        self,
+        answer: Callable[[str], Seen | Exception] = Seen,
+        launchers: frozenset[str] = frozenset(),
+    ) -> None:
+        self.launchers = launchers
+        self.environments: list[ScriptedEnvironment] = []
+        self.is_right: bool | None = None
+        self._answer = answer
+
+    def check_available(self) -> None:
+        pass
+
+    def task(self, seed: int, *, held_out: bool) -> Task:
+        return records.task(domain="text", seed=seed, id=f"{seed} {held_out}")
+
+    def explorer(self, *_: object, num_turns: int, **__: object) -> Explorer:
+        return CountingExplorer(num_turns)
+
+    @asynccontextmanager
+    async def open(self, _: LiveSettings) -> AsyncIterator[Environment]:
+        environment = ScriptedEnvironment(self._answer)
+        environment.is_right = self.is_right
+        self.environments.append(environment)
+        try:
+            yield environment
+        finally:
+            environment.is_open = False
+
+
+class CountingExplorer:
+    """Acts so often, and keeps what it saw."""
+
+    def __init__(self, num_turns: int) -> None:
+        self.seen: list[Seen | None] = []
+        self._num_turns = num_turns
+
+    def act(self, seen: Seen | None) -> str | None:
+        self.seen.append(seen)
+        return f"action {len(self.seen)}" if len(self.seen) <= self._num_turns else None
+
+
+def registered(monkeypatch: pytest.MonkeyPatch, name: str, domain: live.LiveDomain) -> None:
+    """Puts a domain with environments into the table until the test ends."""
+    monkeypatch.setitem(live._KINDS._modules, name, "of a test")
+    monkeypatch.setitem(live._KINDS._loaded, name, domain)
