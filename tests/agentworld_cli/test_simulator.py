@@ -60,14 +60,14 @@ def recipe(tmp_path):
 
 @pytest.mark.compute
 def test_weights_are_imported_and_shown(call, recipe, tiny_model):
-    words = ("--recipe", recipe, "--text", SHELL, "--domain", "swe", "--json")
+    words = ("--recipe", recipe, "--text", SHELL, "--domain", "shell", "--json")
     made = json.loads(call("simulator", "import", str(tiny_model), *words))
     assert made["validated"] is False
     told = json.loads(call("simulator", "show", made["simulator"][7:15], "--json"))
     assert (told["simulator"], told["folder"]) == (made["simulator"], made["folder"])
     assert (told["verifiable"], told["validated"]) == (True, False)
-    manifest = told["manifest"]
-    assert (manifest["system_prompt"], manifest["domains"]) == (SHELL, ["swe"])
+    (domain,) = told["manifest"]["domains"].items()
+    assert domain == ("shell", {"system_prompt": SHELL, "version": "shell-v1"})
 
 
 def test_the_statement_that_model_signing_signs_names_every_file(call, tmp_path):
@@ -181,7 +181,8 @@ def test_an_endpoint_and_a_file_are_a_world_that_is_told_to_be_unverifiable(call
         where = ("--url", there.url, "--model", "m", "--text", str(tmp_path / "prompt.txt"))
         made = json.loads(call("simulator", "prompt", *where, "--json"))
     told = json.loads(call("simulator", "show", made["simulator"], "--json"))
-    assert told["manifest"]["system_prompt"] == SHELL
+    (domain,) = told["manifest"]["domains"].items()
+    assert domain == ("text", {"system_prompt": SHELL, "version": "text-v1"})
     assert told["verifiable"] is False
     assert "unvalidated, cannot be verified" in call("simulator", "list")
     assert "what its endpoint serves cannot be verified" in call(

@@ -46,7 +46,8 @@ def nasty(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nasty")
     own = make.console.library(folder)
     ledger = own.library.ledger
-    pinned = records.pinned(folder, system_prompt=NASTY.replace("\ud800", ""))
+    domains = records.pinned_domains(system_prompt=NASTY.replace("\ud800", ""))
+    pinned = records.pinned(folder, domains=domains)
     opening = RunOpening(
         agent=WORDS, starting_weights=records.digest("s"), opened_by=WORDS, simulator=WORDS
     )

@@ -98,7 +98,8 @@ def test_a_text_that_is_an_object_is_read_from_the_bucket(auditor, place):
 
 
 def test_what_was_put_there_since_is_seen_in_time(auditor, place, seen, tmp_path):
-    pinned = records.pinned(tmp_path, system_prompt=f"put there from {tmp_path}")
+    domains = records.pinned_domains(system_prompt=f"put there from {tmp_path}")
+    pinned = records.pinned(tmp_path, domains=domains)
     put(tmp_path / "simulators", f"{place.url}/simulators")
     assert auditor.get(f"/simulators/{pinned.digest}").status_code == 404
     stale = seen._replace(records=Records(place.url, stale_seconds=0))

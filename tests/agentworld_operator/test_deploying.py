@@ -297,7 +297,9 @@ def test_one_that_is_never_ready_is_told_with_what_it_waits_for(step):
 
 
 def test_what_no_cluster_can_serve_is_refused_before_anything_is_written(step):
-    other = records.pinned(step.store, system_prompt="of another engine")
+    other = records.pinned(
+        step.store, domains=records.pinned_domains(system_prompt="of another engine")
+    )
     with pytest.raises(InputError, match="no evaluation of"):
         step.run(str(other.folder))
     attach(other, records.world_report(artifacts={"rl": other.manifest.artifact}), step.store)

@@ -4,11 +4,11 @@ The counting model gives every action the same answer, so each prompt follows fr
 its episode and its turn alone.
 """
 
-from agentworld.domains.shell.prompts import prompt_parts
 from agentworld.records.message import Message
 from agentworld.records.trajectory import Turn
 from agentworld.rendering.messages import world_messages
 from benchmarks.counting_model import ANSWER
+from make.records import shell_prompt
 
 TURNS = 8
 
@@ -25,7 +25,7 @@ def action(turn: int) -> str:
 def messages(number: int, turn: int) -> list[Message]:
     """What the engine is asked in a turn, counted from 0."""
     turns = [Turn(action=action(earlier), observation=ANSWER) for earlier in range(turn)]
-    return world_messages(prompt_parts(start(number)), turns, action(turn))
+    return world_messages(shell_prompt(start(number)), turns, action(turn))
 
 
 def answered(number: int, turn: int) -> list[Message]:

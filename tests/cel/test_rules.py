@@ -232,7 +232,7 @@ def test_a_manifest_as_large_as_an_object_may_be_is_compared(api):
     """The server stops a rule that costs too much, and would refuse every change with it."""
     names = [f"{'part' * 12}-{number:06}.safetensors" for number in range(7000)]
     files = dict.fromkeys(names, records.digest("weights"))
-    large = manifest(files=files, system_prompt="x" * 300_000)
+    large = manifest(files=files, domains=records.pinned_domains(system_prompt="x" * 300_000))
     then = identified(manifest=large) | {"serving": {"replicas": 2}}
     assert len(json.dumps(then)) > 1_200_000
     answer = asked(api, "Simulator", identified(manifest=large), then)

@@ -92,12 +92,13 @@ def shell_prompt(text: str = "") -> PromptParts:
     return domain_of("shell").prompt(Start(domain="shell", text=text))
 
 
-def pinned_domains(*names: str) -> dict[str, DomainPin]:
-    """These domains as a manifest pins them, or the shell alone."""
+def pinned_domains(*names: str, system_prompt: str | None = None) -> dict[str, DomainPin]:
+    """These domains as a manifest pins them, or the shell alone; each with its own prompt."""
     pins = {}
     for name in names or ("shell",):
         domain = domain_of(name)
-        prompt = system_text(domain.prompt(Start(domain=name)))
+        own = system_text(domain.prompt(Start(domain=name)))
+        prompt = own if system_prompt is None else system_prompt
         pins[name] = DomainPin(version=domain.version, system_prompt=prompt)
     return pins
 

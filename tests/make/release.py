@@ -206,7 +206,7 @@ def _claim(core: client.CoreV1Api, name: str, mode: str) -> None:
 def manifest(model: Path, seed: str) -> SimulatorManifest:
     """Of a model that our CPU image serves; another seed makes another world of it."""
     recipe = SimulateRecipe.model_validate(
-        {"sampling": {"max_tokens": 256}, "system_prompt": f"A world, {seed}."}
+        {"sampling": {"max_tokens": 256}, "domains": {"shell": f"A world, {seed}."}}
     )
     return pin(
         ArtifactManifest.of(model),

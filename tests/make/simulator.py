@@ -24,7 +24,8 @@ def pinned_manifest(seed: str = "one", **fields: object) -> SimulatorManifest:
         image=records.digest("image"),
         arguments=("--dtype", "float32", "--max-model-len", "1024"),
     )
-    return records.manifest(**{"engine": engine, "system_prompt": f"A world, {seed}.", **fields})
+    domains = records.pinned_domains(system_prompt=f"A world, {seed}.")
+    return records.manifest(**{"engine": engine, "domains": domains, **fields})
 
 
 def simulator(name: str = "one", seed: str | None = None, **serving: object) -> Object:

@@ -6,15 +6,14 @@ import shutil
 
 import pytest
 
-from agentworld.domains.shell.prompts import prompt_parts
 from agentworld.errors import EvidenceError, InputError
 from agentworld.operations.import_world import import_world
 from agentworld.operations.pinning import with_world
 from agentworld.recipes import Recipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.progress import no_tick
-from agentworld.rendering.messages import system_text
 from agentworld.storage.simulators import PinnedSimulator, SimulatorStore
+from make import records
 from make.weights import weights
 from waiting import outcome
 
@@ -41,7 +40,7 @@ def test_weights_from_elsewhere_become_a_simulator_that_nobody_validated(model, 
     manifest = simulator.manifest
     assert set(manifest.files) == {path.name for path in model.iterdir()}
     assert manifest.context_tokens == 1024
-    assert manifest.system_prompt == system_text(prompt_parts(""))
+    assert manifest.domains == records.pinned_domains("text")
     assert simulator.reports == []
     simulator.verify()
 
@@ -57,10 +56,11 @@ def test_the_same_weights_imported_twice_are_the_same_simulator(model, tmp_path)
 def test_an_imported_world_is_drawn_as_its_maker_says_and_told_what_it_is(model, tmp_path):
     defaults = {"do_sample": True, "temperature": 0.6, "top_k": 20}
     (model / "generation_config.json").write_text(json.dumps(defaults))
-    chosen = with_world(recipe(), system_prompt=SHELL, domains=["terminal", "swe"])
+    chosen = with_world(recipe(), domains={"shell": None, "text": SHELL})
     manifest = imported(model, tmp_path / "store", chosen).manifest
     assert (manifest.sampling.temperature, manifest.sampling.top_k) == (0.6, 20)
-    assert (manifest.system_prompt, manifest.domains) == (SHELL, ("terminal", "swe"))
+    own = records.pinned_domains("text", system_prompt=SHELL)
+    assert manifest.domains == records.pinned_domains("shell") | own
 
 
 def add_adapter(model):

@@ -10,13 +10,14 @@ from agentworld.recipes import Recipe
 from agentworld.records.simulator import Endpoint
 from agentworld.storage.simulators import SimulatorStore
 from fakes import endpoint
+from make import records
 
 KEY = "a key that nobody may find"
 SHELL = "You simulate a Linux shell."
 
 
 def prompted(url, store, **sampling):
-    world = {"sampling": {"max_tokens": 40, **sampling}, "system_prompt": SHELL}
+    world = {"sampling": {"max_tokens": 40, **sampling}, "domains": {"shell": SHELL}}
     chosen = Recipe(name="r", simulate=world)
     return prompt_world(chosen, store, endpoint_at(url, "somebody/model"))
 
@@ -27,7 +28,7 @@ def test_an_endpoint_and_a_text_become_a_simulator_that_nobody_can_verify(tmp_pa
     manifest = simulator.manifest
     assert (manifest.artifact, manifest.files) == (None, {})
     assert manifest.engine == Endpoint(url=there.url, model="somebody/model")
-    assert manifest.system_prompt == SHELL
+    assert manifest.domains == records.pinned_domains(system_prompt=SHELL)
     assert simulator.reports == []
     ((_, body),) = there.asked
     assert (body["model"], body["messages"][0]["content"]) == ("somebody/model", SHELL)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accepting import accepts
-from agentworld.domains.shell.prompts import prompt_parts
+from agentworld.domains.base import Start, domain_of
 from agentworld.engine.programs import engine_arguments, recipe_of
 from agentworld.errors import InputError
 from agentworld.pinning.manifest import check_code, check_engine, check_files, pin, pin_endpoint
@@ -44,13 +44,14 @@ def folder(tmp_path):
     return folder
 
 
-def pinned(folder, recipe=None, engine=ENGINE):
+def pinned(folder, recipe=None, engine=ENGINE, trained_on=()):
     return pin(
         ArtifactManifest.of(folder),
         recipe or SimulateRecipe(),
         engine,
         lock=records.digest("constraints"),
         context_tokens=512,
+        trained_on=trained_on,
     )
 
 
@@ -143,15 +144,56 @@ def test_a_file_that_may_run_code_is_not_served_though_it_was_pinned(folder):
 def test_all_that_a_recipe_says_of_a_world_is_pinned(folder):
     recipe = SimulateRecipe(
         sampling=Sampling(temperature=0.5),
-        system_prompt="a shell",
         control_text="be slow",
         retry={"attempts": 3},
         confidence={"min_agreement": 0.5, "num_samples": 3},
-        domains=("swe",),
+        domains={"shell": "a shell", "text": None},
     )
     manifest = pinned(folder, recipe)
-    for field in SimulateRecipe.model_fields.keys() - {"context_tokens"}:
+    for field in SimulateRecipe.model_fields.keys() - {"context_tokens", "domains"}:
         assert getattr(manifest, field) == getattr(recipe, field)
+    assert manifest.domains == {
+        **records.pinned_domains("shell", system_prompt="a shell"),
+        **records.pinned_domains("text"),
+    }
+
+
+def test_a_prompt_of_ones_own_may_be_empty(folder):
+    manifest = pinned(folder, SimulateRecipe(domains={"shell": ""}))
+    assert manifest.domains["shell"].system_prompt == ""
+
+
+def test_a_recipe_that_names_no_domain_pins_those_of_the_checkpoints_data(folder):
+    manifest = pinned(folder, trained_on=["shell", "text"])
+    assert manifest.domains == records.pinned_domains("shell", "text")
+    named = pinned(folder, SimulateRecipe(domains={"text": None}), trained_on=["shell"])
+    assert named.domains == records.pinned_domains("text")
+
+
+def test_a_model_from_elsewhere_is_pinned_as_text(folder):
+    assert pinned(folder).domains == records.pinned_domains("text")
+    assert pin_endpoint(THERE, SimulateRecipe()).domains == records.pinned_domains("text")
+
+
+def test_a_domain_that_nobody_knows_is_not_pinned(folder):
+    with pytest.raises(InputError, match="sql"):
+        pinned(folder, SimulateRecipe(domains={"sql": "a database"}))
+
+
+@pytest.mark.parametrize("name", ["shell", "text"])
+def test_other_code_of_a_domain_does_not_serve_a_manifest(folder, name):
+    manifest = pinned(folder, SimulateRecipe(domains={"shell": None, "text": None}))
+    other = manifest.domains[name].model_copy(update={"version": f"{name}-v0"})
+    changed = manifest.model_copy(update={"domains": manifest.domains | {name: other}})
+    with pytest.raises(InputError, match=rf"pins domains\.{name}\.version '{name}-v0'"):
+        check_code(changed)
+
+
+def test_a_manifest_with_a_domain_that_nobody_knows_is_not_served(folder):
+    manifest = pinned(folder)
+    unknown = manifest.domains | {"sql": manifest.domains["text"]}
+    with pytest.raises(InputError, match="sql"):
+        check_code(manifest.model_copy(update={"domains": unknown}))
 
 
 def test_an_engine_is_pinned_with_how_it_computes(folder):
@@ -171,7 +213,7 @@ THERE = Endpoint(url="http://127.0.0.1:8000", model="m")
 
 
 def test_an_endpoint_is_pinned_without_what_nobody_can_see():
-    manifest = pin_endpoint(THERE, SimulateRecipe(system_prompt="a shell"))
+    manifest = pin_endpoint(THERE, SimulateRecipe(domains={"shell": "a shell"}))
     assert (manifest.artifact, manifest.files, manifest.engine) == (None, {}, THERE)
     assert manifest.context_tokens == 8_192
     wide = SimulateRecipe(context_tokens=100_000)
@@ -183,11 +225,16 @@ def test_no_engine_of_ours_serves_the_world_of_an_endpoint():
         check_engine(pin_endpoint(THERE, SimulateRecipe()), ENGINE)
 
 
-def test_the_pinned_prompt_is_asked_byte_for_byte_as_the_world_was_trained(folder):
-    opening = EpisodeOpening(run="r", initial_state="a.txt: b", simulation_instruction="be slow")
-    manifest = pinned(folder)
+@pytest.mark.parametrize("name", ["shell", "text"])
+def test_the_pinned_prompt_is_asked_byte_for_byte_as_the_world_was_trained(folder, name):
+    opening = EpisodeOpening(
+        run="r", domain=name, initial_state="a.txt: b", simulation_instruction="be slow"
+    )
+    manifest = pinned(folder, SimulateRecipe(domains={"shell": None, "text": None}))
     asked, *_ = episode_messages(manifest, Episode.new("e", manifest.digest, opening))
-    trained, *_ = world_messages(prompt_parts("a.txt: b", instruction="be slow"), (), "")
+    prompt = domain_of(name).prompt(Start(domain=name, text="a.txt: b"))
+    instructed = prompt.model_copy(update={"simulation_instruction": "be slow"})
+    trained, *_ = world_messages(instructed, (), "")
     assert asked == trained
 
 

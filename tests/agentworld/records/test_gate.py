@@ -8,7 +8,7 @@ from agentworld.records.gate import Gate
     ("text", "gate"),
     [
         ("live_gain=0.2", Gate(metric="live_gain", least=0.2)),
-        ("by_class.a=b=-1", Gate(metric="by_class.a=b", least=-1)),
+        ("by_tag.a=b=-1", Gate(metric="by_tag.a=b", least=-1)),
     ],
 )
 def test_a_gate_is_read_from_a_figure_and_a_number(text, gate):

@@ -31,7 +31,6 @@ POSITIVE_SHARES = st.floats(0, 1, exclude_min=True)
 VALUES: dict[str, st.SearchStrategy[object]] = {
     "artifact": DIGESTS,
     "files": st.dictionaries(TEXTS, DIGESTS, max_size=3),
-    "system_prompt": TEXTS,
     "control_text": TEXTS,
     "sampling.temperature": st.floats(0, allow_infinity=False),
     "sampling.top_p": POSITIVE_SHARES,
@@ -62,7 +61,12 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     "confidence.min_logprob": st.none() | st.floats(allow_nan=False, allow_infinity=False),
     "confidence.min_agreement": st.none() | SHARES,
     "confidence.below": st.sampled_from(["mark", "refuse"]),
-    "domains": st.lists(TEXTS, max_size=3),
+    "domains": st.dictionaries(
+        st.from_regex("[a-z][a-z0-9-]{0,8}[a-z0-9]", fullmatch=True),
+        st.fixed_dictionaries({"version": TEXTS, "system_prompt": TEXTS}),
+        min_size=1,
+        max_size=3,
+    ),
 }
 WITH_ONE_VALUE = {"schema", "on_context_overflow"}
 INSTEAD_OF_ANOTHER = {"engine.image"}
@@ -131,8 +135,8 @@ def test_a_manifest_is_what_its_canonical_bytes_say(manifest):
 
 
 def test_a_manifest_that_an_earlier_release_pinned_is_read_under_the_digest_that_it_had():
-    kept = Path(__file__).with_name("manifest-v1.json")
-    known = "sha256:c9d1232bfc842e8d1445ecbfc76d1fd821138c191be1e1120fc75f87a930b4c8"
+    kept = Path(__file__).with_name("manifest-v2.json")
+    known = "sha256:076c66c46455cc38ba4e6c0b95077e5ff8f0cb46106f04d5c8c6a914faf5e17f"
     assert SimulatorManifest.read(kept).digest == known
 
 
@@ -153,14 +157,15 @@ def test_a_manifest_that_was_only_formatted_anew_is_refused(tmp_path):
 def test_a_manifest_of_another_schema_is_refused(tmp_path):
     path = tmp_path / "manifest.json"
     records.manifest().write(path)
-    path.write_text(path.read_text().replace('"v1"', '"v2"', 1))
-    with pytest.raises(InputError, match="schema: Input should be 'v1'"):
+    path.write_text(path.read_text().replace('"v2"', '"v1"', 1))
+    with pytest.raises(InputError, match="schema: Input should be 'v2'"):
         SimulatorManifest.read(path)
 
 
 def test_a_text_that_is_no_unicode_has_no_digest():
+    domains = records.pinned_domains(system_prompt="a broken argument: \udcff")
     with pytest.raises(InputError, match="cannot be named by a digest"):
-        _ = records.manifest(system_prompt="a broken argument: \udcff").digest
+        _ = records.manifest(domains=domains).digest
 
 
 def test_an_image_stands_for_all_that_an_engine_is_installed_from():
@@ -215,3 +220,48 @@ def test_an_endpoints_address_holds_no_secret(url):
 def test_one_sample_is_not_asked_to_agree():
     with pytest.raises(ValueError, match="one sample agrees with nothing: raise num_samples"):
         ConfidencePolicy(min_agreement=0.5)
+
+
+@pytest.mark.parametrize("domains", [{}, {"A Shell": records.pinned_domains()["shell"]}])
+def test_a_simulator_has_a_domain_at_least_and_every_domain_a_label(domains):
+    with pytest.raises(ValueError, match="domains"):
+        records.manifest(domains=domains)
+
+
+@pytest.mark.parametrize("field", ["version", "system_prompt"])
+@pytest.mark.parametrize("name", ["shell", "text"])
+def test_another_version_or_prompt_of_one_domain_of_several_is_another_simulator(name, field):
+    domains = records.pinned_domains("shell", "text")
+    before = records.manifest(domains=domains)
+    domains[name] = domains[name].model_copy(update={field: "another"})
+    assert records.manifest(domains=domains).digest != before.digest
+
+
+def test_the_order_of_domains_takes_no_part_in_the_digest():
+    one, other = (
+        records.pinned_domains(*names) for names in (["shell", "text"], ["text", "shell"])
+    )
+    assert records.manifest(domains=one).digest == records.manifest(domains=other).digest
+
+
+def test_an_opening_without_a_domain_is_of_the_only_one():
+    assert records.manifest().domain_of("") == "shell"
+    two = records.manifest(domains=records.pinned_domains("shell", "text"))
+    assert [two.domain_of(name) for name in ("shell", "text")] == ["shell", "text"]
+
+
+@pytest.mark.parametrize(
+    ("names", "opening", "sentence"),
+    [
+        (["shell", "text"], "", "this simulator has several domains; name one of shell, text"),
+        (["shell", "text"], "sql", "this simulator has no domain 'sql'; it has shell, text"),
+        (["shell"], "text", "this simulator has no domain 'text'; it has shell"),
+    ],
+)
+def test_a_domain_that_an_opening_leaves_open_or_that_is_not_pinned_is_refused(
+    names, opening, sentence
+):
+    manifest = records.manifest(domains=records.pinned_domains(*names))
+    with pytest.raises(InputError) as refused:
+        manifest.domain_of(opening)
+    assert str(refused.value) == sentence

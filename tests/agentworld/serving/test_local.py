@@ -128,7 +128,7 @@ def health(url):
 @pytest.mark.waits
 def test_the_world_of_an_endpoint_is_served_without_an_engine(tmp_path, monkeypatch):
     monkeypatch.setenv("AGENTWORLD_ENGINE_API_KEY", "a key")
-    recipe = SimulateRecipe(system_prompt="You simulate a shell.")
+    recipe = SimulateRecipe(domains={"shell": "You simulate a shell."})
     with endpoint.running(lambda asked: f"saw {asked.body['messages'][-1]['content']}") as there:
         manifest = pin_endpoint(Endpoint(url=there.url, model="m"), recipe)
         manifest.write(tmp_path / "manifest.json")
@@ -190,7 +190,7 @@ def test_nothing_is_started_where_somebody_else_listens(tmp_path):
 
 
 def assert_refused(tmp_path, logs, at, problem):
-    recipe = SimulateRecipe(system_prompt="You simulate a shell.")
+    recipe = SimulateRecipe(domains={"shell": "You simulate a shell."})
     manifest = pin_endpoint(Endpoint(url="http://127.0.0.1:9", model="m"), recipe)
     manifest.write(tmp_path / "manifest.json")
     served = serve_simulator(

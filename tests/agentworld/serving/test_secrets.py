@@ -145,7 +145,7 @@ def command_lines():
 @pytest.mark.waits
 def test_no_credential_is_in_the_list_of_processes_nor_in_the_services_log(tmp_path):
     with endpoint.running(lambda _asked: "[0] ~") as there:
-        recipe = SimulateRecipe(system_prompt="You simulate a shell.")
+        recipe = SimulateRecipe(domains={"shell": "You simulate a shell."})
         pinned = pin_endpoint(Endpoint(url=there.url, model="m"), recipe)
         pinned.write(tmp_path / "manifest.json")
         at = Listening(str(make.access.access_file(tmp_path)))

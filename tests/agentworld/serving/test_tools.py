@@ -24,7 +24,8 @@ def prompts(served):
 
 def test_the_tools_stand_between_the_pinned_prompt_and_the_start(served):
     served.step(served.reset(tools=[TOOL], initial_state="rimo.txt"), "ls", 1)
-    assert prompts(served) == [f"{records.manifest().system_prompt}\n{LINE}\nrimo.txt"]
+    prompt = records.manifest().domains["shell"].system_prompt
+    assert prompts(served) == [f"{prompt}\n{LINE}\nrimo.txt"]
 
 
 def test_another_replica_reads_the_same(serve):

@@ -37,7 +37,8 @@ def rendered():
         simulation_instruction="Be slow.",
     )
     without = parts.model_copy(update={"action_space": "", "demonstrations": ""})
-    manifest = records.manifest(system_prompt="You are a shell.", control_text="Be slow.")
+    domains = records.pinned_domains(system_prompt="You are a shell.")
+    manifest = records.manifest(domains=domains, control_text="Be slow.")
     opening = EpisodeOpening(run="r", initial_state="rimo.txt: besa")
     episode = records.episode("[0] ~", "\n[1] ~")._replace(opening=opening)
     return [

@@ -30,7 +30,7 @@ def refusal(report, *clauses, **fields):
     ("report", "metric", "found"),
     [
         (WORLD, "exact_match", 0.82),  # of the stage that made these weights
-        (WORLD, "by_class.ls", 0.72),
+        (WORLD, "by_tag.ls", 0.72),
         (WORLD, "live_gain", None),
         (records.world_report(artifacts={"rl": records.digest("other")}), "exact_match", None),
         (AGENT, "live_gain", 0.4),

@@ -50,11 +50,10 @@ def test_the_mean_is_compared_and_no_end_of_its_interval(tmp_path):
 
 
 def test_a_refusal_names_every_figure_that_is_too_small_and_ends_the_step_well(tmp_path):
-    told = judge(tmp_path, exact_match=0.9, rule=0.5, exact_match_unseen=0.75)
+    told = judge(tmp_path, exact_match=0.9, rule=0.5, **{"by_tag.unseen": 0.75})
     assert told[1:] == (
         "refused",
-        "rl.exact_match is 0.82, which is under 0.9;"
-        " rl.by_tag.unseen is 0.72, which is under 0.75",
+        "rl.exact_match is 0.82, which is under 0.9; rl.by_tag.unseen is 0.72, which is under 0.75",
     )
     assert state(tmp_path) == "finished"
 
@@ -77,8 +76,8 @@ def test_a_figure_that_the_report_does_not_tell_is_named_with_those_that_it_does
     assert (progress.state, progress.sentence) == ("failed", str(refused.value))
     assert progress.sentence == (
         f"the recipe's gate asks for 'rl.{metric}', which the report does not tell; join one of"
-        " cpt, sft, rl, baseline.copy, baseline.nearest and one of exact_match, exact_match_state,"
-        " exact_match_unseen, rule by a dot"
+        " cpt, sft, rl, baseline.copy, baseline.nearest and one of by_tag.cat, by_tag.history,"
+        " by_tag.ls, by_tag.unseen, exact_match, rule by a dot"
     )
 
 

@@ -8,12 +8,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
 
 import make.service
 from agentworld.domains import sandbox
+from agentworld.domains.shell.grammar import CommandClass
 from agentworld.errors import EngineError, InputError, SandboxUnavailable, SimulatorError
 from agentworld.lineage.base import WorldModel
 from agentworld.operations.prompt_world import endpoint_at, prompt_world
@@ -34,6 +36,8 @@ from waiting import wait_for
 pytestmark = pytest.mark.waits
 
 NUM_EPISODES = 6
+CLASSES = set(get_args(CommandClass))
+"""Of these a turn has one, beside the tags of every domain."""
 
 
 @pytest.fixture
@@ -47,7 +51,8 @@ def pinned(tmp_path, monkeypatch) -> PinnedSimulator:
 def recipe(tmp_path) -> str:
     night = {"num_episodes": NUM_EPISODES, "num_resamples": 100, "concurrency": 2}
     path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump({"name": "mine", "nightly": night}))
+    chosen = {"name": "mine", "collect": {"domain": "shell"}, "nightly": night}
+    path.write_text(yaml.safe_dump(chosen))
     return str(path)
 
 
@@ -104,7 +109,7 @@ def test_what_is_served_is_scored_attached_and_its_run_is_closed(night, pinned, 
     assert (found.exact_match.num, found.exact_match.holes) == (len(turns), 0)
     assert found.exact_match.mean == pytest.approx(right / len(turns))
     assert found.rule.mean >= found.exact_match.mean > 0
-    assert sum(each.num for each in found.by_class.values()) == len(turns)
+    assert sum(each.num for tag, each in found.by_tag.items() if tag in CLASSES) == len(turns)
     assert 0 < report.latency.p50_seconds <= report.latency.p99_seconds
     assert (report.before, report.change, report.drifted) == (None, None, False)
     assert sheet(pinned, tmp_path).reports == (report.digest,)
@@ -115,7 +120,7 @@ def test_what_is_served_is_scored_attached_and_its_run_is_closed(night, pinned, 
 
 
 def test_without_a_name_it_is_the_recipes_simulator(night, pinned, tmp_path):
-    set_alias("terminal", pinned.digest, tmp_path, "me")
+    set_alias("world", pinned.digest, tmp_path, "me")
     recipe, store, _ = night.words
     night.words = [recipe, store, ""]
     assert night.measured().simulator == pinned.digest
@@ -169,7 +174,7 @@ def test_an_engine_that_fails_leaves_holes_and_the_models_own_failures_are_wrong
     lost = [each for each in night.live if not any(_is_cat(turn) for turn in each.turns[:2])]
     assert found.exact_match.holes == sum(len(each.turns) - 2 for each in lost)
     assert 0 < found.exact_match.num < sum(len(each.turns) for each in night.live)
-    assert found.by_class["cat"].high == 0
+    assert found.by_tag["cat"].high == 0
 
 
 def _is_cat(turn) -> bool:
@@ -189,7 +194,7 @@ def test_an_engine_that_answers_nothing_is_an_error_until_it_is_back(night):
 
 
 def test_without_a_service_the_step_serves_what_was_pinned(recipe, tmp_path):
-    chosen = Recipe(name="r", simulate={"system_prompt": "You simulate a Linux shell."})
+    chosen = Recipe(name="r", simulate={"domains": {"shell": "You simulate a Linux shell."}})
     with endpoint.running(lambda _asked: "[0] ~") as there:
         pinned = prompt_world(chosen, tmp_path, endpoint_at(there.url, "m"))
         folder = measure(recipe, str(tmp_path), str(pinned.folder), "monday")
@@ -213,8 +218,8 @@ def test_without_a_sandbox_nothing_is_measured(pinned, recipe, tmp_path, monkeyp
 
 
 def test_a_world_of_something_else_is_refused(recipe, tmp_path):
-    other = records.pinned(tmp_path, domains=["search"])
-    with pytest.raises(InputError, match="is no world of a terminal"):
+    other = records.pinned(tmp_path, domains=records.pinned_domains("text"))
+    with pytest.raises(InputError, match="is no world of the domain 'shell'"):
         measure(recipe, str(tmp_path), other.digest, "monday")
 
 

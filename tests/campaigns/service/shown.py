@@ -7,7 +7,7 @@ from campaigns.harness.finding import Finding
 from campaigns.service import law
 
 Row = dict[str, Any]
-_DEFAULTS: Row = {"initial_state": "empty", "turn_limit": 32, "simulation_instruction": ""}
+_DEFAULTS: Row = {"initial_state": "", "turn_limit": 32, "simulation_instruction": ""}
 """Of an opening that does not say."""
 Turn = tuple[str, str]
 """An action and what it showed."""
@@ -63,8 +63,20 @@ class Saying(NamedTuple):
         manifest, opening = self.manifests[shown.simulator], _DEFAULTS | shown.opening
         start = (opening.get("task") or opening)["initial_state"]
         control = opening["simulation_instruction"] or manifest["control_text"]
-        asked = law.messages(manifest["system_prompt"], start, control, turns, shown.action)
+        prompt = _system_prompt(manifest, opening)
+        if prompt is None:
+            return None
+        asked = law.messages(prompt, start, control, turns, shown.action)
         return law.observation(self.secrets[said["engine"]], said["version"], asked, said["nonce"])
+
+
+def _system_prompt(manifest: Row, opening: Row) -> str | None:
+    """Of the domain that the opening names, else of the only one; null where there is none such."""
+    domains: dict[str, Row] = manifest["domains"]
+    name = (opening.get("task") or {}).get("domain") or opening.get("domain")
+    if name is None or name == "":
+        name = next(iter(domains)) if len(domains) == 1 else ""
+    return str(domains[name]["system_prompt"]) if name in domains else None
 
 
 def _outcome(shown: Shown) -> law.Outcome:

@@ -16,9 +16,9 @@ ACTIONS = st.sampled_from(["ls", "cat rimo.txt", "echo besa", "echo tane", ""])
 SHOWN = st.sampled_from(["[0] ~", "besa\n[0] ~", "[1] ~/kolu"])
 OPENINGS = st.sampled_from(
     [
-        EpisodeOpening(run="r", task=records.task()),
-        EpisodeOpening(run="r", turn_limit=2),
-        EpisodeOpening(run="r", turn_limit=9, initial_state="rimo.txt: besa"),
+        EpisodeOpening(run="r", domain="shell", task=records.task()),
+        EpisodeOpening(run="r", domain="shell", turn_limit=2),
+        EpisodeOpening(run="r", domain="shell", turn_limit=9, initial_state="rimo.txt: besa"),
     ]
 )
 
@@ -116,7 +116,7 @@ def test_a_fork_has_the_same_past_under_its_own_name(episode, data):
 
 
 def test_an_episode_that_is_over_is_forked_before_its_end():
-    episode = play(EpisodeOpening(run="r", turn_limit=1), [("ls", "[0] ~")])
+    episode = play(EpisodeOpening(run="r", domain="shell", turn_limit=1), [("ls", "[0] ~")])
     with pytest.raises(Conflict, match="fork it earlier"):
         session.forked(Episode.new("fork", MANIFEST.digest, episode.opening), episode.steps)
 
@@ -167,7 +167,7 @@ def test_the_prompt_and_the_longest_answer_must_fit():
 
 def test_an_episode_has_its_tasks_seed_unless_it_names_another():
     manifest = records.manifest(sampling={"seed_policy": "seeded"})
-    of_task = EpisodeOpening(run="r", task=records.task(seed=7))
+    of_task = EpisodeOpening(run="r", domain="shell", task=records.task(seed=7))
     seeds = [
         session.seed(manifest, opening, 1)
         for opening in (

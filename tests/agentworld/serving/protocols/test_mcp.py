@@ -18,7 +18,7 @@ from agentworld.access.checked import CheckedAccess
 from agentworld.access.key import key_digest, new_key
 from agentworld.access.reloaded import Reloaded
 from agentworld.access.run_token import RunTokens
-from agentworld.domains.tools import BASH
+from agentworld.domains.shell.domain import BASH
 from agentworld.errors import EngineError
 from make import records
 from make.service import listening
@@ -132,7 +132,7 @@ def test_a_client_meets_the_pinned_simulator_with_tools_and_nothing_else(talk):
     assert offered == {"tools"}
 
 
-def test_a_terminal_offers_bash(talk):
+def test_a_shell_offers_bash(talk):
     _, listed = talk(lambda client: client.list_tools())
     (tool,) = listed.tools
     assert (tool.name, tool.description) == (BASH.name, BASH.description)
@@ -145,9 +145,19 @@ def test_an_episodes_own_tools_are_listed_with_their_whole_schemas(talk):
     assert (tool.name, tool.input_schema) == ("read_file", READ["input_schema"])
 
 
-def test_a_simulator_of_something_else_has_no_tools_of_its_own(serve, talk):
-    _, listed = talk(lambda client: client.list_tools(), serve(domains=["terminal", "mcp"]))
+def test_a_world_of_something_else_has_no_tools_of_its_own(serve, talk):
+    served = serve(domains=records.pinned_domains("text"))
+    _, listed = talk(lambda client: client.list_tools(), served)
     assert listed.tools == []
+
+
+@pytest.mark.parametrize(("domain", "names"), [("shell", ["bash"]), ("text", [])])
+def test_a_simulator_of_two_domains_offers_the_tools_of_the_episodes_domain(
+    serve, talk, domain, names
+):
+    served = serve(domains=records.pinned_domains("shell", "text"))
+    _, listed = talk(lambda client: client.list_tools(), served, domain=domain)
+    assert [tool.name for tool in listed.tools] == names
 
 
 def test_a_call_is_a_step_and_its_result_is_the_observation(serve, talk):

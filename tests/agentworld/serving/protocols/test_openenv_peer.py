@@ -50,7 +50,7 @@ class OpenRun(NamedTuple):
 def open_run(folder: Path, answer: Callable[[str], str | int] = shell) -> Iterator[OpenRun]:
     """A run of a service whose engine answers so."""
     stores, manifest = Stores.of(folder), folder / "manifest.json"
-    recipe = SimulateRecipe(system_prompt="You simulate a shell.")
+    recipe = SimulateRecipe(domains={"shell": "You simulate a shell."})
     with endpoint.running(lambda asked: answer(asked.body["messages"][-1]["content"])) as engine:
         pin_endpoint(Endpoint(url=engine.url, model="m"), recipe).write(manifest)
         with serve_simulator(manifest, folder, ENGINE, stores, folder / "logs") as local:

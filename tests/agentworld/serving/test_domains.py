@@ -1,0 +1,103 @@
+"""A simulator of several domains answers each episode as the episode's own domain."""
+
+import pytest
+
+from make import records
+
+PROMPTS = {
+    "shell": records.pinned_domains("shell", system_prompt="You are a shell.")["shell"],
+    "text": records.pinned_domains("text", system_prompt="You are a log.")["text"],
+}
+
+
+@pytest.fixture
+def served(serve):
+    return serve(domains=PROMPTS)
+
+
+def prompt(served) -> str:
+    """The system message that the engine read last."""
+    return served.engine.requests[-1].messages[0]["content"]
+
+
+@pytest.mark.parametrize("domain", ["shell", "text"])
+def test_an_episode_is_asked_with_the_prompt_of_its_domain_and_records_it(served, domain):
+    episode = served.reset(domain=domain, initial_state="rimo.txt: besa")
+    served.step(episode, "ls", 1)
+    assert prompt(served) == f"{PROMPTS[domain].system_prompt}\nrimo.txt: besa"
+    assert served.ledger.episode(episode).opening.domain == domain
+
+
+def test_two_episodes_of_one_run_may_be_of_different_domains(served):
+    run = served.run()
+    asked = []
+    episodes = [served.reset(run, domain=domain) for domain in PROMPTS]
+    for number in (1, 2):
+        for episode in episodes:
+            served.step(episode, f"echo {number}", number)
+            asked.append(prompt(served))
+    assert asked == ["You are a shell.", "You are a log."] * 2
+
+
+def test_a_task_names_its_domain_and_that_holds(served):
+    task = records.task(domain="text").model_dump(mode="json")
+    episode = served.reset(task=task, domain="shell")
+    assert served.ledger.episode(episode).opening.domain == "text"
+    answer = served.step(episode, "echo besa", 1).json()
+    assert prompt(served).startswith("You are a log.")
+    # A log has no prompt line below what is shown, so `besa\n[0] ~` is not the rule's `besa`.
+    assert (answer["done"], answer["reward"]) == (True, 0.0)
+
+
+def test_a_tasks_rule_is_read_as_the_episodes_domain_reads_it(served):
+    task = records.task(domain="").model_dump(mode="json")
+    rewards = {}
+    for domain in PROMPTS:
+        episode = served.reset(task=task, domain=domain)
+        rewards[domain] = served.step(episode, "echo besa", 1).json()["reward"]
+    assert rewards == {"shell": 1.0, "text": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("opening", "sentence"),
+    [
+        ({}, "this simulator has several domains; name one of shell, text"),
+        ({"domain": "sql"}, "this simulator has no domain 'sql'; it has shell, text"),
+    ],
+    ids=["no domain", "another domain"],
+)
+def test_an_opening_that_names_no_domain_of_several_is_refused(served, opening, sentence):
+    refused = served.http("POST", "/episodes", {"run": served.run(), **opening})
+    assert refused.status_code == 422
+    assert refused.json()["error"]["message"] == sentence
+
+
+def test_a_task_of_another_domain_is_refused(served):
+    task = records.task(domain="sql").model_dump(mode="json")
+    refused = served.http("POST", "/episodes", {"run": served.run(), "task": task})
+    assert refused.status_code == 422
+    assert "has no domain 'sql'" in refused.json()["error"]["message"]
+
+
+def test_a_simulator_of_one_domain_records_it_for_whoever_names_none(serve):
+    served = serve()
+    run = served.run()
+    named, unnamed = served.reset(run, domain="shell"), served.reset(run)
+    openings = [served.ledger.episode(name).opening for name in (named, unnamed)]
+    assert [opening.domain for opening in openings] == ["shell", "shell"]
+
+
+@pytest.mark.parametrize("way", ["fork", "replay"])
+def test_an_episode_from_another_is_of_its_domain_and_takes_no_other(served, way):
+    run = served.run()
+    source = served.reset(run, domain="text")
+    served.step(source, "echo a", 1)
+    at = {"episode": source, "step": 1}
+    episode = served.reset(run, **{way: at})
+    assert served.ledger.episode(episode).opening.domain == "text"
+    refused = served.http("POST", "/episodes", {"run": run, way: at, "domain": "shell"})
+    assert refused.status_code == 422
+    assert "takes domain from it" in refused.json()["error"]["message"]
+    if way == "fork":
+        served.step(episode, "echo b", 2)
+        assert prompt(served) == "You are a log."
