@@ -1,4 +1,4 @@
-"""Agents: what they can do in the live shell, their versions, and what these are in use as."""
+"""Agents: what they can do live, their versions, and what these are in use as."""
 
 import sys
 from contextlib import redirect_stdout

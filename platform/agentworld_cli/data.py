@@ -22,7 +22,7 @@ app = typer.Typer(help="Live episodes and data sets.", no_args_is_help=True)
 def collect(
     recipe: RecipeName = DEFAULT_RECIPE, store: AnyStore = DEFAULT_STORE, as_json: Json = False
 ) -> None:
-    """Let exploring policies act in a live shell."""
+    """Let exploring policies act in live environments."""
     from agentworld.steps.collect import collect
 
     show_step(collect, recipe, store, as_json=as_json)
