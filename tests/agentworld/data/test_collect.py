@@ -14,7 +14,7 @@ from agentworld.storage.trajectories import MANIFEST, read_collected, read_traje
 from waiting import wait_for
 
 RECIPE = CollectRecipe(
-    num_transitions=60, num_held_out_episodes=7, turns_per_episode=5, num_workers=1
+    domain="shell", num_transitions=60, num_held_out_episodes=7, turns_per_episode=5, num_workers=1
 )
 
 
@@ -68,12 +68,28 @@ def test_a_finished_chunk_is_used_again(folder, tmp_path):
     assert (tmp_path / chunk).stat().st_mtime_ns == before
 
 
+def test_the_domain_of_the_episodes_is_named(folder):
+    assert read_collected(folder).domains == ("shell",)
+
+
+@pytest.mark.parametrize(
+    ("domain", "problem"),
+    [(None, "names neither collect.domain"), ("text", "no domain with an environment 'text'")],
+)
+def test_a_recipe_without_environments_is_refused_before_anything_is_written(
+    tmp_path, domain, problem
+):
+    with pytest.raises(InputError, match=problem):
+        run(tmp_path / "out", RECIPE.model_copy(update={"domain": domain}))
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.waits
-def test_progress_is_told_to_its_end(folder):
-    told = []
-    run(folder, tick=lambda done, total: told.append((done, total)))
-    assert told[-1] == (60, 60)
-    assert told == sorted(told)
+def test_progress_is_reported_to_its_end(folder):
+    ticks = []
+    run(folder, tick=lambda done, total: ticks.append((done, total)))
+    assert ticks[-1] == (60, 60)
+    assert ticks == sorted(ticks)
 
 
 def test_episodes_of_another_recipe_are_not_mixed_in(folder):

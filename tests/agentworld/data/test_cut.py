@@ -1,7 +1,7 @@
 import pytest
 
 from agentworld.data.cut import cut, pool_of
-from agentworld.domains.shell.prompts import prompt_parts
+from agentworld.domains.base import OUTPUT, Start, domain_of
 from agentworld.recipes.data import MaskRecipe, PrepareRecipe
 from make import records
 
@@ -12,6 +12,10 @@ SHOWS = ("cat rimo.txt", "kolu\n[0] ~")
 
 def sample_of(pool, *turns, number=0, recipe=RECIPE):
     return cut(recipe, records.trajectory(*turns), records.digest(f"{number}"), pool)
+
+
+def shell_prompt(variant):
+    return domain_of("shell").prompt(Start(domain="shell"), variant)
 
 
 def test_a_held_out_trajectory_goes_to_the_held_out_pool_alone():
@@ -59,19 +63,39 @@ def test_each_pool_reads_its_own_prompts():
         pool: {sample_of(pool, SHOWS, number=n).prompt for n in range(60)}
         for pool in ("cpt", "sft", "rl", "held_out")
     }
-    assert prompts["rl"] == prompts["held_out"] == {prompt_parts("empty", 0)}
-    assert prompts["cpt"] == {prompt_parts("empty", 1)}
-    assert prompts["sft"] == {prompt_parts("empty", variant) for variant in range(2, 12)}
+    assert prompts["rl"] == prompts["held_out"] == {shell_prompt(0)}
+    assert prompts["cpt"] == {shell_prompt(1)}
+    assert prompts["sft"] == {shell_prompt(variant) for variant in range(2, 12)}
 
 
-def test_a_turn_keeps_its_state_and_gets_its_notes():
+def test_a_turn_keeps_its_state_and_gets_its_tags():
     trajectory = records.trajectory(SILENT, SHOWS)
     with_state = trajectory.turns[0].model_copy(update={"state": "rimo.txt: kolu"})
     changed = trajectory.model_copy(update={"turns": (with_state, trajectory.turns[1])})
     first, second = cut(RECIPE, changed, records.digest("1"), "held_out").turns
-    assert (first.state, first.command_class, first.has_output) == (
-        "rimo.txt: kolu",
-        "write",
-        False,
-    )
-    assert (second.command_class, second.depends_on_history) == ("cat", True)
+    assert (first.state, first.tags) == ("rimo.txt: kolu", ("write",))
+    assert (second.state, second.tags) == (None, ("cat", "history", "output"))
+
+
+def log(*turns, **fields):
+    return records.trajectory(*turns, domain="text", **fields)
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_rl_gets_a_turn_of_a_log_that_shows_something(number):
+    trajectory = log(("open", ""), ("look", "3 apples"), ("wait", " \n"), ("look", "2 apples"))
+    sample = cut(RECIPE, trajectory, records.digest(f"{number}"), "rl")
+    assert sample.targets in {(1,), (3,)}
+    assert [OUTPUT in turn.tags for turn in sample.turns] == [False, True, False, True][
+        : len(sample.turns)
+    ]
+
+
+def test_a_log_has_one_prompt_in_every_pool_with_its_start_and_its_tools():
+    tools = [{"name": "look", "input_schema": {"type": "object"}}]
+    trajectory = log(("look", "3 apples"), tools=tools, initial_state="a shop")
+    pools = ("cpt", "sft", "rl", "held_out")
+    samples = [cut(RECIPE, trajectory, records.digest("1"), pool) for pool in pools]
+    assert {sample.domain for sample in samples} == {"text"}
+    (prompt,) = {sample.prompt for sample in samples}
+    assert (prompt.initial_state, prompt.action_space[:14]) == ("a shop", '{"name":"look"')

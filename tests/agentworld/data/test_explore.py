@@ -1,130 +1,190 @@
+"""Explorers in live shells, and in environments that a test wrote."""
+
+import asyncio
 import re
 from itertools import count
 
 import pytest
 
-from agentworld.data.explore import explore
-from agentworld.domains.shell.tags import annotate, has_unseen_word
+from agentworld.data import explore as module
+from agentworld.domains.base import HISTORY
+from agentworld.domains.live import Seen
 from agentworld.domains.shell.session import LiveShell
 from agentworld.domains.shell.start import parse_files
-from agentworld.errors import SandboxBroken
+from agentworld.domains.shell.tags import has_unseen_word, tags_of
+from agentworld.errors import InputError, SandboxBroken
 from agentworld.recipes.data import CollectRecipe
+from make import records
+from make.live_domains import ScriptedDomain, registered
 
-RECIPE = CollectRecipe(turns_per_episode=6)
-
-
-class FragileShell(LiveShell):
-    """Breaks at every step whose number, over all shells, is in `breaks_at`."""
-
-    def __init__(self, numbers, breaks_at):
-        super().__init__()
-        self._numbers = numbers
-        self._breaks_at = breaks_at
-
-    def step(self, action):
-        if next(self._numbers) in self._breaks_at:
-            self.close()
-            raise SandboxBroken("as the test wants it")
-        return super().step(action)
+RECIPE = CollectRecipe(domain="shell", turns_per_episode=6)
+RANDOM = RECIPE.model_copy(update={"task_share": 0})
 
 
-def fragile(breaks_at):
-    numbers = count()
-    return lambda: FragileShell(numbers, breaks_at)
+def explore(recipe, episodes, *, held_out=False):
+    return asyncio.run(module.explore(recipe, episodes, held_out=held_out))
+
+
+@pytest.fixture
+def break_shells(monkeypatch):
+    """Breaks shells at every step whose number, over all shells, is one of these."""
+
+    def break_at(breaks_at):
+        numbers = count()
+
+        class FragileShell(LiveShell):
+            def step(self, action):
+                if next(numbers) in breaks_at:
+                    self.close()
+                    raise SandboxBroken("as the test wants it")
+                return super().step(action)
+
+        monkeypatch.setattr("agentworld.domains.shell.live.LiveShell", FragileShell)
+
+    return break_at
 
 
 @pytest.fixture(scope="module")
-def errands():
-    return explore(RECIPE.model_copy(update={"task_share": 1}), range(40), held_out=False)
+def pursuits():
+    return explore(RECIPE.model_copy(update={"task_share": 1}), range(40))
 
 
 @pytest.fixture(scope="module")
-def wanderers():
-    return explore(RECIPE.model_copy(update={"task_share": 0}), range(10), held_out=False)
+def explorations():
+    return explore(RANDOM, range(10))
 
 
 @pytest.mark.waits
-def test_an_episode_is_always_the_same_whichever_others_are_played(wanderers):
-    recipe = RECIPE.model_copy(update={"task_share": 0})
-    assert explore(recipe, [7, 3], held_out=False) == [wanderers[7], wanderers[3]]
+def test_an_episode_is_always_the_same_whichever_others_are_played(explorations):
+    assert explore(RANDOM, [7, 3]) == [explorations[7], explorations[3]]
 
 
-def test_another_seed_plays_other_episodes(wanderers):
-    recipe = RECIPE.model_copy(update={"task_share": 0, "seed": 1})
-    assert explore(recipe, [0], held_out=False)[0].turns != wanderers[0].turns
+def test_another_seed_plays_other_episodes(explorations):
+    recipe = RANDOM.model_copy(update={"seed": 1})
+    assert explore(recipe, [0])[0].turns != explorations[0].turns
 
 
-def test_a_wanderer_takes_as_many_turns_as_the_recipe_says(wanderers):
-    assert {len(each.turns) for each in wanderers} == {6}
-    assert {(each.source, each.task) for each in wanderers} == {("wanderer", None)}
+def test_a_random_explorer_takes_as_many_turns_as_the_recipe_says(explorations):
+    assert {len(each.turns) for each in explorations} == {6}
+    assert {(each.source, each.task) for each in explorations} == {("random-explorer", None)}
 
 
 @pytest.mark.waits
-def test_so_many_episodes_are_errands_as_the_recipe_says():
+def test_so_many_episodes_pursue_a_task_as_the_recipe_says():
     recipe = RECIPE.model_copy(update={"turns_per_episode": 2, "task_share": 0.5})
-    sources = [each.source for each in explore(recipe, range(60), held_out=False)]
-    assert 0.3 < sources.count("errand") / 60 < 0.7
+    sources = [each.source for each in explore(recipe, range(60))]
+    assert 0.3 < sources.count("task-explorer") / 60 < 0.7
 
 
 @pytest.mark.waits
-def test_an_errand_ends_with_the_first_action_that_closes_its_task(errands):
-    for errand in errands:
-        closing = [bool(re.fullmatch(errand.task.success.closing, t.action)) for t in errand.turns]
+def test_a_pursuit_ends_with_the_first_action_that_closes_its_task(pursuits):
+    for pursuit in pursuits:
+        closing = [
+            bool(re.fullmatch(pursuit.task.success.closing, t.action)) for t in pursuit.turns
+        ]
         assert not any(closing[:-1])
-        assert len(errand.turns) <= 10
-    assert sum(len(errand.turns) < 10 for errand in errands) > 20
+        assert len(pursuit.turns) <= 10
+    assert sum(len(pursuit.turns) < 10 for pursuit in pursuits) > 20
 
 
 @pytest.mark.waits
-def test_most_errands_are_closed_and_some_succeed(errands):
-    ends = [errand.turns[-1].observation.rpartition("\n")[0] for errand in errands]
-    rights = [end == each.task.success.output for end, each in zip(ends, errands, strict=True)]
+def test_most_pursuits_are_closed_and_some_succeed(pursuits):
+    ends = [pursuit.turns[-1].observation.rpartition("\n")[0] for pursuit in pursuits]
+    rights = [end == each.task.success.output for end, each in zip(ends, pursuits, strict=True)]
     assert 5 < sum(rights) < 40
 
 
 @pytest.mark.waits
-def test_the_start_is_told_as_it_is(errands):
+def test_the_start_is_written_as_it_is(pursuits):
     with LiveShell(seconds=60) as shell:
-        for errand in errands[:5]:
-            shell.reset(parse_files(errand.initial_state))
-            assert shell.step(errand.turns[0].action) == errand.turns[0].observation
+        for pursuit in pursuits[:5]:
+            shell.reset(parse_files(pursuit.initial_state))
+            assert shell.step(pursuit.turns[0].action) == pursuit.turns[0].observation
 
 
-def test_held_out_words_are_in_held_out_episodes_alone(wanderers):
+def test_held_out_words_are_in_held_out_episodes_alone(explorations):
     held_out = explore(RECIPE, range(6), held_out=True)
     assert all(each.held_out for each in held_out)
     texts = [each.model_dump_json() for each in held_out]
     assert any(has_unseen_word(text) for text in texts)
-    assert not any(has_unseen_word(each.model_dump_json()) for each in wanderers)
+    assert not any(has_unseen_word(each.model_dump_json()) for each in explorations)
 
 
-def test_the_state_is_recorded_where_the_recipe_wants_it(wanderers):
-    recipe = RECIPE.model_copy(update={"task_share": 0, "record_state": True})
-    (seen,) = explore(recipe, [0], held_out=False)
-    assert all(turn.state for turn in seen.turns)
-    plain = [(turn.action, turn.observation) for turn in wanderers[0].turns]
-    assert [(turn.action, turn.observation) for turn in seen.turns] == plain
+def test_the_state_is_recorded_where_the_recipe_wants_it(explorations):
+    (episode,) = explore(RANDOM.model_copy(update={"record_state": True}), [0])
+    assert all(turn.state is not None for turn in episode.turns)
+    assert any(turn.state for turn in episode.turns)
+    assert {turn.state for each in explorations for turn in each.turns} == {None}
+    plain = [(turn.action, turn.observation) for turn in explorations[0].turns]
+    assert [(turn.action, turn.observation) for turn in episode.turns] == plain
 
 
-def test_an_episode_that_broke_its_sandbox_is_left_out_and_the_next_gets_a_new_one(wanderers):
-    recipe = RECIPE.model_copy(update={"task_share": 0})
-    kept = explore(recipe, range(3), held_out=False, open_shell=fragile({8}))
-    assert kept == [wanderers[0], wanderers[2]]
+def test_an_episode_that_broke_its_sandbox_is_left_out_and_the_next_gets_a_new_one(
+    explorations, break_shells
+):
+    break_shells({8})
+    assert explore(RANDOM, range(3)) == [explorations[0], explorations[2]]
 
 
 @pytest.mark.waits
-def test_nothing_is_recorded_where_every_sandbox_breaks():
+def test_nothing_is_recorded_where_every_sandbox_breaks(break_shells):
+    break_shells(range(99))
     with pytest.raises(SandboxBroken, match="every episode"):
-        explore(RECIPE, range(3), held_out=False, open_shell=fragile(range(99)))
+        explore(RECIPE, range(3))
 
 
 @pytest.mark.waits
-def test_the_notes_say_what_a_shell_without_the_history_shows_differently(wanderers):
+def test_the_tags_say_what_a_shell_without_the_history_shows_differently(explorations):
     """The counterfactual: a turn without a dependency shows the same in a fresh episode."""
     with LiveShell(seconds=60) as shell:
-        for episode in wanderers:
-            notes = annotate(episode.initial_state, episode.turns)
-            for turn, note in zip(episode.turns, notes, strict=True):
+        for episode in explorations:
+            all_tags = tags_of(episode.initial_state, episode.turns)
+            for turn, tags in zip(episode.turns, all_tags, strict=True):
                 shell.reset(parse_files(episode.initial_state))
                 same = shell.step(turn.action) == turn.observation
-                assert same or note.depends_on_history
+                assert same or HISTORY in tags
+
+
+def explored(monkeypatch, answer, **fields):
+    """The one episode of a world of text, and its environment."""
+    domain = ScriptedDomain(answer)
+    registered(monkeypatch, "text", domain)
+    recipe = RECIPE.model_copy(update={"domain": "text", "task_share": 0, **fields})
+    (episode,) = explore(recipe, [0])
+    return episode, domain.environments[0]
+
+
+def test_an_environment_may_end_its_episode_itself(monkeypatch):
+    episode, environment = explored(
+        monkeypatch, lambda action: Seen(f"after {action}", done=action == "action 3")
+    )
+    assert [turn.observation for turn in episode.turns] == [
+        *("after action 1", "after action 2", "after action 3")
+    ]
+    assert (episode.domain, environment.num_steps, environment.is_open) == ("text", 3, False)
+
+
+@pytest.mark.parametrize(("task_share", "num_turns"), [(1, 1), (0, 6)])
+def test_a_closing_action_ends_the_episode_of_who_pursues_the_task(
+    monkeypatch, task_share, num_turns
+):
+    task = records.task(domain="text", success={"closing": "action 1", "output": "yes"})
+    monkeypatch.setattr(ScriptedDomain, "task", lambda *_, **__: task)
+    episode, _ = explored(monkeypatch, Seen, task_share=task_share)
+    assert len(episode.turns) == num_turns
+    assert episode.task == (task if task_share else None)
+    assert episode.initial_state == task.initial_state
+
+
+def test_the_state_is_asked_after_each_step(monkeypatch):
+    episode, _ = explored(monkeypatch, Seen, record_state=True, turns_per_episode=2)
+    assert [turn.state for turn in episode.turns] == ["1 steps", "2 steps"]
+
+
+@pytest.mark.parametrize(
+    ("domain", "problem"),
+    [(None, "names neither collect.domain"), ("text", "no domain with an environment")],
+)
+def test_a_recipe_without_environments_is_refused(domain, problem):
+    with pytest.raises(InputError, match=problem):
+        explore(RECIPE.model_copy(update={"domain": domain}), [0])

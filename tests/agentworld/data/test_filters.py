@@ -36,7 +36,7 @@ def test_a_trajectory_that_is_short_without_its_empty_turns_is_dropped():
 def test_an_unknown_command_that_is_retried_at_once_stands_once():
     (kept,), removed = passed(records.trajectory(UNKNOWN, UNKNOWN, UNKNOWN, LS))
     assert actions(kept) == ["kolu tane", "ls"]
-    assert removed == {"retried unknown command": 2}
+    assert removed == {"turn without effect": 2}
 
 
 @pytest.mark.parametrize("turns", [(LS, LS), (UNKNOWN, LS, UNKNOWN)], ids=["known", "later"])
@@ -63,6 +63,17 @@ def test_the_digest_is_of_the_trajectory_as_it_was_recorded():
     assert digest == recorded.digest
 
 
-def test_another_domain_is_refused():
-    with pytest.raises(InputError, match="domain 'web'"):
+def test_the_same_turns_in_another_domain_are_no_copy():
+    kept, _ = passed(records.trajectory(), records.trajectory(domain="text"))
+    assert [each.trajectory.domain for each in kept] == ["shell", "text"]
+
+
+def test_a_log_keeps_every_turn_with_an_action():
+    (kept,), removed = passed(records.trajectory(UNKNOWN, UNKNOWN, ("", ""), domain="text"))
+    assert actions(kept) == ["kolu tane", "kolu tane"]
+    assert removed == {"empty action": 1}
+
+
+def test_an_unknown_domain_is_refused():
+    with pytest.raises(InputError, match="no domain 'web' here; there is .*shell"):
         passed(records.trajectory(domain="web"))

@@ -1,6 +1,7 @@
 import pytest
 
 from agentworld.data.prepare import prepare
+from agentworld.domains.base import UNSEEN
 from agentworld.domains.shell.words import held_out_words, training_words
 from agentworld.errors import InputError
 from agentworld.recipes.data import PrepareRecipe
@@ -51,17 +52,18 @@ def test_a_held_out_word_reaches_no_training_pool(tmp_path, episodes):
     leak = episode(0, word=held_out_words()[0])
     start = records.trajectory(initial_state=f"rimo.txt: {held_out_words()[1]}")
     dataset = prepared(tmp_path, [leak, start, *episodes])
-    assert dataset.filtered["held-out word in training"] == 2
+    assert dataset.filtered["held-out content in training"] == 2
     training = [file for pool, file in dataset.pools.items() if pool != "held_out"]
-    assert [file.unseen_share for file in training] == [0, 0, 0]
-    assert dataset.pools["held_out"].unseen_share == 1
+    assert [file.share(UNSEEN) for file in training] == [0, 0, 0]
+    assert dataset.pools["held_out"].share(UNSEEN) == 1
 
 
 def test_the_manifest_is_on_disk_and_names_what_it_was_made_from(tmp_path, episodes):
     dataset = prepared(tmp_path, episodes)
     assert DataSet.read(tmp_path / "data" / "dataset.json") == dataset
     assert dataset.recipe == PrepareRecipe().digest
-    assert dataset.pools["cpt"].classes.keys() == {"write", "cat"}
+    assert dataset.pools["cpt"].tags.keys() == {"write", "cat", "history", "output"}
+    assert dataset.domains == {"shell": 220}
 
 
 def test_the_same_trajectories_give_the_same_data_set(tmp_path, episodes):
@@ -120,7 +122,7 @@ def test_held_out_turns_that_show_nothing_are_refused(tmp_path, episodes):
         records.trajectory(silent, silent, held_out=True, seed=n, initial_state=f"a{n}")
         for n in range(40)
     ]
-    with pytest.raises(InputError, match="held-out turns show output.*collect more"):
+    with pytest.raises(InputError, match="held-out turns have the tag 'output'.*collect more"):
         prepared(tmp_path, episodes + more)
 
 
@@ -130,8 +132,28 @@ def test_held_out_turns_that_need_no_memory_are_refused(tmp_path, episodes):
         records.trajectory(shows, shows, held_out=True, seed=n, initial_state=f"a{n}")
         for n in range(40)
     ]
-    with pytest.raises(InputError, match="depend on earlier turns.*turns_per_episode"):
+    with pytest.raises(InputError, match="have the tag 'history', and 33%.*turns_per_episode"):
         prepared(tmp_path, episodes + more)
+
+
+def log(number, **fields):
+    turns = ("open", ""), ("wait", ""), ("look", f"{number} apples")
+    return records.trajectory(*turns, domain="text", seed=number, **fields)
+
+
+def test_logs_are_held_out_whatever_their_turns_show(tmp_path):
+    logs = [log(n) for n in range(200)] + [log(n, held_out=True) for n in range(200, 220)]
+    dataset = prepared(tmp_path, logs)
+    assert dataset.domains == {"text": 220}
+    assert dataset.pools["held_out"].tags == {"output": 20}
+
+
+def test_a_data_set_may_have_several_domains(tmp_path, episodes):
+    logs = [log(n) for n in range(100)] + [log(n, held_out=True) for n in range(100, 110)]
+    dataset = prepared(tmp_path, [*logs, *episodes])
+    assert dataset.domains == {"shell": 220, "text": 110}
+    domains = {sample.domain for sample in pools_of(tmp_path, dataset)["held_out"]}
+    assert domains == {"shell", "text"}
 
 
 def test_shares_that_leave_nothing_for_rl_are_refused(tmp_path, episodes):
@@ -139,7 +161,7 @@ def test_shares_that_leave_nothing_for_rl_are_refused(tmp_path, episodes):
         prepared(tmp_path, episodes, PrepareRecipe(cpt_share=0.6, sft_share=0.4))
 
 
-def test_progress_is_told_to_its_end(tmp_path, episodes):
-    told = []
-    prepared(tmp_path, episodes, tick=lambda done, total: told.append((done, total)))
-    assert told[-1] == (1, 1)
+def test_progress_is_reported_to_its_end(tmp_path, episodes):
+    ticks = []
+    prepared(tmp_path, episodes, tick=lambda done, total: ticks.append((done, total)))
+    assert ticks[-1] == (1, 1)

@@ -56,7 +56,7 @@ def test_where_none_is_marked_a_share_is_held_out_whatever_else_is_there(tmp_pat
     }
 
 
-@pytest.mark.parametrize("line", [b"{}\n", b'{"domain": "terminal"\n', b"\xff\n"])
+@pytest.mark.parametrize("line", [b"{}\n", b'{"domain": "shell"\n', b"\xff\n"])
 def test_a_line_that_is_none_is_named_and_nothing_is_taken_in(tmp_path, line):
     log(tmp_path, records.trajectory())
     log(tmp_path, records.trajectory(seed=1), name="b")
@@ -64,6 +64,20 @@ def test_a_line_that_is_none_is_named_and_nothing_is_taken_in(tmp_path, line):
         file.write(line)
     with pytest.raises(InputError, match=r"b\.jsonl line 2 is no trajectory"):
         taken_in(tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_domains_of_what_is_taken_in_are_named(tmp_path):
+    log(tmp_path, records.trajectory(domain="text"), records.trajectory(seed=1))
+    taken_in(tmp_path)
+    assert read_collected(tmp_path / "out").domains == ("shell", "text")
+
+
+def test_a_form_that_nothing_reads_is_refused_with_those_that_there_are(tmp_path):
+    log(tmp_path, records.trajectory())
+    recipe = RECIPE.model_copy(update={"format": "parquet"})
+    with pytest.raises(InputError, match="no importer 'parquet' here; there is .*trajectories"):
+        taken_in(tmp_path, recipe)
     assert not (tmp_path / "out").exists()
 
 
