@@ -190,7 +190,7 @@ def world_score(mean: float = 0.8) -> WorldModelScore:
             "ls": estimate(mean - 0.1),
             "unseen": estimate(mean - 0.1),
         },
-        rule=estimate(mean + 0.05),
+        metrics={"rule": estimate(mean + 0.05)},
     )
 
 
@@ -230,7 +230,7 @@ def served_report(**fields: object) -> ServedReport:
         "measured_at": "2026-01-01T03:00:00+00:00",
         "trajectories": digest("live episodes"),
         "num_episodes": 64,
-        "free_running": {"exact_match": estimate(0.7), "rule": estimate(0.75)},
+        "free_running": {"exact_match": estimate(0.7), "metrics": {"rule": estimate(0.75)}},
         "latency": {"p50_seconds": 0.1, "p99_seconds": 0.4},
     }
     return ServedReport.model_validate({**known, **fields})

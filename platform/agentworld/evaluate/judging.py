@@ -1,9 +1,10 @@
 """Verdicts over the turns of live episodes, whoever was asked for them."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from agentworld.domains.base import Domain, is_match, verdict_of
+from agentworld.domains.base import Domain, is_match
+from agentworld.evaluate.metrics import metric_of
 from agentworld.evaluate.predict import NOTHING
 from agentworld.records.sample import SampleTurn
 from agentworld.records.trajectory import Turn
@@ -14,7 +15,8 @@ class Judged(NamedTuple):
 
     turn: SampleTurn
     exact: bool | None
-    rule: bool | None
+    values: Mapping[str, float | None]
+    """Of the other metrics."""
 
 
 Episodes = Sequence[Sequence[Judged]]
@@ -23,15 +25,25 @@ Ask = Callable[[Sequence[Turn], str], Awaitable[str | None]]
 """What is shown after these turns for an action; null where nobody could be asked."""
 
 
-def judge(domain: Domain, turn: SampleTurn, guess: str | None) -> Judged:
-    """Holds a guess against what the live environment showed."""
-    if guess is None:
-        return Judged(turn, None, None)
-    truth = turn.observation
-    return Judged(turn, is_match(domain, guess, truth), verdict_of(domain, guess, truth))
+class Judge:
+    """Compares guesses with the truth, by exact match and by these metrics."""
+
+    def __init__(self, metrics: Sequence[str]) -> None:
+        """Raises InputError for a metric that is not there."""
+        self._metrics = {name: metric_of(name) for name in metrics}
+
+    def judge(self, domain: Domain, turn: SampleTurn, guess: str | None) -> Judged:
+        """A guess compared with what the live environment showed."""
+        if guess is None:
+            return Judged(turn, None, {})
+        truth = turn.observation
+        values = {name: metric(domain, guess, truth) for name, metric in self._metrics.items()}
+        return Judged(turn, is_match(domain, guess, truth), values)
 
 
-async def free_run(domain: Domain, turns: Sequence[SampleTurn], ask: Ask) -> list[Judged]:
+async def free_run(
+    judge: Judge, domain: Domain, turns: Sequence[SampleTurn], ask: Ask
+) -> list[Judged]:
     """Every turn of an episode; after a failure there is no history to go on from.
 
     The turns after an engine's failure are holes, those after the model's own are wrong.
@@ -42,7 +54,7 @@ async def free_run(domain: Domain, turns: Sequence[SampleTurn], ask: Ask) -> lis
     for turn in turns:
         if len(history) == len(judged):
             guess = await ask(history, turn.action)
-        judged.append(judge(domain, turn, guess))
+        judged.append(judge.judge(domain, turn, guess))
         if guess:
             history.append(Turn(action=turn.action, observation=guess))
     return judged
@@ -53,10 +65,14 @@ def exact(episodes: Episodes, turn_filter: Callable[[SampleTurn], bool]) -> list
     return [[each.exact for each in episode if turn_filter(each.turn)] for episode in episodes]
 
 
-def rule(episodes: Episodes) -> list[list[bool | None]] | None:
-    """By episode, what the domain's rules say of its turns; null where they say nothing at all."""
-    verdicts = [[each.rule for each in episode] for episode in episodes]
-    return verdicts if any(each is not None for episode in verdicts for each in episode) else None
+def values_of(episodes: Episodes) -> dict[str, list[list[float | None]]]:
+    """By metric and by episode, the values of its turns; a metric without any value is left out."""
+    flat = (each for episode in episodes for each in episode)
+    names = {name for each in flat for name, value in each.values.items() if value is not None}
+    return {
+        name: [[each.values.get(name) for each in episode] for episode in episodes]
+        for name in sorted(names)
+    }
 
 
 def judged_tags(episodes: Episodes) -> list[str]:

@@ -13,13 +13,14 @@ from agentworld.domains.base import domain_of
 from agentworld.errors import SimulatorError
 from agentworld.evaluate.bootstrap import Values, estimate
 from agentworld.evaluate.judging import (
+    Judge,
     Judged,
     exact,
     free_run,
     has_tag,
     is_any,
     judged_tags,
-    rule,
+    values_of,
 )
 from agentworld.evaluate.predict import NOTHING, OWN_FAILURES
 from agentworld.recipes.serve import NightlyRecipe
@@ -36,7 +37,8 @@ class ReplayedTurn(Record):
     """The verdicts of a turn, where null is a hole."""
 
     exact: bool | None = None
-    rule: bool | None = None
+    values: dict[str, float | None] = {}
+    """Of the other metrics."""
     seconds: float | None = None
     """Until the simulator had answered; null where it did not."""
 
@@ -56,7 +58,7 @@ class Replayed(Record):
         return any(turn.exact is not None for turn in self.turns)
 
 
-async def replay(world: SimulatorClient, run: str, sample: Sample) -> Replayed:
+async def replay(judge: Judge, world: SimulatorClient, run: str, sample: Sample) -> Replayed:
     """An episode of a run, to its end or to the first failure.
 
     An answer that is cut off or holds no observation is the simulator's own failure and wrong,
@@ -88,10 +90,10 @@ async def replay(world: SimulatorClient, run: str, sample: Sample) -> Replayed:
         seconds.append(time.monotonic() - began)
         return observation
 
-    judged = await free_run(domain_of(sample.domain), sample.turns, ask)
+    judged = await free_run(judge, domain_of(sample.domain), sample.turns, ask)
     waits = [*seconds, *[None] * (len(judged) - len(seconds))]
     turns = (
-        ReplayedTurn(exact=each.exact, rule=each.rule, seconds=wait)
+        ReplayedTurn(exact=each.exact, values=dict(each.values), seconds=wait)
         for each, wait in zip(judged, waits, strict=True)
     )
     return Replayed(episode=episode, turns=tuple(turns), problem=problem)
@@ -109,14 +111,12 @@ def free_running_score(
         )
     judged = [_judged(*pair) for pair in zip(samples, replayed, strict=True)]
 
-    verdicts = rule(judged)
-
     def of(values: Values) -> Estimate:
         return estimate(values, recipe.num_resamples, recipe.seed)
 
     return FreeRunningScore(
         exact_match=of(exact(judged, is_any)),
-        rule=of(verdicts) if verdicts else None,
+        metrics={name: of(values) for name, values in values_of(judged).items()},
         by_tag={tag: of(exact(judged, has_tag(tag))) for tag in judged_tags(judged)},
     )
 
@@ -132,4 +132,4 @@ def latency(replayed: Sequence[Replayed]) -> Latency:
 
 def _judged(sample: Sample, replayed: Replayed) -> list[Judged]:
     pairs = zip(sample.turns, replayed.turns, strict=True)
-    return [Judged(turn, outcome.exact, outcome.rule) for turn, outcome in pairs]
+    return [Judged(turn, outcome.exact, outcome.values) for turn, outcome in pairs]

@@ -15,14 +15,14 @@ from agentworld.errors import EngineError, InputError
 from agentworld.evaluate.bootstrap import estimate
 from agentworld.evaluate.judging import (
     Episodes,
+    Judge,
     Judged,
     exact,
     free_run,
     has_tag,
     is_any,
-    judge,
     judged_tags,
-    rule,
+    values_of,
 )
 from agentworld.evaluate.predict import Predictor
 from agentworld.recipes.serve import EvaluateRecipe
@@ -61,10 +61,11 @@ async def evaluate_world(
     num_targets = sum(len(sample.targets) for sample in selection)
     num_rolled = sum(len(sample.turns) for sample in rolled)
     predictor = Predictor(predict, sampling, tick, num_targets + num_rolled)
-    judged = await asyncio.gather(*(_teacher_forced(predictor, each) for each in selection))
+    judge = Judge(recipe.metrics)
+    judged = await asyncio.gather(*(_teacher_forced(judge, predictor, each) for each in selection))
     if all(each.exact is None for episode in judged for each in episode):
         raise EngineError(f"the engine answered none of {num_targets} turns: {predictor.problem}")
-    free = await asyncio.gather(*(_free_running(predictor, each) for each in rolled))
+    free = await asyncio.gather(*(_free_running(judge, predictor, each) for each in rolled))
     return ScoredWorld(
         score=_summary(judged, free, recipe),
         exact=tuple(tuple(each.exact for each in episode) for episode in judged),
@@ -76,7 +77,7 @@ def choose(samples: Sequence[Sample], num: int, seed: int) -> list[Sample]:
     return random.Random(f"evaluate {seed}").sample(samples, min(num, len(samples)))
 
 
-async def _teacher_forced(predictor: Predictor, sample: Sample) -> list[Judged]:
+async def _teacher_forced(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:
     turns = sample.turns
     predicted = await asyncio.gather(
         *(
@@ -86,29 +87,30 @@ async def _teacher_forced(predictor: Predictor, sample: Sample) -> list[Judged]:
     )
     places = zip(sample.targets, predicted, strict=True)
     domain = domain_of(sample.domain)
-    return [judge(domain, turns[place], guess) for place, guess in places]
+    return [judge.judge(domain, turns[place], guess) for place, guess in places]
 
 
-async def _free_running(predictor: Predictor, sample: Sample) -> list[Judged]:
+async def _free_running(judge: Judge, predictor: Predictor, sample: Sample) -> list[Judged]:
     ask = partial(predictor.predict, sample.prompt)
-    return await free_run(domain_of(sample.domain), sample.turns, ask)
+    return await free_run(judge, domain_of(sample.domain), sample.turns, ask)
 
 
 def _summary(judged: Episodes, free: Episodes, recipe: EvaluateRecipe) -> WorldModelScore:
     def of(what: str, turn_filter: Callable[[SampleTurn], bool]) -> Estimate:
         return _estimate(exact(judged, turn_filter), what, recipe)
 
-    verdicts = rule(judged)
     return WorldModelScore(
         exact_match=of("at all", is_any),
         by_tag={tag: of(f"with the tag {tag}", has_tag(tag)) for tag in judged_tags(judged)},
-        rule=_estimate(verdicts, "at all", recipe) if verdicts else None,
+        metrics={
+            name: _estimate(values, "at all", recipe) for name, values in values_of(judged).items()
+        },
         free_running=_estimate(exact(free, is_any), "at all", recipe) if free else None,
     )
 
 
 def _estimate(
-    values: Sequence[Sequence[bool | None]], what: str, recipe: EvaluateRecipe
+    values: Sequence[Sequence[float | None]], what: str, recipe: EvaluateRecipe
 ) -> Estimate:
     if all(value is None for episode in values for value in episode):
         raise InputError(

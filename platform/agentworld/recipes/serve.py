@@ -45,6 +45,8 @@ class EvaluateRecipe(Record):
     num_episodes: int = Field(80, gt=0)
     num_free_running: int = Field(12, ge=0)
     """Episodes that also run on the model's own observations, from the last checkpoint."""
+    metrics: tuple[str, ...] = ("rule",)
+    """Beside exact match; see `evaluate.metrics`."""
     at_once: int = Field(1, gt=0)
     """Checkpoints that are served and scored side by side."""
     num_resamples: int = 2_000
@@ -91,6 +93,8 @@ class NightlyRecipe(Record):
     num_episodes: int = Field(64, gt=0)
     concurrency: int = Field(8, gt=0)
     """Episodes that are replayed at once."""
+    metrics: tuple[str, ...] = ("rule",)
+    """Beside exact match; see `evaluate.metrics`."""
     num_resamples: int = 2_000
     seed: int = 0
     """Of the resamples; the episodes' own is another one each night."""

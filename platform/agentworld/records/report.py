@@ -57,9 +57,9 @@ class WorldModelScore(Record):
     by_tag: dict[str, Estimate] = {}
     """Exact match of the turns with each tag of their domain: `history` are those that need memory,
     `unseen` those that hold what no training episode held."""
-    rule: Estimate | None = None
-    """Verdicts of the domain's rules, which forgive what no rule asks for; null where none has a
-    verdict."""
+    metrics: dict[str, Estimate] = {}
+    """Other metrics by name: `rule` is what the domain's rules say, which forgive what no rule asks
+    for. One that has no value for any turn is left out."""
     free_running: Estimate | None = None
     """Exact match when the history holds the model's own observations."""
 
@@ -141,8 +141,8 @@ class FreeRunningScore(Record):
     """How often a simulator showed what the live environment did, on its own observations."""
 
     exact_match: Estimate
-    rule: Estimate | None = None
-    """Verdicts of the domain's rules; null where none has a verdict."""
+    metrics: dict[str, Estimate] = {}
+    """Other metrics by name, as `rule`."""
     by_tag: dict[str, Estimate] = {}
     """Exact match of the turns with each tag of their domain."""
 

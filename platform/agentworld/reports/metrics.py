@@ -14,6 +14,6 @@ def metrics_of(report: WorldModelReport) -> dict[str, float]:
 
 
 def _means(score: WorldModelScore) -> dict[str, float]:
-    rule = {"rule": score.rule.mean} if score.rule else {}
+    others = {name: estimate.mean for name, estimate in score.metrics.items()}
     tags = {f"by_tag.{tag}": estimate.mean for tag, estimate in score.by_tag.items()}
-    return {"exact_match": score.exact_match.mean, **tags, **rule}
+    return {"exact_match": score.exact_match.mean, **tags, **others}

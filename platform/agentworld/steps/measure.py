@@ -16,6 +16,7 @@ from agentworld.data.explore import collected_domain, explore
 from agentworld.data.filters import Sieve
 from agentworld.domains.live import live_domain
 from agentworld.errors import InputError
+from agentworld.evaluate.judging import Judge
 from agentworld.evaluate.served import Replayed, free_running_score, latency, replay
 from agentworld.operations.ledger import ledger_digest
 from agentworld.operations.serving import reached
@@ -138,12 +139,13 @@ async def _replay(
     """
     folder = Disk(night.out / _REPLAYED)
     turnstile = asyncio.Semaphore(night.recipe.nightly.concurrency)
+    judge = Judge(night.recipe.nightly.metrics)
     done = 0
 
     async def one(run: str, number: int, sample: Sample) -> Replayed:
         nonlocal done
         async with turnstile:
-            episode = await replay(client, run, sample)
+            episode = await replay(judge, client, run, sample)
         if episode.is_judged:
             await asyncio.to_thread(folder.write, f"{number:05d}.json", episode.canonical)
         done += 1

@@ -35,7 +35,7 @@ def test_what_was_served_tells_a_gate_its_figures_and_nobody_elses():
     found = report.figures(report.subjects)
     assert {name: each.mean for name, each in found.items()} == {
         "free_running.exact_match": 0.7,
-        "free_running.rule": 0.75,
+        "free_running.metrics.rule": 0.75,
         "free_running.by_tag.cat": 0.6,
         "change": -0.1,
     }

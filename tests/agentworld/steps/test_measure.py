@@ -108,7 +108,7 @@ def test_what_is_served_is_scored_attached_and_its_run_is_closed(night, pinned, 
     assert (report.simulator, report.job) == (pinned.digest, "monday")
     assert (found.exact_match.num, found.exact_match.holes) == (len(turns), 0)
     assert found.exact_match.mean == pytest.approx(right / len(turns))
-    assert found.rule.mean >= found.exact_match.mean > 0
+    assert found.metrics["rule"].mean >= found.exact_match.mean > 0
     assert sum(each.num for tag, each in found.by_tag.items() if tag in CLASSES) == len(turns)
     assert 0 < report.latency.p50_seconds <= report.latency.p99_seconds
     assert (report.before, report.change, report.drifted) == (None, None, False)
@@ -147,7 +147,7 @@ def test_a_simulator_that_shows_what_is_so_is_always_right(night):
         return seen
 
     found = night.measured(knowing).free_running
-    assert (found.exact_match.mean, found.rule.mean) == (1, 1)
+    assert (found.exact_match.mean, found.metrics["rule"].mean) == (1, 1)
 
 
 def test_each_night_has_episodes_of_its_own_and_one_that_is_over_is_used_again(night):
