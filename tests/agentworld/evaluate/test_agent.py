@@ -3,6 +3,8 @@ from typing import NamedTuple
 
 import pytest
 
+from agentworld.domains.base import domain_of
+from agentworld.domains.live import live_domain
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import EngineError, SandboxBroken, SandboxUnavailable, SimulatorError
 from agentworld.evaluate.agent import Policy, agent_score, gain, held_out_tasks, play, play_all
@@ -15,6 +17,7 @@ from make import records
 
 RECIPE = ValidateRecipe(num_tasks=5, num_resamples=100)
 TASK = records.task()
+SHELL = domain_of("shell")
 
 
 class Step(NamedTuple):
@@ -57,13 +60,14 @@ class EchoWorld:
         self._steps[episode] += 1
         shown = action.removeprefix("echo ") + "\n[0] ~"
         task = self._tasks[episode]
-        ended = outcome(task, task.turn_limit, self._steps[episode], action, shown)
+        ended = outcome(SHELL, task, task.turn_limit, self._steps[episode], action, shown)
         self.num_open -= ended.done
         return Step(shown, *ended, low_confidence=action == self._unsure)
 
 
 def played(answer, world=None):
-    return asyncio.run(play(Policy(FakeEngine(answer), Sampling()), world or EchoWorld(), TASK))
+    policy = Policy(FakeEngine(answer), Sampling())
+    return asyncio.run(play(policy, SHELL, world or EchoWorld(), TASK))
 
 
 def test_an_episode_ends_in_success():
@@ -86,7 +90,7 @@ def test_an_episode_without_an_end_is_a_failure_at_the_turn_limit():
 
 def test_the_policy_reads_the_task_and_what_it_saw():
     engine = FakeEngine(lambda messages: "ls" if len(messages) == 1 else "echo besa")
-    asyncio.run(play(Policy(engine, Sampling()), EchoWorld(), TASK))
+    asyncio.run(play(Policy(engine, Sampling()), SHELL, EchoWorld(), TASK))
     contents = [message["content"] for message in engine.requests[-1].messages]
     assert contents == ["report rimo.txt", "ls", "ls\n[0] ~"]
 
@@ -95,9 +99,17 @@ def test_an_action_is_the_first_line_of_what_the_policy_says():
     assert played(lambda _: "\n echo besa \nand then I am done").success is True
 
 
+def test_the_domain_says_which_action_is_in_what_the_policy_says():
+    world, said = EchoWorld(), " echo besa\nand then\n"
+    engine = FakeEngine(lambda _: said)
+    episode = asyncio.run(play(Policy(engine, Sampling()), domain_of("text"), world, TASK))
+    assert episode.turns[0].action == said.strip()
+
+
 def test_a_world_learns_all_that_the_policy_said_and_which_weights_said_it():
     world, policy = EchoWorld(), FakeEngine(lambda _: "\n echo besa \nand then")
-    asyncio.run(play(Policy(policy, Sampling(), records.digest("weights")), world, TASK))
+    weights = records.digest("weights")
+    asyncio.run(play(Policy(policy, Sampling(), weights), SHELL, world, TASK))
     assert world.sampled == [Sampled("\n echo besa \nand then", records.digest("weights"))]
 
 
@@ -152,7 +164,7 @@ def test_without_a_sandbox_nothing_is_played():
 def play_tasks(answer, tasks, world=None, tick=no_tick, concurrency=16):
     engine, world = FakeEngine(answer), world or EchoWorld()
     return asyncio.run(
-        play_all(Policy(engine, Sampling()), world, tasks, tick, concurrency=concurrency)
+        play_all(Policy(engine, Sampling()), SHELL, world, tasks, tick, concurrency=concurrency)
     )
 
 
@@ -171,10 +183,15 @@ def test_a_world_that_answers_nothing_is_an_error_and_no_score():
 
 
 def test_the_held_out_tasks_are_always_the_same():
-    assert held_out_tasks(RECIPE) == held_out_tasks(RECIPE)
-    assert len({task.id for task in held_out_tasks(RECIPE)}) == 5
+    def task_of(seed):
+        return live_domain("shell").task(seed, held_out=True)
+
+    tasks = held_out_tasks(RECIPE, task_of)
+    assert tasks == held_out_tasks(RECIPE, task_of)
+    assert len({task.id for task in tasks}) == 5
+    assert {task.domain for task in tasks} == {"shell"}
     other = RECIPE.model_copy(update={"seed": 1})
-    assert not set(held_out_tasks(other)) & set(held_out_tasks(RECIPE))
+    assert not set(held_out_tasks(other, task_of)) & set(tasks)
 
 
 def some(successes, families=("find", "edit")):

@@ -13,7 +13,7 @@ from agentworld.rendering.messages import world_messages
 from make import records
 
 
-def episode(*turns, start="empty", number=0):
+def episode(*turns, start="", number=0):
     """A sample of these actions and observations."""
     sample = records.sample(number, num_turns=len(turns))
     changed = [
@@ -24,15 +24,15 @@ def episode(*turns, start="empty", number=0):
     return sample.model_copy(update={"turns": tuple(changed), "prompt": prompt})
 
 
-def says(engine, action, *history, start="empty"):
+def says(engine, action, *history, start=""):
     prompt = records.sample().prompt.model_copy(update={"initial_state": start})
     turns = [Turn(action=a, observation=o) for a, o in history]
     messages = world_messages(prompt, turns, action)
     return asyncio.run(engine.complete(messages, Sampling())).text
 
 
-def test_copying_begins_with_the_bare_prompt_line():
-    assert says(CopyPrevious(), "ls") == "[0] ~"
+def test_copying_begins_with_nothing():
+    assert says(CopyPrevious(), "ls") == ""
 
 
 def test_copying_says_what_was_shown_last():
@@ -53,16 +53,16 @@ RECORDED = [
     [
         ("cat rimo.txt", [], "rimo.txt: tane", "tane\n[0] ~"),
         ("cat rimo.txt", [], "rimo.txt: kolu", "kolu\n[0] ~"),
-        ("cat rimo.txt", [("echo tane > rimo.txt", "[0] ~")], "empty", "tane\n[0] ~"),
-        ("echo kolu > rimo.txt", [("cd lomi", "[0] ~/lomi")], "empty", "[0] ~/lomi"),
-        ("echo kolu > rimo.txt", [], "empty", "[0] ~"),
-        ("ls", [("echo kolu > rimo.txt", "[0] ~")], "empty", "rimo.txt\n[0] ~"),
-        ("mv a b", [], "empty", "[0] ~"),
-        ("", [], "empty", "[0] ~"),
+        ("cat rimo.txt", [("echo tane > rimo.txt", "[0] ~")], "", "tane\n[0] ~"),
+        ("echo kolu > rimo.txt", [("cd lomi", "[0] ~/lomi")], "", "[0] ~/lomi"),
+        ("echo kolu > rimo.txt", [], "", "[0] ~"),
+        ("ls", [("echo kolu > rimo.txt", "[0] ~")], "", "rimo.txt\n[0] ~"),
+        ("mv a b", [], "", ""),
+        ("", [], "", ""),
     ],
-    ids=["start", "other start", "written", "place", "other place", "list", "new class", "empty"],
+    ids=["start", "other start", "written", "place", "other place", "list", "new verb", "empty"],
 )
-def test_the_nearest_turn_is_of_the_same_class_and_alike_in_what_matters(
+def test_the_nearest_turn_has_the_same_first_word_and_is_alike_in_what_matters(
     action, history, start, expected
 ):
     assert says(NearestTransition(RECORDED), action, *history, start=start) == expected

@@ -6,7 +6,7 @@ import pytest
 
 from agentworld.errors import EngineError
 from agentworld.evaluate.compare import Comparison
-from agentworld.evaluate.judging import is_of_state
+from agentworld.evaluate.judging import has_tag
 from agentworld.evaluate.world import ScoredWorld
 from agentworld.recipes.serve import EvaluateRecipe
 from make import records
@@ -24,6 +24,12 @@ def scored(right) -> ScoredWorld:
 
 def by_chance(rng, share):
     return scored(lambda _episode, _turn: rng.random() < share)
+
+
+def with_unseen(turn):
+    """A turn that shows something shows what no training saw."""
+    more = ("unseen",) if "output" in turn.tags else ()
+    return turn.model_copy(update={"tags": (*turn.tags, *more)})
 
 
 BY = Comparison(SAMPLES, RECIPE)
@@ -55,7 +61,7 @@ def test_a_hundredth_more_by_chance_is_no_difference_that_is_seen():
 def test_only_the_turns_that_are_wanted_are_compared():
     before, after = scored(lambda *_: False), scored(lambda _, turn: turn % 2 == 1)
     assert BY.gain(after, before).mean == 0.5
-    assert (BY.gain(after, before, is_of_state).mean, BY.gain(after, before).num) == (1, 240)
+    assert (BY.gain(after, before, has_tag("history")).mean, BY.gain(after, before).num) == (1, 240)
 
 
 def test_a_turn_that_one_of_them_was_not_asked_is_a_hole():
@@ -72,14 +78,7 @@ def test_without_a_turn_that_both_answered_nothing_is_compared():
 
 def test_the_smallest_lead_is_over_any_baseline_on_any_part_of_the_turns():
     samples = [
-        sample.model_copy(
-            update={
-                "turns": tuple(
-                    turn.model_copy(update={"has_unseen_word": turn.has_output})
-                    for turn in sample.turns
-                )
-            }
-        )
+        sample.model_copy(update={"turns": tuple(with_unseen(turn) for turn in sample.turns)})
         for sample in SAMPLES
     ]
     by = Comparison(samples, RECIPE)
@@ -87,6 +86,18 @@ def test_the_smallest_lead_is_over_any_baseline_on_any_part_of_the_turns():
     blind, forgetful = scored(lambda *_: False), scored(lambda _, turn: turn % 2 == 1)
     assert by.smallest_lead(best, [blind]).mean == 1
     assert by.smallest_lead(best, [blind, forgetful]).mean == 0
+
+
+def test_parts_that_no_turn_belongs_to_are_left_out_of_the_smallest_lead():
+    samples = [
+        sample.model_copy(
+            update={"turns": tuple(each.model_copy(update={"tags": ()}) for each in sample.turns)}
+        )
+        for sample in SAMPLES
+    ]
+    forgetful = scored(lambda _, turn: turn % 2 == 1)
+    lead = Comparison(samples, RECIPE).smallest_lead(scored(lambda *_: True), [forgetful])
+    assert (lead.mean, lead.num) == (0.5, 240)
 
 
 def test_episodes_are_those_that_the_recipe_chose():

@@ -3,6 +3,9 @@ import asyncio
 import psutil
 import pytest
 
+from agentworld.domains.base import domain_of
+from agentworld.domains.guard import LiveEnvironmentRefused
+from agentworld.domains.live import LiveSettings, Seen, no_environment
 from agentworld.domains.shell.tasks import solved_task
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import NotFound, SandboxBroken
@@ -12,6 +15,7 @@ from agentworld.records.progress import no_tick
 from agentworld.records.simulator import Sampling
 from agentworld.records.task import SuccessRule
 from make import records
+from make.live_domains import ScriptedDomain, registered
 
 TASK = records.task(turn_limit=4)
 SHOWN = TASK.model_copy(
@@ -23,7 +27,7 @@ def steps(*actions, seconds=5.0, task=TASK):
     """What the live world shows for these actions, and how many it counted."""
 
     async def live():
-        world = LiveWorld(seconds=seconds)
+        world = LiveWorld("shell", LiveSettings(step_seconds=seconds))
         try:
             episode = await world.reset(task)
             return [await world.step(episode, action) for action in actions], world.num_steps
@@ -63,7 +67,7 @@ def test_a_command_that_breaks_the_sandbox_has_no_observation(action):
 @pytest.mark.parametrize("action", ["exit", "echo \x00"])
 def test_a_broken_sandbox_takes_no_further_step(action):
     async def live():
-        world = LiveWorld()
+        world = LiveWorld("shell")
         episode = await world.reset(TASK)
         with pytest.raises(SandboxBroken):
             await world.step(episode, action)
@@ -92,7 +96,7 @@ def test_a_success_has_to_be_in_the_files_whatever_cat_was_made_to_show(
     first, reward, disagreements
 ):
     async def live():
-        world = LiveWorld(seconds=60)
+        world = LiveWorld("shell", LiveSettings(step_seconds=60))
         episode = await world.reset(SHOWN)
         await world.step(episode, first)
         seen = await world.step(episode, "cat tane.txt")
@@ -109,7 +113,7 @@ def test_a_finished_episode_takes_no_step():
 
 def test_episodes_do_not_see_each_other():
     async def live():
-        world = LiveWorld()
+        world = LiveWorld("shell")
         one, other = await asyncio.gather(world.reset(TASK), world.reset(TASK))
         await world.step(one, "echo kolu > tane.txt")
         seen = await world.step(other, "ls")
@@ -124,7 +128,7 @@ def test_a_closed_world_leaves_no_process_behind():
     before = set(psutil.Process().children(recursive=True))
 
     async def live():
-        world = LiveWorld()
+        world = LiveWorld("shell")
         await asyncio.gather(*(world.reset(TASK) for _ in range(3)))
         family = set(psutil.Process().children(recursive=True)) - before
         await world.close()
@@ -137,17 +141,19 @@ def test_a_closed_world_leaves_no_process_behind():
 
 
 @pytest.mark.compute
-def test_a_policy_that_knows_the_steps_succeeds_at_every_errand():
-    errands = [solved_task(seed, held_out=True) for seed in range(6)]
-    steps_of = {errand.task.instruction: errand.steps for errand in errands}
+def test_a_policy_that_knows_the_steps_succeeds_at_every_task():
+    solved_tasks = [solved_task(seed, held_out=True) for seed in range(6)]
+    steps_of = {each.task.instruction: each.steps for each in solved_tasks}
 
     def answer(messages):
         return steps_of[messages[0]["content"]][len(messages) // 2]
 
     async def live():
-        world = LiveWorld()
-        tasks = [errand.task for errand in errands]
-        played = await play_all(Policy(FakeEngine(answer), Sampling()), world, tasks, no_tick)
+        world = LiveWorld("shell")
+        tasks = [each.task for each in solved_tasks]
+        played = await play_all(
+            Policy(FakeEngine(answer), Sampling()), domain_of("shell"), world, tasks, no_tick
+        )
         await world.close()
         return played
 
@@ -156,11 +162,66 @@ def test_a_policy_that_knows_the_steps_succeeds_at_every_errand():
 
 def test_an_episode_that_leaves_the_shell_is_played_to_a_failure():
     async def live():
-        world = LiveWorld()
-        played = await play(Policy(FakeEngine(lambda _: "exit"), Sampling()), world, TASK)
+        world = LiveWorld("shell")
+        played = await play(
+            Policy(FakeEngine(lambda _: "exit"), Sampling()), domain_of("shell"), world, TASK
+        )
         await world.close()
         return played
 
     played = asyncio.run(live())
     assert (played.success, played.turns) == (False, ())
     assert "left the shell" in played.problem
+
+
+def in_text(monkeypatch, *actions, is_right=None, answer=Seen):
+    """What a live world of text shows, its environments, and how many successes it did not find."""
+    domain = ScriptedDomain(answer)
+    domain.is_right = is_right
+    registered(monkeypatch, "text", domain)
+    task = records.task(domain="text", success={"closing": "buy", "output": "buy"})
+
+    async def live():
+        world = LiveWorld("shell")
+        episode = await world.reset(task)
+        seen = [await world.step(episode, action) for action in actions]
+        return seen, world.num_disagreements
+
+    return *asyncio.run(live()), domain.environments[0]
+
+
+@pytest.mark.parametrize(
+    ("is_right", "reward", "disagreements"), [(None, 1.0, 0), (True, 1.0, 0), (False, 0.0, 1)]
+)
+def test_a_task_names_the_environment_whose_state_has_to_agree(
+    monkeypatch, is_right, reward, disagreements
+):
+    seen, num_disagreements, environment = in_text(monkeypatch, "look", "buy", is_right=is_right)
+    assert seen[-1] == ("buy", reward, True, False, False)
+    assert num_disagreements == disagreements
+    assert not environment.is_open
+
+
+def test_an_environment_that_ends_an_episode_before_its_task_is_done_has_failed_it(monkeypatch):
+    seen, _, environment = in_text(monkeypatch, "leave", answer=lambda _: Seen("bye", done=True))
+    assert seen == [("bye", 0.0, True, False, False)]
+    assert not environment.is_open
+
+
+def test_an_environment_that_ends_an_episode_whose_task_is_done_has_not(monkeypatch):
+    seen, _, _ = in_text(monkeypatch, "buy", answer=lambda action: Seen(action, done=True))
+    assert seen == [("buy", 1.0, True, False, False)]
+
+
+def test_an_error_of_an_environment_closes_it(monkeypatch):
+    with pytest.raises(OSError, match="lost"):
+        in_text(monkeypatch, "look", answer=lambda _: OSError("lost"))
+
+
+def test_no_episode_begins_while_a_simulated_training_runs():
+    async def live():
+        await LiveWorld("shell").reset(TASK)
+
+    with no_environment() as guard, pytest.raises(LiveEnvironmentRefused):
+        asyncio.run(live())
+    assert guard.num_refused == 1

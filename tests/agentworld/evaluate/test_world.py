@@ -15,7 +15,10 @@ RECIPE = EvaluateRecipe(num_episodes=10, num_free_running=0, num_resamples=100)
 def held_out(seed=0, num_turns=4):
     """Of each two turns the second shows a file that the first wrote, with an unseen word."""
     sample = records.sample(seed, num_turns=num_turns)
-    turns = [turn.model_copy(update={"has_unseen_word": turn.has_output}) for turn in sample.turns]
+    turns = [
+        turn.model_copy(update={"tags": (*turn.tags, "unseen")}) if "output" in turn.tags else turn
+        for turn in sample.turns
+    ]
     return sample.model_copy(update={"turns": tuple(turns)})
 
 
@@ -49,21 +52,23 @@ SAMPLES = [held_out(seed) for seed in range(4)]
 
 def test_a_model_that_knows_the_truth_is_always_right():
     found, _ = score(knowing(SAMPLES), SAMPLES)
-    everything = found.exact_match, found.exact_match_state, found.exact_match_unseen, found.rule
+    history, unseen = found.by_tag["history"], found.by_tag["unseen"]
+    everything = found.exact_match, history, unseen, found.metrics["rule"]
     assert [each.mean for each in everything] == [1, 1, 1, 1]
     assert [each.num for each in everything] == [16, 8, 8, 16]
 
 
 def test_a_model_without_memory_is_right_where_none_is_needed():
     found, _ = score(knowing(SAMPLES, cat="[0] ~"), SAMPLES)
-    assert (found.exact_match.mean, found.exact_match_state.mean) == (0.5, 0)
-    assert {name: each.mean for name, each in found.by_class.items()} == {"cat": 0, "write": 1}
+    assert (found.exact_match.mean, found.by_tag["history"].mean) == (0.5, 0)
+    means = {tag: each.mean for tag, each in found.by_tag.items()}
+    assert means == {"cat": 0, "history": 0, "output": 0, "unseen": 0, "write": 1}
 
 
 def test_the_rule_forgives_what_an_exact_match_does_not():
     known = truths(SAMPLES)
     found, _ = score(lambda m: known[m[-1]["content"]].replace("\n", " \n"), SAMPLES)
-    assert (found.exact_match.mean, found.rule.mean) == (0.5, 1)
+    assert (found.exact_match.mean, found.metrics["rule"].mean) == (0.5, 1)
 
 
 def test_every_turn_is_asked_with_the_recorded_history_before_it():
@@ -82,7 +87,7 @@ def test_an_engine_that_fails_leaves_a_hole_and_no_error_of_the_model():
     answer = knowing(SAMPLES, echo=EngineError("as the test wants it"))
     found, _ = score(answer, SAMPLES)
     assert (found.exact_match.mean, found.exact_match.num, found.exact_match.holes) == (1, 8, 8)
-    assert "write" not in found.by_class
+    assert "write" not in found.by_tag
 
 
 @pytest.mark.parametrize(
@@ -101,9 +106,42 @@ def test_an_engine_that_answers_nothing_is_an_error_and_no_score():
 
 
 def test_a_score_over_no_turn_at_all_is_refused():
+    recipe = RECIPE.model_copy(update={"num_free_running": 1})
+    known, questions = truths(SAMPLES), []
+
+    def answer(messages):
+        questions.append(messages)
+        is_free = len(questions) > len(SAMPLES[0].turns)
+        return EngineError("lost") if is_free else known[messages[-1]["content"]]
+
+    with pytest.raises(InputError, match="no held-out turn at all got a verdict"):
+        score(answer, SAMPLES[:1], recipe)
+
+
+def test_a_tag_that_no_turn_has_got_no_score():
     samples = [records.sample(0)]
-    with pytest.raises(InputError, match="with an unseen word got a verdict"):
-        score(knowing(samples), samples)
+    found, _ = score(knowing(samples), samples)
+    assert found.by_tag.keys() == {"cat", "history", "output", "write"}
+
+
+def test_a_domain_without_rules_has_no_score_of_them():
+    samples = [sample.model_copy(update={"domain": "text"}) for sample in SAMPLES]
+    found, _ = score(knowing(samples), samples)
+    assert (found.exact_match.mean, found.metrics) == (1, {})
+
+
+def test_of_several_domains_the_rule_is_that_of_the_turns_that_have_one():
+    samples = [SAMPLES[0], SAMPLES[1].model_copy(update={"domain": "text"})]
+    found, _ = score(knowing(samples), samples)
+    rule = found.metrics["rule"]
+    assert (rule.mean, rule.num, rule.holes) == (1, 4, 4)
+
+
+def test_who_predicts_nothing_is_wrong_even_where_nothing_was_shown():
+    turns = [turn.model_copy(update={"observation": ""}) for turn in SAMPLES[0].turns]
+    silent = SAMPLES[0].model_copy(update={"domain": "text", "turns": tuple(turns)})
+    found, _ = score(lambda _: EngineError("empty", kind="unparsable"), [silent])
+    assert (found.exact_match.mean, found.exact_match.holes) == (0, 0)
 
 
 def test_turns_that_are_no_targets_are_not_asked():
@@ -145,11 +183,11 @@ def test_without_free_running_episodes_there_is_no_such_score():
     assert score(knowing(SAMPLES), SAMPLES)[0].free_running is None
 
 
-def test_progress_is_told_to_its_end():
-    told = []
+def test_progress_is_reported_to_its_end():
+    ticks = []
     recipe = RECIPE.model_copy(update={"num_free_running": 2})
-    score(knowing(SAMPLES), SAMPLES, recipe, lambda done, total: told.append((done, total)))
-    assert told == [(done, 24) for done in range(1, 25)]
+    score(knowing(SAMPLES), SAMPLES, recipe, lambda done, total: ticks.append((done, total)))
+    assert ticks == [(done, 24) for done in range(1, 25)]
 
 
 def test_the_same_episodes_are_chosen_for_a_seed():
