@@ -1,4 +1,4 @@
-"""Who calls, and what a door needs to know of them."""
+"""Who calls, and what a protocol needs to know of them."""
 
 from typing import Literal, NamedTuple, Protocol
 

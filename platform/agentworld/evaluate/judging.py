@@ -38,7 +38,8 @@ class Judge:
             return Judged(turn, None, {})
         truth = turn.observation
         values = {name: metric(domain, guess, truth) for name, metric in self._metrics.items()}
-        return Judged(turn, is_match(domain, guess, truth), values)
+        is_exact = guess != NOTHING and is_match(domain, guess, truth)  # truths may be empty
+        return Judged(turn, is_exact, values)
 
 
 async def free_run(

@@ -15,7 +15,7 @@ OWN_FAILURES = {"cut-off", "unparsable"}
 """Kinds of EngineError that the model brought about itself."""
 
 NOTHING = ""
-"""What a model predicts that fails by itself: no observation is empty, so it is wrong."""
+"""What a model predicts that fails by itself; it is wrong whatever the truth is."""
 
 
 class Predictor:

@@ -1,4 +1,4 @@
-"""How often a served simulator shows what a live environment did, asked through its own door.
+"""How often a served simulator shows what a live environment did, asked through its own service.
 
 The actions of a live episode are taken in the simulator, one after the other, whatever it shows.
 """

@@ -26,7 +26,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Gate:
-    """Puts the caller into the scope, for every door.
+    """Puts the caller into the scope, for every protocol.
 
     `loopback_only` turns away what a web page elsewhere makes a browser here ask: where nobody
     is asked for a credential, nothing else would.

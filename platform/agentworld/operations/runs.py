@@ -64,7 +64,7 @@ async def desk(simulator: PinnedSimulator, store: Path) -> AsyncIterator[Desk]:
 
 
 class _AtService(NamedTuple):
-    """A service, as whoever comes by its door."""
+    """A service, as its clients reach it."""
 
     client: SimulatorClient
 

@@ -2,8 +2,8 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 
 from fastapi import FastAPI, Request, Response
@@ -18,18 +18,11 @@ from agentworld.serving.entrance import House
 from agentworld.serving.episodes.quota import Allowance
 from agentworld.serving.episodes.store import Keeper
 from agentworld.serving.housekeeping import again_and_again
-from agentworld.serving.protocols import (
-    aliases,
-    chat,
-    deployments,
-    native,
-    openenv,
-    openenv_http,
-    openenv_openapi,
-)
-from agentworld.serving.protocols.mcp import ToolsDoor
+from agentworld.serving.protocols import aliases, deployments, native
+from agentworld.serving.protocols.base import open_protocol
 from agentworld.serving.runs import Runs
 from agentworld.serving.simulators.base import Simulators
+from agentworld.serving.telemetry.counts import PROTOCOLS
 from agentworld.statements.log_checkpoints import Sealer
 
 _log = logging.getLogger(__name__)
@@ -45,6 +38,7 @@ def create_app(
     seal_seconds: float = 10.0,
     answer_seconds: float = 50.0,
     loopback_only: bool = False,
+    protocols: Sequence[str] = PROTOCOLS,
 ) -> FastAPI:
     """The service of these simulators; in the end it lets go of them and of the keeper's ledger.
 
@@ -53,15 +47,17 @@ def create_app(
     and when the service ends. A socket hears within `answer_seconds` what became of its step, or
     that nobody knows.
     """
-    runs, tools = Runs(keeper, simulators, sealer), ToolsDoor()
+    runs = Runs(keeper, simulators, sealer)
 
     @asynccontextmanager
     async def working(_app: FastAPI) -> AsyncIterator[None]:
         async with (
             again_and_again(runs.seal, seal_seconds),
             again_and_again(lambda: keeper.expire(idle_seconds), idle_seconds / 10),
-            tools.working(),
+            AsyncExitStack() as working_protocols,
         ):
+            for protocol in opened:
+                await working_protocols.enter_async_context(protocol.working())
             yield
         try:
             await keeper.close()
@@ -78,10 +74,11 @@ def create_app(
     allowance = Allowance(access, keeper.owners)
     app.state.house = House(simulators, keeper, runs, access, allowance)
     app.state.answer_seconds = answer_seconds
+    opened = [open_protocol(name, app) for name in protocols]
     # As they are: to include a router makes its routes anew, which takes a tenth of a second.
-    for door in (native, aliases, deployments, openenv_http, chat):
-        app.router.routes += door.router.routes
-    app.router.routes += [*openenv.ROUTES, openenv_openapi.route(app), tools.route]
+    app.router.routes += [*aliases.router.routes, *deployments.router.routes]
+    for protocol in opened:
+        app.router.routes += protocol.routes
     app.add_route("/openapi.json", _openapi(app), include_in_schema=False)
     app.add_middleware(Gate, access=access, loopback_only=loopback_only)
     app.add_middleware(SimulatorHeader, only=simulators.only)

@@ -22,6 +22,7 @@ from agentworld.serving.setup import access_on_cluster, guard_of, sealer_on_clus
 from agentworld.serving.simulators.cluster import ClusterSimulators, cluster_reader
 from agentworld.serving.simulators.engines import Secrets, connect_engines, discover_engines
 from agentworld.serving.simulators.many import ConnectedSimulator, OnDemand
+from agentworld.serving.telemetry.counts import PROTOCOLS
 from agentworld.serving.telemetry.tracing import Spans, TracingSettings
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.stores import Stores
@@ -45,6 +46,8 @@ class Settings(Stores):
     """Steps that wait so for one engine."""
     idle_seconds: float = Field(3600.0, gt=0)
     """An episode without a step for so long is ended."""
+    protocols: tuple[str, ...] = PROTOCOLS
+    """What the service speaks, as a JSON list."""
     host: str = "0.0.0.0"
     port: int = 8000
 
@@ -63,6 +66,7 @@ def serve(settings: Settings) -> None:
         sealer_on_cluster(settings, ledger),
         access,
         idle_seconds=settings.idle_seconds,
+        protocols=settings.protocols,
     )
     guard = guard_of(app.state.house, Limits(connections=most_connections()))
     listen(spans.joined(app), guard, settings.host, settings.port)

@@ -1,4 +1,4 @@
-"""What every door calls: the simulators, for one caller, as far as they may and within limits.
+"""What every protocol calls: the simulators, for one caller, as far as they may and within limits.
 
 What belongs to somebody else is not there: the answer is the one for a name that nobody gave. Which
 simulator answers is the run's to say, and never the request's.
@@ -36,7 +36,6 @@ from agentworld.serving.episodes.store import Keeper
 from agentworld.serving.runs import Runs
 from agentworld.serving.service import SimulatorService
 from agentworld.serving.simulators.base import SimulatorRequest, Simulators
-from agentworld.serving.telemetry.counts import Door
 
 
 class House(NamedTuple):
@@ -52,13 +51,13 @@ class House(NamedTuple):
 class Entrance:
     """The house as one caller sees it."""
 
-    __slots__ = ("_answering", "_door", "_house", "caller")
+    __slots__ = ("_answering", "_house", "_protocol", "caller")
 
-    def __init__(self, scope: Scope, door: Door = "http") -> None:
+    def __init__(self, scope: Scope, protocol: str = "http") -> None:
         self._house: House = scope["app"].state.house
         self.caller: Caller = scope["caller"]
         self._answering = Answering.of(scope)
-        self._door: Door = door
+        self._protocol = protocol
 
     async def open_run(self, opening: RunOpening, name: str | None = None) -> OpenedRun:
         """Begins a run of the caller's tenant."""
@@ -201,7 +200,7 @@ class Entrance:
         allowed = self._house.allowance.step(self.caller.tenant)
         step, timings = await service.step(episode, request)
         if timings:
-            service.counts.stepped(self._door, timings, step.usage)
+            service.counts.stepped(self._protocol, timings, step.usage)
         if timings and allowed:
             num_bytes = len(text_bytes(request.action)) + len(text_bytes(step.observation or ""))
             allowed.used(step.usage.input_tokens + step.usage.output_tokens, num_bytes)

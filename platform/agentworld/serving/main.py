@@ -22,6 +22,7 @@ from agentworld.serving.service import SimulatorService
 from agentworld.serving.setup import access_of, guard_of, sealer_of
 from agentworld.serving.simulators.engines import Secrets, connect_engines
 from agentworld.serving.simulators.single import OneSimulator
+from agentworld.serving.telemetry.counts import PROTOCOLS
 from agentworld.serving.telemetry.tracing import Spans, TracingSettings
 from agentworld.storage.objects import ObjectStore
 from agentworld.storage.stores import Stores
@@ -48,6 +49,8 @@ class Settings(Stores):
     """How often logs that grew are signed."""
     answer_seconds: float = Field(50.0, gt=0)
     """Within which a socket hears what became of its step: less than its client waits."""
+    protocols: tuple[str, ...] = PROTOCOLS
+    """What the service speaks, as a JSON list."""
     access: Literal["local"] | Path
     """The file that says who may come; `local` asks nobody, and listens on loopback alone."""
     host: str = "127.0.0.1"
@@ -88,6 +91,7 @@ def serve(settings: Settings) -> None:
         idle_seconds=settings.idle_seconds,
         seal_seconds=settings.seal_seconds,
         answer_seconds=settings.answer_seconds,
+        protocols=settings.protocols,
     )
     guard = guard_of(app.state.house, Limits(connections=most_connections()))
     listen(spans.joined(app), guard, settings.host, settings.port)

@@ -1,6 +1,6 @@
 """Every night: what is served, held against fresh episodes of a live environment.
 
-It is asked as an agent asks: at its service's own door, where AGENTWORLD_SERVICE_URL names one.
+It is asked as an agent asks: of the service that AGENTWORLD_SERVICE_URL names, if any.
 """
 
 import asyncio

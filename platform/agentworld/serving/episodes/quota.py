@@ -26,7 +26,7 @@ class Books(Protocol):
         ...
 
 
-class _Door:
+class _Room:
     """Where one tenant's runs, or its episodes, come in."""
 
     def __init__(self, kind: Kind, tenant: str) -> None:
@@ -48,7 +48,7 @@ class Allowance:
     def __init__(self, access: Access, books: Books) -> None:
         self._access = access
         self._books = books
-        self._doors: dict[tuple[Kind, str], _Door] = {}
+        self._rooms: dict[tuple[Kind, str], _Room] = {}
         self._rates: dict[str, Rates] = {}
 
     @asynccontextmanager
@@ -95,25 +95,25 @@ class Allowance:
         if most is None:
             yield
             return
-        door = self._doors.setdefault((kind, tenant), _Door(kind, tenant))
-        async with door.lock:
-            await self._wait_for_room(door, name, most)
-            door.num_inside += 1
+        room = self._rooms.setdefault((kind, tenant), _Room(kind, tenant))
+        async with room.lock:
+            await self._wait_for_place(room, name, most)
+            room.num_inside += 1
         try:
             yield
         finally:
-            door.num_inside -= 1
-            door.ended.set()
+            room.num_inside -= 1
+            room.ended.set()
 
-    async def _wait_for_room(self, door: _Door, name: str | None, most: int) -> None:
+    async def _wait_for_place(self, room: _Room, name: str | None, most: int) -> None:
         """Returns where one more may be opened; raises AccessError where so many are open.
 
         What is written while the ledger counts may be counted twice; then it is counted again.
         """
-        kind, tenant = door.kind, door.tenant
+        kind, tenant = room.kind, room.tenant
         while True:
-            door.ended.clear()
-            num_inside = door.num_inside
+            room.ended.clear()
+            num_inside = room.num_inside
             num_open = await self._books.num_open(kind, tenant)
             if num_open + num_inside < most:
                 return
@@ -127,4 +127,4 @@ class Allowance:
                     kind="limit",
                     retry_after_seconds=_FULL_PAUSE_SECONDS,
                 )
-            await door.ended.wait()
+            await room.ended.wait()

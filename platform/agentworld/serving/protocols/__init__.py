@@ -1,1 +1,1 @@
-"""The wires that agents already speak, each over the same entrance."""
+"""The protocols that agents already speak, one module each, over the same authorized service."""

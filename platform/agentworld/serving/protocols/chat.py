@@ -7,12 +7,13 @@ went wrong while one still can.
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Header, Request, Response
 
 from agentworld.http.errors import failures
 from agentworld.http.openai_errors import ChatFailure
 from agentworld.serving.entrance import Entrance
 from agentworld.serving.episodes import session
+from agentworld.serving.protocols.base import Protocol
 from agentworld.serving.protocols.chat_answer import ChatCompletion, completion, events, to_json
 from agentworld.serving.protocols.chat_model import (
     Model,
@@ -104,3 +105,8 @@ async def complete(
     with_usage = bool(body.stream_options and body.stream_options.include_usage)
     headers["cache-control"] = "no-cache"
     return Response(events(answer, with_usage), 200, headers, _EVENTS)
+
+
+def open_protocol(_app: FastAPI) -> Protocol:
+    """OpenAI's chat completions."""
+    return Protocol(router.routes)

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from fastapi import FastAPI
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -37,6 +38,7 @@ from agentworld.http.schemas import Request
 from agentworld.records.base import Digest
 from agentworld.records.episode import StepResult
 from agentworld.serving.entrance import Entrance
+from agentworld.serving.protocols.base import Protocol
 from agentworld.serving.protocols.json_rpc import error_of, refusal
 
 _MOST_BYTES = 4 * 2**20
@@ -47,7 +49,7 @@ _Context = ServerRequestContext[Any, HttpRequest]
 _log = logging.getLogger(__name__)
 
 
-class ToolsDoor:
+class ToolsEndpoint:
     """Takes requests while `working`."""
 
     def __init__(self) -> None:
@@ -57,7 +59,7 @@ class ToolsDoor:
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """Once in a door's life."""
+        """Once in its life."""
         async with asyncio.TaskGroup() as self._working:
             yield
             for task in self._tasks:
@@ -174,3 +176,9 @@ def _entrance(scope: Scope) -> Entrance:
 
 def _episode(scope: Scope) -> str:
     return str(scope["path_params"]["episode"])
+
+
+def open_protocol(_app: FastAPI) -> Protocol:
+    """The Model Context Protocol: an episode's tools."""
+    endpoint = ToolsEndpoint()
+    return Protocol([endpoint.route], endpoint.working)

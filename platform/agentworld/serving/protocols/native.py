@@ -3,7 +3,7 @@
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Header, Request, Response
 from fastapi.responses import PlainTextResponse
 from pydantic import StringConstraints
 from pydantic.json_schema import SkipJsonSchema
@@ -26,6 +26,7 @@ from agentworld.records.run import AgentRun, OpenedRun, RunClosing, RunOpening
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.step_statement import StepStatement
 from agentworld.serving.entrance import Entrance
+from agentworld.serving.protocols.base import Protocol
 from agentworld.serving.protocols.links import OF_A_RUN, OF_AN_EPISODE
 from agentworld.serving.service import SimulatorService
 from agentworld.serving.simulators.base import Simulators
@@ -171,3 +172,8 @@ def health_of(simulator: Digest | None, *services: SimulatorService) -> Health:
     """How the engines of these are."""
     states = {state for service in services for state in service.states().values()}
     return Health(simulator=simulator, status=_STATUS[bool(states - {"open"}), "open" in states])
+
+
+def open_protocol(_app: FastAPI) -> Protocol:
+    """Runs and episodes over plain HTTP."""
+    return Protocol(router.routes)

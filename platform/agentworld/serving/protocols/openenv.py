@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
+from fastapi import FastAPI
 from starlette.routing import WebSocketRoute
 from starlette.types import Message, Receive, Scope, Send
 
@@ -22,6 +23,8 @@ from agentworld.errors import AccessError, AgentworldError, InputError
 from agentworld.http.errors import problem_of
 from agentworld.http.schemas import Problem
 from agentworld.serving.entrance import Entrance
+from agentworld.serving.protocols import openenv_http, openenv_openapi
+from agentworld.serving.protocols.base import Protocol
 from agentworld.serving.protocols.json_rpc import INTERNAL_ERROR, RpcError, refusal
 from agentworld.serving.protocols.openenv_chain import Chain
 from agentworld.serving.protocols.openenv_mcp import respond
@@ -231,3 +234,8 @@ def _read(text: str | None) -> tuple[str, Fields]:
     if not isinstance(frame, dict) or not isinstance(frame.get("data", {}), dict):
         raise InputError("a frame is an object with a type and data")
     return str(frame.get("type")), frame.get("data", {})
+
+
+def open_protocol(app: FastAPI) -> Protocol:
+    """OpenEnv over sockets and HTTP."""
+    return Protocol([*openenv_http.router.routes, *ROUTES, openenv_openapi.route(app)])

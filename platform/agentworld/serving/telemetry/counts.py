@@ -4,13 +4,14 @@ The client library's own counters cost several times as much and lock, while all
 event loop's.
 """
 
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from agentworld.records.episode import CloseReason
 from agentworld.records.usage import Usage
 from agentworld.serving.telemetry.families import Durations
 
-Door = Literal["http", "openenv", "openai", "mcp"]
+PROTOCOLS = ("http", "openenv", "openai", "mcp")
+"""Those that every service speaks."""
 
 
 class Timings(NamedTuple):
@@ -33,16 +34,16 @@ class Counts:
     """Of one simulator; every number is there from the start, at 0."""
 
     def __init__(self) -> None:
-        self.steps = dict.fromkeys(get_args(Door), 0)
+        self.steps = dict.fromkeys(PROTOCOLS, 0)
         self.durations = {phase: Durations() for phase in Timings._fields}
         self.tokens = {"input": 0, "cached": 0, "output": 0}
         self.num_opened = 0
         self.ended = dict.fromkeys(get_args(CloseReason), 0)
         self._durations = tuple(self.durations.values())
 
-    def stepped(self, door: Door, timings: Timings, usage: Usage = _NOTHING_USED) -> None:
+    def stepped(self, protocol: str, timings: Timings, usage: Usage = _NOTHING_USED) -> None:
         """A step was answered."""
-        self.steps[door] += 1
+        self.steps[protocol] = self.steps.get(protocol, 0) + 1
         for durations, seconds in zip(self._durations, timings, strict=True):
             if seconds is not None:
                 durations.add(seconds)

@@ -128,7 +128,9 @@ def _of_simulators(counts: Mapping[Digest, Counts]) -> Iterator[Metric]:
         }
 
     label = "simulator"
-    yield counter("agentworld_steps", "Steps answered.", (label, "door"), each(lambda c: c.steps))
+    yield counter(
+        "agentworld_steps", "Steps answered.", (label, "protocol"), each(lambda c: c.steps)
+    )
     about = "How long steps were where."
     durations: dict[tuple[str, ...], Durations] = {
         (simulator, phase): spent

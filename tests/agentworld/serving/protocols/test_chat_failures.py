@@ -285,7 +285,7 @@ def test_steps_and_refusals_are_counted_under_this_door(opened):
         with pytest.raises(openai.APIStatusError):
             chat(served, run, LS, **wrong)
     told = served.http("GET", "/metrics").text
-    labels = f'door="openai",simulator="{records.manifest().digest}"'
+    labels = f'protocol="openai",simulator="{records.manifest().digest}"'
     assert f"agentworld_steps_total{{{labels}}} 1.0" in told
     for kind in ("not-found", "input"):
         assert re.search(f'agentworld_refusals_total{{.*"{kind}".*}} 1.0', told)

@@ -257,7 +257,7 @@ def test_refusals_and_steps_are_counted_under_openenvs_door(asker):
     asker.call("ls")
     asker.rpc("tools/call", name="nothing")
     told = asker.http.get("/metrics").text
-    assert f'agentworld_steps_total{{door="openenv",simulator="{SIMULATOR}"}} 1.0' in told
+    assert f'agentworld_steps_total{{protocol="openenv",simulator="{SIMULATOR}"}} 1.0' in told
     assert 'kind="input"' in told
 
 

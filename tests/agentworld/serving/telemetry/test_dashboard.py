@@ -135,5 +135,5 @@ def test_a_real_prometheus_answers_every_panel(metrics, tmp_path):
     with exposed(metrics) as url, prometheus.running(url, tmp_path) as server:
         for query in queries:
             wait_for(lambda query=query: answers(query))
-        rate = 'rate(agentworld_steps_total{door="http"}[5s])'
+        rate = 'rate(agentworld_steps_total{protocol="http"}[5s])'
         wait_for(lambda: answers(rate) and server.values(rate)[0] > 0)
