@@ -43,7 +43,7 @@ def fails_then_ends_well(store: Path, step: str, work) -> Path:
 
 
 def while_a_checkpoint_is_written(store: Path) -> None:
-    from agentworld.domains.shell.pretokenizer import pieces
+    from agentworld.domains.shell.pretokenizer import pretokenizer_pattern
     from agentworld.recipes.train import ModelRecipe, NextTokenRecipe
     from agentworld.train.encode import encode, whole_episode
     from agentworld.train.model import new_model
@@ -68,7 +68,7 @@ def while_a_checkpoint_is_written(store: Path) -> None:
             if len(attempts) == 1 and done == 4:
                 fill(store, 300_000)
 
-        model = new_model(small, train_tokenizer(texts, pieces(), 400))
+        model = new_model(small, train_tokenizer(texts, pretokenizer_pattern(), 400))
         rows = list(encode(model.tokenizer, map(whole_episode, samples)))
         train_rows(model, recipe, rows, out, tick)
         return digest_bytes(b"trained")

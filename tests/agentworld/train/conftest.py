@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentworld.domains.shell.pretokenizer import pieces
+from agentworld.domains.shell.pretokenizer import pretokenizer_pattern
 from agentworld.recipes.train import ModelRecipe
 from agentworld.records.sample import Sample
 from make import training
@@ -35,4 +35,4 @@ def language_model(samples: list[Sample]) -> LanguageModel:
         for text in turn.model_dump(include={"action", "observation"}).values()
     ]
     recipe = ModelRecipe(hidden_size=32, intermediate_size=64, num_layers=1, head_size=8)
-    return new_model(recipe, train_tokenizer(texts, pieces(), 400))
+    return new_model(recipe, train_tokenizer(texts, pretokenizer_pattern(), 400))

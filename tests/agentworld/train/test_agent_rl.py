@@ -12,13 +12,20 @@ import make.service
 from agentworld.audit.questions.join import join_run
 from agentworld.client.simulator import SimulatorClient
 from agentworld.client.trajectory import TrajectoryLog, read_trajectory
+from agentworld.domains.live import live_domain
 from agentworld.recipes.train import AgentRecipe, AgentRlRecipe
 from agentworld.records.checkpoint import ArtifactManifest
 from agentworld.records.progress import no_tick
+from agentworld.records.task import Task
 from agentworld.records.trajectory_log import TrajectoryStep
 
 if TYPE_CHECKING:
     from agentworld.train.model import LanguageModel
+
+
+def shell_task(seed: int) -> Task:
+    return live_domain("shell").task(seed, held_out=False)
+
 
 AGENT = AgentRecipe(rl=AgentRlRecipe(num_steps=2, prompts_per_step=2, group_size=2, max_tokens=4))
 
@@ -35,7 +42,8 @@ def test_the_trainers_log_and_the_services_tell_the_same(
         client = SimulatorClient(url, trajectory=trajectory)
         run = asyncio.run(client.open_run(make.service.OPENING))
         out = tmp_path / "out"
-        agent_rl.run(AGENT, tmp_path / "parent", client, run.simulator, out, no_tick)
+        practice = agent_rl.Practice(client, run.simulator, shell_task)
+        agent_rl.run(AGENT, tmp_path / "parent", practice, out, no_tick)
     ledger = served.ledger
     report = join_run(ledger.run(run.id), ledger.episodes(run.id), read_trajectory(log))
     assert report.num_matched == ledger.run(run.id).num_steps > 0

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentworld.domains.live import live_domain
+from agentworld.errors import InputError
 from agentworld.recipes.train import AgentRecipe, AgentRlRecipe, WorldRlRecipe
 from agentworld.records.checkpoint import ArtifactManifest, Checkpoint
 from agentworld.records.progress import no_tick
@@ -18,6 +20,7 @@ from make.worlds import ScriptedWorld
 if TYPE_CHECKING:
     import torch
 
+    from agentworld.train.agent_rl import Practice
     from agentworld.train.model import LanguageModel
 
 pytestmark = pytest.mark.compute
@@ -30,6 +33,16 @@ AGENT = AgentRecipe(rl=AgentRlRecipe(num_steps=2, prompts_per_step=2, group_size
 def parent(language_model: LanguageModel, tmp_path: Path) -> Path:
     language_model.save(tmp_path / "parent")
     return tmp_path / "parent"
+
+
+def practice(world: ScriptedWorld) -> Practice:
+    """The tasks of a shell, in this world."""
+    from agentworld.train.agent_rl import Practice
+
+    tasks = live_domain("shell")
+    return Practice(
+        world, records.digest("simulator"), lambda seed: tasks.task(seed, held_out=False)
+    )
 
 
 def one_target(sample: Sample) -> Sample:
@@ -55,6 +68,28 @@ def test_ratios_are_clipped_as_the_papers_have_it(algorithm: str, tmp_path: Path
     assert (config.loss_type, config.beta) == ("grpo", 0.0)
 
 
+def test_an_algorithm_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    from agentworld.train.group_rl import group_config
+
+    recipe = WORLD.model_copy(update={"algorithm": "ppo"})
+    with pytest.raises(InputError, match="no algorithm 'ppo' here; there is .*grpo.*gspo"):
+        group_config(recipe, tmp_path, max_completion_tokens=4)
+
+
+def test_a_world_of_several_domains_is_rewarded_by_the_rules_of_each(
+    parent: Path, samples: list[Sample], tmp_path: Path
+) -> None:
+    from agentworld.train import world_rl
+
+    logs = [each.model_copy(update={"domain": "text"}) for each in samples[:6]]
+    pool = write_pool(tmp_path / "rl.parquet", map(one_target, [*logs, *samples[6:]]))
+    dataset = records.dataset(rl=pool).model_copy(update={"domains": {"shell": 6, "text": 6}})
+    dataset.write(tmp_path / "dataset.json")
+    checkpoint = world_rl.run(WORLD, tmp_path, parent, tmp_path / "out", no_tick)
+    assert checkpoint.domains == ("shell", "text")
+    assert checkpoint.data == dataset.digest
+
+
 def test_with_one_step_for_each_batch_both_algorithms_make_the_same_weights(
     parent: Path, tmp_path: Path
 ) -> None:
@@ -68,7 +103,7 @@ def test_with_one_step_for_each_batch_both_algorithms_make_the_same_weights(
         recipe = AGENT.model_copy(
             update={"rl": AGENT.rl.model_copy(update={"algorithm": algorithm})}
         )
-        agent_rl.run(recipe, parent, world, records.digest("s"), tmp_path / algorithm, no_tick)
+        agent_rl.run(recipe, parent, practice(world), tmp_path / algorithm, no_tick)
         return load_file(tmp_path / algorithm / "model/model.safetensors")
 
     started, by_token = load_file(parent / "model.safetensors"), trained("grpo")
@@ -95,9 +130,8 @@ def test_an_agent_is_trained_on_the_rewards_of_its_world(parent: Path, tmp_path:
     from agentworld.train import agent_rl
 
     world = ScriptedWorld(reward=lambda action: float(len(action) % 2))
-    simulator = records.digest("simulator")
-    made = agent_rl.run(AGENT, parent, world, simulator, tmp_path / "out", no_tick)
-    assert made.simulator == simulator
+    made = agent_rl.run(AGENT, parent, practice(world), tmp_path / "out", no_tick)
+    assert made.simulator == records.digest("simulator")
     assert world.num_episodes == 2 * 2 * 2
     assert made.artifact != ArtifactManifest.of(parent).digest
     assert {(each.policy, each.policy_step) for each in world.sampled if each} == {
@@ -115,7 +149,7 @@ def test_an_agent_learns_nothing_from_the_steps_that_its_world_is_not_sure_of_an
         world = ScriptedWorld(
             reward=lambda action: float(len(action) % 2), unsure=lambda _task, step: step in unsure
         )
-        return agent_rl.run(AGENT, parent, world, records.digest("s"), tmp_path / name, no_tick)
+        return agent_rl.run(AGENT, parent, practice(world), tmp_path / name, no_tick)
 
     sure, again, masked = trained("sure"), trained("again"), trained("masked", 1, 2)
     assert sure.artifact == again.artifact != masked.artifact

@@ -59,26 +59,34 @@ def test_the_first_action_reads_the_state_that_the_episode_began_with():
 
 def test_a_turn_that_is_no_target_gets_no_thought_and_needs_no_state():
     first, *rest = with_states(records.sample(num_turns=3)).turns
-    turns = (first, *(turn.model_copy(update={"target": False, "state": ""}) for turn in rest))
+    turns = (first, *(turn.model_copy(update={"target": False, "state": None}) for turn in rest))
     sample = with_states(records.sample(num_turns=3)).model_copy(update={"turns": turns})
     assert thoughts(sample) == ["none", "", ""]
 
 
-@pytest.mark.parametrize("lost", ["turn", "start"])
-def test_without_a_recorded_state_nothing_is_taught_in_its_place(lost):
+def test_without_a_recorded_state_nothing_is_taught_in_its_place():
     sample = with_states(records.sample(num_turns=3))
-    if lost == "start":
-        prompt = sample.prompt.model_copy(update={"initial_state": ""})
-        sample = sample.model_copy(update={"prompt": prompt})
-    else:
-        turns = [turn.model_copy(update={"state": ""}) for turn in sample.turns]
-        sample = sample.model_copy(update={"turns": tuple(turns)})
-    number = 1 if lost == "start" else 2
-    with pytest.raises(InputError, match=f"no recorded state before its turn {number}; collect"):
+    turns = [turn.model_copy(update={"state": None}) for turn in sample.turns]
+    sample = sample.model_copy(update={"turns": tuple(turns)})
+    with pytest.raises(InputError, match="no recorded state before its turn 2; collect"):
         thoughts(sample)
 
 
-def test_an_endpoint_is_told_the_truth_and_its_thought_ends_no_thought():
+def test_an_empty_home_is_a_state_that_was_recorded():
+    sample = records.sample(num_turns=3)
+    turns = [turn.model_copy(update={"state": ""}) for turn in sample.turns]
+    assert thoughts(sample.model_copy(update={"turns": tuple(turns)})) == ["none"] * 3
+
+
+def test_a_log_is_taught_with_the_whole_state_that_it_recorded():
+    sample = records.sample(num_turns=2)
+    turns = [turn.model_copy(update={"state": "3 apples"}) for turn in sample.turns]
+    prompt = sample.prompt.model_copy(update={"initial_state": "a shop"})
+    log = sample.model_copy(update={"domain": "text", "prompt": prompt, "turns": tuple(turns)})
+    assert thoughts(log) == ["a shop", "3 apples"]
+
+
+def test_an_endpoint_reads_the_truth_and_its_thought_ends_no_thought():
     sample = records.sample(num_turns=2)
     with endpoint.running(lambda _: " <think>it says so</think>\n") as teacher:
         found = thoughts(sample, "endpoint", teacher.url)
