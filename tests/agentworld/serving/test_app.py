@@ -164,7 +164,7 @@ def test_a_failing_engine_is_a_typed_failure_and_no_step(serve, error, status, k
     assert served.ledger.episode(episode).steps == ()
 
 
-@pytest.mark.parametrize("text", ["", "<think>no end", "\n"])
+@pytest.mark.parametrize("text", ["", "<think>no end", "<think>so</think>\n\n"])
 def test_an_answer_without_an_observation_is_a_typed_failure_and_no_step(serve, text):
     served = serve(lambda messages: text)
     episode = served.reset()
