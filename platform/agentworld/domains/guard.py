@@ -5,6 +5,7 @@ starts: those that run commands, browse, or serve tools are refused, whoever sta
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ _PROGRAMS = frozenset(
     " chromium chromium-browser chrome google-chrome firefox chromedriver geckodriver adb emulator"
     " env sudo timeout node npm npx deno bun uv uvx pipx".split()
 )
+_WRAPPERS = frozenset("setpriv prlimit setsid nice ionice taskset numactl stdbuf nohup".split())
+"""They start what the rest of their command names."""
 _OWN_MODULES = ("agentworld", "torch", "vllm", "multiprocessing")
 _EVENTS = ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system")
 
@@ -80,14 +83,19 @@ def _refused(event: str, arguments: tuple[object, ...]) -> str | None:
     """The program that may not be started; null where it may."""
     if event == "os.system":
         return "a shell"
-    words = arguments[1:3] if event == "os.spawn" else arguments[:2]
-    program, command = words
-    name = _name(program)
-    listed = [_text(each) for each in command] if isinstance(command, list | tuple) else []
-    if event == "subprocess.Popen" and listed:
-        name = _name(program or listed[0])
-    if name.startswith("python") and not _is_own(listed[1:]):
-        return " ".join([name, *listed[1:3]])
+    program, command = arguments[1:3] if event == "os.spawn" else arguments[:2]
+    words = [_text(each) for each in command] if isinstance(command, list | tuple) else []
+    return _refused_command([_text(program or words[0]), *words[1:]])
+
+
+def _refused_command(words: list[str]) -> str | None:
+    name = os.path.basename(words[0])
+    if name in _WRAPPERS:
+        starts = (number for number, word in enumerate(words) if number and shutil.which(word))
+        first = next(starts, None)
+        return _refused_command(words[first:]) if first else None
+    if name.startswith("python") and not _is_own(words[1:]):
+        return " ".join([name, *words[1:3]])
     return name if name in _guards[-1].programs else None
 
 
@@ -103,10 +111,6 @@ def _is_own(arguments: list[str]) -> bool:
             path = Path(script)
             return path.is_relative_to(sys.prefix) and not set(path.parts).isdisjoint(_OWN_MODULES)
     return False
-
-
-def _name(program: object) -> str:
-    return os.path.basename(_text(program))
 
 
 def _text(value: object) -> str:

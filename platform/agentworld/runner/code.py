@@ -34,7 +34,8 @@ def code_digest(step: str, domains: tuple[str, ...] = ()) -> Digest:
         named += live_domain_modules(domains)
     for module in named:
         modules |= _reached_from(module)
-    texts = {text for file in modules for text in file.parent.iterdir() if text.suffix in _PROSE}
+    folders = {file.parent for file in modules if (file.parent / "__init__.py").is_file()}
+    texts = {text for folder in folders for text in folder.iterdir() if text.suffix in _PROSE}
     files = sorted(modules | texts)
     return digest_json({_name_of(path): digest_file(path) for path in files})
 
@@ -59,7 +60,7 @@ def _reached_from(module: str) -> set[Path]:
         file = _file_of(name)
         if file is not None and name not in files:
             files[name] = file
-            waiting += _imports_of(file)
+            waiting += _imports_of(file, name)
     return set(files.values())
 
 
@@ -67,35 +68,51 @@ def _file_of(module: str) -> Path | None:
     """The file of a module of ours, or of a package that adds a domain; null of any other."""
     package, *rest = module.split(".")
     top = _top_of(package)
-    path = top.joinpath(*rest) if top else None
-    files = (path.with_suffix(".py"), path / "__init__.py") if path else ()
+    if top is None or top.is_file():
+        return top if top and not rest else None
+    path = top.joinpath(*rest)
+    files = (path.with_suffix(".py"), path / "__init__.py")
     return next((file for file in files if file.is_file()), None)
 
 
 def _top_of(package: str) -> Path | None:
+    """The folder of a package, or the file of a module that is in none."""
     if package == _PACKAGE.name:
         return _PACKAGE
-    if package not in {module.partition(".")[0] for module in added_modules()}:
-        return None
-    spec = find_spec(package)
-    return Path(spec.origin).parent if spec and spec.origin else None
+    spec = find_spec(package) if package in _added_packages() else None
+    if spec and spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
+    return Path(spec.origin) if spec and spec.origin else None
+
+
+def _added_packages() -> set[str]:
+    return {module.partition(".")[0] for module in added_modules()}
 
 
 def _name_of(path: Path) -> str:
     """Where a file lies in its package, wherever that is installed."""
     if path.is_relative_to(_PACKAGE):
         return path.relative_to(_PACKAGE).as_posix()
-    return "/".join(path.parts[-2:])
+    tops = ((package, _top_of(package)) for package in sorted(_added_packages()))
+    names = (
+        f"{package}/{path.relative_to(top).as_posix()}"
+        for package, top in tops
+        if top and path.is_relative_to(top)
+    )
+    return next(names)
 
 
 @cache
-def _imports_of(file: Path) -> frozenset[str]:
+def _imports_of(file: Path, module: str) -> frozenset[str]:
     """Modules that a file names; `from a import b` may mean the module `a.b`."""
+    parents = module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
     names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
-            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = parents[: len(parents) - node.level + 1] if node.level else []
+            source = ".".join([*above, *([node.module] if node.module else [])])
+            names.add(source)
+            names.update(f"{source}.{alias.name}" for alias in node.names)
     return frozenset(names)

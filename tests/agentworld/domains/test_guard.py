@@ -47,6 +47,8 @@ REFUSED = {
     "os.posix_spawnp": lambda: os.posix_spawnp("bash", ["bash", "-c", "true"], {}),
     "os.execv": lambda: os.execv(BASH, ["bash", "-c", "true"]),
     "env": lambda: start("env", "bash", "-c", "true"),
+    "a wrapper": lambda: start("setpriv", "--pdeathsig", "TERM", "bash", "-c", "true"),
+    "two wrappers": lambda: start("nice", "-n", "5", "setsid", sys.executable, "server.py"),
     "chromium": lambda: start(CHROMIUM, "--version"),
     "node": lambda: start("node", "driver.js"),
     "npx": lambda: start("npx", "-y", "@modelcontextprotocol/server-filesystem"),

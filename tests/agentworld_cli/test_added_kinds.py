@@ -1,0 +1,87 @@
+"""What another package adds works from collect to serve, and nothing of ours is edited for it.
+
+Both packages are installed from wheels, as their users have them.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agentworld.recipes import recipe_path
+
+pytestmark = pytest.mark.compute
+
+_ROOT = Path(__file__).parents[2]
+_ADDED = _ROOT / "tests/peers/counter_world"
+_SCRIPT = _ROOT / "tests/peers/added_kinds.py"
+_LOG = "add 3 -> now 3\nshow -> now 3\n\nshow -> now 0\nadd 1 -> now 1\n"
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("added")
+    packages = folder / "packages"
+    for source in (_ROOT, _ADDED):
+        _install(source, packages)
+    (folder / "log.txt").write_text(_LOG)
+    imports = _recipe(folder / "imports.yaml", trajectories=str(folder / "log.txt"))
+    explores = _recipe(folder / "explores.yaml")
+    ended = subprocess.run(
+        [sys.executable, str(_SCRIPT), explores, str(folder / "store"), imports],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(packages),
+            "AGENTWORLD_PROTOCOLS": '["http", "line"]',
+        },
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    result: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    assert Path(result["installed"]).is_relative_to(packages)
+    return result
+
+
+def _install(source: Path, target: Path) -> None:
+    command = "-m pip install --quiet --no-deps --no-build-isolation --no-index --target"
+    subprocess.run(
+        [sys.executable, *command.split(), str(target), str(source)], check=True, timeout=300
+    )
+
+
+def _recipe(path: Path, **collected: str) -> str:
+    recipe = yaml.safe_load(recipe_path("smoke").read_text())
+    recipe["name"] = "counter"
+    recipe["collect"] = {"domain": "counter", "num_transitions": 600, "num_held_out_episodes": 10}
+    recipe["collect"] |= {"num_workers": 1, "format": "counter-log", **collected}
+    recipe["evaluate"]["metrics"] = ["rule", "near"]
+    recipe["rl"] |= {"algorithm": "plain", "num_steps": 1}
+    recipe["cpt"]["epochs"] = recipe["sft"]["epochs"] = 2
+    path.write_text(yaml.safe_dump(recipe))
+    return str(path)
+
+
+def test_an_added_importer_reads_its_logs(outcome):
+    assert outcome["imported"] == 2
+
+
+def test_an_added_domain_is_explored_trained_and_pinned(outcome):
+    assert outcome["domains"] == ["counter"]
+    assert outcome["tags"] == ["add", "output", "show"]
+
+
+def test_an_added_metric_and_verifier_are_in_the_report(outcome):
+    assert outcome["metrics"] == ["near", "rule"]
+
+
+def test_an_added_protocol_answers_from_the_simulator_and_its_steps_are_counted(outcome):
+    assert outcome["answer"]
+    assert outcome["counted"]

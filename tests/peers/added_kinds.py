@@ -1,0 +1,71 @@
+"""From a counter's environment to a simulator of it, with what another package added.
+
+`python added_kinds.py RECIPE STORE LOG` prints what came of it as JSON.
+"""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import httpx
+
+import agentworld
+from agentworld.client.simulator import SimulatorClient
+from agentworld.operations.serving import pinned_engine, served_at
+from agentworld.records.episode import EpisodeOpening
+from agentworld.records.report import WorldModelReport
+from agentworld.records.run import RunOpening
+from agentworld.steps.collect import collect
+from agentworld.steps.cpt import cpt
+from agentworld.steps.evaluate import evaluate
+from agentworld.steps.prepare import prepare
+from agentworld.steps.register import register
+from agentworld.steps.rl import rl
+from agentworld.steps.sft import sft
+from agentworld.steps.simulate import simulate
+from agentworld.storage.simulators import PinnedSimulator
+from agentworld.storage.trajectories import read_collected
+
+
+def main(recipe: str, store: str, imports: str) -> None:
+    imported = read_collected(Path(collect(imports, store)))
+    data = prepare(recipe, store, collect(recipe, store))
+    stages = [cpt(recipe, store, data)]
+    for step in (sft, rl):
+        stages.append(step(recipe, store, data, stages[-1]))
+    report = evaluate(recipe, store, data, *stages)
+    version = register(store, *stages, report)
+    simulator = PinnedSimulator.read(Path(simulate(recipe, store, version)))
+    score = WorldModelReport.read(Path(report) / "report.json").stages["rl"]
+    answer, metrics = asyncio.run(_asked(simulator, Path(store)))
+    result = {
+        "installed": agentworld.__file__,
+        "imported": imported.num_trajectories + imported.num_held_out_trajectories,
+        "domains": list(simulator.manifest.domains),
+        "metrics": sorted(score.metrics),
+        "tags": sorted(score.by_tag),
+        "answer": answer,
+        "counted": metrics,
+    }
+    print(json.dumps(result))
+
+
+async def _asked(simulator: PinnedSimulator, store: Path) -> tuple[str, bool]:
+    """What the service says by the added protocol, and whether it counts the step."""
+    engine = pinned_engine(simulator.manifest)
+    digest = simulator.digest
+    with served_at(simulator.folder, engine, store, store / "logs") as local:
+        client = SimulatorClient(local.url, simulator=digest)
+        opening = RunOpening(agent="a", starting_weights=digest, simulator=digest)
+        run = await client.open_run(opening)
+        opened = await client.begin(EpisodeOpening(run=run.id, initial_state="at 3"))
+        async with httpx.AsyncClient(base_url=local.url, timeout=60, trust_env=False) as http:
+            answer = await http.post(f"/line/{opened.episode}", content="show")
+            metrics = await http.get("/metrics")
+        await client.close()
+        return answer.raise_for_status().text, 'protocol="line"' in metrics.text
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,1 @@
+"""A world that counts: `add 3` and `show`."""
