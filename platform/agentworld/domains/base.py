@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
-from agentworld.domains.registry import Kinds
 from agentworld.domains.rubric import Rubric
 from agentworld.errors import InputError
+from agentworld.kinds import Kinds
 from agentworld.records.base import Record
 from agentworld.records.sample import Pool
 from agentworld.records.task import Task

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from agentworld.domains import guard
 from agentworld.domains.base import Start
 from agentworld.domains.guard import Guard
-from agentworld.domains.registry import Kinds
+from agentworld.kinds import Kinds
 from agentworld.records.task import Task
 
 

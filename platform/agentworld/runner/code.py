@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agentworld.domains.base import domain_modules
 from agentworld.domains.live import live_domain_modules
-from agentworld.domains.registry import added_modules
+from agentworld.kinds import added_modules
 from agentworld.records.base import Digest, digest_file, digest_json
 
 _PACKAGE = Path(__file__).parents[1]

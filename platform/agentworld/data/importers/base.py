@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from agentworld.domains.registry import Kinds
+from agentworld.kinds import Kinds
 from agentworld.records.base import Digest
 from agentworld.records.trajectory import Trajectory
 

@@ -6,7 +6,7 @@ A metric of another package is an entry point of the group `agentworld.metrics`.
 from collections.abc import Callable
 
 from agentworld.domains.base import Domain
-from agentworld.domains.registry import Kinds
+from agentworld.kinds import Kinds
 
 Metric = Callable[[Domain, str, str], float | None]
 """The value of a prediction, given its domain and the truth; null where it has none."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
-from agentworld.domains.registry import Kinds
+from agentworld.kinds import Kinds
 
 
 class Protocol(NamedTuple):

@@ -5,7 +5,7 @@ An algorithm of another package is an entry point of the group `agentworld.algor
 
 from typing import Literal, NamedTuple
 
-from agentworld.domains.registry import Kinds
+from agentworld.kinds import Kinds
 
 
 class Algorithm(NamedTuple):

@@ -3,10 +3,9 @@ from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
-from agentworld.domains import registry
 from agentworld.domains.base import domain_modules, domain_of
-from agentworld.domains.registry import Kinds, added_modules
 from agentworld.errors import InputError
+from agentworld.kinds import Kinds, added_modules
 
 GROUP = "agentworld.fruits"
 
