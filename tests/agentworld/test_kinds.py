@@ -15,7 +15,7 @@ def added(monkeypatch, tmp_path):
     """Adds entry points of packages that lie in a folder of their own."""
     points: list[EntryPoint] = []
     monkeypatch.setattr(
-        registry, "entry_points", lambda **params: EntryPoints(points).select(**params)
+        kinds, "entry_points", lambda **params: EntryPoints(points).select(**params)
     )
     monkeypatch.syspath_prepend(tmp_path)
 

@@ -49,6 +49,12 @@ def arguments(step: str, store: Path) -> list[str]:
     return ["smoke", str(store), str(imitated), str(trained)]
 
 
+def collected(store: Path) -> Path:
+    """The folder that the step `collect` fills for the profile `smoke`."""
+    recipe = load_recipe(recipe_path("smoke")).collect
+    return folder_of(store, "collect", [recipe], {}, domains=["shell"])
+
+
 @pytest.mark.parametrize("place", ["", PLACE], ids=["none", "without the store"])
 @pytest.mark.parametrize("step", LIVE)
 def test_without_a_sandbox_and_a_place_a_step_says_so_and_has_begun_nothing(step, place, tmp_path):
@@ -58,7 +64,7 @@ def test_without_a_sandbox_and_a_place_a_step_says_so_and_has_begun_nothing(step
 
 
 def test_a_finished_step_needs_no_sandbox(tmp_path):
-    folder = folder_of(tmp_path, "collect", [load_recipe(recipe_path("smoke")).collect], {})
+    folder = collected(tmp_path)
     records.receipt("collect", records.digest("made")).write(folder / "receipt.json")
     for place in ("", PLACE):
         assert live("collect", "smoke", str(tmp_path), place=place) == str(folder)
@@ -73,7 +79,7 @@ def test_what_a_job_did_is_seen_in_the_bucket_of_its_store(tmp_path, monkeypatch
         assert [there(each) for each in arguments] == ["smoke", url]
         seen.append(finished())
         job = open_copy(url, tmp_path / "the-job")
-        folder = folder_of(job.root, step, [load_recipe(recipe_path("smoke")).collect], {})
+        folder = collected(job.root)
         records.receipt(step, records.digest("made")).write(folder / "receipt.json")
         job.put(folder)
         seen.append(finished())
@@ -95,7 +101,7 @@ def test_what_was_recorded_elsewhere_is_taken_in_without_a_sandbox(tmp_path):
 
 
 def test_alone_a_step_tells_its_folder(tmp_path, capsys):
-    folder = folder_of(tmp_path, "collect", [load_recipe(recipe_path("smoke")).collect], {})
+    folder = collected(tmp_path)
     records.receipt("collect", records.digest("made")).write(folder / "receipt.json")
     main(["collect", "smoke", str(tmp_path)])
     assert capsys.readouterr().out == f"{folder}\n"

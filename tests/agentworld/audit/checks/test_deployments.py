@@ -99,8 +99,7 @@ def test_a_row_that_was_changed_counts_no_more_and_is_told(made, change):
 
 def test_a_row_that_was_moved_to_another_number_is_told(made):
     before, after = (
-        f"agent-deployments/shell-agent/trial/{number}.dsse.json"
-        for number in ("000002", "000003")
+        f"agent-deployments/shell-agent/trial/{number}.dsse.json" for number in ("000002", "000003")
     )
     make.agent.lose(made, "UPDATE attestations SET name = ? WHERE name = ?", after, before)
     told = " ".join(problems(made))
