@@ -14,22 +14,22 @@ from typing import Any
 from agentworld.errors import ClusterError
 from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.storage.folder import read_file
-from agentworld_operator.admitting import Admitting
-from agentworld_operator.certifying import CertificateTarget, Certifying
+from agentworld_operator.admission import Admitting
+from agentworld_operator.certificates import CertificateTarget, Certifying
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.connection import login
 from agentworld_operator.episodes import OpenEpisodes
 from agentworld_operator.identities import Identities
 from agentworld_operator.leader import Leadership, Times
-from agentworld_operator.naming import Names
-from agentworld_operator.reconcile import Reconciler, Surroundings
-from agentworld_operator.recurring import RecurringRuns
+from agentworld_operator.controllers.alias import Names
+from agentworld_operator.controllers.simulator import Reconciler, Surroundings
+from agentworld_operator.recurring_runs import RecurringRuns
 from agentworld_operator.resources.names import OPERATOR
-from agentworld_operator.running import Running
-from agentworld_operator.scheduling import Schedules
+from agentworld_operator.operator import Running
+from agentworld_operator.controllers.schedule import Schedules
 from agentworld_operator.service import Service
 from agentworld_operator.settings import Settings, WebhookSettings
-from agentworld_operator.watched import Cache
+from agentworld_operator.cache import Cache
 from agentworld_operator.webhook import Certified, serving
 from agentworld_pipelines.api_server import ApiServer, configuration
 from agentworld_pipelines.settings import ServerSettings

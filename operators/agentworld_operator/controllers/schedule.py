@@ -20,11 +20,11 @@ from agentworld_operator.policy.schedule import (
     newest_run,
     refusal,
 )
-from agentworld_operator.recurring import RecurringRuns
+from agentworld_operator.recurring_runs import RecurringRuns
 from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld_operator.status import write_status
-from agentworld_operator.watched import Cache
-from agentworld_operator.work import WorkQueue
+from agentworld_operator.cache import Cache
+from agentworld_operator.work_queue import WorkQueue
 from agentworld_pipelines.api_server import Object
 from agentworld_pipelines.records import UNFINISHED, PipelineRun, Schedule
 

@@ -30,8 +30,8 @@ from agentworld_operator.policy.identity import Refused
 from agentworld_operator.resources.alias import AliasSpec, AliasStatus
 from agentworld_operator.service import Service
 from agentworld_operator.status import write_status
-from agentworld_operator.watched import Cache
-from agentworld_operator.work import WorkQueue
+from agentworld_operator.cache import Cache
+from agentworld_operator.work_queue import WorkQueue
 from agentworld_pipelines.api_server import Object
 
 _KIND = "SimulatorAlias"

@@ -10,7 +10,7 @@ import pytest
 
 from agentworld.errors import ClusterError
 from agentworld_operator.authority import read_certificates
-from agentworld_operator.certifying import CertificateTarget, Certifying
+from agentworld_operator.certificates import CertificateTarget, Certifying
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SECRET = ("Secret", "agentworld-webhook")

@@ -10,7 +10,7 @@ import kopf
 
 from agentworld_operator.resources.names import DIGEST_LABEL
 from agentworld_operator.resources.places import PLACES
-from agentworld_operator.watched import OWN, WATCHED, Cache
+from agentworld_operator.cache import OWN, WATCHED, Cache
 from agentworld_pipelines.api_server import Object
 
 Changed = Callable[[str, Object], None]

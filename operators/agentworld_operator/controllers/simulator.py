@@ -11,7 +11,7 @@ from agentworld.engine.names import engine_name, short
 from agentworld.errors import AgentworldError, ClusterError, NotFound, StoreError
 from agentworld.records.base import Digest, first_problem
 from agentworld.records.simulator import EnginePin
-from agentworld_operator.applying import Applier
+from agentworld_operator.applier import Applier
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import Manifest, Pinned
 from agentworld_operator.cluster import Cluster
@@ -23,7 +23,7 @@ from agentworld_operator.policy.scaling import Scaled, scaled
 from agentworld_operator.policy.simulator import SimulatorState, refusal_of, refused, served
 from agentworld_operator.resources.simulator import Serving, SimulatorSpec, SimulatorStatus
 from agentworld_operator.status import write_status
-from agentworld_operator.watched import Cache
+from agentworld_operator.cache import Cache
 from agentworld_pipelines.api_server import Object
 
 

@@ -11,11 +11,11 @@ from kopf._cogs.structs.references import Insights, Resource
 from agentworld.engine.process import LOOPBACK
 from agentworld.errors import ClusterError
 from agentworld_operator.cluster import ObjectList
-from agentworld_operator.handlers.watches import resource_selector
+from agentworld_operator.watches import resource_selector
 from agentworld_operator.identities import Identities
 from agentworld_operator.resources.simulator import Identity
-from agentworld_operator.running import Running, check_watched
-from agentworld_operator.watched import WATCHED, Cache
+from agentworld_operator.operator import Running, check_watched
+from agentworld_operator.cache import WATCHED, Cache
 from make.simulator import pinned_manifest, simulator
 
 

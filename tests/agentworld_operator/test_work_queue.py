@@ -3,8 +3,8 @@ import asyncio
 import pytest
 
 from agentworld.errors import ClusterError
-from agentworld_operator import work
-from agentworld_operator.work import WorkQueue
+from agentworld_operator import work_queue
+from agentworld_operator.work_queue import WorkQueue
 from fakes.virtual_time import run
 
 

@@ -14,15 +14,15 @@ from agentworld.errors import AgentworldError, ClusterError
 from agentworld.records.base import Digest
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.episodes import OpenEpisodes
-from agentworld_operator.handlers.watches import registry, resource_selector, settings
+from agentworld_operator.watches import registry, resource_selector, settings
 from agentworld_operator.identities import Identities
-from agentworld_operator.naming import Names
-from agentworld_operator.reconcile import Reconciler
+from agentworld_operator.controllers.alias import Names
+from agentworld_operator.controllers.simulator import Reconciler
 from agentworld_operator.resources.names import DIGEST_LABEL
 from agentworld_operator.resources.simulator import SimulatorSpec
-from agentworld_operator.scheduling import Schedules
-from agentworld_operator.watched import OWN, WATCHED, Cache
-from agentworld_operator.work import WorkQueue
+from agentworld_operator.controllers.schedule import Schedules
+from agentworld_operator.cache import OWN, WATCHED, Cache
+from agentworld_operator.work_queue import WorkQueue
 from agentworld_pipelines.api_server import Object
 
 _log = logging.getLogger(__name__)
