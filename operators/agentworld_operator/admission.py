@@ -21,7 +21,7 @@ from agentworld_pipelines.api_server import Object
 _NO_RIGHTS = (401, 403)
 
 
-class Admitting:
+class Admission:
     """What becomes of each request for one of our resources in one namespace."""
 
     def __init__(self, cluster: Cluster, service: Service) -> None:

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from agentworld_operator.applier import Applier
-from agentworld_operator.cluster import Cluster
 from agentworld_operator.cache import Cache
+from agentworld_operator.cluster import Cluster
 
 LABELS = {"part": "ours"}
 OWNERS = [{"uid": "owner"}]

@@ -1,132 +1,123 @@
-"""One Simulator: observe, decide, build, apply, and one write of its status."""
+"""Simulators: what each engine is made of is applied, and the status says what came of it."""
 
 import asyncio
-from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
 
 from agentworld.engine.names import engine_name, short
-from agentworld.errors import AgentworldError, ClusterError, NotFound, StoreError
+from agentworld.errors import ClusterError, NotFound, StoreError
 from agentworld.records.base import Digest, first_problem
 from agentworld.records.simulator import EnginePin
 from agentworld_operator.applier import Applier
+from agentworld_operator.cache import OWN, Cache
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import Manifest, Pinned
 from agentworld_operator.cluster import Cluster
+from agentworld_operator.controllers.controller import Outcome
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.engine import observe_engine
 from agentworld_operator.policy.identity import Identified, Refused, servable
 from agentworld_operator.policy.rivals import rival
 from agentworld_operator.policy.scaling import Scaled, scaled
 from agentworld_operator.policy.simulator import SimulatorState, refusal_of, refused, served
+from agentworld_operator.resources.names import DIGEST_LABEL
 from agentworld_operator.resources.simulator import Serving, SimulatorSpec, SimulatorStatus
-from agentworld_operator.status import write_status
-from agentworld_operator.cache import Cache
+from agentworld_operator.settings import Settings
 from agentworld_pipelines.api_server import Object
 
 
-class Surroundings(NamedTuple):
-    """What a reconciler is told about, beside the cluster."""
+class SimulatorReconciler:
+    """Runs an engine for each Simulator that can be served, as large as its episodes need."""
 
-    service_url: str
-    """Where agents open runs."""
-    verifier_image: str
-    pull_secrets: tuple[str, ...]
-    clock: Callable[[], float]
-    """Seconds that run forward."""
-    open_episodes: Callable[[Digest], int | None]
-    """Of a simulator; null where the service does not tell."""
-
-
-class _Round(NamedTuple):
-    """What is said of a Simulator, and what a later round may mend."""
-
-    status: SimulatorStatus
-    problem: AgentworldError | None = None
-
-
-class Reconciler:
-    """Makes Simulators so. What it remembers can be lost: the next round finds it out again."""
+    kind = "Simulator"
+    status_type = SimulatorStatus
 
     def __init__(
-        self, cluster: Cluster, cache: Cache, identities: Identities, surroundings: Surroundings
+        self,
+        cluster: Cluster,
+        cache: Cache,
+        identities: Identities,
+        settings: Settings,
+        *,
+        open_episodes: Callable[[Digest], int | None],
+        clock: Callable[[], float],
     ) -> None:
-        self._cluster = cluster
+        """`open_episodes` counts those of a simulator; null where the service does not tell."""
         self._cache = cache
         self._identities = identities
         self._applier = Applier(cluster, cache)
-        self._surroundings = surroundings
-        self._scaled: dict[str, Scaled] = {}
+        self._settings = settings
+        self._open_episodes = open_episodes
+        self._clock = clock
+        self._scales: dict[str, Scaled] = {}
 
-    async def reconcile(self, name: str) -> None:
-        """One round for one Simulator; raises what a later round may mend."""
-        simulator = self._cache.get("Simulator", name)
-        if simulator is None or "deletionTimestamp" in simulator["metadata"]:
-            self._scaled.pop(name, None)  # its children go with it
-            return
-        before = SimulatorStatus.model_validate(simulator.get("status") or {})
-        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        try:
-            status, problem = await self._round(simulator, before, now)
-        except (StoreError, NotFound) as error:  # tried again, and told meanwhile
-            refusal, problem = Refused("Unreadable", str(error)), error
-            status = refused(simulator["metadata"]["generation"], before, None, refusal, now)
-        if status != before:
-            change = "Simulator", simulator, before, status, now
-            stored_simulator = await asyncio.to_thread(write_status, self._cluster, *change)
-            self._cache.put("Simulator", stored_simulator)
-        if problem:
-            raise problem
+    def affected(self, kind: str, resource: Object) -> Iterable[str]:
+        """A Simulator itself, and all that are the simulator of its engine."""
+        metadata = resource["metadata"]
+        if kind != self.kind:
+            labels = metadata.get("labels") or {}
+            return [] if kind in OWN else self._identities.names(labels.get(DIGEST_LABEL, ""))
+        engine = self._identities.engine(resource) or ""
+        current = self._cache.get(kind, metadata["name"])
+        if current is None or current["metadata"]["uid"] != metadata["uid"]:
+            self._identities.forget(resource)
+        return [metadata["name"], *self._identities.names(engine)]
 
-    async def _round(self, simulator: Object, before: SimulatorStatus, now: str) -> _Round:
+    async def clean_up(self, name: str) -> Outcome[SimulatorStatus]:
+        """Its children go with it."""
+        self._scales.pop(name, None)
+        return Outcome()
+
+    async def reconcile(
+        self, simulator: Object, before: SimulatorStatus, now: str
+    ) -> Outcome[SimulatorStatus]:
+        """Applies its engine, or says why there is none."""
         generation = simulator["metadata"]["generation"]
         try:
             spec = SimulatorSpec.model_validate(simulator["spec"])
+            identity = await asyncio.to_thread(self._identities.learn, simulator, spec.identity)
         except ValidationError as error:
             invalid = Refused("Invalid", f"spec.{first_problem(error)}")
-            return _Round(refused(generation, before, None, invalid, now))
-        identity = await asyncio.to_thread(self._identities.learn, simulator, spec.identity)
+            return Outcome(refused(generation, before, None, invalid, now))
+        except (StoreError, NotFound) as error:
+            unreadable = Refused("Unreadable", str(error))
+            return Outcome(refused(generation, before, None, unreadable, now), error)
         if isinstance(identity, Refused):
-            return _Round(refused(generation, before, None, identity, now))
-        same = map(self._simulator, self._identities.same(identity.digest))
-        refusal = servable(identity.manifest, spec.serving) or rival(
-            simulator, identity.digest, [each for each in same if each]
-        )
+            return Outcome(refused(generation, before, None, identity, now))
+        refusal = servable(identity.manifest, spec.serving) or self._rival(simulator, identity)
         if refusal:
-            return _Round(refused(generation, before, identity.digest, refusal, now))
+            return Outcome(refused(generation, before, identity.digest, refusal, now))
         state, problem = await self._serve(simulator, spec.serving, identity, before)
-        return _Round(served(state, identity, now), problem)
+        # With bounds, who may go waits for a clock, and not for a change.
+        look_again_seconds = self._settings.ask_seconds if spec.serving.bounds else None
+        return Outcome(served(state, identity, now), problem, look_again_seconds)
 
-    def _simulator(self, name: str) -> Object | None:
-        return self._cache.get("Simulator", name)
+    def _rival(self, simulator: Object, identity: Identified) -> Refused | None:
+        names = self._identities.same(identity.digest)
+        twins = [self._cache.get(self.kind, name) for name in names]
+        return rival(simulator, identity.digest, [twin for twin in twins if twin])
 
     async def _serve(
         self, simulator: Object, serving: Serving, identity: Identified, before: SimulatorStatus
     ) -> tuple[SimulatorState, ClusterError | None]:
-        """Applies what it is made of, and says what was seen and what the API server refused."""
-        (digest, manifest), around = identity, self._surroundings
+        """Applies what it is made of; returns what was seen and what the API server refused."""
+        digest = identity.digest
         deployment = self._cache.get("Deployment", engine_name(digest))
         engine = observe_engine(deployment, self._cache.of_engine("Pod", short(digest)))
-        episodes = around.open_episodes(digest)
+        episodes = self._open_episodes(digest)
         replicas = self._replicas(simulator["metadata"]["name"], serving, engine.replicas, episodes)
-        built: list[Manifest] = []
-        if isinstance(manifest.engine, EnginePin) and serving.weights:
-            own = manifest.engine, serving, serving.weights
-            images = around.verifier_image, around.pull_secrets
-            built = children(Pinned(digest, manifest, *own, *images), simulator, replicas)
-        observations = (
-            simulator["metadata"]["generation"],
-            serving,
-            before,
-            engine,
-            replicas,
-            episodes,
+        state = SimulatorState(
+            generation=simulator["metadata"]["generation"],
+            serving=serving,
+            status=before,
+            engine=engine,
+            target_replicas=replicas,
+            open_episodes=episodes,
+            url=self._settings.service_url,
         )
-        state = SimulatorState(*observations, around.service_url)
         try:
-            for child in built:
+            for child in self._children(simulator, serving, identity, replicas):
                 await self._applier.apply(child)
         except ClusterError as error:
             if refusal := refusal_of(error):
@@ -134,8 +125,18 @@ class Reconciler:
             raise
         return state, None
 
+    def _children(
+        self, simulator: Object, serving: Serving, identity: Identified, replicas: int
+    ) -> list[Manifest]:
+        """None for an endpoint of somebody's."""
+        digest, manifest = identity
+        if not isinstance(manifest.engine, EnginePin) or not serving.weights:
+            return []
+        own = manifest.engine, serving, serving.weights
+        images = self._settings.verifier_image, self._settings.pull_secrets
+        return children(Pinned(digest, manifest, *own, *images), simulator, replicas)
+
     def _replicas(self, name: str, serving: Serving, there: int, episodes: int | None) -> int:
-        current = self._scaled.get(name, Scaled(there))
-        now = self._surroundings.clock()
-        self._scaled[name] = target = scaled(serving, current, episodes, now)
+        current = self._scales.get(name, Scaled(there))
+        self._scales[name] = target = scaled(serving, current, episodes, self._clock())
         return target.replicas
