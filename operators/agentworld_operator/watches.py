@@ -62,7 +62,7 @@ class Watches:
             (each.group, each.version, each.plural) for each in self.insights.watched_resources
         }
         if missing := [kind for kind in WATCHED if resource_selector(kind) not in resources]:
-            raise ClusterError(f"the API server does not tell of {', '.join(missing)}; begin anew")
+            raise ClusterError(f"the API server does not list {', '.join(missing)}; begin anew")
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()

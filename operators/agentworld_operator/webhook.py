@@ -23,7 +23,7 @@ from agentworld_operator.policy.admission import AdmissionRequest, Denied, answe
 _log = logging.getLogger(__name__)
 
 _MOST_BYTES = 8 * 2**20
-"""An API server takes 3 MiB, and tells an object with the one before it."""
+"""An API server takes 3 MiB, and sends an object with the one before it."""
 
 Decide = Callable[[AdmissionRequest], Awaitable[Denied | None]]
 
@@ -154,9 +154,9 @@ async def _decided(decide: Decide, request: AdmissionRequest, seconds: float) ->
             denied = await decide(request)
     except TimeoutError:
         denied = Denied("who had to be asked did not answer in time; try again", 504)
-    except Exception:  # noqa: BLE001 - an edge: a mistake of ours is told as one, and lets nothing in
+    except Exception:  # noqa: BLE001 - an edge: a mistake of ours is answered as one, and lets nothing in
         _log.exception("%s: our mistake", what)
-        denied = Denied("the operator made a mistake, which its log tells", 500)
+        denied = Denied("the operator made a mistake, which its log shows", 500)
     if denied:
         _log.info(
             "%s by %s is refused: %s", what, json.dumps(request.user_info.username), denied[0]

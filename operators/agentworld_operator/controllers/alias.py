@@ -14,18 +14,18 @@ from agentworld.records.alias import AliasChange, Meaning
 from agentworld.records.base import digest_json, first_problem
 from agentworld_operator.cache import Cache
 from agentworld_operator.controllers.controller import Outcome
-from agentworld_operator.policy.admission import naming
+from agentworld_operator.policy.admission import aliases_of
 from agentworld_operator.policy.alias import (
     BYPASS_ACTOR,
     AliasState,
+    build_bypass_move,
     build_status,
-    bypass_move,
-    recorded,
-    resolved,
-    settling,
+    recorded_condition,
+    resolve,
+    settling_condition,
 )
 from agentworld_operator.policy.conditions import ConditionState
-from agentworld_operator.policy.identity import Refused
+from agentworld_operator.policy.identity import Refusal
 from agentworld_operator.resources.alias import AliasSpec, AliasStatus
 from agentworld_operator.service import Service
 from agentworld_pipelines.api_server import Object
@@ -70,7 +70,7 @@ class AliasReconciler:
         """An alias itself, and all that mean a Simulator."""
         name = resource["metadata"]["name"]
         if kind == "Simulator":
-            return naming(name, self._cache.all(self.kind))
+            return aliases_of(name, self._cache.all(self.kind))
         return [name] if kind == self.kind else []
 
     async def reconcile(self, alias: Object, before: AliasStatus, now: str) -> Outcome[AliasStatus]:
@@ -98,29 +98,29 @@ class AliasReconciler:
         self._live_names.discard(name)
         return Outcome()
 
-    def _meaning(self, alias: Object) -> Meaning | Refused:
+    def _meaning(self, alias: Object) -> Meaning | Refusal:
         try:
             spec = AliasSpec.model_validate(alias["spec"])
         except ValidationError as error:
-            return Refused("Invalid", f"spec.{first_problem(error)}")
-        return resolved(spec, lambda name: self._cache.get("Simulator", name))
+            return Refusal("Invalid", f"spec.{first_problem(error)}")
+        return resolve(spec, lambda name: self._cache.get("Simulator", name))
 
-    async def _recorded(self, name: str, meaning: Meaning | Refused) -> ConditionState:
-        if isinstance(meaning, Refused):
+    async def _recorded(self, name: str, meaning: Meaning | Refusal) -> ConditionState:
+        if isinstance(meaning, Refusal):
             return ConditionState("Recorded", "Unknown", "NotResolved")
         try:
             last = await self._service.last(name)
             if last is None or last.meaning != meaning:
                 if not self._stays(name, last, meaning):
-                    return settling(last)
+                    return settling_condition(last)
                 key = _key(name, last, meaning)
-                last = await self._service.move(name, bypass_move(meaning), key)
+                last = await self._service.move(name, build_bypass_move(meaning), key)
         except SimulatorError as error:
             return ConditionState("Recorded", "Unknown", "ServiceUnavailable", str(error))
         except InputError as error:
             return ConditionState("Recorded", "False", "Refused", str(error))
         self._differences.pop(name, None)
-        return recorded(last)
+        return recorded_condition(last)
 
     def _stays(self, name: str, last: AliasChange | None, meaning: Meaning | None) -> bool:
         """Whether the two differ, and in the same way, for so long that nothing is on its way."""

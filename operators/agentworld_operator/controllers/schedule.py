@@ -10,7 +10,7 @@ from agentworld.errors import AgentworldError
 from agentworld.records.base import first_problem
 from agentworld_operator.cache import Cache
 from agentworld_operator.controllers.controller import Outcome
-from agentworld_operator.policy.identity import Refused
+from agentworld_operator.policy.identity import Refusal
 from agentworld_operator.policy.schedule import (
     NOT_CONFIGURED,
     SUSPENDED,
@@ -20,7 +20,7 @@ from agentworld_operator.policy.schedule import (
     invalid,
     last_run,
     newest_run,
-    refusal,
+    refusal_of,
 )
 from agentworld_operator.recurring_runs import RecurringRuns
 from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
@@ -41,7 +41,7 @@ class ScheduleReconciler:
         self._runs = runs
         self._server = asyncio.Lock()
         """The server is asked by one at a time, and nobody works on half an answer."""
-        self._recurring_runs: dict[str, list[Schedule]] | Refused | None = None
+        self._recurring_runs: dict[str, list[Schedule]] | Refusal | None = None
         """What the server has by name, or why nobody knows; null before it was asked."""
         self._newest: dict[str, PipelineRun] = {}
 
@@ -58,14 +58,14 @@ class ScheduleReconciler:
             names |= self._recurring_runs.keys()
         return sorted(names)
 
-    async def _all_recurring_runs(self) -> dict[str, list[Schedule]] | Refused:
+    async def _all_recurring_runs(self) -> dict[str, list[Schedule]] | Refusal:
         if not self._runs.is_configured:
             return NOT_CONFIGURED
         try:
             by_name = await asyncio.to_thread(self._runs.all)
         except AgentworldError as error:
             _log.warning("Kubeflow Pipelines: %s", error)
-            return refusal(error)
+            return refusal_of(error)
         newest = ((name, newest_run(runs)) for name, runs in by_name.items())
         self._newest = {name: run for name, run in newest if run}
         return by_name
@@ -82,7 +82,7 @@ class ScheduleReconciler:
                 problem = await self._ensure_run(schedule)
                 server = await self._observe(schedule["metadata"]["name"], before.last_run)
             except AgentworldError as error:
-                problem, failure = refusal(error), error
+                problem, failure = refusal_of(error), error
         generation = schedule["metadata"]["generation"]
         return Outcome(
             build_status(ScheduleState(generation, before, server, problem), now), failure
@@ -94,7 +94,7 @@ class ScheduleReconciler:
             await self._remove(name)
         return Outcome()
 
-    async def _ensure_run(self, schedule: Object) -> Refused | None:
+    async def _ensure_run(self, schedule: Object) -> Refusal | None:
         """Why no recurring run of its spec is there; null where one is, or was just made."""
         if not isinstance(self._recurring_runs, dict):
             return self._recurring_runs
@@ -102,7 +102,7 @@ class ScheduleReconciler:
         try:
             spec = ScheduleSpec.model_validate(schedule["spec"])
         except ValidationError as error:
-            return Refused("Invalid", f"spec.{first_problem(error)}")
+            return Refusal("Invalid", f"spec.{first_problem(error)}")
         if spec.suspend:
             await self._remove(name)
             return SUSPENDED

@@ -17,10 +17,15 @@ from agentworld_operator.cluster import Cluster
 from agentworld_operator.controllers.controller import Outcome
 from agentworld_operator.identities import Identities
 from agentworld_operator.policy.engine import observe_engine
-from agentworld_operator.policy.identity import Identified, Refused, servable
+from agentworld_operator.policy.identity import Refusal, SimulatorIdentity, servable
 from agentworld_operator.policy.rivals import rival
-from agentworld_operator.policy.scaling import Scaled, scaled
-from agentworld_operator.policy.simulator import SimulatorState, refusal_of, refused, served
+from agentworld_operator.policy.scaling import Scale, choose_scale
+from agentworld_operator.policy.simulator import (
+    SimulatorState,
+    refusal_of,
+    refused_status,
+    served_status,
+)
 from agentworld_operator.resources.names import DIGEST_LABEL
 from agentworld_operator.resources.simulator import Serving, SimulatorSpec, SimulatorStatus
 from agentworld_operator.settings import Settings
@@ -50,7 +55,7 @@ class SimulatorReconciler:
         self._settings = settings
         self._open_episodes = open_episodes
         self._clock = clock
-        self._scales: dict[str, Scaled] = {}
+        self._scales: dict[str, Scale] = {}
 
     def affected(self, kind: str, resource: Object) -> Iterable[str]:
         """A Simulator itself, and all that are the simulator of its engine."""
@@ -78,28 +83,32 @@ class SimulatorReconciler:
             spec = SimulatorSpec.model_validate(simulator["spec"])
             identity = await asyncio.to_thread(self._identities.learn, simulator, spec.identity)
         except ValidationError as error:
-            invalid = Refused("Invalid", f"spec.{first_problem(error)}")
-            return Outcome(refused(generation, before, None, invalid, now))
+            invalid = Refusal("Invalid", f"spec.{first_problem(error)}")
+            return Outcome(refused_status(generation, before, None, invalid, now))
         except (StoreError, NotFound) as error:
-            unreadable = Refused("Unreadable", str(error))
-            return Outcome(refused(generation, before, None, unreadable, now), error)
-        if isinstance(identity, Refused):
-            return Outcome(refused(generation, before, None, identity, now))
+            unreadable = Refusal("Unreadable", str(error))
+            return Outcome(refused_status(generation, before, None, unreadable, now), error)
+        if isinstance(identity, Refusal):
+            return Outcome(refused_status(generation, before, None, identity, now))
         refusal = servable(identity.manifest, spec.serving) or self._rival(simulator, identity)
         if refusal:
-            return Outcome(refused(generation, before, identity.digest, refusal, now))
+            return Outcome(refused_status(generation, before, identity.digest, refusal, now))
         state, problem = await self._serve(simulator, spec.serving, identity, before)
         # With bounds, who may go waits for a clock, and not for a change.
         look_again_seconds = self._settings.ask_seconds if spec.serving.bounds else None
-        return Outcome(served(state, identity, now), problem, look_again_seconds)
+        return Outcome(served_status(state, identity, now), problem, look_again_seconds)
 
-    def _rival(self, simulator: Object, identity: Identified) -> Refused | None:
+    def _rival(self, simulator: Object, identity: SimulatorIdentity) -> Refusal | None:
         names = self._identities.same(identity.digest)
         twins = [self._cache.get(self.kind, name) for name in names]
         return rival(simulator, identity.digest, [twin for twin in twins if twin])
 
     async def _serve(
-        self, simulator: Object, serving: Serving, identity: Identified, before: SimulatorStatus
+        self,
+        simulator: Object,
+        serving: Serving,
+        identity: SimulatorIdentity,
+        before: SimulatorStatus,
     ) -> tuple[SimulatorState, ClusterError | None]:
         """Applies what it is made of; returns what was seen and what the API server refused."""
         digest = identity.digest
@@ -126,7 +135,7 @@ class SimulatorReconciler:
         return state, None
 
     def _children(
-        self, simulator: Object, serving: Serving, identity: Identified, replicas: int
+        self, simulator: Object, serving: Serving, identity: SimulatorIdentity, replicas: int
     ) -> list[Manifest]:
         """None for an endpoint of somebody's."""
         digest, manifest = identity
@@ -137,6 +146,6 @@ class SimulatorReconciler:
         return children(Pinned(digest, manifest, *own, *images), simulator, replicas)
 
     def _replicas(self, name: str, serving: Serving, there: int, episodes: int | None) -> int:
-        current = self._scales.get(name, Scaled(there))
-        self._scales[name] = target = scaled(serving, current, episodes, self._clock())
+        current = self._scales.get(name, Scale(there))
+        self._scales[name] = target = choose_scale(serving, current, episodes, self._clock())
         return target.replicas
