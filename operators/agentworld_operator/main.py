@@ -19,7 +19,7 @@ from agentworld_operator.cache import Cache
 from agentworld_operator.certificates import CertificateRenewal, CertificateTarget
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.connection import login
-from agentworld_operator.controllers.alias import AliasReconciler, AliasTimes
+from agentworld_operator.controllers.alias import AliasReconciler
 from agentworld_operator.controllers.schedule import ScheduleReconciler
 from agentworld_operator.controllers.simulator import SimulatorReconciler
 from agentworld_operator.episodes import OpenEpisodes
@@ -112,17 +112,14 @@ def _build_operator(
         settings.pipeline_placement,
         settings.pipeline_image,
     )
-    times = AliasTimes(webhook.settle_seconds, settings.look_seconds, settings.ask_seconds)
+    clock = time.monotonic
     reconcilers = Reconcilers(
         SimulatorReconciler(
-            cluster,
-            cache,
-            identities,
-            settings,
-            open_episodes=episodes.of,
-            clock=time.monotonic,
+            cluster, cache, identities, settings, open_episodes=episodes.of, clock=clock
         ),
-        AliasReconciler(cache, service, times, time.monotonic),
+        AliasReconciler(
+            cache, service, settings, settle_seconds=webhook.settle_seconds, clock=clock
+        ),
         ScheduleReconciler(cache, runs),
     )
     return Operator(cluster, cache, identities, episodes, reconcilers)

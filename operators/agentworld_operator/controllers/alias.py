@@ -28,18 +28,8 @@ from agentworld_operator.policy.conditions import ConditionState
 from agentworld_operator.policy.identity import Refusal
 from agentworld_operator.resources.alias import AliasSpec, AliasStatus
 from agentworld_operator.service import Service
+from agentworld_operator.settings import Settings
 from agentworld_pipelines.api_server import Object
-
-
-class AliasTimes(NamedTuple):
-    """In seconds."""
-
-    settle: float
-    """How long a move may be on its way between the ledger and the cluster."""
-    look: float
-    """Between two looks at an alias that the ledger has."""
-    ask: float
-    """Between two looks at one that it has otherwise."""
 
 
 class _Difference(NamedTuple):
@@ -57,11 +47,19 @@ class AliasReconciler:
     status_type = AliasStatus
 
     def __init__(
-        self, cache: Cache, service: Service, times: AliasTimes, clock: Callable[[], float]
+        self,
+        cache: Cache,
+        service: Service,
+        settings: Settings,
+        *,
+        settle_seconds: float,
+        clock: Callable[[], float],
     ) -> None:
+        """`settle_seconds` is how long a move may be on its way between ledger and cluster."""
         self._cache = cache
         self._service = service
-        self._times = times
+        self._settings = settings
+        self._settle_seconds = settle_seconds
         self._clock = clock
         self._live_names: set[str] = set()
         self._differences: dict[str, _Difference] = {}
@@ -80,10 +78,9 @@ class AliasReconciler:
         meaning = self._meaning(alias)
         condition = await self._recorded(name, meaning)
         state = AliasState(alias["metadata"]["generation"], before, meaning, condition)
-        return Outcome(
-            build_status(state, now),
-            look_again_seconds=self._times.ask if name in self._differences else self._times.look,
-        )
+        differs, settings = name in self._differences, self._settings
+        look_again_seconds = settings.ask_seconds if differs else settings.look_seconds
+        return Outcome(build_status(state, now), look_again_seconds=look_again_seconds)
 
     async def clean_up(self, name: str) -> Outcome[AliasStatus]:
         """Ends a name that this process saw: one that was never here may be set by other means."""
@@ -92,7 +89,7 @@ class AliasReconciler:
         last = await self._service.last(name)
         if last and last.meaning:
             if not self._stays(name, last, None):
-                return Outcome(look_again_seconds=self._times.ask)
+                return Outcome(look_again_seconds=self._settings.ask_seconds)
             await self._service.end(name, BYPASS_ACTOR, _key(name, last, None))
         self._differences.pop(name, None)
         self._live_names.discard(name)
@@ -127,7 +124,7 @@ class AliasReconciler:
         before, now = self._differences.get(name), self._clock()
         if before is None or before[:2] != (last, meaning):
             before = self._differences[name] = _Difference(last, meaning, now)
-        return now - before.since >= self._times.settle
+        return now - before.since >= self._settle_seconds
 
 
 def _key(name: str, last: AliasChange | None, meaning: Meaning | None) -> str:

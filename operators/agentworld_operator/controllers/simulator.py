@@ -10,7 +10,7 @@ from agentworld.errors import ClusterError, NotFound, StoreError
 from agentworld.records.base import Digest, first_problem
 from agentworld.records.simulator import EnginePin
 from agentworld_operator.applier import Applier
-from agentworld_operator.cache import OWN, Cache
+from agentworld_operator.cache import Cache
 from agentworld_operator.children.engine import children
 from agentworld_operator.children.pod import Manifest, Pinned
 from agentworld_operator.cluster import Cluster
@@ -62,7 +62,7 @@ class SimulatorReconciler:
         metadata = resource["metadata"]
         if kind != self.kind:
             labels = metadata.get("labels") or {}
-            return [] if kind in OWN else self._identities.names(labels.get(DIGEST_LABEL, ""))
+            return self._identities.names(labels.get(DIGEST_LABEL, ""))
         engine = self._identities.engine(resource) or ""
         current = self._cache.get(kind, metadata["name"])
         if current is None or current["metadata"]["uid"] != metadata["uid"]:

@@ -7,8 +7,9 @@ import pytest
 
 from agentworld.errors import ClusterError, InputError, PipelineError, SimulatorError
 from agentworld.records.alias import AliasChange
+from agentworld.storage.folder import read_file
 from agentworld_operator.cache import Cache
-from agentworld_operator.controllers.alias import AliasReconciler, AliasTimes
+from agentworld_operator.controllers.alias import AliasReconciler
 from agentworld_operator.controllers.schedule import ScheduleReconciler
 from agentworld_operator.controllers.simulator import SimulatorReconciler
 from agentworld_operator.identities import Identities
@@ -18,6 +19,7 @@ from agentworld_operator.resources.names import DIGEST_LABEL
 from agentworld_operator.resources.schedule import ScheduleStatus
 from agentworld_operator.resources.simulator import SimulatorStatus
 from agentworld_operator.settings import Settings
+from fakes.virtual_time import run
 from make import records
 from make.simulator import alias, schedule, simulator
 
@@ -78,8 +80,9 @@ class Aliases:
 
     def __init__(self, ledger):
         self.ledger, self.now, self.cache = ledger, 0.0, Cache()
-        times = AliasTimes(settle=30, look=60, ask=5)
-        self.reconciler = AliasReconciler(self.cache, ledger, times, lambda: self.now)
+        self.reconciler = AliasReconciler(
+            self.cache, ledger, SETTINGS, settle_seconds=30, clock=lambda: self.now
+        )
         for name, digest in (("one", ONE), ("two", TWO)):
             self.cache.put("Simulator", there(simulator(name), status={"digest": digest}))
 
@@ -132,6 +135,10 @@ def test_an_alias_that_goes_past_the_webhook_is_ended_once_that_stays():
     assert aliases.clean_up(1).look_again_seconds == 5
     assert aliases.clean_up(31).look_again_seconds is None
     assert (aliases.ledger.change.ended, aliases.ledger.change.set_by) == (True, BYPASS_ACTOR)
+    aliases.ledger.change = change()  # by other means
+    aliases.clean_up(32)
+    aliases.clean_up(62)
+    assert not aliases.ledger.change.ended
 
 
 def test_a_name_that_never_was_an_alias_here_is_not_ended():
@@ -154,23 +161,27 @@ class Applied:
     """A cluster that takes whatever is applied, or refuses it with this."""
 
     def __init__(self, failure=None):
-        self.kinds = []
+        self.by_kind = {}
         self._failure = failure
 
     def apply(self, built):
         if self._failure:
             raise self._failure
-        self.kinds.append(built["kind"])
+        self.by_kind[built["kind"]] = built
         return there(built)
 
+    @property
+    def replicas(self):
+        return self.by_kind["Deployment"]["spec"]["replicas"]
 
-def simulators(cluster=None, cache=None, read=None):
+
+def simulators(cluster=None, cache=None, read=None, open_episodes=lambda _: 0):
     return SimulatorReconciler(
         cluster or Applied(),
         cache or Cache(),
         Identities(read or (lambda _: b"")),
         SETTINGS,
-        open_episodes=lambda _: 0,
+        open_episodes=open_episodes,
         clock=lambda: 0.0,
     )
 
@@ -182,8 +193,21 @@ def serve(reconciler, resource):
 def test_an_engine_that_episodes_scale_is_looked_at_by_the_clock_and_no_other():
     cluster = Applied()
     assert serve(simulators(cluster), simulator()).look_again_seconds is None
-    assert cluster.kinds == ["ConfigMap", "Service", "Deployment", "PodDisruptionBudget"]
+    assert [*cluster.by_kind] == ["ConfigMap", "Service", "Deployment", "PodDisruptionBudget"]
     assert serve(simulators(), simulator(bounds={"max": 2})).look_again_seconds == 5
+
+
+def test_the_next_one_of_a_name_is_as_large_as_its_own_engine_was():
+    """Null says that the service does not count, so that nothing changes."""
+    cluster, counts = Applied(), [64, None, None]
+    reconciler = simulators(cluster, open_episodes=lambda _: counts.pop(0))
+    bounded = simulator(bounds={"max": 2})
+    serve(reconciler, bounded)
+    serve(reconciler, bounded)
+    assert cluster.replicas == 2
+    asyncio.run(reconciler.clean_up("one"))
+    serve(reconciler, bounded)
+    assert cluster.replicas == 0
 
 
 def test_what_the_api_server_refuses_is_said_and_tried_again():
@@ -198,8 +222,6 @@ def test_what_passes_by_itself_changes_no_status():
 
 
 def test_a_manifest_that_cannot_be_read_is_said_and_tried_again(tmp_path):
-    from agentworld.storage.folder import read_file
-
     reference = {"url": str(tmp_path / "manifest.json"), "digest": ONE}
     unreadable = simulator() | {"spec": {"identity": {"reference": reference}}}
     outcome = serve(simulators(read=read_file), unreadable)
@@ -231,16 +253,14 @@ def test_an_engine_concerns_the_simulators_that_it_serves():
 
 
 class Server:
-    """Recurring runs in memory. An answer to `all` waits for `is_answering`."""
+    """Recurring runs in memory."""
 
     is_configured = True
 
     def __init__(self):
         self.runs, self.failure, self.deeds = {}, None, []
-        self.before_answer = lambda: None
 
     def all(self):
-        self.before_answer()
         if self.failure:
             raise self.failure
         return {name: list(runs) for name, runs in self.runs.items()}
@@ -250,9 +270,11 @@ class Server:
 
     def ensure(self, name, spec, there):
         self.deeds.append(f"ensure {name}, of which {len(there)} are there")
-        run = SimpleNamespace(id=f"run of {name} at {spec.cron}", last_run=None, next_run=None)
-        self.runs[name] = [run]
-        return run
+        recurring_run = SimpleNamespace(
+            id=f"run of {name} at {spec.cron}", last_run=None, next_run=None
+        )
+        self.runs[name] = [recurring_run]
+        return recurring_run
 
     def remove(self, name):
         self.deeds.append(f"remove {name}")
@@ -306,24 +328,30 @@ def test_a_server_that_is_down_is_a_condition_and_found_again(schedules, caplog)
     assert conditions(asyncio.run(schedules.look()))["Scheduled"] == "AsWanted"
 
 
-def test_a_round_does_not_work_on_half_an_answer(schedules):
-    """Between an answer and its use another round would make a second recurring run."""
+def test_a_round_waits_for_an_answer_that_is_on_its_way(schedules, monkeypatch):
+    """What it did meanwhile would be forgotten with the answer, and done a second time."""
     schedules.put()
 
     async def work():
-        await schedules.reconciler.ask_server()
-        rounds = []
-        loop = asyncio.get_running_loop()
+        arrived = asyncio.Event()
+        arrived.set()
 
-        def begin_a_round():
-            rounds.append(asyncio.run_coroutine_threadsafe(schedules.look(), loop))
-            # The round has come as far as it can before the server answers.
-            asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result()
+        async def ask(call, *arguments):
+            answer = call(*arguments)
+            if call == schedules.server.all:
+                await arrived.wait()
+            return answer
 
-        schedules.server.before_answer = begin_a_round
+        monkeypatch.setattr(asyncio, "to_thread", ask)
         await schedules.reconciler.ask_server()
-        await asyncio.wrap_future(rounds[0])
+        arrived.clear()
+        asking = asyncio.create_task(schedules.reconciler.ask_server())
+        first_round = asyncio.create_task(schedules.look())
+        await asyncio.sleep(1)  # passes when nobody has anything to do
+        arrived.set()
+        await asking
+        await first_round
         await schedules.look()
 
-    asyncio.run(work())
+    run(work())
     assert [deed[-11:] for deed in schedules.server.deeds] == ["0 are there", "1 are there"]
