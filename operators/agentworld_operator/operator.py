@@ -74,7 +74,9 @@ class Operator:
                 together.create_task(self._aliases.run())
                 together.create_task(self._schedules.run())
                 together.create_task(every(settings.look_seconds, self.look, at_once=False))
-                together.create_task(every(settings.ask_seconds, self._ask_for_episodes))
+                together.create_task(
+                    every(settings.ask_seconds, self._ask_for_episodes, at_once=False)
+                )
                 together.create_task(every(settings.mirror_seconds, self._ask_for_recurring_runs))
         except* Stopped:
             _log.info("told to stop")
