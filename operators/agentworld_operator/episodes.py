@@ -1,4 +1,4 @@
-"""How many episodes are open, as the simulator service tells its operators."""
+"""How many episodes are open, as the metrics of the simulator service say."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ _SECONDS = 5.0
 
 
 class OpenEpisodes:
-    """The numbers as they were told last; unknown where the service could not be asked."""
+    """The numbers of the last answer; unknown where the service could not be asked."""
 
     def __init__(self, url: str, token: Path | None) -> None:
         """`token` is the file of a credential, which a cluster exchanges now and then."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from agentworld.engine.names import short
 from agentworld.records.base import Digest
-from agentworld_operator.policy.identity import Identified, Refused, referenced
+from agentworld_operator.policy.identity import Refusal, SimulatorIdentity, read_reference
 from agentworld_operator.resources.simulator import Identity
 from agentworld_pipelines.api_server import Object
 
@@ -16,10 +16,10 @@ class Identities:
     def __init__(self, read: Callable[[str], bytes]) -> None:
         """`read` gets a manifest's file from where it is kept; it blocks."""
         self._read = read
-        self._by_uid: dict[str, Identified] = {}
+        self._by_uid: dict[str, SimulatorIdentity] = {}
         self._names: dict[str, dict[str, str]] = defaultdict(dict)
 
-    def learn(self, simulator: Object, identity: Identity) -> Identified | Refused:
+    def learn(self, simulator: Object, identity: Identity) -> SimulatorIdentity | Refusal:
         """Which one an object is; blocks. What is refused is looked at anew the next time.
 
         Raises StoreError or NotFound where a manifest cannot be read.
@@ -27,11 +27,11 @@ class Identities:
         uid = simulator["metadata"]["uid"]
         if entry := self._by_uid.get(uid):
             return entry
-        learned = self._identified(identity)
-        if isinstance(learned, Identified):
-            self._by_uid[uid] = learned
-            self._names[short(learned.digest)][uid] = simulator["metadata"]["name"]
-        return learned
+        identity_or_refusal = self._read_identity(identity)
+        if isinstance(identity_or_refusal, SimulatorIdentity):
+            self._by_uid[uid] = identity_or_refusal
+            self._names[short(identity_or_refusal.digest)][uid] = simulator["metadata"]["name"]
+        return identity_or_refusal
 
     def forget(self, simulator: Object) -> None:
         """An object is gone."""
@@ -55,8 +55,8 @@ class Identities:
         entry = self._by_uid.get(simulator["metadata"]["uid"])
         return short(entry.digest) if entry else None
 
-    def _identified(self, identity: Identity) -> Identified | Refused:
+    def _read_identity(self, identity: Identity) -> SimulatorIdentity | Refusal:
         if identity.manifest:
-            return Identified(identity.manifest.digest, identity.manifest)
+            return SimulatorIdentity(identity.manifest.digest, identity.manifest)
         assert identity.reference is not None
-        return referenced(identity.reference, self._read(identity.reference.url))
+        return read_reference(identity.reference, self._read(identity.reference.url))

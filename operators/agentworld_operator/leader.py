@@ -4,12 +4,14 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from functools import partial
 from typing import NamedTuple
 
 from agentworld.errors import ClusterError
+from agentworld_operator import timestamps
 from agentworld_operator.cluster import Cluster
-from agentworld_operator.policy.lease import Lease, Watched, decide, watched
+from agentworld_operator.periodic import retry
+from agentworld_operator.policy.lease import Lease, LeaseObservation, decide, observe
 from agentworld_operator.resources.places import typed
 from agentworld_pipelines.api_server import Object
 
@@ -44,22 +46,16 @@ class Leadership:
         self._me = me
         self._times = times
         self._clock = clock
-        self._observation: Watched | None = None
+        self._observation: LeaseObservation | None = None
         self._asking = threading.Lock()
         """A try goes on in its thread when nobody waits for it any more."""
         self._is_over = False
 
     async def acquire(self) -> None:
         """Returns once this one leads; raises ClusterError for what no other try could mend."""
-        while True:
-            try:
-                if await asyncio.to_thread(self._try):
-                    break
-            except ClusterError as error:
-                if not error.retryable:
-                    raise
-                _log.warning("%s", error)
-            await asyncio.sleep(self._times.pause)
+        pause = self._times.pause
+        while not await retry(pause, partial(asyncio.to_thread, self._try)):
+            await asyncio.sleep(pause)
         _log.info("%s leads", self._me)
 
     async def keep(self) -> None:
@@ -103,17 +99,17 @@ class Leadership:
     def _take_or_renew(self) -> bool:
         lease = self._cluster.get("Lease", self._name)
         now = self._clock()
-        self._observation = watched(self._observation, _read(lease), now)
+        self._observation = observe(self._observation, _read(lease), now)
         decision = decide(self._me, self._observation, self._times.duration, now)
         if decision == "wait":
             return False
         write = self._cluster.replace if lease else self._cluster.create
         stored_lease = write(self._build_lease(lease, holder=self._me))
-        self._observation = Watched(_read(stored_lease), self._clock())
+        self._observation = LeaseObservation(_read(stored_lease), self._clock())
         return True
 
     def _build_lease(self, lease: Object | None, *, holder: str) -> Object:
-        now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        now = timestamps.now("microseconds")
         before = lease["spec"] if lease else {}
         same = before.get("holderIdentity") == holder
         turns = before.get("leaseTransitions", 0) + (0 if same or not holder else 1)

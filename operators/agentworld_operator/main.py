@@ -5,7 +5,7 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -14,23 +14,23 @@ from typing import Any
 from agentworld.errors import ClusterError
 from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.storage.folder import read_file
-from agentworld_operator.admitting import Admitting
-from agentworld_operator.certifying import CertificateTarget, Certifying
+from agentworld_operator.admission import Admission
+from agentworld_operator.cache import Cache
+from agentworld_operator.certificates import CertificateRenewal, CertificateTarget
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.connection import login
+from agentworld_operator.controllers.alias import AliasReconciler
+from agentworld_operator.controllers.schedule import ScheduleReconciler
+from agentworld_operator.controllers.simulator import SimulatorReconciler
 from agentworld_operator.episodes import OpenEpisodes
 from agentworld_operator.identities import Identities
 from agentworld_operator.leader import Leadership, Times
-from agentworld_operator.naming import Names
-from agentworld_operator.reconcile import Reconciler, Surroundings
-from agentworld_operator.recurring import RecurringRuns
+from agentworld_operator.operator import Operator, Reconcilers
+from agentworld_operator.recurring_runs import RecurringRuns
 from agentworld_operator.resources.names import OPERATOR
-from agentworld_operator.running import Running
-from agentworld_operator.scheduling import Schedules
 from agentworld_operator.service import Service
 from agentworld_operator.settings import Settings, WebhookSettings
-from agentworld_operator.watched import Cache
-from agentworld_operator.webhook import Certified, serving
+from agentworld_operator.webhook import ServingCertificate, serve
 from agentworld_pipelines.api_server import ApiServer, configuration
 from agentworld_pipelines.settings import ServerSettings
 
@@ -47,16 +47,14 @@ async def operate(settings: Settings, webhook: WebhookSettings) -> None:
     lease = settings.lease_seconds
     times = Times(duration=lease, renewal=lease * 2 / 3, pause=min(2.0, lease / 6))
     leadership = Leadership(cluster, OPERATOR, settings.identity, times=times, clock=time.monotonic)
-    async with _guarding(cluster, service, webhook):
+    async with _serve_webhook(cluster, service, webhook):
         try:
             await leadership.acquire()
-            running = _running(settings, webhook, cluster, service)
-            work = running.run(
-                partial(login, client_configuration),
-                look_seconds=settings.look_seconds,
-                ask_seconds=settings.ask_seconds,
-            )
-            await _lead(leadership, work, _certifying(cluster, webhook))
+            operator = _build_operator(settings, webhook, cluster, service)
+            works = [operator.run(partial(login, client_configuration), settings)]
+            if webhook.port is not None:
+                works.append(_renew_certificates(cluster, webhook))
+            await _lead(leadership, works)
         finally:
             await leadership.release()
 
@@ -69,63 +67,62 @@ def _cancel_on_sigterm() -> None:
 
 
 @asynccontextmanager
-async def _guarding(
+async def _serve_webhook(
     cluster: Cluster, service: Service, webhook: WebhookSettings
 ) -> AsyncIterator[None]:
     if webhook.port is None:
         yield
         return
-    decide = Admitting(cluster, service).decide
-    certified = Certified(webhook.folder, webhook.clients)
-    async with serving(decide, certified, webhook.host, webhook.port):
+    decide = Admission(cluster, service).decide
+    certificate = ServingCertificate(webhook.folder, webhook.clients)
+    async with serve(decide, certificate, webhook.host, webhook.port):
         yield
 
 
-async def _certifying(cluster: Cluster, webhook: WebhookSettings) -> None:
-    if webhook.port is None:
-        await asyncio.Event().wait()
+async def _renew_certificates(cluster: Cluster, webhook: WebhookSettings) -> None:
     target = CertificateTarget(webhook.secret, webhook.configuration, webhook.names)
     now = partial(datetime.now, UTC)
-    await Certifying(cluster, target, now).run(webhook.certify_seconds)
+    await CertificateRenewal(cluster, target, now).run(webhook.certify_seconds)
 
 
-async def _lead(leadership: Leadership, *works: Coroutine[Any, Any, None]) -> None:
+async def _lead(leadership: Leadership, works: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Until a work ends, or another one leads."""
-    doing = [asyncio.create_task(work) for work in works]
-    keep = asyncio.create_task(leadership.keep())
+    tasks = [asyncio.create_task(work) for work in works]
+    renewal = asyncio.create_task(leadership.keep())
     try:
-        ended, _ = await asyncio.wait((*doing, keep), return_when=asyncio.FIRST_COMPLETED)
-        if ended == {keep}:
+        ended, _ = await asyncio.wait((*tasks, renewal), return_when=asyncio.FIRST_COMPLETED)
+        if ended == {renewal}:
             raise ClusterError("another replica leads; this one begins anew")
         for task in ended:
             task.result()
     finally:
-        for task in (*doing, keep):
+        for task in (*tasks, renewal):
             task.cancel()
-        await asyncio.gather(*doing, keep, return_exceptions=True)
+        await asyncio.gather(*tasks, renewal, return_exceptions=True)
 
 
-def _running(
+def _build_operator(
     settings: Settings, webhook: WebhookSettings, cluster: Cluster, service: Service
-) -> Running:
+) -> Operator:
     cache, identities = Cache(), Identities(read_file)
     episodes = OpenEpisodes(settings.service_url, settings.service_token)
-    surroundings = Surroundings(
-        settings.service_url,
-        settings.verifier_image,
-        settings.pull_secrets,
-        time.monotonic,
-        episodes.of,
+    runs = RecurringRuns(
+        settings.namespace,
+        from_environment(ServerSettings),
+        settings.pipeline_placement,
+        settings.pipeline_image,
     )
-    reconciler = Reconciler(cluster, cache, identities, surroundings)
-    names = Names(
-        cluster, cache, service, settle_seconds=webhook.settle_seconds, clock=time.monotonic
+    clock = time.monotonic
+    reconcilers = Reconcilers(
+        SimulatorReconciler(
+            cluster, cache, identities, settings, open_episodes=episodes.of, clock=clock
+        ),
+        AliasReconciler(
+            cache, service, settings, settle_seconds=webhook.settle_seconds, clock=clock
+        ),
+        ScheduleReconciler(cache, runs),
     )
-    kubeflow = from_environment(ServerSettings)
-    where = settings.pipeline_placement, settings.pipeline_image
-    runs = RecurringRuns(settings.namespace, kubeflow, *where)
-    schedules = Schedules(cluster, cache, runs, ask_seconds=settings.mirror_seconds)
-    return Running(cluster, cache, identities, reconciler, episodes, names, schedules)
+    return Operator(cluster, cache, identities, episodes, reconcilers)
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What an operator's process is told, as AGENTWORLD_NAMESPACE and so on."""
+"""The settings of an operator's process, as AGENTWORLD_NAMESPACE and so on."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ class Settings(BaseSettings):
     identity: str
     """Its own name among its replicas, as its pod's."""
     service_url: str
-    """Where agents open runs, and where open episodes are told."""
+    """Where agents open runs, and where open episodes are counted."""
     service_token: Path | None = None
     """The file of a credential for the service, with the role `operator`."""
     verifier_image: str
@@ -28,7 +28,7 @@ class Settings(BaseSettings):
     lease_seconds: float = Field(15.0, gt=3)
     """How long another replica waits for one that does not answer."""
     look_seconds: float = Field(60.0, gt=0)
-    """How often everything is looked at, whatever the watches told."""
+    """How often everything is listed, whatever the watches saw."""
     ask_seconds: float = Field(5.0, gt=0)
     """How often the service is asked for open episodes."""
     pipeline_image: str = ""

@@ -1,7 +1,7 @@
 """Records a change of a resource of ours: its events first, then its status."""
 
 import logging
-from typing import Protocol
+from typing import Protocol, Self
 
 from agentworld.errors import ClusterError
 from agentworld_operator.children.event import Status, transitions
@@ -11,14 +11,17 @@ from agentworld_pipelines.api_server import EXISTS, Object
 _log = logging.getLogger(__name__)
 
 
-class WritableStatus(Status, Protocol):
+class ResourceStatus(Status, Protocol):
     """The status of any resource of ours, as a record."""
+
+    @classmethod
+    def model_validate(cls, obj: object) -> Self: ...
 
     def model_dump(self, *, mode: str) -> Object: ...
 
 
 def write_status(
-    cluster: Cluster, kind: str, resource: Object, before: Status, after: WritableStatus, now: str
+    cluster: Cluster, kind: str, resource: Object, before: Status, after: ResourceStatus, now: str
 ) -> Object:
     """Whoever reads the status finds its events; returns the object as it is afterwards."""
     for event in transitions(kind, resource, before, after, now):

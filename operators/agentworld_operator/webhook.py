@@ -10,30 +10,32 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from aiohttp import web
 
 from agentworld.errors import InputError
+from agentworld_operator.periodic import every
 from agentworld_operator.policy.admission import AdmissionRequest, Denied, answer, read_review
 
 _log = logging.getLogger(__name__)
 
 _MOST_BYTES = 8 * 2**20
-"""An API server takes 3 MiB, and tells an object with the one before it."""
+"""An API server takes 3 MiB, and sends an object with the one before it."""
 
 Decide = Callable[[AdmissionRequest], Awaitable[Denied | None]]
 
 
-class Patience(NamedTuple):
-    """How long a request may take; together less than an API server waits."""
+class RequestTimeouts(NamedTuple):
+    """Of one request; together less than an API server waits."""
 
     read_seconds: float = 2.0
     decide_seconds: float = 7.0
 
 
-class Certified:
+class ServingCertificate:
     """A server's side of TLS, with the certificate that its files hold now."""
 
     def __init__(self, folder: Path, clients: Path | None = None) -> None:
@@ -49,7 +51,7 @@ class Certified:
         self._read: tuple[bytes, bytes] | None = None
         self._problem = ""
         if clients:
-            _demand(self.context, clients)
+            _require_client_certificates(self.context, clients)
 
     def refresh(self) -> None:
         """Takes up what the files hold; what is half written, or not there, is left alone."""
@@ -67,12 +69,6 @@ class Certified:
         self.is_ready, self._read, self._problem = True, (certificate, key), ""
         _log.info("the webhook has a new certificate")
 
-    async def follow(self, every_seconds: float) -> None:
-        """Refreshes until it is cancelled."""
-        while True:
-            await asyncio.to_thread(self.refresh)
-            await asyncio.sleep(every_seconds)
-
 
 def _context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -80,7 +76,7 @@ def _context() -> ssl.SSLContext:
     return context
 
 
-def _demand(context: ssl.SSLContext, clients: Path) -> None:
+def _require_client_certificates(context: ssl.SSLContext, clients: Path) -> None:
     # Optional, for who asks whether this is ready has none.
     context.verify_mode = ssl.CERT_OPTIONAL
     try:
@@ -90,24 +86,26 @@ def _demand(context: ssl.SSLContext, clients: Path) -> None:
 
 
 @asynccontextmanager
-async def serving(
+async def serve(
     decide: Decide,
-    certified: Certified,
+    certificate: ServingCertificate,
     host: str,
     port: int,
     *,
     every_seconds: float = 1.0,
-    patience: Patience = Patience(),  # noqa: B008 - frozen
+    timeouts: RequestTimeouts = RequestTimeouts(),  # noqa: B008 - frozen
 ) -> AsyncIterator[None]:
     """Answers on this port while the block runs; raises InputError where it cannot listen."""
-    app = application(decide, certified, patience)
+    app = application(decide, certificate, timeouts)
     # Of a body that was refused, the rest is waited for this long.
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=10, lingering_time=1.0)
     await runner.setup()
-    following = asyncio.create_task(certified.follow(every_seconds))
+    following = asyncio.create_task(
+        every(every_seconds, partial(asyncio.to_thread, certificate.refresh))
+    )
     try:
         try:
-            await web.TCPSite(runner, host, port, ssl_context=certified.context).start()
+            await web.TCPSite(runner, host, port, ssl_context=certificate.context).start()
         except OSError as error:
             raise InputError(
                 f"the webhook cannot listen on {host}:{port} ({error.strerror}); name another port"
@@ -120,14 +118,16 @@ async def serving(
         await runner.cleanup()
 
 
-def application(decide: Decide, certified: Certified, patience: Patience) -> web.Application:
+def application(
+    decide: Decide, certificate: ServingCertificate, timeouts: RequestTimeouts
+) -> web.Application:
     """`POST /admit`, and `GET /ready` for the one that asks whether it may be sent requests."""
 
     async def admit(request: web.Request) -> web.Response:
-        if certified.knows_clients and not request.get_extra_info("peercert"):
+        if certificate.knows_clients and not request.get_extra_info("peercert"):
             raise web.HTTPUnauthorized(text="show the API server's certificate")
         try:
-            async with asyncio.timeout(patience.read_seconds):
+            async with asyncio.timeout(timeouts.read_seconds):
                 admission_request = read_review(await request.read())
         except TimeoutError as error:
             raise web.HTTPRequestTimeout from error
@@ -135,11 +135,11 @@ def application(decide: Decide, certified: Certified, patience: Patience) -> web
             raise web.HTTPBadRequest(text="the request broke off") from error
         except InputError as error:
             return web.Response(status=400, text=str(error))
-        decided = await _decided(decide, admission_request, patience.decide_seconds)
+        decided = await _decided(decide, admission_request, timeouts.decide_seconds)
         return web.json_response(answer(admission_request.uid, decided))
 
     async def ready(_request: web.Request) -> web.Response:
-        return web.Response(status=200 if certified.is_ready else 503)
+        return web.Response(status=200 if certificate.is_ready else 503)
 
     app = web.Application(client_max_size=_MOST_BYTES)
     app.router.add_post("/admit", admit)
@@ -154,9 +154,9 @@ async def _decided(decide: Decide, request: AdmissionRequest, seconds: float) ->
             denied = await decide(request)
     except TimeoutError:
         denied = Denied("who had to be asked did not answer in time; try again", 504)
-    except Exception:  # noqa: BLE001 - an edge: a mistake of ours is told as one, and lets nothing in
+    except Exception:  # noqa: BLE001 - an edge: a mistake of ours is answered as one, and lets nothing in
         _log.exception("%s: our mistake", what)
-        denied = Denied("the operator made a mistake, which its log tells", 500)
+        denied = Denied("the operator made a mistake, which its log shows", 500)
     if denied:
         _log.info(
             "%s by %s is refused: %s", what, json.dumps(request.user_info.username), denied[0]

@@ -5,7 +5,7 @@ from agentworld.errors import NotFound
 from agentworld.records.base import digest_bytes
 from agentworld.storage.folder import read_file
 from agentworld_operator.identities import Identities
-from agentworld_operator.policy.identity import Identified, Refused
+from agentworld_operator.policy.identity import Refusal, SimulatorIdentity
 from agentworld_operator.resources.simulator import Identity
 from make.simulator import pinned_manifest
 
@@ -28,20 +28,20 @@ def kept(folder, data=MANIFEST.canonical):
 
 def test_a_manifest_in_the_object_is_its_identity():
     found = Identities(read_file).learn(thing(), inline())
-    assert found == Identified(MANIFEST.digest, MANIFEST)
+    assert found == SimulatorIdentity(MANIFEST.digest, MANIFEST)
 
 
 def test_a_manifest_is_read_from_where_it_is_kept_and_only_once(tmp_path):
     identities, identity = Identities(read_file), kept(tmp_path)
-    assert isinstance(identities.learn(thing(), identity), Identified)
+    assert isinstance(identities.learn(thing(), identity), SimulatorIdentity)
     (tmp_path / "manifest.json").unlink()
-    assert isinstance(identities.learn(thing(), identity), Identified)
+    assert isinstance(identities.learn(thing(), identity), SimulatorIdentity)
 
 
 def test_what_was_refused_is_looked_at_anew(tmp_path):
     identities = Identities(read_file)
-    assert isinstance(identities.learn(thing(), kept(tmp_path, b"{}")), Refused)
-    assert isinstance(identities.learn(thing(), kept(tmp_path)), Identified)
+    assert isinstance(identities.learn(thing(), kept(tmp_path, b"{}")), Refusal)
+    assert isinstance(identities.learn(thing(), kept(tmp_path)), SimulatorIdentity)
 
 
 def test_a_manifest_that_is_not_there_is_named(tmp_path):

@@ -1,4 +1,4 @@
-"""The webhook's server, without a cluster: what it takes, its patience, and its certificate."""
+"""The webhook's server, without a cluster: what it takes, its timeouts, and its certificate."""
 
 import asyncio
 import json
@@ -19,11 +19,11 @@ from agentworld.engine.process import free_port
 from agentworld.errors import InputError
 from agentworld_operator.authority import apply_decision
 from agentworld_operator.policy.admission import API_VERSION, Denied
-from agentworld_operator.webhook import Certified, Patience, serving
+from agentworld_operator.webhook import RequestTimeouts, ServingCertificate, serve
 from make.simulator import simulator
 
 NOW = datetime.now(UTC)
-PATIENT = Patience(60, 60)
+PATIENT = RequestTimeouts(60, 60)
 FILES = apply_decision({}, "make both", ["127.0.0.1"], NOW)
 REVIEW = {
     "apiVersion": API_VERSION,
@@ -44,8 +44,8 @@ def write(folder, files=FILES):
 
 
 @asynccontextmanager
-async def served(folder, decide, files=FILES, clients=None, shown=None, patience=PATIENT):
-    port, certified = free_port(), Certified(folder, clients)
+async def served(folder, decide, files=FILES, clients=None, shown=None, timeouts=PATIENT):
+    port, certificate = free_port(), ServingCertificate(folder, clients)
     bundle = folder / "ca.crt"
     bundle.write_bytes(files["ca.crt"])
     url = f"https://127.0.0.1:{port}"
@@ -53,15 +53,15 @@ async def served(folder, decide, files=FILES, clients=None, shown=None, patience
     if shown:
         believing.load_cert_chain(*shown)
     async with (
-        serving(decide, certified, "127.0.0.1", port, every_seconds=0.02, patience=patience),
+        serve(decide, certificate, "127.0.0.1", port, every_seconds=0.02, timeouts=timeouts),
         httpx.AsyncClient(base_url=url, verify=believing, trust_env=False) as client,
     ):
-        while (folder / "tls.crt").exists() and not certified.is_ready:
+        while (folder / "tls.crt").exists() and not certificate.is_ready:
             await asyncio.sleep(0.01)
         yield client
 
 
-def told(folder, body, decide=None, patience=PATIENT):
+def told(folder, body, decide=None, timeouts=PATIENT):
     """The answer to one request."""
 
     async def let_in(_asked):
@@ -69,14 +69,14 @@ def told(folder, body, decide=None, patience=PATIENT):
 
     async def ask():
         write(folder)
-        async with served(folder, decide or let_in, patience=patience) as client:
+        async with served(folder, decide or let_in, timeouts=timeouts) as client:
             return await client.post("/admit", content=body)
 
     return asyncio.run(ask())
 
 
-def decided(folder, decide, patience=PATIENT):
-    return told(folder, json.dumps(REVIEW), decide, patience).json()["response"]
+def decided(folder, decide, timeouts=PATIENT):
+    return told(folder, json.dumps(REVIEW), decide, timeouts).json()["response"]
 
 
 def test_a_review_is_answered_with_the_decision(tmp_path):
@@ -102,7 +102,7 @@ def test_a_decision_that_takes_too_long_lets_nothing_in(tmp_path):
     async def never(_asked):
         await asyncio.sleep(60)
 
-    said = decided(tmp_path, never, Patience(60, 0.2))
+    said = decided(tmp_path, never, RequestTimeouts(60, 0.2))
     assert said["status"]["code"] == 504
 
 
@@ -122,7 +122,7 @@ def test_a_body_that_does_not_arrive_is_not_waited_for(tmp_path):
             yield b"}"
 
         write(tmp_path)
-        async with served(tmp_path, None, patience=Patience(0.2, 60)) as client:
+        async with served(tmp_path, None, timeouts=RequestTimeouts(0.2, 60)) as client:
             return await client.post("/admit", content=slowly())
 
     assert asyncio.run(ask()).status_code == 408
@@ -190,7 +190,7 @@ def test_an_authority_that_is_none_is_told_in_a_sentence(tmp_path):
     (tmp_path / "clients.crt").write_text("nonsense")
     for path in (tmp_path / "clients.crt", tmp_path / "nowhere.crt"):
         with pytest.raises(InputError, match="holds no authority"):
-            Certified(tmp_path, path)
+            ServingCertificate(tmp_path, path)
 
 
 def test_it_listens_before_it_has_a_certificate_and_is_ready_once_it_has_one(tmp_path):
@@ -211,22 +211,22 @@ def test_it_listens_before_it_has_a_certificate_and_is_ready_once_it_has_one(tmp
 def test_a_certificate_that_is_half_written_is_left_alone(tmp_path):
     other = apply_decision(FILES, "renew serving", ["127.0.0.1"], NOW)
     write(tmp_path)
-    certified = Certified(tmp_path)
-    certified.refresh()
-    known = certified._read
+    certificate = ServingCertificate(tmp_path)
+    certificate.refresh()
+    known = certificate._read
     (tmp_path / "tls.crt").write_bytes(other["tls.crt"])
-    certified.refresh()
-    assert certified._read == known
+    certificate.refresh()
+    assert certificate._read == known
     write(tmp_path, other)
-    certified.refresh()
-    assert certified._read == (other["tls.crt"], other["tls.key"])
+    certificate.refresh()
+    assert certificate._read == (other["tls.crt"], other["tls.key"])
 
 
 def test_a_port_that_somebody_has_is_told_in_a_sentence(tmp_path):
     async def twice():
         port = free_port()
-        async with serving(None, Certified(tmp_path), "127.0.0.1", port):
-            await serving(None, Certified(tmp_path), "127.0.0.1", port).__aenter__()
+        async with serve(None, ServingCertificate(tmp_path), "127.0.0.1", port):
+            await serve(None, ServingCertificate(tmp_path), "127.0.0.1", port).__aenter__()
 
     with pytest.raises(InputError, match="cannot listen on 127.0.0.1"):
         asyncio.run(twice())

@@ -8,7 +8,7 @@ _NO_DEVICES = ("cpu", "memory", "ephemeral-storage", "hugepages-")
 Object = Mapping[str, Any]
 
 
-def in_words(limits: Mapping[str, object], selector: Mapping[str, str]) -> str:
+def describe(limits: Mapping[str, object], selector: Mapping[str, str]) -> str:
     """As `1 x nvidia.com/gpu on pool=h100`."""
     counts = sorted(limits.items())
     devices = [f"{count} x {name}" for name, count in counts if not name.startswith(_NO_DEVICES)]
@@ -16,7 +16,7 @@ def in_words(limits: Mapping[str, object], selector: Mapping[str, str]) -> str:
     return (", ".join(devices) or "cpu") + (f" on {nodes}" if nodes else "")
 
 
-def of_replicas(pods: Iterable[Object]) -> tuple[str, ...]:
+def describe_replicas(pods: Iterable[Object]) -> tuple[str, ...]:
     """Once where all have the same; else of each, after its pod's name."""
     descriptions = {pod["metadata"]["name"]: _of_pod(pod.get("spec") or {}) for pod in pods}
     if len(set(descriptions.values())) <= 1:
@@ -28,4 +28,4 @@ def _of_pod(spec: Object) -> str:
     limits: dict[str, object] = {}
     for container in spec.get("containers") or ():
         limits |= (container.get("resources") or {}).get("limits") or {}
-    return in_words(limits, spec.get("nodeSelector") or {})
+    return describe(limits, spec.get("nodeSelector") or {})

@@ -115,16 +115,16 @@ def spec_of_alias(request: AdmissionRequest) -> AliasSpec | Denied:
         return Denied(f"spec.{first_problem(error)}", 422)
 
 
-def naming(simulator: str, aliases: Iterable[Object]) -> list[str]:
+def aliases_of(simulator: str, aliases: Iterable[Object]) -> list[str]:
     """The aliases that mean a Simulator, or try it."""
     return [
         alias["metadata"]["name"]
         for alias in aliases
-        if "deletionTimestamp" not in alias["metadata"] and _names(alias["spec"], simulator)
+        if "deletionTimestamp" not in alias["metadata"] and _refers_to(alias["spec"], simulator)
     ]
 
 
-def _names(spec: Object, simulator: str) -> bool:
+def _refers_to(spec: Object, simulator: str) -> bool:
     canary = spec.get("canary") or {}
     return simulator in (spec.get("simulator"), canary.get("simulator"))
 
@@ -134,7 +134,7 @@ def check_deletion(simulator: str, aliases: Iterable[Object], use: Use | None) -
 
     What is guarded for good is the weights' retention and the history, not the served object.
     """
-    if alias_names := naming(simulator, aliases):
+    if alias_names := aliases_of(simulator, aliases):
         listing = ", ".join(alias_names[:_MOST_NAMES]) + (
             " and others" if alias_names[_MOST_NAMES:] else ""
         )

@@ -1,4 +1,4 @@
-"""What a SimulatorAlias means, and what is told of it."""
+"""Resolves a SimulatorAlias, and decides its status."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from agentworld.records.alias import AliasChange, AliasMove, Canary, Meaning
 from agentworld.records.base import Digest
 from agentworld.records.gate import Gate
 from agentworld_operator.policy.conditions import ConditionState, conditions
-from agentworld_operator.policy.identity import Refused
+from agentworld_operator.policy.identity import Refusal
 from agentworld_operator.resources.alias import AliasSpec, AliasStatus
 from agentworld_operator.resources.names import OPERATOR
 
@@ -18,32 +18,32 @@ BYPASS_ACTOR = f"{OPERATOR} (as found; nobody asked before)"
 _REASON = "it was so on the cluster already, past the webhook"
 
 
-def resolved(spec: AliasSpec, find: Callable[[str], Object | None]) -> Meaning | Refused:
+def resolve(spec: AliasSpec, find: Callable[[str], Object | None]) -> Meaning | Refusal:
     """The simulators that the named objects are; `find` looks for a Simulator."""
     digest = _digest(spec.simulator, find(spec.simulator))
-    if isinstance(digest, Refused):
+    if isinstance(digest, Refusal):
         return digest
     if spec.canary is None:
         return Meaning(digest)
     canary_digest = _digest(spec.canary.simulator, find(spec.canary.simulator))
-    if isinstance(canary_digest, Refused):
+    if isinstance(canary_digest, Refusal):
         return canary_digest
     return Meaning(digest, Canary(simulator=canary_digest, percent=spec.canary.percent))
 
 
-def _digest(name: str, simulator: Object | None) -> Digest | Refused:
+def _digest(name: str, simulator: Object | None) -> Digest | Refusal:
     if simulator is None:
-        return Refused("NoSimulator", f"there is no Simulator {name}; create it, or name another")
+        return Refusal("NoSimulator", f"there is no Simulator {name}; create it, or name another")
     status = simulator.get("status") or {}
     for condition in status.get("conditions", ()):
         if (condition["type"], condition["status"]) == ("Verified", "False"):
             reason = condition.get("message") or condition["reason"]
-            return Refused(
+            return Refusal(
                 "NotVerified", f"the Simulator {name} does not verify ({reason}); name another"
             )
     digest: Digest | None = status.get("digest")
     if digest is None:
-        return Refused(
+        return Refusal(
             "NoDigest", f"the Simulator {name} has no digest yet; wait until its status tells one"
         )
     return digest
@@ -84,23 +84,23 @@ def is_recorded(last: AliasChange | None, alias_move: AliasMove) -> bool:
     return last_terms == terms
 
 
-def bypass_move(meaning: Meaning) -> AliasMove:
-    """The same for what is so already, and can only be told."""
+def build_bypass_move(meaning: Meaning) -> AliasMove:
+    """The same for what is so already, and can only be recorded."""
     return AliasMove(
         simulator=meaning.simulator, canary=meaning.canary, by=BYPASS_ACTOR, override=_REASON
     )
 
 
-def recorded(last: AliasChange) -> ConditionState:
-    """What is told of a name whose meaning the ledger knows."""
+def recorded_condition(last: AliasChange) -> ConditionState:
+    """Of a name whose meaning the ledger knows."""
     if last.set_by == BYPASS_ACTOR:
         message = f"nobody asked before it was so: recorded as found at {last.at}"
         return ConditionState("Recorded", "True", "AsFound", message)
     return ConditionState("Recorded", "True", "AsAsked", f"{last.set_by} asked for it at {last.at}")
 
 
-def settling(last: AliasChange | None) -> ConditionState:
-    """What is told while the ledger says something else, which may be on its way."""
+def settling_condition(last: AliasChange | None) -> ConditionState:
+    """Of a name for which the ledger says something else, which may be on its way."""
     last_meaning = "nothing" if last is None or last.ended else last.simulator
     message = f"the ledger says {last_meaning}; this is recorded as found if it stays so"
     return ConditionState("Recorded", "False", "Differs", message)
@@ -111,14 +111,14 @@ class AliasState(NamedTuple):
 
     generation: int
     status: AliasStatus
-    meaning: Meaning | Refused
+    meaning: Meaning | Refusal
     recorded: ConditionState
 
 
 def build_status(alias: AliasState, now: str) -> AliasStatus:
     """What is said now; equal to what was said last where nothing changed."""
     meaning = alias.meaning
-    if isinstance(meaning, Refused):
+    if isinstance(meaning, Refusal):
         condition, digest, canary = ConditionState("Resolved", "False", *meaning), None, None
     else:
         condition, digest = ConditionState("Resolved", "True", "Found"), meaning.simulator

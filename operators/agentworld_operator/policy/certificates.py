@@ -1,7 +1,7 @@
 """What becomes of the webhook's certificates: kept, or one of them made anew.
 
 A new authority is believed by everybody before anything is signed by it: the round that makes it
-leaves the serving certificate, and the next one, after the bundle was told, makes that anew.
+leaves the serving certificate, and the next one, after the bundle was published, makes that anew.
 """
 
 from collections.abc import Sequence

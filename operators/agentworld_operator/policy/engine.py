@@ -1,9 +1,9 @@
-"""What an engine's Deployment and pods tell: how many are ready, and what keeps the others."""
+"""Reads an engine's Deployment and pods: how many are ready, and what keeps the others."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agentworld_operator.policy.accelerators import of_replicas
+from agentworld_operator.policy.accelerators import describe_replicas
 
 VERIFIER = "verify"
 """The init container that checks the weights."""
@@ -27,7 +27,7 @@ MOST_CHARACTERS = 512
 """Of a message that is shown."""
 
 Object = Mapping[str, Any]
-"""An object as the API server tells it."""
+"""An object as the API server has it."""
 
 
 class Trouble(NamedTuple):
@@ -64,12 +64,12 @@ def observe_engine(deployment: Object | None, pods: Iterable[Object]) -> EngineS
         ready=status.get("readyReplicas", 0),
         verified=any(_is_verified(pod) for pod in alive),
         trouble=min(troubles, key=_urgency, default=None),
-        accelerators=of_replicas(alive),
+        accelerators=describe_replicas(alive),
     )
 
 
 def _of_deployment(status: Object) -> list[Trouble]:
-    """What no pod can tell, as a quota that lets none be made."""
+    """What no pod can show, as a quota that lets none be made."""
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     refused, progress = conditions.get("ReplicaFailure", {}), conditions.get("Progressing", {})
     troubles = []

@@ -10,25 +10,25 @@ from agentworld.records.simulator import Endpoint, EnginePin, SimulatorManifest
 from agentworld_operator.resources.simulator import Reference, Serving
 
 
-class Identified(NamedTuple):
+class SimulatorIdentity(NamedTuple):
     """A manifest that was understood, and its digest."""
 
     digest: Digest
     manifest: SimulatorManifest
 
 
-class Refused(NamedTuple):
+class Refusal(NamedTuple):
     """Why nothing can be served, in one word and in a sentence."""
 
     reason: str
     message: str
 
 
-def referenced(reference: Reference, content: bytes) -> Identified | Refused:
+def read_reference(reference: Reference, content: bytes) -> SimulatorIdentity | Refusal:
     """What is kept at a reference; another byte than was named is refused."""
     digest = digest_bytes(content)
     if digest != reference.digest:
-        return Refused(
+        return Refusal(
             "AnotherManifest",
             f"{reference.url} holds {digest} and not {reference.digest}; restore it, or create a"
             " Simulator of what it holds",
@@ -36,38 +36,38 @@ def referenced(reference: Reference, content: bytes) -> Identified | Refused:
     try:
         manifest = SimulatorManifest.model_validate_json(content)
     except ValidationError as error:
-        return Refused("NoManifest", f"{reference.url} is no manifest: {first_problem(error)}")
+        return Refusal("NoManifest", f"{reference.url} is no manifest: {first_problem(error)}")
     if manifest.digest != digest:
-        return Refused(
+        return Refusal(
             "NoManifest", f"{reference.url} was written anew, in another form; restore it"
         )
-    return Identified(digest, manifest)
+    return SimulatorIdentity(digest, manifest)
 
 
-def servable(manifest: SimulatorManifest, serving: Serving) -> Refused | None:
+def servable(manifest: SimulatorManifest, serving: Serving) -> Refusal | None:
     """Why a cluster cannot serve it so; null where it can."""
     engine = manifest.engine
     if isinstance(engine, Endpoint):
         return None
     if engine.kind != "vllm":
-        return Refused(
+        return Refusal(
             "EngineUnsupported",
             f"the manifest pins {engine.kind}, which cannot tell what it serves; pin it for vllm",
         )
     return _cannot_run(engine, serving)
 
 
-def _cannot_run(engine: EnginePin, serving: Serving) -> Refused | None:
+def _cannot_run(engine: EnginePin, serving: Serving) -> Refusal | None:
     if engine.image is None:
-        return Refused(
+        return Refusal(
             "NoImage",
             "the manifest pins an environment and no container image; pin it for an image",
         )
     if unsafe := refused_argument(engine.arguments):
-        return Refused("EngineUnsafe", f"the manifest's engine.arguments: {unsafe}; pin anew")
+        return Refusal("EngineUnsafe", f"the manifest's engine.arguments: {unsafe}; pin anew")
     for field in ("image", "weights"):
         if getattr(serving, field) is None:
-            return Refused(
+            return Refusal(
                 "NotPlaced", f"spec.serving.{field} is not set; say where the engine's {field} is"
             )
     return None

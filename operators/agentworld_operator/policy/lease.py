@@ -18,19 +18,19 @@ class Lease(NamedTuple):
     """Changes with every write."""
 
 
-class Watched(NamedTuple):
+class LeaseObservation(NamedTuple):
     """A Lease, and when it was first seen so, on our own clock."""
 
     lease: Lease | None
     since: float
 
 
-def watched(before: Watched | None, lease: Lease | None, now: float) -> Watched:
+def observe(before: LeaseObservation | None, lease: Lease | None, now: float) -> LeaseObservation:
     """What is known after it was read once more."""
-    return before if before and before.lease == lease else Watched(lease, now)
+    return before if before and before.lease == lease else LeaseObservation(lease, now)
 
 
-def decide(me: str, observation: Watched, duration_seconds: float, now: float) -> Decision:
+def decide(me: str, observation: LeaseObservation, duration_seconds: float, now: float) -> Decision:
     """What to do with a lease that was just read."""
     lease = observation.lease
     if lease is None or not lease.holder:

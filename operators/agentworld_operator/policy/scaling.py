@@ -5,32 +5,32 @@ from typing import NamedTuple
 from agentworld_operator.resources.simulator import Bounds, Serving
 
 
-class Scaled(NamedTuple):
+class Scale(NamedTuple):
     """A number of replicas, and since when fewer would be enough."""
 
     replicas: int
     idle_since: float | None = None
 
 
-def scaled(serving: Serving, current: Scaled, open_episodes: int | None, now: float) -> Scaled:
+def choose_scale(serving: Serving, current: Scale, open_episodes: int | None, now: float) -> Scale:
     """The next number; `now` is any clock in seconds that runs forward.
 
     More come at once. Fewer come when fewer were enough all the time for `idle_seconds`. Where
     nobody knows how many episodes are open, none goes.
     """
     if serving.suspend:
-        return Scaled(0)
+        return Scale(0)
     bounds = serving.bounds
     if bounds is None:
-        return Scaled(serving.replicas)
+        return Scale(serving.replicas)
     current = current._replace(replicas=_within(bounds, current.replicas))
     if open_episodes is None:
         return current._replace(idle_since=None)
     enough = _within(bounds, -(-open_episodes // bounds.episodes_per_replica))
     if enough >= current.replicas:
-        return Scaled(enough)
+        return Scale(enough)
     since = now if current.idle_since is None else current.idle_since
-    return Scaled(enough) if now - since >= bounds.idle_seconds else Scaled(current.replicas, since)
+    return Scale(enough) if now - since >= bounds.idle_seconds else Scale(current.replicas, since)
 
 
 def _within(bounds: Bounds, replicas: int) -> int:

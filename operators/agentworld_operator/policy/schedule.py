@@ -1,18 +1,18 @@
-"""What becomes of a TrainingSchedule: what the server told in, status out."""
+"""Decides the status of a TrainingSchedule by what the server has."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from agentworld.errors import AgentworldError, InputError, PipelineError
 from agentworld_operator.policy.conditions import ConditionState, conditions
-from agentworld_operator.policy.identity import Refused
+from agentworld_operator.policy.identity import Refusal
 from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
+from agentworld_operator.timestamps import to_text
 from agentworld_pipelines.cron import Cron
 from agentworld_pipelines.records import LONGEST_NAME, PipelineRun, Schedule
 
-SUSPENDED = Refused("Suspended", "no run is started while spec.suspend is true")
-NOT_CONFIGURED = Refused(
+SUSPENDED = Refusal("Suspended", "no run is started while spec.suspend is true")
+NOT_CONFIGURED = Refusal(
     "NotConfigured",
     "the operator knows no Kubeflow Pipelines server; name one in the chart's value pipelines.url",
 )
@@ -27,10 +27,10 @@ class ServerState(NamedTuple):
     last: LastRun | None
 
 
-def invalid(name: str, spec: ScheduleSpec) -> Refused | None:
+def invalid(name: str, spec: ScheduleSpec) -> Refusal | None:
     """Why no recurring run of this name can be made so; null where one can."""
     if len(name) > LONGEST_NAME:
-        return Refused(
+        return Refusal(
             "Invalid",
             f"{name} has more than {LONGEST_NAME} letters; give the TrainingSchedule a shorter"
             " name",
@@ -38,7 +38,7 @@ def invalid(name: str, spec: ScheduleSpec) -> Refused | None:
     try:
         Cron.parse(spec.cron)
     except InputError as error:
-        return Refused("Invalid", str(error))
+        return Refusal("Invalid", str(error))
     return None
 
 
@@ -53,19 +53,19 @@ def newest_run(there: Sequence[Schedule]) -> PipelineRun | None:
     return max(runs, key=lambda run: run.started, default=None)
 
 
-def refusal(error: AgentworldError) -> Refused:
+def refusal_of(error: AgentworldError) -> Refusal:
     """What a failure is to who made a TrainingSchedule."""
     reason = "Unreachable" if isinstance(error, PipelineError) else "Refused"
-    return Refused(reason, str(error))
+    return Refusal(reason, str(error))
 
 
 def last_run(run: PipelineRun) -> LastRun:
-    """A run as a status tells it."""
-    finished = _moment(run.finished) if run.finished else None
+    """A run as a status shows it."""
+    finished = to_text(run.finished) if run.finished else None
     return LastRun(
         id=run.id,
         state=run.state,
-        started=_moment(run.started),
+        started=to_text(run.started),
         finished=finished,
         failure=run.failure[:_FAILURE_LETTERS] or None,
     )
@@ -78,8 +78,8 @@ class ScheduleState(NamedTuple):
     status: ScheduleStatus
     """As it was said last."""
     server: ServerState | None
-    """Null where nobody knows: what was told last stands."""
-    problem: Refused | None
+    """Null where nobody knows: the last status stands."""
+    problem: Refusal | None
 
 
 def build_status(about: ScheduleState, now: str) -> ScheduleStatus:
@@ -89,7 +89,7 @@ def build_status(about: ScheduleState, now: str) -> ScheduleStatus:
     if about.server:
         schedule, last = about.server
         run_id = schedule.id if schedule else None
-        due = _moment(schedule.next_run) if schedule and schedule.next_run else None
+        due = to_text(schedule.next_run) if schedule and schedule.next_run else None
     states = [_scheduled(about.problem), _degraded(last)]
     return ScheduleStatus(
         observed_generation=about.generation,
@@ -100,7 +100,7 @@ def build_status(about: ScheduleState, now: str) -> ScheduleStatus:
     )
 
 
-def _scheduled(problem: Refused | None) -> ConditionState:
+def _scheduled(problem: Refusal | None) -> ConditionState:
     if problem:
         return ConditionState("Scheduled", "False", *problem)
     return ConditionState("Scheduled", "True", "AsWanted", "Kubeflow starts it, one run at a time")
@@ -112,7 +112,3 @@ def _degraded(last: LastRun | None) -> ConditionState:
         message = f"run {last.id} failed: {why}; look at its page, or at the store's history"
         return ConditionState("Degraded", "True", "RunFailed", message)
     return ConditionState("Degraded", "False", "AsWanted")
-
-
-def _moment(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""What becomes of a Simulator: observed in, status out."""
+"""Decides the status of a Simulator."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,10 @@ from agentworld.engine.accelerators import UNKNOWN
 from agentworld.errors import ClusterError
 from agentworld.records.base import Digest
 from agentworld.records.simulator import Endpoint
-from agentworld_operator.policy.accelerators import in_words
+from agentworld_operator.policy.accelerators import describe
 from agentworld_operator.policy.conditions import ConditionState, conditions
 from agentworld_operator.policy.engine import MOST_CHARACTERS, EngineState, Trouble
-from agentworld_operator.policy.identity import Identified, Refused
+from agentworld_operator.policy.identity import Refusal, SimulatorIdentity
 from agentworld_operator.resources.names import engine_labels
 from agentworld_operator.resources.simulator import Serving, SimulatorStatus
 
@@ -29,7 +29,7 @@ class SimulatorState(NamedTuple):
     target_replicas: int
     """Replicas of the engine."""
     open_episodes: int | None
-    """Null where the service does not tell."""
+    """Null where the service cannot say."""
     url: str
     """Of the service."""
     refusal: Trouble | None = None
@@ -48,8 +48,8 @@ def refusal_of(error: ClusterError) -> Trouble | None:
     return Trouble(_REASONS.get(error.status, "Refused"), str(error)[:MOST_CHARACTERS])
 
 
-def refused(
-    generation: int, before: SimulatorStatus, digest: Digest | None, refusal: Refused, now: str
+def refused_status(
+    generation: int, before: SimulatorStatus, digest: Digest | None, refusal: Refusal, now: str
 ) -> SimulatorStatus:
     """The status of one that is not served."""
     states = [
@@ -65,19 +65,19 @@ def refused(
     )
 
 
-def served(state: SimulatorState, identified: Identified, now: str) -> SimulatorStatus:
+def served_status(state: SimulatorState, identity: SimulatorIdentity, now: str) -> SimulatorStatus:
     """The status of one that is served; equal to the last one where nothing changed."""
-    is_endpoint = isinstance(identified.manifest.engine, Endpoint)
-    verified = _endpoint_verified() if is_endpoint else _verified(state, identified)
+    is_endpoint = isinstance(identity.manifest.engine, Endpoint)
+    verified = _endpoint_verified() if is_endpoint else _verified(state, identity)
     engine = (
         ConditionState("EngineReady", "True", "Endpoint") if is_endpoint else _engine_ready(state)
     )
     states = [verified, engine, _ready(state, verified, engine), _degraded(state)]
-    labels = engine_labels(identified.digest)
+    labels = engine_labels(identity.digest)
     episodes = state.status.open_episodes if state.open_episodes is None else state.open_episodes
     return SimulatorStatus(
         observed_generation=state.generation,
-        digest=identified.digest,
+        digest=identity.digest,
         replicas=state.engine.replicas,
         ready_replicas=state.engine.ready,
         selector=",".join(f"{name}={value}" for name, value in labels.items()),
@@ -91,7 +91,7 @@ def served(state: SimulatorState, identified: Identified, now: str) -> Simulator
 def _accelerators(state: SimulatorState) -> tuple[str, ...]:
     """Of the replicas, or of the next one where none is there."""
     serving = state.serving
-    planned = in_words(serving.resources.limits, serving.node_pool.selector)
+    planned = describe(serving.resources.limits, serving.node_pool.selector)
     return state.engine.accelerators or (planned,)
 
 
@@ -100,12 +100,12 @@ def _endpoint_verified() -> ConditionState:
     return ConditionState("Verified", "Unknown", "Endpoint", message)
 
 
-def _verified(state: SimulatorState, identified: Identified) -> ConditionState:
+def _verified(state: SimulatorState, identity: SimulatorIdentity) -> ConditionState:
     trouble = state.engine.trouble
     if trouble and trouble.reason == "VerificationFailed":
         return ConditionState("Verified", "False", *trouble)
     before = state.status.condition("Verified")
-    was_verified = before and before.status == "True" and state.status.digest == identified.digest
+    was_verified = before and before.status == "True" and state.status.digest == identity.digest
     if state.engine.verified or was_verified:
         return ConditionState(
             "Verified", "True", "FilesMatch", "the weights are those of the manifest"

@@ -1,6 +1,6 @@
 """What replicas compute on, as their pods ask for it."""
 
-from agentworld_operator.policy.accelerators import in_words, of_replicas
+from agentworld_operator.policy.accelerators import describe, describe_replicas
 
 
 def pod(name, limits, selector=None):
@@ -13,13 +13,13 @@ def pod(name, limits, selector=None):
 
 def test_devices_are_told_and_the_nodes_that_they_are_on():
     limits = {"cpu": 8, "memory": "64Gi", "hugepages-2Mi": "1Gi", "nvidia.com/gpu": 2}
-    assert in_words(limits, {"pool": "h100"}) == "2 x nvidia.com/gpu on pool=h100"
-    assert in_words({"cpu": 8}, {}) == "cpu"
+    assert describe(limits, {"pool": "h100"}) == "2 x nvidia.com/gpu on pool=h100"
+    assert describe({"cpu": 8}, {}) == "cpu"
 
 
 def test_equal_replicas_are_told_once_and_others_each_by_its_pod():
     one, same = pod("a", {"nvidia.com/gpu": 1}), pod("b", {"nvidia.com/gpu": 1})
-    assert of_replicas([one, same]) == ("1 x nvidia.com/gpu",)
+    assert describe_replicas([one, same]) == ("1 x nvidia.com/gpu",)
     other = pod("c", {}, {"pool": "old"})
-    assert of_replicas([other, one]) == ("a: 1 x nvidia.com/gpu", "c: cpu on pool=old")
-    assert of_replicas([]) == ()
+    assert describe_replicas([other, one]) == ("a: 1 x nvidia.com/gpu", "c: cpu on pool=old")
+    assert describe_replicas([]) == ()

@@ -10,10 +10,10 @@ from agentworld.records.alias import Use
 from agentworld_operator.policy.admission import (
     API_VERSION,
     Denied,
+    aliases_of,
     answer,
     check_deletion,
     check_simulator,
-    naming,
     read_review,
     spec_of_alias,
 )
@@ -119,7 +119,10 @@ def test_an_alias_names_a_simulator_and_its_canary_until_it_is_deleted():
     going = alias("one", "going")
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     canary = alias("two", "trial", canary={"simulator": "one", "percent": 5})
-    assert naming("one", [alias("one"), canary, going, alias("two", "b")]) == ["stable", "trial"]
+    assert aliases_of("one", [alias("one"), canary, going, alias("two", "b")]) == [
+        "stable",
+        "trial",
+    ]
 
 
 @pytest.mark.parametrize(

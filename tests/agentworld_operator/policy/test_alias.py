@@ -4,15 +4,15 @@ from agentworld.records.alias import AliasChange, Canary, Meaning
 from agentworld_operator.policy.alias import (
     BYPASS_ACTOR,
     AliasState,
+    build_bypass_move,
     build_status,
-    bypass_move,
     is_recorded,
     move,
-    recorded,
-    resolved,
-    settling,
+    recorded_condition,
+    resolve,
+    settling_condition,
 )
-from agentworld_operator.policy.identity import Refused
+from agentworld_operator.policy.identity import Refusal
 from agentworld_operator.resources.alias import AliasSpec, AliasStatus
 from make import records
 from make.simulator import alias
@@ -57,8 +57,8 @@ def change(**fields):
     ],
 )
 def test_a_name_means_the_digests_of_simulators_that_are_there_and_verify(wanted, meaning):
-    found = resolved(wanted, KNOWN.get)
-    assert (found.reason if isinstance(found, Refused) else found) == meaning
+    found = resolve(wanted, KNOWN.get)
+    assert (found.reason if isinstance(found, Refusal) else found) == meaning
 
 
 def test_the_service_is_told_who_asks_and_what_lets_it_move():
@@ -75,33 +75,36 @@ def test_the_service_is_told_who_asks_and_what_lets_it_move():
 
 
 def test_what_was_so_before_anybody_asked_is_told_as_found():
-    assert (bypass_move(Meaning(ONE)).by, bypass_move(Meaning(ONE)).gate) == (BYPASS_ACTOR, ())
-    assert recorded(change(set_by=BYPASS_ACTOR)).reason == "AsFound"
-    assert recorded(change()).message == f"ada asked for it at {THEN}"
+    assert (build_bypass_move(Meaning(ONE)).by, build_bypass_move(Meaning(ONE)).gate) == (
+        BYPASS_ACTOR,
+        (),
+    )
+    assert recorded_condition(change(set_by=BYPASS_ACTOR)).reason == "AsFound"
+    assert recorded_condition(change()).message == f"ada asked for it at {THEN}"
 
 
 @pytest.mark.parametrize(
     ("last", "known"), [(None, "nothing"), (change(ended=True), "nothing"), (change(), ONE)]
 )
 def test_a_difference_says_what_the_ledger_knows(last, known):
-    assert f"the ledger says {known};" in settling(last).message
+    assert f"the ledger says {known};" in settling_condition(last).message
 
 
 def test_the_status_tells_digests_and_both_conditions():
     meaning = Meaning(ONE, Canary(simulator=TWO, percent=5))
-    status = build_status(AliasState(3, AliasStatus(), meaning, recorded(change())), NOW)
+    status = build_status(AliasState(3, AliasStatus(), meaning, recorded_condition(change())), NOW)
     assert (status.digest, status.canary_digest, status.observed_generation) == (ONE, TWO, 3)
     assert [(each.type, each.status, each.observed_generation) for each in status.conditions] == [
         ("Resolved", "True", 3),
         ("Recorded", "True", 3),
     ]
-    again = build_status(AliasState(3, status, meaning, recorded(change())), "later")
+    again = build_status(AliasState(3, status, meaning, recorded_condition(change())), "later")
     assert again == status
 
 
 def test_a_name_that_means_nothing_has_no_digest():
     status = build_status(
-        AliasState(1, AliasStatus(), Refused("NoSimulator", "no"), settling(None)), NOW
+        AliasState(1, AliasStatus(), Refusal("NoSimulator", "no"), settling_condition(None)), NOW
     )
     assert status.digest is None
     assert status.condition("Resolved").reason == "NoSimulator"
@@ -132,5 +135,5 @@ GATED = {"gate": [{"metric": "m", "least": 0.5}], "report": REPORT}
     ],
 )
 def test_a_move_that_the_last_word_tells_is_not_told_again(last, wanted, same):
-    meaning = resolved(wanted, KNOWN.get)
+    meaning = resolve(wanted, KNOWN.get)
     assert is_recorded(last, move(wanted, meaning, "ada")) is same

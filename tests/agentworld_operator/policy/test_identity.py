@@ -4,7 +4,7 @@ import pytest
 
 from agentworld.records.base import digest_bytes
 from agentworld.records.simulator import Endpoint
-from agentworld_operator.policy.identity import Identified, Refused, referenced, servable
+from agentworld_operator.policy.identity import Refusal, SimulatorIdentity, read_reference, servable
 from agentworld_operator.resources.simulator import Reference, Serving
 from make import records
 from make.simulator import pinned_manifest, serving
@@ -16,28 +16,28 @@ def reference(data: bytes) -> Reference:
 
 def test_what_is_kept_under_a_digest_is_that_simulator():
     manifest = pinned_manifest()
-    found = referenced(reference(manifest.canonical), manifest.canonical)
-    assert found == Identified(manifest.digest, manifest)
+    found = read_reference(reference(manifest.canonical), manifest.canonical)
+    assert found == SimulatorIdentity(manifest.digest, manifest)
 
 
 def test_another_byte_is_refused():
     manifest = pinned_manifest()
-    found = referenced(reference(manifest.canonical), manifest.canonical + b"\n")
-    assert isinstance(found, Refused)
+    found = read_reference(reference(manifest.canonical), manifest.canonical + b"\n")
+    assert isinstance(found, Refusal)
     assert found.reason == "AnotherManifest"
 
 
 @pytest.mark.parametrize("data", [b"{}", b"no JSON", b"[1]"])
 def test_what_is_no_manifest_is_refused_whatever_its_digest(data):
-    found = referenced(reference(data), data)
-    assert isinstance(found, Refused)
+    found = read_reference(reference(data), data)
+    assert isinstance(found, Refusal)
     assert found.reason == "NoManifest"
 
 
 def test_the_same_manifest_in_another_form_is_refused():
     data = json.dumps(json.loads(pinned_manifest().canonical), indent=1).encode()
-    found = referenced(reference(data), data)
-    assert isinstance(found, Refused)
+    found = read_reference(reference(data), data)
+    assert isinstance(found, Refusal)
     assert "another form" in found.message
 
 

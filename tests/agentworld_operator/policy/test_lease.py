@@ -1,6 +1,6 @@
 import pytest
 
-from agentworld_operator.policy.lease import Lease, Watched, decide, watched
+from agentworld_operator.policy.lease import Lease, LeaseObservation, decide, observe
 
 OURS, THEIRS = Lease("me", "1"), Lease("other", "1")
 
@@ -18,13 +18,13 @@ OURS, THEIRS = Lease("me", "1"), Lease("other", "1")
     ids=["none", "given back", "ours", "ours, old", "theirs", "theirs, run out"],
 )
 def test_a_lease_is_taken_where_nobody_has_renewed_it(lease, age, decision):
-    assert decide("me", Watched(lease, since=10), 15, now=10 + age) == decision
+    assert decide("me", LeaseObservation(lease, since=10), 15, now=10 + age) == decision
 
 
 def test_every_write_of_its_holder_begins_its_time_anew():
-    first = watched(None, THEIRS, now=0)
-    assert watched(first, THEIRS, now=10) == first
-    assert watched(first, THEIRS._replace(version="2"), now=10).since == 10
+    first = observe(None, THEIRS, now=0)
+    assert observe(first, THEIRS, now=10) == first
+    assert observe(first, THEIRS._replace(version="2"), now=10).since == 10
 
 
 def test_what_the_holders_clock_says_does_not_matter():

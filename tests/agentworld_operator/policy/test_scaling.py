@@ -2,46 +2,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld_operator.policy.scaling import Scaled, scaled
+from agentworld_operator.policy.scaling import Scale, choose_scale
 from agentworld_operator.resources.simulator import Bounds, Serving
 
 BOUNDED = Serving(bounds=Bounds(min=0, max=4, episodes_per_replica=10, idle_seconds=60))
 
 
 def test_without_bounds_there_are_as_many_as_are_asked_for():
-    assert scaled(Serving(replicas=3), Scaled(1), 500, now=0) == Scaled(3)
+    assert choose_scale(Serving(replicas=3), Scale(1), 500, now=0) == Scale(3)
 
 
 def test_a_suspended_engine_has_no_replicas_whatever_is_open():
     suspended = BOUNDED.model_copy(update={"suspend": True})
-    assert scaled(suspended, Scaled(4), 40, now=0) == Scaled(0)
+    assert choose_scale(suspended, Scale(4), 40, now=0) == Scale(0)
 
 
 def test_the_first_open_episode_starts_an_engine_at_once():
-    assert scaled(BOUNDED, Scaled(0), 1, now=0) == Scaled(1)
+    assert choose_scale(BOUNDED, Scale(0), 1, now=0) == Scale(1)
 
 
 def test_open_episodes_say_how_many_are_enough_up_to_the_most():
-    assert scaled(BOUNDED, Scaled(0), 21, now=0) == Scaled(3)
-    assert scaled(BOUNDED, Scaled(0), 500, now=0) == Scaled(4)
+    assert choose_scale(BOUNDED, Scale(0), 21, now=0) == Scale(3)
+    assert choose_scale(BOUNDED, Scale(0), 500, now=0) == Scale(4)
 
 
 def test_replicas_go_when_fewer_were_enough_for_the_whole_time():
-    waiting = scaled(BOUNDED, Scaled(3), 0, now=100)
-    assert waiting == Scaled(3, idle_since=100)
-    assert scaled(BOUNDED, waiting, 0, now=159) == waiting
-    assert scaled(BOUNDED, waiting, 0, now=160) == Scaled(0)
+    waiting = choose_scale(BOUNDED, Scale(3), 0, now=100)
+    assert waiting == Scale(3, idle_since=100)
+    assert choose_scale(BOUNDED, waiting, 0, now=159) == waiting
+    assert choose_scale(BOUNDED, waiting, 0, now=160) == Scale(0)
 
 
 def test_an_episode_meanwhile_begins_the_wait_anew():
-    waiting = scaled(BOUNDED, Scaled(1), 0, now=100)
-    busy = scaled(BOUNDED, waiting, 3, now=150)
-    assert scaled(BOUNDED, busy, 0, now=165) == Scaled(1, idle_since=165)
+    waiting = choose_scale(BOUNDED, Scale(1), 0, now=100)
+    busy = choose_scale(BOUNDED, waiting, 3, now=150)
+    assert choose_scale(BOUNDED, busy, 0, now=165) == Scale(1, idle_since=165)
 
 
 def test_where_nobody_tells_how_many_are_open_none_goes():
-    waiting = Scaled(2, idle_since=0)
-    assert scaled(BOUNDED, waiting, None, now=1_000) == Scaled(2)
+    waiting = Scale(2, idle_since=0)
+    assert choose_scale(BOUNDED, waiting, None, now=1_000) == Scale(2)
 
 
 @pytest.mark.compute
@@ -52,9 +52,9 @@ def test_where_nobody_tells_how_many_are_open_none_goes():
 )
 def test_the_number_stays_within_its_bounds_and_is_enough_for_what_is_open(least, more, told):
     bounds = Bounds(min=least, max=least + more, episodes_per_replica=7, idle_seconds=20)
-    serving, current = Serving(bounds=bounds), Scaled(0)
+    serving, current = Serving(bounds=bounds), Scale(0)
     for now, episodes in enumerate(told):
-        current = scaled(serving, current, episodes, now=now * 10.0)
+        current = choose_scale(serving, current, episodes, now=now * 10.0)
         assert bounds.min <= current.replicas <= bounds.max
         if episodes is not None:
             assert current.replicas == bounds.max or current.replicas * 7 >= episodes

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworld.errors import AccessError, Conflict, InputError, PipelineError
-from agentworld_operator.policy.identity import Refused
+from agentworld_operator.policy.identity import Refusal
 from agentworld_operator.policy.schedule import (
     NOT_CONFIGURED,
     SUSPENDED,
@@ -16,7 +16,7 @@ from agentworld_operator.policy.schedule import (
     last_run,
     matches_plan,
     newest_run,
-    refusal,
+    refusal_of,
 )
 from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
 from agentworld_pipelines.records import PipelineRun, Schedule
@@ -100,7 +100,7 @@ def test_a_store_that_a_pod_does_not_reach_is_refused(store):
     ],
 )
 def test_a_failure_is_told_by_whose_it_is(error, reason):
-    assert refusal(error) == (reason, str(error))
+    assert refusal_of(error) == (reason, str(error))
 
 
 def test_a_schedule_that_is_made_tells_its_recurring_run_and_when_it_is_due():
@@ -135,7 +135,7 @@ def test_a_suspended_one_has_no_recurring_run_and_keeps_its_last_run():
     assert conditions(status)["Scheduled"] == ("False", "Suspended")
 
 
-PROBLEMS = st.sampled_from([None, SUSPENDED, NOT_CONFIGURED, Refused("Unreachable", "down")])
+PROBLEMS = st.sampled_from([None, SUSPENDED, NOT_CONFIGURED, Refusal("Unreachable", "down")])
 RUNS = st.none() | st.sampled_from(["RUNNING", "FAILED"]).map(lambda state: last_run(ran(state)))
 SEEN = st.none() | st.builds(ServerState, st.none() | st.just(recurring()), RUNS)
 ROUNDS = st.lists(st.tuples(SEEN, PROBLEMS), min_size=1)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import make.operator
 from agentworld.errors import ClusterError
+from agentworld_operator.cache import WATCHED
 from agentworld_operator.resources.places import PLACES
-from agentworld_operator.watched import WATCHED
 from campaigns.harness.finding import Finding, mistakes
 from campaigns.harness.journal import read
 from campaigns.harness.processes import until

@@ -1,15 +1,16 @@
-"""The webhook's certificates at work: the leader keeps them in a Secret and tells the bundle."""
+"""The webhook's certificates: the leader renews them in a Secret and publishes the bundle."""
 
 import asyncio
 import base64
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
-from agentworld.errors import ClusterError
 from agentworld_operator.authority import Files, apply_decision, read_certificates
 from agentworld_operator.cluster import Cluster
+from agentworld_operator.periodic import every
 from agentworld_operator.policy.certificates import decide
 from agentworld_operator.resources.places import typed
 from agentworld_pipelines.api_server import Object
@@ -28,8 +29,8 @@ class CertificateTarget(NamedTuple):
     names: Sequence[str]
 
 
-class Certifying:
-    """A webhook's certificates. What it does again changes nothing."""
+class CertificateRenewal:
+    """A round that is done again changes nothing."""
 
     def __init__(
         self, cluster: Cluster, target: CertificateTarget, now: Callable[[], datetime]
@@ -42,17 +43,12 @@ class Certifying:
     async def run(self, every_seconds: float) -> None:
         """Works until it is cancelled; what fails is tried again in the next round."""
         try:
-            while True:
-                try:
-                    await asyncio.to_thread(self.round)
-                except ClusterError as error:
-                    _log.warning("the webhook's certificates: %s", error)
-                await asyncio.sleep(every_seconds)
+            await every(every_seconds, partial(asyncio.to_thread, self.round))
         finally:
             self._is_over = True  # a thread cannot be cancelled, and another one may lead by now
 
     def round(self) -> None:
-        """Makes at most one thing anew, and then tells whom to believe. Blocks."""
+        """Makes at most one thing anew, and then publishes whom to believe. Blocks."""
         secret = self._cluster.get("Secret", self._target.secret)
         if secret is None:
             # Who may create Secrets may have a token made for any account of the namespace.
@@ -67,13 +63,13 @@ class Certifying:
                 return
             self._write(secret, files)
             _log.info("the webhook's certificates: %s", decision)
-        self._tell(base64.b64encode(files["ca.crt"]).decode())
+        self._publish(base64.b64encode(files["ca.crt"]).decode())
 
     def _write(self, secret: Object, files: Files) -> None:
         data = {name: base64.b64encode(content).decode() for name, content in files.items()}
         self._cluster.replace({**typed("Secret"), **secret, "data": data})
 
-    def _tell(self, bundle: str) -> None:
+    def _publish(self, bundle: str) -> None:
         name = self._target.configuration
         configuration = self._cluster.get(_CONFIGURATION, name)
         if configuration is None:

@@ -3,9 +3,9 @@
 import asyncio
 import json
 
+from agentworld_operator.cache import Cache
 from agentworld_operator.cluster import Cluster
 from agentworld_operator.policy.drift import is_as_built
-from agentworld_operator.watched import Cache
 from agentworld_pipelines.api_server import Object
 
 

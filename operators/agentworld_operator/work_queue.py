@@ -1,4 +1,4 @@
-"""Work to do by name: each name by one worker at a time, again while it is asked for again."""
+"""Work to do by name: each name by one worker at a time, and when to look at it again."""
 
 import asyncio
 import logging
@@ -12,9 +12,12 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 
 
 class WorkQueue:
-    """Calls `work` for each name that is added; what fails is tried again, ever later."""
+    """Calls `work` for each name that is added, and again after the seconds that it returns.
 
-    def __init__(self, work: Callable[[str], Awaitable[None]], *, workers: int) -> None:
+    Work that fails is tried again, ever later.
+    """
+
+    def __init__(self, work: Callable[[str], Awaitable[float | None]], *, workers: int) -> None:
         self._work = work
         self._num_workers = workers
         self._waiting: asyncio.Queue[str] = asyncio.Queue()
@@ -22,6 +25,7 @@ class WorkQueue:
         self._busy: set[str] = set()
         self._again: set[str] = set()
         self._failures: dict[str, int] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def add(self, name: str) -> None:
         """Has a name worked on soon. Names that are added twice before are worked on once."""
@@ -41,25 +45,28 @@ class WorkQueue:
         while True:
             name = await self._waiting.get()
             self._queued.discard(name)
+            if timer := self._timers.pop(name, None):
+                timer.cancel()  # the work that begins now says when the next one is due
             self._busy.add(name)
             pause = await self._try(name)
             self._busy.discard(name)
             if pause is not None:
-                asyncio.get_running_loop().call_later(pause, self.add, name)
+                loop = asyncio.get_running_loop()
+                self._timers[name] = loop.call_later(pause, self.add, name)
             if name in self._again:
                 self._again.discard(name)
                 self.add(name)
 
     async def _try(self, name: str) -> float | None:
-        """Works on a name; returns when to try it again where that failed."""
+        """Works on a name; returns the seconds after which it is looked at again."""
         try:
-            await self._work(name)
+            pause = await self._work(name)
         except AgentworldError as error:
             _log.warning("%s: %s", name, error)
         except Exception:  # noqa: BLE001 - a mistake of ours with one object keeps no other waiting
             _log.exception("%s: our mistake", name)
         else:
             self._failures.pop(name, None)
-            return None
+            return pause
         failed = self._failures[name] = self._failures.get(name, 0) + 1
         return float(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failed - 1, 10)))

@@ -5,7 +5,7 @@ from copy import copy
 import pytest
 
 from agentworld.errors import InputError, NotFound
-from agentworld_operator.recurring import RecurringRuns
+from agentworld_operator.recurring_runs import RecurringRuns
 from agentworld_operator.resources.schedule import ScheduleSpec
 from agentworld_pipelines.settings import ServerSettings
 from fakes import kfp_server

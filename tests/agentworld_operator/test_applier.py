@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentworld_operator.applying import Applier
+from agentworld_operator.applier import Applier
+from agentworld_operator.cache import Cache
 from agentworld_operator.cluster import Cluster
-from agentworld_operator.watched import Cache
 
 LABELS = {"part": "ours"}
 OWNERS = [{"uid": "owner"}]

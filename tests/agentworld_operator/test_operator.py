@@ -6,16 +6,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import kopf
 import pytest
-from kopf._cogs.structs.references import Insights, Resource
 
 from agentworld.engine.process import LOOPBACK
 from agentworld.errors import ClusterError
+from agentworld_operator.cache import Cache
 from agentworld_operator.cluster import ObjectList
-from agentworld_operator.handlers.watches import resource_selector
+from agentworld_operator.controllers.controller import Outcome
+from agentworld_operator.controllers.simulator import SimulatorReconciler
 from agentworld_operator.identities import Identities
-from agentworld_operator.resources.simulator import Identity
-from agentworld_operator.running import Running, check_watched
-from agentworld_operator.watched import WATCHED, Cache
+from agentworld_operator.operator import Operator, Reconcilers
+from agentworld_operator.resources.simulator import Identity, SimulatorStatus
+from agentworld_operator.settings import Settings
 from make.simulator import pinned_manifest, simulator
 
 
@@ -36,22 +37,29 @@ class Listing:
         return ObjectList(9, {"Simulator": self._simulators, "Deployment": [ENGINE]}.get(kind, []))
 
 
-class Idle:
-    """Works on nothing, keeps no names, and tells of no episodes but that it was asked."""
+class Silent:
+    """A service that counts no episodes, and remembers that it was asked."""
 
-    asked = False
-
-    async def reconcile(self, _name):
-        return None
-
-    def changed(self, _kind, _name):
-        return None
-
-    async def run(self, *_seconds):
-        return None
+    is_asked = False
 
     async def ask(self, _changed):
-        self.asked = True
+        self.is_asked = True
+
+
+class Idle:
+    """Reconciles nothing of a kind, and has a server without recurring runs."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def affected(self, kind, resource):
+        return [resource["metadata"]["name"]] if kind == self.kind else []
+
+    async def clean_up(self, _name):
+        return Outcome()
+
+    async def ask_server(self):
+        return []
 
 
 class Refusing(BaseHTTPRequestHandler):
@@ -74,14 +82,31 @@ ENGINE = {"metadata": {"name": "engine", "uid": "uid-engine", "resourceVersion":
 DIGEST = pinned_manifest("one").digest
 
 
+SETTINGS = Settings(
+    namespace="here",
+    identity="me",
+    service_url="http://127.0.0.1:1",
+    verifier_image="verifier",
+    look_seconds=60,
+    ask_seconds=60,
+)
+
+
+def operator(cluster, cache, identities, simulators, episodes=None):
+    reconcilers = Reconcilers(simulators, Idle("SimulatorAlias"), Idle("TrainingSchedule"))
+    return Operator(cluster, cache, identities, episodes or Silent(), reconcilers)
+
+
 def test_the_next_one_of_a_name_is_not_taken_for_the_one_that_went_unseen():
     cache, identities = Cache(), Identities(lambda _: b"")
     old = made("one", 1)
     cache.put("Simulator", old)
     identities.learn(old, Identity(manifest=pinned_manifest("one")))
-    idle = Idle()
-    running = Running(Listing(made("two", 5)), cache, identities, idle, None, idle, idle)
-    asyncio.run(running.look())
+    cluster = Listing(made("two", 5))
+    simulators = SimulatorReconciler(
+        cluster, cache, identities, SETTINGS, open_episodes=lambda _: None, clock=lambda: 0.0
+    )
+    asyncio.run(operator(cluster, cache, identities, simulators).look())
     assert identities.same(DIGEST) == []
 
 
@@ -98,38 +123,28 @@ def login():
 
 @pytest.mark.waits
 def test_nothing_is_done_before_all_is_known_and_who_cannot_watch_says_so(login):
-    cache, identities, idle, known = Cache(), Identities(lambda _: b""), Idle(), []
+    cache, identities, episodes = Cache(), Identities(lambda _: b""), Silent()
+    known = []
 
     class Working(Idle):
-        async def reconcile(self, _name):
-            known.append((cache.get("Deployment", "engine"), identities.same(DIGEST), idle.asked))
+        status_type = SimulatorStatus
+
+        async def reconcile(self, _simulator, _before, _now):
+            engine = cache.get("Deployment", "engine")
+            known.append((engine, identities.same(DIGEST), episodes.is_asked))
+            return Outcome()
 
     wrong = made("one", 3, "wrong")
     wrong["spec"] = {"identity": {}}
     cluster = Listing(made("one", 1), made("one", 2, "twin"), wrong, failures=1)
-    running = Running(cluster, cache, identities, Working(), idle, idle, idle)
+    running = operator(cluster, cache, identities, Working("Simulator"), episodes)
     with pytest.raises(ClusterError, match="the watches ended"):
-        asyncio.run(running.run(login, look_seconds=60, ask_seconds=60))
+        asyncio.run(running.run(login, SETTINGS))
     assert known == [(ENGINE, ["one", "twin"], True)] * 3
 
 
 def test_who_may_not_look_ends_with_the_reason_and_does_not_wait():
     cluster = Listing(failures=10**6, status=403)
-    running = Running(cluster, Cache(), Identities(lambda _: b""), Idle(), Idle(), Idle(), Idle())
+    running = operator(cluster, Cache(), Identities(lambda _: b""), Idle("Simulator"))
     with pytest.raises(ClusterError, match="does not answer this"):
-        asyncio.run(running.run(None, look_seconds=60, ask_seconds=60))
-
-
-@pytest.mark.parametrize("without", [None, "SimulatorAlias", "Pod"])
-def test_who_was_not_told_of_all_that_is_to_be_watched_begins_anew(without):
-    """As by an API server that has just started."""
-    insights = Insights()
-    for kind in WATCHED:
-        if kind != without:
-            insights.watched_resources.add(Resource(*resource_selector(kind)))
-    insights.ready_resources.set()
-    if without is None:
-        asyncio.run(check_watched(insights))
-    else:
-        with pytest.raises(ClusterError, match=f"does not tell of {without}; begin anew"):
-            asyncio.run(check_watched(insights))
+        asyncio.run(running.run(None, SETTINGS))

@@ -3,8 +3,8 @@ import asyncio
 import pytest
 
 from agentworld.errors import ClusterError
-from agentworld_operator import work
-from agentworld_operator.work import WorkQueue
+from agentworld_operator import work_queue
+from agentworld_operator.work_queue import WorkQueue
 from fakes.virtual_time import run
 
 
@@ -60,7 +60,7 @@ def test_one_name_is_worked_on_by_one_worker_at_a_time_and_again_where_it_was_ad
 
 @pytest.mark.parametrize("error", [ClusterError("gone"), ValueError("a mistake of ours")])
 def test_what_fails_is_tried_again_and_keeps_no_other_waiting(monkeypatch, error):
-    monkeypatch.setattr(work, "_FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(work_queue, "_FIRST_PAUSE", 0.001)
     done = []
 
     async def do(name):
@@ -70,3 +70,33 @@ def test_what_fails_is_tried_again_and_keeps_no_other_waiting(monkeypatch, error
 
     worked(["bad", "good"], do, workers=1, until=lambda: done.count("bad") == 3)
     assert done[:2] == ["bad", "good"]
+
+
+def moments(seconds, pauses, *, adds=()):
+    """Of the work on a name that returns these pauses, and is added at these seconds too."""
+
+    async def begin():
+        loop, calls = asyncio.get_running_loop(), []
+
+        async def do(_name):
+            calls.append(loop.time())
+            return pauses.pop(0) if pauses else None
+
+        queue = WorkQueue(do, workers=2)
+        for moment in (0, *adds):
+            loop.call_later(moment, queue.add, "a")
+        running = asyncio.create_task(queue.run())
+        await asyncio.sleep(seconds)
+        running.cancel()
+        return calls
+
+    return run(begin())
+
+
+def test_a_name_is_worked_on_again_after_the_seconds_that_its_work_returns():
+    assert moments(60, [5, 7]) == [0, 5, 12]
+
+
+def test_work_that_comes_before_its_time_says_anew_when_the_next_is_due():
+    assert moments(60, [10, 10], adds=[4]) == [0, 4, 14]
+    assert moments(60, [10, None], adds=[4]) == [0, 4]

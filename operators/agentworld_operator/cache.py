@@ -1,4 +1,4 @@
-"""What the watches told last: every object that a decision depends on, by kind and name."""
+"""The objects as the watches saw them last: all that a decision depends on, by kind and name."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -98,7 +98,7 @@ def _is_same(resource: Object, current: Object) -> bool:
 
 
 def _is_older(resource: Object, current: Object) -> bool:
-    """A watch may lag behind what an answer to a write has told."""
+    """A watch may lag behind the answer to a write."""
     metadata, current_metadata = resource["metadata"], current["metadata"]
     return metadata["uid"] == current_metadata["uid"] and _version(metadata) < _version(
         current_metadata

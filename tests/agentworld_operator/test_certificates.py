@@ -10,7 +10,7 @@ import pytest
 
 from agentworld.errors import ClusterError
 from agentworld_operator.authority import read_certificates
-from agentworld_operator.certifying import CertificateTarget, Certifying
+from agentworld_operator.certificates import CertificateRenewal, CertificateTarget
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SECRET = ("Secret", "agentworld-webhook")
@@ -59,13 +59,13 @@ class Rounds:
     def __init__(self):
         self.now, self.objects = NOW, Objects()
         told = CertificateTarget(SECRET[1], CONFIGURATION[1], ("127.0.0.1",))
-        self.certifying = Certifying(self.objects, told, lambda: self.now)
+        self.renewal = CertificateRenewal(self.objects, told, lambda: self.now)
 
     def round(self, after=timedelta()):
         """What was written in the next round."""
         self.now += after
         self.objects.written.clear()
-        self.certifying.round()
+        self.renewal.round()
         return self.objects.written
 
 
@@ -143,10 +143,10 @@ def test_a_round_under_way_writes_nothing_once_another_one_may_lead(rounds):
     rounds.objects = slow = Slow()
 
     async def run():
-        certifying = Certifying(
+        renewal = CertificateRenewal(
             slow, CertificateTarget(SECRET[1], CONFIGURATION[1], ("me",)), lambda: NOW
         )
-        running = asyncio.create_task(certifying.run(60))
+        running = asyncio.create_task(renewal.run(60))
         await asyncio.to_thread(asked.wait)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -12,8 +12,8 @@ from agentworld_operator.policy.admission import (
     check_simulator,
     spec_of_alias,
 )
-from agentworld_operator.policy.alias import is_recorded, move, resolved
-from agentworld_operator.policy.identity import Refused
+from agentworld_operator.policy.alias import is_recorded, move, resolve
+from agentworld_operator.policy.identity import Refusal
 from agentworld_operator.resources.alias import AliasSpec
 from agentworld_operator.service import Service
 from agentworld_pipelines.api_server import Object
@@ -21,7 +21,7 @@ from agentworld_pipelines.api_server import Object
 _NO_RIGHTS = (401, 403)
 
 
-class Admitting:
+class Admission:
     """What becomes of each request for one of our resources in one namespace."""
 
     def __init__(self, cluster: Cluster, service: Service) -> None:
@@ -65,8 +65,8 @@ class Admitting:
         spec = spec_of_alias(request)
         if isinstance(spec, Denied):
             return spec
-        meaning = resolved(spec, (await self._simulators(spec)).get)
-        if isinstance(meaning, Refused):
+        meaning = resolve(spec, (await self._simulators(spec)).get)
+        if isinstance(meaning, Refusal):
             return Denied(meaning.message, 422)
         alias_move = move(spec, meaning, request.user_info.username or "nobody")
         try:

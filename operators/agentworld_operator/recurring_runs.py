@@ -1,4 +1,4 @@
-"""Recurring runs on a Kubeflow Pipelines server, made and told of by the pipelines' own code.
+"""Recurring runs on a Kubeflow Pipelines server, made and listed by the pipelines' own code.
 
 One that is ours bears the namespace's name and its TrainingSchedule's, with a dot between them,
 which no name that a person may give has; whatever else is there is left alone. Calls block. What

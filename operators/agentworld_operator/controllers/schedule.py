@@ -1,0 +1,132 @@
+"""TrainingSchedules: each is one recurring run, and its status says what came of it."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from pydantic import ValidationError
+
+from agentworld.errors import AgentworldError
+from agentworld.records.base import first_problem
+from agentworld_operator.cache import Cache
+from agentworld_operator.controllers.controller import Outcome
+from agentworld_operator.policy.identity import Refusal
+from agentworld_operator.policy.schedule import (
+    NOT_CONFIGURED,
+    SUSPENDED,
+    ScheduleState,
+    ServerState,
+    build_status,
+    invalid,
+    last_run,
+    newest_run,
+    refusal_of,
+)
+from agentworld_operator.recurring_runs import RecurringRuns
+from agentworld_operator.resources.schedule import LastRun, ScheduleSpec, ScheduleStatus
+from agentworld_pipelines.api_server import Object
+from agentworld_pipelines.records import UNFINISHED, PipelineRun, Schedule
+
+_log = logging.getLogger(__name__)
+
+
+class ScheduleReconciler:
+    """Keeps one recurring run for each TrainingSchedule on a Kubeflow Pipelines server."""
+
+    kind = "TrainingSchedule"
+    status_type = ScheduleStatus
+
+    def __init__(self, cache: Cache, runs: RecurringRuns) -> None:
+        self._cache = cache
+        self._runs = runs
+        self._server = asyncio.Lock()
+        """The server is asked by one at a time, and nobody works on half an answer."""
+        self._recurring_runs: dict[str, list[Schedule]] | Refusal | None = None
+        """What the server has by name, or why nobody knows; null before it was asked."""
+        self._newest: dict[str, PipelineRun] = {}
+
+    def affected(self, kind: str, resource: Object) -> Iterable[str]:
+        """A TrainingSchedule itself."""
+        return [resource["metadata"]["name"]] if kind == self.kind else []
+
+    async def ask_server(self) -> list[str]:
+        """Asks for all that the server has; returns the names to reconcile with it."""
+        async with self._server:
+            self._recurring_runs = await self._all_recurring_runs()
+        names = {schedule["metadata"]["name"] for schedule in self._cache.all(self.kind)}
+        if isinstance(self._recurring_runs, dict):
+            names |= self._recurring_runs.keys()
+        return sorted(names)
+
+    async def _all_recurring_runs(self) -> dict[str, list[Schedule]] | Refusal:
+        if not self._runs.is_configured:
+            return NOT_CONFIGURED
+        try:
+            by_name = await asyncio.to_thread(self._runs.all)
+        except AgentworldError as error:
+            _log.warning("Kubeflow Pipelines: %s", error)
+            return refusal_of(error)
+        newest = ((name, newest_run(runs)) for name, runs in by_name.items())
+        self._newest = {name: run for name, run in newest if run}
+        return by_name
+
+    async def reconcile(
+        self, schedule: Object, before: ScheduleStatus, now: str
+    ) -> Outcome[ScheduleStatus]:
+        """Makes its recurring run the only one of its name, or says why there is none."""
+        async with self._server:
+            if self._recurring_runs is None:
+                return Outcome()
+            server, problem, failure = None, None, None
+            try:
+                problem = await self._ensure_run(schedule)
+                server = await self._observe(schedule["metadata"]["name"], before.last_run)
+            except AgentworldError as error:
+                problem, failure = refusal_of(error), error
+        generation = schedule["metadata"]["generation"]
+        return Outcome(
+            build_status(ScheduleState(generation, before, server, problem), now), failure
+        )
+
+    async def clean_up(self, name: str) -> Outcome[ScheduleStatus]:
+        """Takes its recurring run away."""
+        async with self._server:
+            await self._remove(name)
+        return Outcome()
+
+    async def _ensure_run(self, schedule: Object) -> Refusal | None:
+        """Why no recurring run of its spec is there; null where one is, or was just made."""
+        if not isinstance(self._recurring_runs, dict):
+            return self._recurring_runs
+        name = schedule["metadata"]["name"]
+        try:
+            spec = ScheduleSpec.model_validate(schedule["spec"])
+        except ValidationError as error:
+            return Refusal("Invalid", f"spec.{first_problem(error)}")
+        if spec.suspend:
+            await self._remove(name)
+            return SUSPENDED
+        if problem := invalid(self._runs.name(name), spec):
+            return problem
+        there = self._recurring_runs.get(name, [])
+        self._recurring_runs[name] = []  # nobody knows until it is done
+        run = await asyncio.to_thread(self._runs.ensure, name, spec, there)
+        self._recurring_runs[name] = [run]
+        return None
+
+    async def _remove(self, name: str) -> None:
+        if isinstance(self._recurring_runs, dict) and name in self._recurring_runs:
+            await asyncio.to_thread(self._runs.remove, name)
+            del self._recurring_runs[name]
+
+    async def _observe(self, name: str, before: LastRun | None) -> ServerState | None:
+        if not isinstance(self._recurring_runs, dict):
+            return None
+        schedule = next(iter(self._recurring_runs.get(name, ())), None)
+        if name in self._newest:
+            return ServerState(schedule, last_run(self._newest[name]))
+        if before is None or before.state not in UNFINISHED:
+            return ServerState(schedule, before)
+        # The server does not have it any more: its recurring run is gone, or many are newer.
+        run = await asyncio.to_thread(self._runs.run, before.id)
+        return ServerState(schedule, last_run(run) if run else None)

@@ -1,0 +1,151 @@
+"""Simulators: what each engine is made of is applied, and the status says what came of it."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from pydantic import ValidationError
+
+from agentworld.engine.names import engine_name, short
+from agentworld.errors import ClusterError, NotFound, StoreError
+from agentworld.records.base import Digest, first_problem
+from agentworld.records.simulator import EnginePin
+from agentworld_operator.applier import Applier
+from agentworld_operator.cache import Cache
+from agentworld_operator.children.engine import children
+from agentworld_operator.children.pod import Manifest, Pinned
+from agentworld_operator.cluster import Cluster
+from agentworld_operator.controllers.controller import Outcome
+from agentworld_operator.identities import Identities
+from agentworld_operator.policy.engine import observe_engine
+from agentworld_operator.policy.identity import Refusal, SimulatorIdentity, servable
+from agentworld_operator.policy.rivals import rival
+from agentworld_operator.policy.scaling import Scale, choose_scale
+from agentworld_operator.policy.simulator import (
+    SimulatorState,
+    refusal_of,
+    refused_status,
+    served_status,
+)
+from agentworld_operator.resources.names import DIGEST_LABEL
+from agentworld_operator.resources.simulator import Serving, SimulatorSpec, SimulatorStatus
+from agentworld_operator.settings import Settings
+from agentworld_pipelines.api_server import Object
+
+
+class SimulatorReconciler:
+    """Runs an engine for each Simulator that can be served, as large as its episodes need."""
+
+    kind = "Simulator"
+    status_type = SimulatorStatus
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cache: Cache,
+        identities: Identities,
+        settings: Settings,
+        *,
+        open_episodes: Callable[[Digest], int | None],
+        clock: Callable[[], float],
+    ) -> None:
+        """`open_episodes` counts those of a simulator; null where the service does not tell."""
+        self._cache = cache
+        self._identities = identities
+        self._applier = Applier(cluster, cache)
+        self._settings = settings
+        self._open_episodes = open_episodes
+        self._clock = clock
+        self._scales: dict[str, Scale] = {}
+
+    def affected(self, kind: str, resource: Object) -> Iterable[str]:
+        """A Simulator itself, and all that are the simulator of its engine."""
+        metadata = resource["metadata"]
+        if kind != self.kind:
+            labels = metadata.get("labels") or {}
+            return self._identities.names(labels.get(DIGEST_LABEL, ""))
+        engine = self._identities.engine(resource) or ""
+        current = self._cache.get(kind, metadata["name"])
+        if current is None or current["metadata"]["uid"] != metadata["uid"]:
+            self._identities.forget(resource)
+        return [metadata["name"], *self._identities.names(engine)]
+
+    async def clean_up(self, name: str) -> Outcome[SimulatorStatus]:
+        """Its children go with it."""
+        self._scales.pop(name, None)
+        return Outcome()
+
+    async def reconcile(
+        self, simulator: Object, before: SimulatorStatus, now: str
+    ) -> Outcome[SimulatorStatus]:
+        """Applies its engine, or says why there is none."""
+        generation = simulator["metadata"]["generation"]
+        try:
+            spec = SimulatorSpec.model_validate(simulator["spec"])
+            identity = await asyncio.to_thread(self._identities.learn, simulator, spec.identity)
+        except ValidationError as error:
+            invalid = Refusal("Invalid", f"spec.{first_problem(error)}")
+            return Outcome(refused_status(generation, before, None, invalid, now))
+        except (StoreError, NotFound) as error:
+            unreadable = Refusal("Unreadable", str(error))
+            return Outcome(refused_status(generation, before, None, unreadable, now), error)
+        if isinstance(identity, Refusal):
+            return Outcome(refused_status(generation, before, None, identity, now))
+        refusal = servable(identity.manifest, spec.serving) or self._rival(simulator, identity)
+        if refusal:
+            return Outcome(refused_status(generation, before, identity.digest, refusal, now))
+        state, problem = await self._serve(simulator, spec.serving, identity, before)
+        # With bounds, who may go waits for a clock, and not for a change.
+        look_again_seconds = self._settings.ask_seconds if spec.serving.bounds else None
+        return Outcome(served_status(state, identity, now), problem, look_again_seconds)
+
+    def _rival(self, simulator: Object, identity: SimulatorIdentity) -> Refusal | None:
+        names = self._identities.same(identity.digest)
+        twins = [self._cache.get(self.kind, name) for name in names]
+        return rival(simulator, identity.digest, [twin for twin in twins if twin])
+
+    async def _serve(
+        self,
+        simulator: Object,
+        serving: Serving,
+        identity: SimulatorIdentity,
+        before: SimulatorStatus,
+    ) -> tuple[SimulatorState, ClusterError | None]:
+        """Applies what it is made of; returns what was seen and what the API server refused."""
+        digest = identity.digest
+        deployment = self._cache.get("Deployment", engine_name(digest))
+        engine = observe_engine(deployment, self._cache.of_engine("Pod", short(digest)))
+        episodes = self._open_episodes(digest)
+        replicas = self._replicas(simulator["metadata"]["name"], serving, engine.replicas, episodes)
+        state = SimulatorState(
+            generation=simulator["metadata"]["generation"],
+            serving=serving,
+            status=before,
+            engine=engine,
+            target_replicas=replicas,
+            open_episodes=episodes,
+            url=self._settings.service_url,
+        )
+        try:
+            for child in self._children(simulator, serving, identity, replicas):
+                await self._applier.apply(child)
+        except ClusterError as error:
+            if refusal := refusal_of(error):
+                return state._replace(refusal=refusal), error
+            raise
+        return state, None
+
+    def _children(
+        self, simulator: Object, serving: Serving, identity: SimulatorIdentity, replicas: int
+    ) -> list[Manifest]:
+        """None for an endpoint of somebody's."""
+        digest, manifest = identity
+        if not isinstance(manifest.engine, EnginePin) or not serving.weights:
+            return []
+        own = manifest.engine, serving, serving.weights
+        images = self._settings.verifier_image, self._settings.pull_secrets
+        return children(Pinned(digest, manifest, *own, *images), simulator, replicas)
+
+    def _replicas(self, name: str, serving: Serving, there: int, episodes: int | None) -> int:
+        current = self._scales.get(name, Scale(there))
+        self._scales[name] = target = choose_scale(serving, current, episodes, self._clock())
+        return target.replicas

@@ -1,0 +1,119 @@
+"""The operator that leads: watches, a controller for each kind, and what is done periodically."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from agentworld.engine.names import short
+from agentworld.errors import AgentworldError, ClusterError
+from agentworld.records.base import Digest
+from agentworld_operator.cache import OWN, WATCHED, Cache
+from agentworld_operator.cluster import Cluster
+from agentworld_operator.controllers.controller import Controller, Reconciler
+from agentworld_operator.controllers.schedule import ScheduleReconciler
+from agentworld_operator.episodes import OpenEpisodes
+from agentworld_operator.identities import Identities
+from agentworld_operator.periodic import every, retry
+from agentworld_operator.resources.alias import AliasStatus
+from agentworld_operator.resources.names import DIGEST_LABEL
+from agentworld_operator.resources.simulator import SimulatorSpec, SimulatorStatus
+from agentworld_operator.settings import Settings
+from agentworld_operator.watches import Stopped, Watches
+from agentworld_pipelines.api_server import Object
+
+_log = logging.getLogger(__name__)
+
+_PAUSE_SECONDS = 1.0
+
+
+class Reconcilers(NamedTuple):
+    """One for each kind of resource."""
+
+    simulators: Reconciler[SimulatorStatus]
+    aliases: Reconciler[AliasStatus]
+    schedules: ScheduleReconciler
+
+
+class Operator:
+    """It ends when it is cancelled, and nothing is undone."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cache: Cache,
+        identities: Identities,
+        episodes: OpenEpisodes,
+        reconcilers: Reconcilers,
+    ) -> None:
+        self._cluster = cluster
+        self._cache = cache
+        self._identities = identities
+        self._episodes = episodes
+        self._schedule_reconciler = reconcilers.schedules
+        self._simulators = Controller(cluster, cache, reconcilers.simulators)
+        self._aliases = Controller(cluster, cache, reconcilers.aliases)
+        self._schedules = Controller(cluster, cache, reconcilers.schedules)
+
+    async def run(self, login: Callable[..., Any], settings: Settings) -> None:
+        """Works until it is cancelled; what a watch lost, the next look finds.
+
+        Raises ClusterError where it cannot watch any more.
+        """
+        await self._prepare()
+        watches = Watches(self._cluster.namespace, self._cache, self._changed, login)
+        failures: list[BaseException] = []
+        try:
+            async with asyncio.TaskGroup() as together:
+                together.create_task(watches.run())
+                together.create_task(watches.check())
+                together.create_task(self._simulators.run())
+                together.create_task(self._aliases.run())
+                together.create_task(self._schedules.run())
+                together.create_task(every(settings.look_seconds, self.look, at_once=False))
+                together.create_task(
+                    every(settings.ask_seconds, self._ask_for_episodes, at_once=False)
+                )
+                together.create_task(every(settings.mirror_seconds, self._ask_for_recurring_runs))
+        except* Stopped:
+            _log.info("told to stop")
+        except* ClusterError as errors:
+            failures += errors.exceptions
+        if failures:
+            raise failures[0]
+
+    async def _prepare(self) -> None:
+        """Before anything is done: who sees a Simulator and not yet its engine, its rivals or its
+        episodes would take what runs for missing, or for too much.
+        """
+        await retry(_PAUSE_SECONDS, self.look)
+        for simulator in self._cache.all("Simulator"):
+            with suppress(ValidationError, AgentworldError):  # its own round says so
+                spec = SimulatorSpec.model_validate(simulator["spec"])
+                await asyncio.to_thread(self._identities.learn, simulator, spec.identity)
+        await self._ask_for_episodes()
+
+    async def look(self) -> None:
+        """Lists everything that is watched, and works on what differs from the cache."""
+        for kind in WATCHED:
+            selector = "" if kind in OWN else DIGEST_LABEL
+            listing = await asyncio.to_thread(self._cluster.all, kind, selector)
+            for resource in self._cache.replace(kind, *listing):
+                self._changed(kind, resource)
+
+    def _changed(self, kind: str, resource: Object) -> None:
+        self._simulators.changed(kind, resource)
+        self._aliases.changed(kind, resource)
+        self._schedules.changed(kind, resource)
+
+    async def _ask_for_episodes(self) -> None:
+        await self._episodes.ask(self._episodes_changed)
+
+    def _episodes_changed(self, digest: Digest) -> None:
+        self._simulators.add(self._identities.names(short(digest)))
+
+    async def _ask_for_recurring_runs(self) -> None:
+        self._schedules.add(await self._schedule_reconciler.ask_server())

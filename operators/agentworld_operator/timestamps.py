@@ -1,0 +1,13 @@
+"""The time of this machine, as the API server writes it."""
+
+from datetime import UTC, datetime
+
+
+def now(timespec: str = "seconds") -> str:
+    """As `2026-11-26T01:30:00Z`."""
+    return to_text(datetime.now(UTC), timespec)
+
+
+def to_text(moment: datetime, timespec: str = "seconds") -> str:
+    """A moment with a time zone, in UTC."""
+    return moment.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")

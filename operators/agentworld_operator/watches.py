@@ -1,0 +1,104 @@
+"""Watches that keep a cache, and say what changed.
+
+Only kopf's raw events are used: its other handlers write to the objects that they watch.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import kopf
+from kopf._cogs.structs.references import Insights  # a type of kopf.operator's own arguments
+
+from agentworld.errors import ClusterError
+from agentworld_operator.cache import OWN, WATCHED, Cache
+from agentworld_operator.resources.names import DIGEST_LABEL
+from agentworld_operator.resources.places import PLACES
+from agentworld_pipelines.api_server import Object
+
+Changed = Callable[[str, Object], None]
+"""Is called with a kind and an object of it that is new, another one, or gone."""
+
+
+class Stopped(Exception):
+    """The process was told to stop."""
+
+
+class Watches:
+    """Of one namespace, with credentials from `login`."""
+
+    def __init__(
+        self, namespace: str, cache: Cache, changed: Changed, login: Callable[..., Any]
+    ) -> None:
+        self.insights = Insights()
+        """What kopf knows of the API server."""
+        self._namespace = namespace
+        self._cache = cache
+        self._changed = changed
+        self._login = login
+
+    async def run(self) -> NoReturn:
+        """Raises Stopped where the process gets a signal to stop, for kopf takes it, and
+        ClusterError where it cannot watch any more.
+        """
+        try:
+            await kopf.operator(
+                registry=self._registry(),
+                settings=_settings(),
+                insights=self.insights,
+                namespace=self._namespace,
+            )
+        except Exception as error:  # an edge: whatever kopf gives up with
+            raise ClusterError(
+                f"the watches ended ({type(error).__name__}: {error}); begin anew"
+            ) from error
+        raise Stopped
+
+    async def check(self) -> None:
+        """Raises ClusterError where kopf knows less than is to be watched: an API server that has
+        just started may not list all of it yet, and kopf asks once.
+        """
+        await self.insights.ready_resources.wait()
+        resources = {
+            (each.group, each.version, each.plural) for each in self.insights.watched_resources
+        }
+        if missing := [kind for kind in WATCHED if resource_selector(kind) not in resources]:
+            raise ClusterError(f"the API server does not list {', '.join(missing)}; begin anew")
+
+    def _registry(self) -> kopf.OperatorRegistry:
+        registry = kopf.OperatorRegistry()
+        kopf.on.login(registry=registry, id="login")(self._login)
+        for kind in WATCHED:
+            self._watch(registry, kind)
+        return registry
+
+    def _watch(self, registry: kopf.OperatorRegistry, kind: str) -> None:
+        async def watch(*, event: Mapping[str, Any], **_: Any) -> None:
+            resource = dict(event["object"])
+            if event["type"] != "DELETED":
+                news = self._cache.put(kind, resource)
+            else:
+                self._cache.drop(kind, resource)
+                news = [resource]
+            for each in news:
+                self._changed(kind, each)
+
+        selector = resource_selector(kind)
+        kopf.on.event(*selector, id=f"watch-{kind.lower()}", registry=registry)(watch)
+
+
+def _settings() -> kopf.OperatorSettings:
+    """Watches in one namespace and nothing else: no peers, no events, no scan of the cluster."""
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.peering.standalone = True
+    settings.scanning.disabled = True
+    for kind in WATCHED:
+        if kind not in OWN:
+            settings.watching.label_selectors[resource_selector(kind)] = DIGEST_LABEL
+    return settings
+
+
+def resource_selector(kind: str) -> tuple[str, str, str]:
+    """Group, version and plural, by which kopf finds a kind."""
+    place = PLACES[kind]
+    return place.group, place.version, place.plural

@@ -1,0 +1,357 @@
+"""What the rounds of each kind come to, and when to look again; all around them is in memory."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from agentworld.errors import ClusterError, InputError, PipelineError, SimulatorError
+from agentworld.records.alias import AliasChange
+from agentworld.storage.folder import read_file
+from agentworld_operator.cache import Cache
+from agentworld_operator.controllers.alias import AliasReconciler
+from agentworld_operator.controllers.schedule import ScheduleReconciler
+from agentworld_operator.controllers.simulator import SimulatorReconciler
+from agentworld_operator.identities import Identities
+from agentworld_operator.policy.alias import BYPASS_ACTOR
+from agentworld_operator.resources.alias import AliasStatus
+from agentworld_operator.resources.names import DIGEST_LABEL
+from agentworld_operator.resources.schedule import ScheduleStatus
+from agentworld_operator.resources.simulator import SimulatorStatus
+from agentworld_operator.settings import Settings
+from fakes.virtual_time import run
+from make import records
+from make.simulator import alias, schedule, simulator
+
+NOW = "2026-01-01T00:00:00Z"
+ONE, TWO = records.digest("one"), records.digest("two")
+SETTINGS = Settings(
+    namespace="n", identity="me", service_url="http://s", verifier_image="v", ask_seconds=5
+)
+
+
+def there(resource, version=1, **fields):
+    """As an API server has it."""
+    metadata = resource["metadata"] | {
+        "namespace": "n",
+        "uid": f"uid-{resource['metadata']['name']}",
+        "resourceVersion": str(version),
+        "generation": 1,
+        "creationTimestamp": NOW,
+    }
+    return resource | {"metadata": metadata} | fields
+
+
+def conditions(outcome):
+    return {each.type: each.reason for each in outcome.status.conditions}
+
+
+class Ledger:
+    """A simulator service that has the last change of one alias."""
+
+    def __init__(self, change=None):
+        self.change = change
+        self.keys = []
+        self.failure = None
+
+    async def last(self, _name):
+        if self.failure:
+            raise self.failure
+        return self.change
+
+    async def move(self, name, move, key):
+        self.keys.append(key)
+        self.change = change(name, move.simulator, move.by)
+        return self.change
+
+    async def end(self, name, by, key):
+        self.keys.append(key)
+        self.change = change(name, None, by)
+
+
+def change(name="stable", simulator=ONE, by="ada"):
+    return AliasChange(
+        alias=name, simulator=simulator or ONE, set_by=by, at=NOW, ended=simulator is None
+    )
+
+
+class Aliases:
+    """One alias, looked at in moments that a test says."""
+
+    def __init__(self, ledger):
+        self.ledger, self.now, self.cache = ledger, 0.0, Cache()
+        self.reconciler = AliasReconciler(
+            self.cache, ledger, SETTINGS, settle_seconds=30, clock=lambda: self.now
+        )
+        for name, digest in (("one", ONE), ("two", TWO)):
+            self.cache.put("Simulator", there(simulator(name), status={"digest": digest}))
+
+    def look(self, at=0.0, means="one"):
+        self.now = at
+        return asyncio.run(self.reconciler.reconcile(there(alias(means)), AliasStatus(), NOW))
+
+    def clean_up(self, at=0.0):
+        self.now = at
+        return asyncio.run(self.reconciler.clean_up("stable"))
+
+
+def test_an_alias_that_the_ledger_has_is_looked_at_seldom():
+    outcome = Aliases(Ledger(change())).look()
+    assert conditions(outcome) == {"Resolved": "Found", "Recorded": "AsAsked"}
+    assert outcome.look_again_seconds == 60
+
+
+def test_a_difference_is_looked_at_often_and_recorded_once_it_stays():
+    aliases = Aliases(Ledger(change(simulator=TWO)))
+    outcome = aliases.look()
+    assert (conditions(outcome)["Recorded"], outcome.look_again_seconds) == ("Differs", 5)
+    assert conditions(aliases.look(29.9))["Recorded"] == "Differs"
+    outcome = aliases.look(30)
+    assert (conditions(outcome)["Recorded"], outcome.look_again_seconds) == ("AsFound", 60)
+    assert (aliases.ledger.change.simulator, len(aliases.ledger.keys)) == (ONE, 1)
+
+
+def test_another_difference_has_to_stay_as_long():
+    aliases = Aliases(Ledger())
+    aliases.look()
+    assert conditions(aliases.look(30, means="two"))["Recorded"] == "Differs"
+    assert conditions(aliases.look(59, means="two"))["Recorded"] == "Differs"
+    assert conditions(aliases.look(60, means="two"))["Recorded"] == "AsFound"
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [(SimulatorError("down"), "ServiceUnavailable"), (InputError("no"), "Refused")],
+)
+def test_a_service_that_does_not_answer_so_is_a_condition(failure, reason):
+    aliases = Aliases(Ledger())
+    aliases.ledger.failure = failure
+    assert conditions(aliases.look())["Recorded"] == reason
+
+
+def test_an_alias_that_goes_past_the_webhook_is_ended_once_that_stays():
+    aliases = Aliases(Ledger(change()))
+    aliases.look()
+    assert aliases.clean_up(1).look_again_seconds == 5
+    assert aliases.clean_up(31).look_again_seconds is None
+    assert (aliases.ledger.change.ended, aliases.ledger.change.set_by) == (True, BYPASS_ACTOR)
+    aliases.ledger.change = change()  # by other means
+    aliases.clean_up(32)
+    aliases.clean_up(62)
+    assert not aliases.ledger.change.ended
+
+
+def test_a_name_that_never_was_an_alias_here_is_not_ended():
+    aliases = Aliases(Ledger(change()))
+    assert aliases.clean_up(0).look_again_seconds is None
+    aliases.clean_up(31)
+    assert aliases.ledger.keys == []
+
+
+def test_a_simulator_concerns_itself_and_the_aliases_that_mean_it():
+    aliases = Aliases(Ledger())
+    aliases.cache.put("SimulatorAlias", there(alias("one")))
+    aliases.cache.put("SimulatorAlias", there(alias("two", "other")))
+    assert aliases.reconciler.affected("Simulator", there(simulator("one"))) == ["stable"]
+    assert aliases.reconciler.affected("SimulatorAlias", there(alias())) == ["stable"]
+    assert aliases.reconciler.affected("Pod", there(alias())) == []
+
+
+class Applied:
+    """A cluster that takes whatever is applied, or refuses it with this."""
+
+    def __init__(self, failure=None):
+        self.by_kind = {}
+        self._failure = failure
+
+    def apply(self, built):
+        if self._failure:
+            raise self._failure
+        self.by_kind[built["kind"]] = built
+        return there(built)
+
+    @property
+    def replicas(self):
+        return self.by_kind["Deployment"]["spec"]["replicas"]
+
+
+def simulators(cluster=None, cache=None, read=None, open_episodes=lambda _: 0):
+    return SimulatorReconciler(
+        cluster or Applied(),
+        cache or Cache(),
+        Identities(read or (lambda _: b"")),
+        SETTINGS,
+        open_episodes=open_episodes,
+        clock=lambda: 0.0,
+    )
+
+
+def serve(reconciler, resource):
+    return asyncio.run(reconciler.reconcile(there(resource), SimulatorStatus(), NOW))
+
+
+def test_an_engine_that_episodes_scale_is_looked_at_by_the_clock_and_no_other():
+    cluster = Applied()
+    assert serve(simulators(cluster), simulator()).look_again_seconds is None
+    assert [*cluster.by_kind] == ["ConfigMap", "Service", "Deployment", "PodDisruptionBudget"]
+    assert serve(simulators(), simulator(bounds={"max": 2})).look_again_seconds == 5
+
+
+def test_the_next_one_of_a_name_is_as_large_as_its_own_engine_was():
+    """Null says that the service does not count, so that nothing changes."""
+    cluster, counts = Applied(), [64, None, None]
+    reconciler = simulators(cluster, open_episodes=lambda _: counts.pop(0))
+    bounded = simulator(bounds={"max": 2})
+    serve(reconciler, bounded)
+    serve(reconciler, bounded)
+    assert cluster.replicas == 2
+    asyncio.run(reconciler.clean_up("one"))
+    serve(reconciler, bounded)
+    assert cluster.replicas == 0
+
+
+def test_what_the_api_server_refuses_is_said_and_tried_again():
+    refusal = ClusterError("you may not", status=403)
+    outcome = serve(simulators(Applied(refusal)), simulator())
+    assert (conditions(outcome)["Degraded"], outcome.problem) == ("Forbidden", refusal)
+
+
+def test_what_passes_by_itself_changes_no_status():
+    with pytest.raises(ClusterError, match="gone"):
+        serve(simulators(Applied(ClusterError("gone"))), simulator())
+
+
+def test_a_manifest_that_cannot_be_read_is_said_and_tried_again(tmp_path):
+    reference = {"url": str(tmp_path / "manifest.json"), "digest": ONE}
+    unreadable = simulator() | {"spec": {"identity": {"reference": reference}}}
+    outcome = serve(simulators(read=read_file), unreadable)
+    assert conditions(outcome)["Verified"] == "Unreadable"
+    assert outcome.problem
+
+
+def test_what_is_no_spec_is_said_and_waits_for_a_change():
+    outcome = serve(simulators(), simulator() | {"spec": {}})
+    assert (conditions(outcome)["Verified"], outcome.problem) == ("Invalid", None)
+
+
+def test_an_engine_concerns_the_simulators_that_it_serves():
+    cache = Cache()
+    reconciler = simulators(cache=cache)
+    for name in ("one", "twin"):
+        resource = there(simulator(name, "one"))
+        cache.put("Simulator", resource)
+        serve(reconciler, resource)
+    one = cache.get("Simulator", "one")
+    (deployment,) = cache.all("Deployment")
+    assert set(reconciler.affected("Deployment", deployment)) == {"one", "twin"}
+    assert reconciler.affected("SimulatorAlias", there(alias())) == []
+    cache.drop("Simulator", one)
+    assert set(reconciler.affected("Simulator", one)) == {"one", "twin"}
+    assert list(reconciler.affected("Deployment", deployment)) == ["twin"]
+    other = {"metadata": {"name": "pod", "labels": {DIGEST_LABEL: "other"}}}
+    assert list(reconciler.affected("Pod", other)) == []
+
+
+class Server:
+    """Recurring runs in memory."""
+
+    is_configured = True
+
+    def __init__(self):
+        self.runs, self.failure, self.deeds = {}, None, []
+
+    def all(self):
+        if self.failure:
+            raise self.failure
+        return {name: list(runs) for name, runs in self.runs.items()}
+
+    def name(self, name):
+        return f"n.{name}"
+
+    def ensure(self, name, spec, there):
+        self.deeds.append(f"ensure {name}, of which {len(there)} are there")
+        recurring_run = SimpleNamespace(
+            id=f"run of {name} at {spec.cron}", last_run=None, next_run=None
+        )
+        self.runs[name] = [recurring_run]
+        return recurring_run
+
+    def remove(self, name):
+        self.deeds.append(f"remove {name}")
+        del self.runs[name]
+
+
+class Schedules:
+    """The schedules of a server in memory."""
+
+    def __init__(self):
+        self.server, self.cache = Server(), Cache()
+        self.reconciler = ScheduleReconciler(self.cache, self.server)
+
+    def put(self, **spec):
+        self.cache.put("TrainingSchedule", there(schedule(**spec)))
+
+    async def look(self):
+        resource = self.cache.get("TrainingSchedule", "nightly")
+        return await self.reconciler.reconcile(resource, ScheduleStatus(), NOW)
+
+
+@pytest.fixture
+def schedules():
+    return Schedules()
+
+
+def test_nothing_is_said_of_a_schedule_before_the_server_was_asked(schedules):
+    schedules.put()
+    assert asyncio.run(schedules.look()).status is None
+    assert asyncio.run(schedules.reconciler.ask_server()) == ["nightly"]
+    assert conditions(asyncio.run(schedules.look()))["Scheduled"] == "AsWanted"
+
+
+def test_the_servers_runs_are_looked_at_with_the_schedules_that_nobody_has(schedules):
+    schedules.put()
+    schedules.server.runs["gone"] = [SimpleNamespace(last_run=None)]
+    assert asyncio.run(schedules.reconciler.ask_server()) == ["gone", "nightly"]
+    asyncio.run(schedules.reconciler.clean_up("gone"))
+    asyncio.run(schedules.reconciler.clean_up("never there"))
+    assert schedules.server.deeds == ["remove gone"]
+
+
+def test_a_server_that_is_down_is_a_condition_and_found_again(schedules, caplog):
+    schedules.put()
+    schedules.server.failure = PipelineError("down")
+    assert asyncio.run(schedules.reconciler.ask_server()) == ["nightly"]
+    assert conditions(asyncio.run(schedules.look()))["Scheduled"] == "Unreachable"
+    assert "Kubeflow Pipelines: down" in caplog.text
+    schedules.server.failure = None
+    asyncio.run(schedules.reconciler.ask_server())
+    assert conditions(asyncio.run(schedules.look()))["Scheduled"] == "AsWanted"
+
+
+def test_a_round_waits_for_an_answer_that_is_on_its_way(schedules, monkeypatch):
+    """What it did meanwhile would be forgotten with the answer, and done a second time."""
+    schedules.put()
+
+    async def work():
+        arrived = asyncio.Event()
+        arrived.set()
+
+        async def ask(call, *arguments):
+            answer = call(*arguments)
+            if call == schedules.server.all:
+                await arrived.wait()
+            return answer
+
+        monkeypatch.setattr(asyncio, "to_thread", ask)
+        await schedules.reconciler.ask_server()
+        arrived.clear()
+        asking = asyncio.create_task(schedules.reconciler.ask_server())
+        first_round = asyncio.create_task(schedules.look())
+        await asyncio.sleep(1)  # passes when nobody has anything to do
+        arrived.set()
+        await asking
+        await first_round
+        await schedules.look()
+
+    run(work())
+    assert [deed[-11:] for deed in schedules.server.deeds] == ["0 are there", "1 are there"]

@@ -1,0 +1,53 @@
+import asyncio
+
+import pytest
+
+from agentworld.errors import ClusterError
+from agentworld_operator.periodic import every, retry
+from fakes.virtual_time import run
+
+
+def moments(seconds, **options):
+    """At which a work is called that fails the first time."""
+
+    async def begin():
+        loop, calls = asyncio.get_running_loop(), []
+
+        async def work():
+            calls.append(loop.time())
+            if len(calls) == 1:
+                raise ClusterError("gone")
+
+        repeated = asyncio.create_task(every(10, work, **options))
+        await asyncio.sleep(seconds)
+        repeated.cancel()
+        return calls
+
+    return run(begin())
+
+
+def test_work_is_repeated_whether_it_fails_or_not():
+    assert moments(25) == [0, 10, 20]
+    assert moments(25, at_once=False) == [10, 20]
+
+
+def test_a_mistake_of_ours_ends_it():
+    async def work():
+        raise ValueError("a mistake of ours")
+
+    with pytest.raises(ValueError, match="of ours"):
+        run(every(10, work))
+
+
+def test_what_may_pass_is_tried_again_and_what_may_not_is_raised():
+    errors = [ClusterError("gone"), ClusterError("busy", status=429)]
+
+    async def work():
+        if errors:
+            raise errors.pop(0)
+        return "done"
+
+    assert run(retry(10, work)) == "done"
+    errors.append(ClusterError("you may not", status=403))
+    with pytest.raises(ClusterError, match="you may not"):
+        run(retry(10, work))

@@ -1,0 +1,25 @@
+"""What kopf knows of an API server, without one."""
+
+import asyncio
+
+import pytest
+from kopf._cogs.structs.references import Resource
+
+from agentworld.errors import ClusterError
+from agentworld_operator.cache import WATCHED, Cache
+from agentworld_operator.watches import Watches, resource_selector
+
+
+@pytest.mark.parametrize("missing", [None, "SimulatorAlias", "Pod"])
+def test_an_operator_that_cannot_watch_every_kind_begins_anew(missing):
+    """As before an API server that has just started."""
+    watches = Watches("here", Cache(), lambda *_: None, lambda **_: None)
+    for kind in WATCHED:
+        if kind != missing:
+            watches.insights.watched_resources.add(Resource(*resource_selector(kind)))
+    watches.insights.ready_resources.set()
+    if missing is None:
+        asyncio.run(watches.check())
+    else:
+        with pytest.raises(ClusterError, match=f"does not list {missing}; begin anew"):
+            asyncio.run(watches.check())
