@@ -3,6 +3,7 @@ from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
+from agentworld import kinds
 from agentworld.domains.base import domain_modules, domain_of
 from agentworld.errors import InputError
 from agentworld.kinds import Kinds, added_modules
