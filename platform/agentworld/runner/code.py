@@ -6,6 +6,7 @@ of its data, so that a change of the audit does not train a model again.
 
 import ast
 import subprocess
+from collections.abc import Set
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,20 +55,21 @@ def commit() -> str:
 
 def _reached_from(module: str) -> set[Path]:
     files: dict[str, Path] = {}
+    added = _added_packages()  # asked once, for it reads what is installed
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        file = _file_of(name)
+        file = _file_of(name, added)
         if file is not None and name not in files:
             files[name] = file
             waiting += _imports_of(file, name)
     return set(files.values())
 
 
-def _file_of(module: str) -> Path | None:
+def _file_of(module: str, added: Set[str]) -> Path | None:
     """The file of a module of ours, or of a package that adds a domain; null of any other."""
     package, *rest = module.split(".")
-    top = _top_of(package)
+    top = _top_of(package, added)
     if top is None or top.is_file():
         return top if top and not rest else None
     path = top.joinpath(*rest)
@@ -75,11 +77,11 @@ def _file_of(module: str) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def _top_of(package: str) -> Path | None:
+def _top_of(package: str, added: Set[str]) -> Path | None:
     """The folder of a package, or the file of a module that is in none."""
     if package == _PACKAGE.name:
         return _PACKAGE
-    spec = find_spec(package) if package in _added_packages() else None
+    spec = find_spec(package) if package in added else None
     if spec and spec.submodule_search_locations:
         return Path(next(iter(spec.submodule_search_locations)))
     return Path(spec.origin) if spec and spec.origin else None
@@ -93,7 +95,8 @@ def _name_of(path: Path) -> str:
     """Where a file lies in its package, wherever that is installed."""
     if path.is_relative_to(_PACKAGE):
         return path.relative_to(_PACKAGE).as_posix()
-    tops = ((package, _top_of(package)) for package in sorted(_added_packages()))
+    added = _added_packages()
+    tops = ((package, _top_of(package, added)) for package in sorted(added))
     names = (
         f"{package}/{path.relative_to(top).as_posix()}"
         for package, top in tops
