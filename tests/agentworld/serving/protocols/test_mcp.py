@@ -182,7 +182,7 @@ def test_a_call_is_a_step_and_its_result_is_the_observation(serve, talk):
 
 
 def test_the_world_reads_the_tools_and_a_call_of_one_as_json(serve, talk):
-    served = serve(lambda messages: "besa", domains=["mcp"])
+    served = serve(lambda messages: "besa", domains=records.pinned_domains("text"))
     call = {"path": "rimo.txt", "lines": [1, 2]}
     _, result = talk(lambda client: client.call_tool("read_file", call), served, tools=[READ])
     assert shown(result) == "besa"

@@ -1,0 +1,49 @@
+"""How much code one step of an agent runs through: a bound that a reader can keep in mind."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import agentworld
+
+_MOST_FILES = 25
+_ROOT = Path(agentworld.__file__).parent
+
+
+class Trace:
+    """The files of ours that run while it is on, in every thread that starts after it."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self.files: set[str] = set()
+
+    def note(self, frame, event, _argument) -> None:
+        path = Path(frame.f_code.co_filename)
+        if self.is_on and event == "call" and path.is_relative_to(_ROOT):
+            self.files.add(path.relative_to(_ROOT).as_posix())
+
+
+@pytest.fixture
+def trace() -> Iterator[Trace]:
+    trace = Trace()
+    threading.setprofile(trace.note)
+    sys.setprofile(trace.note)
+    yield trace
+    sys.setprofile(None)
+    threading.setprofile(None)
+
+
+def test_one_step_runs_through_few_files(trace, serve, capsys):
+    served = serve()
+    episode = served.reset()
+    served.step(episode, "echo before", 1)  # what is loaded once is loaded
+    trace.is_on = True
+    answer = served.step(episode, "echo now", 2)
+    trace.is_on = False
+    assert answer.json()["observation"] == "now\n[0] ~"
+    with capsys.disabled():
+        print(f"\n{len(trace.files)} files run in one step: {', '.join(sorted(trace.files))}")
+    assert len(trace.files) <= _MOST_FILES
