@@ -268,6 +268,13 @@ def dataset(**pools: PoolFile) -> DataSet:
     )
 
 
+def prepared(store: Path, name: str) -> str:
+    """A finished step that made a data set of this name."""
+    folder = finished_step(store, "prepare", digest(name))
+    dataset().write(folder / "dataset.json")
+    return str(folder)
+
+
 def statement(**predicate: object) -> Statement:
     """Says this of a log."""
     return Statement.model_validate(

@@ -161,7 +161,8 @@ def test_options_hold_for_one_episode(serve):
         names = [env.reset(options=options)[1]["episode_id"] for options in (asked, None)]
         one, other = (served.ledger.episode(name).opening for name in names)
         assert {name: getattr(one, name) for name in asked} == asked
-        assert other.model_dump(exclude_defaults=True) == {"run": env.run.id}
+        begun = other.model_dump(exclude_defaults=True)
+        assert begun == {"run": env.run.id, "domain": "shell"}
         assert env.reset(options={"task": TASK})[0] == TASK.instruction
 
 
@@ -183,7 +184,7 @@ def test_an_episode_is_forked_and_replayed_by_options(serve):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"reset_mask": [True]}, "there is no option 'reset_mask'; there are task, initial_state"),
+        ({"reset_mask": [True]}, "there is no option 'reset_mask'; there are task, domain,"),
         ({"run": "another"}, "there is no option 'run'"),
         ({"seed": 3}, "there is no option 'seed'"),
         ({"task": None, "turn_limit": 0}, "no episode begins so: turn_limit"),

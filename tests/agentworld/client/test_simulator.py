@@ -337,7 +337,7 @@ def acted(script, folder, *actions, sampled=None, end=False):
     return list(read_trajectory(folder))
 
 
-BEGIN = TrajectoryBegin("r", "e", OURS, 0, "terminal-report-1")
+BEGIN = TrajectoryBegin("r", "e", OURS, 0, "shell-report-1")
 
 
 def test_an_agents_log_tells_of_each_episode_from_its_begin_to_its_end(tmp_path):

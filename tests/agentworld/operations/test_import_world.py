@@ -152,8 +152,8 @@ def test_an_answer_that_would_fill_the_context_is_refused(model, tmp_path):
 
 
 def test_a_domain_has_a_name():
-    with pytest.raises(InputError, match=r"cannot be pinned so: domains\.0"):
-        with_world(recipe(), domains=["Web Shop"])
+    with pytest.raises(InputError, match=r"cannot be pinned so: domains\.Web Shop"):
+        with_world(recipe(), domains={"Web Shop": None})
 
 
 @pytest.mark.compute

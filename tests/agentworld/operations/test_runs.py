@@ -113,10 +113,10 @@ def test_a_killed_opening_opens_no_second_run(store, simulator, lost):
 
 
 def test_a_run_keeps_the_simulator_of_its_first_weights_wherever_the_alias_moves(store, simulator):
-    set_alias("terminal", simulator.digest, store, "me")
+    set_alias("shell", simulator.digest, store, "me")
     folder = imitated(store, simulator.digest)
     other = records.pinned(store, context_tokens=512)
-    set_alias("terminal", other.digest, store, "me")
+    set_alias("shell", other.digest, store, "me")
     run = AgentRun.read(Path(open_run(RECIPE, str(store), folder)) / RUN)
     assert run.simulator == simulator.digest
 
@@ -187,9 +187,9 @@ def test_what_another_agent_showed_registers_nothing(store, simulator):
 def test_a_world_without_weights_starts_no_agent(store):
     there = {"kind": "openai", "url": "http://127.0.0.1:8000", "model": "m"}
     prompted = records.pinned(store, artifact=None, files={}, engine=there)
-    set_alias("terminal", prompted.digest, store, "me")
+    set_alias("shell", prompted.digest, store, "me")
     collected = str(records.finished_step(store, "collect", records.digest("collected")))
-    for name in ("", "terminal", prompted.digest[:20], str(prompted.folder)):
+    for name in ("", "shell", prompted.digest[:20], str(prompted.folder)):
         with pytest.raises(InputError, match="has no weights that an agent could start from"):
             imitate(RECIPE, str(store), collected, name)
 

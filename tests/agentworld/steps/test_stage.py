@@ -16,7 +16,7 @@ from make import records
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_comes_out_in_the_folder_that_was_told(tmp_path, stage):
-    inputs = [str(records.finished_step(tmp_path, "prepare", records.digest("data")))]
+    inputs = [records.prepared(tmp_path, "data")]
     if stage != "cpt":
         inputs.append(str(records.finished_step(tmp_path, "before", records.digest("parent"))))
     folder = stage_folder(stage, "demo", str(tmp_path), *inputs)
@@ -28,7 +28,7 @@ def test_a_stage_comes_out_in_the_folder_that_was_told(tmp_path, stage):
 
 
 def test_another_recipe_and_another_input_have_another_folder(tmp_path):
-    data = [str(records.finished_step(tmp_path, "prepare", records.digest(name))) for name in "ab"]
+    data = [records.prepared(tmp_path, name) for name in "ab"]
     told = [("demo", data[0]), ("demo", data[1]), ("smoke", data[0])]
     assert len({stage_folder("cpt", recipe, str(tmp_path), each) for recipe, each in told}) == 3
 
@@ -67,7 +67,8 @@ NAMED = {
 def folder_for(tmp_path):
     """The folder of a stage whose recipe names a folder."""
     store = tmp_path / "store"
-    inputs = [str(records.finished_step(store, name, records.digest(name))) for name in "ab"]
+    parent = str(records.finished_step(store, "cpt", records.digest("b")))
+    inputs = [records.prepared(store, "a"), parent]
 
     def folder_for(stage, folder):
         own = recipe(tmp_path, **NAMED[stage](folder))
@@ -106,8 +107,16 @@ def test_what_a_folder_holds_is_among_the_inputs_of_the_stage_that_reads_it(tmp_
 def test_with_a_base_the_sizes_of_a_new_model_train_nothing_anew(tmp_path, folder_for):
     base = model(tmp_path / "here")
     own = recipe(tmp_path, model={"base": base, "num_layers": 7})
-    data = str(records.finished_step(tmp_path / "store", "a", records.digest("a")))
+    data = records.prepared(tmp_path / "store", "a")
     assert stage_folder("cpt", own, str(tmp_path / "store"), data) == folder_for("cpt", base)
+
+
+def test_data_of_another_domain_is_trained_by_other_code(tmp_path):
+    data = records.prepared(tmp_path, "data")
+    before = stage_folder("cpt", "demo", str(tmp_path), data)
+    both = records.dataset().model_copy(update={"domains": {"shell": 9, "text": 1}})
+    both.write(Path(data) / "dataset.json")
+    assert stage_folder("cpt", "demo", str(tmp_path), data) != before
 
 
 def test_a_folder_that_is_missing_is_named(folder_for, tmp_path):
