@@ -10,7 +10,6 @@ from typing import NamedTuple
 from starlette.types import Scope
 
 from agentworld.access import Access, Caller
-from agentworld.domains.base import domain_of
 from agentworld.domains.tools import Toolbox
 from agentworld.errors import InputError, NotFound
 from agentworld.http.naming import Answering
@@ -188,8 +187,8 @@ class Entrance:
     async def toolbox(self, episode: str) -> Toolbox:
         """What may be called in an episode that the caller may see."""
         service = await self._service(await self._check_sees_episode(episode))
-        opening = (await service.load_open(episode)).opening
-        return Toolbox.of(domain_of(opening.domain), opening)
+        open_episode = await service.load_open(episode)
+        return Toolbox.of(open_episode.domain, open_episode.opening)
 
     async def close_episode(self, episode: str) -> None:
         """Ends one of the caller's episodes."""

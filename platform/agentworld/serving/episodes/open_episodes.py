@@ -4,6 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 
+from agentworld.domains.base import domain_of
 from agentworld.records.episode import Episode, EpisodeStep
 from agentworld.records.message import Message
 
@@ -12,7 +13,18 @@ class OpenEpisode:
     """One episode as a replica goes on with it."""
 
     __slots__ = (
-        *("closed", "head", "history", "id", "lock", "opening", "record", "simulator", "steps"),
+        *(
+            "closed",
+            "domain",
+            "head",
+            "history",
+            "id",
+            "lock",
+            "opening",
+            "record",
+            "simulator",
+            "steps",
+        ),
     )
 
     def __init__(
@@ -21,6 +33,7 @@ class OpenEpisode:
         self.id = episode.id
         self.simulator = episode.simulator
         self.opening = episode.opened_with
+        self.domain = domain_of(self.opening.domain)
         self.head = episode.head
         self.closed = episode.closed
         self.steps = list(episode.steps)

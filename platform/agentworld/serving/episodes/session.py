@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agentworld.domains.base import domain_of
 from agentworld.engine.base import Completion
 from agentworld.errors import Conflict, EngineError, InputError
 from agentworld.http.schemas import Request
@@ -164,8 +163,7 @@ def next_step(episode: OpenEpisode, action: str, observed: Observed) -> EpisodeS
     number = len(episode.steps) + 1
     text, confidence, usage, _ = observed
     opening = episode.opening
-    domain = domain_of(opening.domain)
-    result = outcome(domain, opening.task, opening.limit, number, action, text)
+    result = outcome(episode.domain, opening.task, opening.limit, number, action, text)
     digests = text_digest(action), text_digest(text)
     head = next_head(episode.head, number, *digests, (*result, *confidence))
     fields = episode.id, number, action, text, *digests
