@@ -20,6 +20,8 @@ _PACKAGE = Path(__file__).parents[1]
 _CHECKOUT = _PACKAGE.parents[1]
 _PROSE = (".txt", ".jinja")
 _LIVE = _PACKAGE / "domains" / "live.py"
+_OWN = _PACKAGE / "runner" / "code.py"
+"""Asks for environments by name, and opens none."""
 
 
 @cache
@@ -62,7 +64,7 @@ def _reached_from(module: str) -> set[Path]:
         file = _file_of(name, added)
         if file is not None and name not in files:
             files[name] = file
-            waiting += _imports_of(file, name)
+            waiting += _imports_of(file, name) if file != _OWN else ()
     return set(files.values())
 
 

@@ -1,0 +1,187 @@
+"""The code of a step's data: of the domains here, and of those that other packages add."""
+
+import shutil
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import pytest
+
+from agentworld import kinds
+from agentworld.domains import base, live
+from agentworld.errors import InputError
+from agentworld.runner import code
+from agentworld.runner.step import folder_of
+
+
+def forget():
+    for function in (code.code_digest, code._imports_of):
+        function.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def caches():
+    """What was read of the code is forgotten before a test and after it."""
+    forget()
+    yield
+    forget()
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A copy of our code, which a test may change."""
+    copy = tmp_path / "agentworld"
+    shutil.copytree(code._PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(code, "_PACKAGE", copy)
+    monkeypatch.setattr(code, "_LIVE", copy / "domains/live.py")
+    monkeypatch.setattr(code, "_OWN", copy / "runner/code.py")
+    return copy
+
+
+def digests(step, *domains):
+    forget()
+    return {domain: code.code_digest(step, (domain,)) for domain in domains}
+
+
+def changed_by(file, step, *domains):
+    """The domains with which the digest of a step changes with a byte of a file."""
+    before = digests(step, *domains)
+    with file.open("a") as text:
+        text.write("\n")
+    after = digests(step, *domains)
+    return {domain for domain in domains if before[domain] != after[domain]}
+
+
+@pytest.mark.parametrize("step", ["prepare", "cpt", "simulate", "evaluate", "agent"])
+@pytest.mark.parametrize("file", ["domain.py", "words.py", "prompts.txt", "judge_prompt.txt"])
+def test_a_byte_of_the_shell_changes_the_steps_of_shells_and_of_no_other_domain(
+    package, step, file
+):
+    path = package / "domains/shell" / file
+    assert changed_by(path, step, "shell", "text") == {"shell"}
+
+
+@pytest.mark.parametrize("file", ["domains/text/domain.py", "domains/text/judge_prompt.txt"])
+def test_a_byte_of_text_changes_the_steps_of_text_alone(package, file):
+    assert changed_by(package / file, "cpt", "shell", "text") == {"text"}
+
+
+def test_a_byte_of_what_all_domains_share_changes_the_steps_of_all(package):
+    assert changed_by(package / "domains/rubric.py", "cpt", "shell", "text") == {"shell", "text"}
+
+
+@pytest.mark.parametrize(
+    ("step", "counts"), [("collect", True), ("validate", True), ("cpt", False)]
+)
+def test_the_environments_count_where_a_step_can_open_them(package, step, counts):
+    session = package / "domains/shell/session.py"
+    assert changed_by(session, step, "shell", "text") == ({"shell"} if counts else set())
+
+
+def test_a_step_without_domains_has_the_code_of_none(package):
+    before = code.code_digest("cpt")
+    (package / "domains/shell/domain.py").write_text("")
+    forget()
+    assert code.code_digest("cpt") == before
+
+
+def test_a_domain_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match="no domain 'web' here"):
+        code.code_digest("cpt", ("web",))
+
+
+def test_the_key_of_a_step_is_that_of_its_domains_in_any_order():
+    folders = {
+        domains: folder_of(Path("store"), "cpt", [], {}, domains=domains)
+        for domains in [("shell", "text"), ("text", "shell", "text"), ("text",), ()]
+    }
+    first, again, *others = folders.values()
+    assert first == again
+    assert len({first, *others}) == 3
+
+
+@pytest.fixture
+def added(tmp_path, monkeypatch):
+    """Adds a domain of another package, by the module of its entry point."""
+    points: list[EntryPoint] = []
+    monkeypatch.setattr(
+        kinds, "entry_points", lambda **params: EntryPoints(points).select(**params)
+    )
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    for table in (base._KINDS, live._KINDS):
+        monkeypatch.delitem(vars(table), "_added", raising=False)
+
+    def add(name, module, files, group="agentworld.domains"):
+        for file, text in files.items():
+            path = tmp_path / "site" / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        points.append(EntryPoint(name, f"{module}:DOMAIN", group))
+        return tmp_path / "site"
+
+    yield add
+    for table in (base._KINDS, live._KINDS):
+        vars(table).pop("_added", None)
+    for name in [name for name in sys.modules if name.startswith("of_others")]:
+        del sys.modules[name]
+
+
+FILES = {
+    "of_others/__init__.py": "",
+    "of_others/web/__init__.py": "",
+    "of_others/web/domain.py": (
+        "import agentworld.domains.rubric\nfrom . import words\nfrom ..deep.web.tags import x\n"
+    ),
+    "of_others/web/words.py": "",
+    "of_others/web/prompts.txt": "",
+    "of_others/deep/__init__.py": "",
+    "of_others/deep/web/__init__.py": "",
+    "of_others/deep/web/tags.py": "from .words import y",
+    "of_others/deep/web/words.py": "",
+    "of_others/unrelated.py": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "counts"),
+    [
+        ("web/domain.py", True),
+        ("web/words.py", True),
+        ("web/prompts.txt", True),
+        ("deep/web/tags.py", True),
+        ("deep/web/words.py", True),
+        ("unrelated.py", False),
+    ],
+)
+def test_a_byte_of_a_domain_of_another_package_changes_its_steps(added, file, counts):
+    site = added("web", "of_others.web.domain", FILES)
+    changed = changed_by(site / "of_others" / file, "cpt", "web", "text")
+    assert changed == ({"web"} if counts else set())
+
+
+def test_what_a_domain_of_another_package_takes_of_ours_counts(added, package):
+    added("web", "of_others.web.domain", FILES)
+    assert "web" in changed_by(package / "domains/rubric.py", "register", "web")
+
+
+def test_a_domain_may_be_a_module_without_a_package(added):
+    site = added("web", "of_others_web", {"of_others_web.py": "", "notes.txt": ""})
+    assert changed_by(site / "of_others_web.py", "cpt", "web", "text") == {"web"}
+    assert changed_by(site / "notes.txt", "cpt", "web", "text") == set()
+
+
+def test_the_environments_of_another_package_count_where_a_step_can_open_them(added):
+    site = added("web", "of_others.web.domain", {**FILES, "of_others/live.py": ""})
+    added("web", "of_others.live", {}, group="agentworld.live_domains")
+    assert changed_by(site / "of_others/live.py", "collect", "web") == {"web"}
+    assert changed_by(site / "of_others/live.py", "cpt", "web") == set()
+
+
+def test_a_package_that_is_installed_elsewhere_has_the_same_code(added, tmp_path, monkeypatch):
+    site = added("web", "of_others.web.domain", FILES)
+    before = digests("cpt", "web")
+    shutil.move(site, tmp_path / "elsewhere")
+    monkeypatch.syspath_prepend(tmp_path / "elsewhere")
+    for name in [name for name in sys.modules if name.startswith("of_others")]:
+        del sys.modules[name]
+    assert digests("cpt", "web") == before
