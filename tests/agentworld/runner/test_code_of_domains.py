@@ -52,7 +52,7 @@ def changed_by(file, step, *domains):
     return {domain for domain in domains if before[domain] != after[domain]}
 
 
-@pytest.mark.parametrize("step", ["prepare", "cpt", "simulate", "evaluate", "agent"])
+@pytest.mark.parametrize("step", ["prepare", "cpt", "agent"])
 @pytest.mark.parametrize("file", ["domain.py", "words.py", "prompts.txt", "judge_prompt.txt"])
 def test_a_byte_of_the_shell_changes_the_steps_of_shells_and_of_no_other_domain(
     package, step, file
