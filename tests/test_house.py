@@ -7,8 +7,10 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -92,6 +94,20 @@ def test_no_function_is_longer_than_60_lines():
 
 
 @pytest.mark.compute
+def test_packages_import_each_other_in_one_direction_and_in_short_chains():
+    graph = grimp.build_graph("agentworld")
+    imports: dict[str, set[str]] = {}
+    for module in graph.modules:
+        for imported in graph.find_modules_directly_imported_by(module):
+            package, below = (name.split(".")[1:2] for name in (module, imported))
+            if package and below and package != below:
+                imports.setdefault(package[0], set()).add(below[0])
+    lengths: dict[str, int] = {}
+    for package in TopologicalSorter(imports).static_order():  # raises CycleError
+        lengths[package] = 1 + max((lengths[each] for each in imports.get(package, ())), default=0)
+    assert max(lengths.values()) <= 12
+
+
 def test_no_import_is_relative():
     relative = []
     for path in python_files(*TOP_FOLDERS, "tools", "tests"):

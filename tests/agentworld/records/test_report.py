@@ -29,13 +29,13 @@ def test_what_is_no_report_is_refused(tmp_path):
 
 
 def test_what_was_served_tells_a_gate_its_figures_and_nobody_elses():
-    free = {"exact_match": records.estimate(0.7), "rule": records.estimate(0.75)}
+    free = {"exact_match": records.estimate(0.7), "metrics": {"rule": records.estimate(0.75)}}
     tags = {"by_tag": {"cat": records.estimate(0.6)}}
     report = records.served_report(free_running=free | tags, change=records.estimate(-0.1))
     found = report.figures(report.subjects)
     assert {name: each.mean for name, each in found.items()} == {
         "free_running.exact_match": 0.7,
-        "free_running.metrics.rule": 0.75,
+        "free_running.rule": 0.75,
         "free_running.by_tag.cat": 0.6,
         "change": -0.1,
     }

@@ -20,9 +20,8 @@ def test_a_stage_comes_out_in_the_folder_that_was_told(tmp_path, stage):
     if stage != "cpt":
         inputs.append(str(records.finished_step(tmp_path, "before", records.digest("parent"))))
     folder = stage_folder(stage, "demo", str(tmp_path), *inputs)
-    records.receipt(stage, records.digest("made")).write(
-        folder / "receipt.json"
-    )  # trained elsewhere
+    trained_elsewhere = records.receipt(stage, records.digest("made"))
+    trained_elsewhere.write(folder / "receipt.json")
     step = getattr(import_module(f"agentworld.steps.{stage}"), stage)
     assert step("demo", str(tmp_path), *inputs) == str(folder)
 
