@@ -213,11 +213,12 @@ def parse_report(data: bytes) -> Report:
 
 
 def _figures(fields: Mapping[str, Any], start: str = "") -> dict[str, Estimate]:
-    """Every estimate in a record, named by where it stands."""
+    """Every estimate in a record, named by where it stands; `metrics` have names of their own."""
     if fields.keys() == Estimate.model_fields.keys():
         return {start: Estimate.model_validate(fields)}
     figures: dict[str, Estimate] = {}
     for name, each in fields.items():
         if isinstance(each, Mapping):
-            figures |= _figures(each, f"{start}.{name}".lstrip("."))
+            inside = start if name == "metrics" else f"{start}.{name}".lstrip(".")
+            figures |= _figures(each, inside)
     return figures
