@@ -81,11 +81,6 @@ class EpisodeOpening(Record):
         return self.task.initial_state if self.task else self.initial_state
 
     @property
-    def kind(self) -> str:
-        """The domain that was named; empty where none was."""
-        return (self.task.domain if self.task else "") or self.domain
-
-    @property
     def limit(self) -> int:
         """The last step that is answered."""
         return self.task.turn_limit if self.task else self.turn_limit

@@ -1,7 +1,7 @@
 """From a served episode to the chat messages that its engine reads before the next action."""
 
 from agentworld.errors import Conflict
-from agentworld.records.episode import Episode, EpisodeStep
+from agentworld.records.episode import Episode, EpisodeOpening, EpisodeStep
 from agentworld.records.message import Message
 from agentworld.records.simulator import SimulatorManifest
 from agentworld.records.trajectory import PromptParts
@@ -12,7 +12,7 @@ from agentworld.rendering.tools import action_space
 def episode_messages(manifest: SimulatorManifest, episode: Episode) -> list[Message]:
     """What the engine reads before the next action; raises Conflict where a step was erased."""
     opening = episode.opened_with
-    domain = manifest.domains[manifest.domain_of(opening.kind)]
+    domain = manifest.domains[domain_name(manifest, opening)]
     prompt = PromptParts(
         task_description=domain.system_prompt,  # all parts before the initial state, as pinned
         action_space=action_space(opening.tools),
@@ -23,6 +23,15 @@ def episode_messages(manifest: SimulatorManifest, episode: Episode) -> list[Mess
     examples = [exchange(turn.action, turn.observation) for turn in opening.given]
     turns = [*examples, *map(step_messages, episode.steps)]
     return [first, *(message for turn in turns for message in turn)]
+
+
+def domain_name(manifest: SimulatorManifest, opening: EpisodeOpening) -> str:
+    """The domain of an episode: its task's, the one that it names, or the only one.
+
+    Raises InputError where the simulator has it not, or has several and none is named.
+    """
+    task_domain = opening.task.domain if opening.task else ""
+    return manifest.domain_of(task_domain or opening.domain)
 
 
 def step_messages(step: EpisodeStep) -> list[Message]:

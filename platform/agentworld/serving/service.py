@@ -22,7 +22,7 @@ from agentworld.records.episode import (
 )
 from agentworld.records.message import Message
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.rendering.episode import episode_messages
+from agentworld.rendering.episode import domain_name, episode_messages
 from agentworld.serving.episodes import session
 from agentworld.serving.episodes.observing import Observer
 from agentworld.serving.episodes.open_episodes import OpenEpisode
@@ -159,7 +159,7 @@ class SimulatorService:
         here: dict[str, object] = {"accelerators": self._accelerators()}
         at = opening.fork or opening.replay
         if at is None:
-            here["domain"] = self.manifest.domain_of(opening.kind)
+            here["domain"] = domain_name(self.manifest, opening)
             return Episode.new(name, self.digest, opening.model_copy(update=here)), ()
         source = await self._episode(at.episode)
         opening = session.continued(opening, source, at)

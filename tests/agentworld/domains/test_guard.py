@@ -174,9 +174,10 @@ def test_afterwards_everything_is_allowed_again():
 
 def test_an_environment_opens_again_afterwards(monkeypatch):
     registered(monkeypatch, "mine", ScriptedDomain())
-    with no_environment():
+    with no_environment() as guard:
         pass
     open_once("mine")
+    assert guard.num_refused == 0
 
 
 def test_an_error_in_the_block_ends_it_too():

@@ -18,7 +18,9 @@ def test_a_closing_pattern_that_is_none_is_refused():
 
 
 def test_a_closing_pattern_that_is_one_is_accepted():
-    check_rule(SuccessRule(closing="echo (a|b)", output=""))
+    rule = SuccessRule(closing="echo (a|b)", output="")
+    check_rule(rule)
+    assert closes(rule, "echo a")
 
 
 def test_a_closing_pattern_that_backtracks_is_stopped():
