@@ -143,7 +143,7 @@ def test_a_validations_live_episodes_can_be_the_next_data_sets_logs(tmp_path):
 
     turns = tuple(Turn(action="cat rimo.txt", observation=f"{n}\n[0] ~") for n in range(3))
     played = [Played(records.task(seed=seed), turns, True) for seed in range(4)]
-    live = _trajectories(played, records.digest("agent"))
+    live = _trajectories("shell", played, records.digest("agent"))
     log(tmp_path, *live, name="trained-live")
     log(tmp_path, *(records.trajectory(seed=seed) for seed in range(9)), name="before")
     recipe = tmp_path / "mine.yaml"
