@@ -7,15 +7,15 @@ import pytest
 
 from agentworld.domains import live
 from agentworld.domains.base import Start
-from agentworld.domains.live import Environment, Explorer, LiveSettings, Seen
+from agentworld.domains.live import Environment, Explorer, LiveSettings, Observation
 from agentworld.records.task import Task
 from make import records
 
 
 class ScriptedEnvironment:
-    """Answers every action by a function; an exception in place of what is seen is raised."""
+    """Answers every action by a function; an exception in place of an observation is raised."""
 
-    def __init__(self, answer: Callable[[str], Seen | Exception]) -> None:
+    def __init__(self, answer: Callable[[str], Observation | Exception]) -> None:
         self.num_steps = 0
         self.is_open = True
         self.is_right: bool | None = None
@@ -24,12 +24,12 @@ class ScriptedEnvironment:
     async def reset(self, task: Task) -> Start:
         return Start(domain=task.domain, text=task.initial_state)
 
-    async def step(self, action: str) -> Seen:
+    async def step(self, action: str) -> Observation:
         self.num_steps += 1
-        seen = self._answer(action)
-        if isinstance(seen, Exception):
-            raise seen
-        return seen
+        observation = self._answer(action)
+        if isinstance(observation, Exception):
+            raise observation
+        return observation
 
     async def state(self) -> str:
         return f"{self.num_steps} steps"
@@ -43,7 +43,7 @@ class ScriptedDomain:
 
     def __init__(
         self,
-        answer: Callable[[str], Seen | Exception] = Seen,
+        answer: Callable[[str], Observation | Exception] = Observation,
         launchers: frozenset[str] = frozenset(),
     ) -> None:
         self.launchers = launchers
@@ -75,12 +75,16 @@ class CountingExplorer:
     """Acts so often, and keeps what it saw."""
 
     def __init__(self, num_turns: int) -> None:
-        self.seen: list[Seen | None] = []
+        self.observations: list[Observation | None] = []
         self._num_turns = num_turns
 
-    def act(self, seen: Seen | None) -> str | None:
-        self.seen.append(seen)
-        return f"action {len(self.seen)}" if len(self.seen) <= self._num_turns else None
+    def act(self, observation: Observation | None) -> str | None:
+        self.observations.append(observation)
+        return (
+            f"action {len(self.observations)}"
+            if len(self.observations) <= self._num_turns
+            else None
+        )
 
 
 def registered(monkeypatch: pytest.MonkeyPatch, name: str, domain: live.LiveDomain) -> None:

@@ -9,7 +9,7 @@ from agentworld.domains.base import domain_of
 from agentworld.domains.live import (
     Environment,
     Explorer,
-    Seen,
+    Observation,
     live_domain,
     open_environment,
 )
@@ -83,13 +83,15 @@ async def _act(
     domain = domain_of(name)
     await environment.reset(plan.task)
     turns: list[Turn] = []
-    seen: Seen | None = None
-    while (action := plan.explorer.act(seen)) is not None:
-        seen = await environment.step(action)
+    observation: Observation | None = None
+    while (action := plan.explorer.act(observation)) is not None:
+        observation = await environment.step(action)
         state = await environment.state() if with_state else None
-        turns.append(Turn(action=action, observation=seen.text, state=state))
-        is_closed = plan.pursues_task and domain.outcome(plan.task, action, seen.text) is not None
-        if seen.done or is_closed:
+        turns.append(Turn(action=action, observation=observation.text, state=state))
+        is_closed = (
+            plan.pursues_task and domain.outcome(plan.task, action, observation.text) is not None
+        )
+        if observation.done or is_closed:
             break
     return tuple(turns)
 

@@ -16,7 +16,7 @@ from agentworld.kinds import Kinds
 from agentworld.records.task import Task
 
 
-class Seen(NamedTuple):
+class Observation(NamedTuple):
     """What an environment showed for an action."""
 
     text: str
@@ -44,7 +44,7 @@ class Environment(Protocol):
     async def reset(self, task: Task) -> Start:
         """Begins an episode; raises SandboxBroken where that fails."""
 
-    async def step(self, action: str) -> Seen:
+    async def step(self, action: str) -> Observation:
         """Raises SandboxBroken where the action ended the episode without an observation."""
 
     async def state(self) -> str:
@@ -57,8 +57,8 @@ class Environment(Protocol):
 class Explorer(Protocol):
     """A policy that collects data."""
 
-    def act(self, seen: Seen | None) -> str | None:
-        """The next action after what was seen, null at the start; null where it has finished."""
+    def act(self, observation: Observation | None) -> str | None:
+        """The next action after an observation, null at the start; null where it has finished."""
 
 
 class LiveDomain(Protocol):

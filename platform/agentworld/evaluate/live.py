@@ -94,12 +94,14 @@ class LiveWorld:
 
 
 async def _act(episode: _Episode, action: str) -> tuple[LiveStep, bool]:
-    """What is seen, and whether the state agrees with the transcript's success."""
+    """What is observed, and whether the state agrees with the transcript's success."""
     task = episode.task
-    seen = await episode.environment.step(action)
-    ended = outcome(episode.domain, task, task.turn_limit, episode.num_steps, action, seen.text)
+    observation = await episode.environment.step(action)
+    ended = outcome(
+        episode.domain, task, task.turn_limit, episode.num_steps, action, observation.text
+    )
     agree = not ended.reward or await episode.environment.check(task) is not False
     reward = ended.reward if agree else 0.0
-    if seen.done and not ended.done:  # the environment ended an episode whose task is open
-        return LiveStep(seen.text, 0.0, done=True, truncated=False), agree
-    return LiveStep(seen.text, reward, ended.done, ended.truncated), agree
+    if observation.done and not ended.done:  # the environment ended an episode whose task is open
+        return LiveStep(observation.text, 0.0, done=True, truncated=False), agree
+    return LiveStep(observation.text, reward, ended.done, ended.truncated), agree

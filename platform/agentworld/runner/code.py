@@ -32,10 +32,10 @@ def code_digest(step: str, domains: tuple[str, ...] = ()) -> Digest:
     step can open any. Raises InputError for a domain that is not there.
     """
     modules = _reached_from(f"{_PACKAGE.name}.steps.{step}")
-    named = domain_modules(domains)
+    kinds = domain_modules(domains)
     if _LIVE in modules:
-        named += live_domain_modules(domains)
-    for module in named:
+        kinds += live_domain_modules(domains)
+    for module in kinds:
         modules |= _reached_from(module)
     folders = {file.parent for file in modules if (file.parent / "__init__.py").is_file()}
     texts = {text for folder in folders for text in folder.iterdir() if text.suffix in _PROSE}

@@ -8,7 +8,7 @@ import pytest
 
 from agentworld.data import explore as module
 from agentworld.domains.base import HISTORY
-from agentworld.domains.live import Seen
+from agentworld.domains.live import Observation
 from agentworld.domains.shell.session import LiveShell
 from agentworld.domains.shell.start import parse_files
 from agentworld.domains.shell.tags import has_unseen_word, tags_of
@@ -156,7 +156,7 @@ def explored(monkeypatch, answer, **fields):
 
 def test_an_environment_may_end_its_episode_itself(monkeypatch):
     episode, environment = explored(
-        monkeypatch, lambda action: Seen(f"after {action}", done=action == "action 3")
+        monkeypatch, lambda action: Observation(f"after {action}", done=action == "action 3")
     )
     assert [turn.observation for turn in episode.turns] == [
         *("after action 1", "after action 2", "after action 3")
@@ -170,14 +170,14 @@ def test_a_closing_action_ends_the_episode_of_who_pursues_the_task(
 ):
     task = records.task(domain="text", success={"closing": "action 1", "output": "yes"})
     monkeypatch.setattr(ScriptedDomain, "task", lambda *_, **__: task)
-    episode, _ = explored(monkeypatch, Seen, task_share=task_share)
+    episode, _ = explored(monkeypatch, Observation, task_share=task_share)
     assert len(episode.turns) == num_turns
     assert episode.task == (task if task_share else None)
     assert episode.initial_state == task.initial_state
 
 
 def test_the_state_is_asked_after_each_step(monkeypatch):
-    episode, _ = explored(monkeypatch, Seen, record_state=True, turns_per_episode=2)
+    episode, _ = explored(monkeypatch, Observation, record_state=True, turns_per_episode=2)
     assert [turn.state for turn in episode.turns] == ["1 steps", "2 steps"]
 
 

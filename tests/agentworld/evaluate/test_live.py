@@ -5,7 +5,7 @@ import pytest
 
 from agentworld.domains.base import domain_of
 from agentworld.domains.guard import LiveEnvironmentRefused
-from agentworld.domains.live import LiveSettings, Seen, no_environment
+from agentworld.domains.live import LiveSettings, Observation, no_environment
 from agentworld.domains.shell.tasks import solved_task
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import NotFound, SandboxBroken
@@ -174,7 +174,7 @@ def test_an_episode_that_leaves_the_shell_is_played_to_a_failure():
     assert "left the shell" in played.problem
 
 
-def in_text(monkeypatch, *actions, is_right=None, answer=Seen):
+def in_text(monkeypatch, *actions, is_right=None, answer=Observation):
     """What a live world of text shows, its environments, and how many successes it did not find."""
     domain = ScriptedDomain(answer)
     domain.is_right = is_right
@@ -203,13 +203,15 @@ def test_a_task_names_the_environment_whose_state_has_to_agree(
 
 
 def test_an_environment_that_ends_an_episode_before_its_task_is_done_has_failed_it(monkeypatch):
-    seen, _, environment = in_text(monkeypatch, "leave", answer=lambda _: Seen("bye", done=True))
+    seen, _, environment = in_text(
+        monkeypatch, "leave", answer=lambda _: Observation("bye", done=True)
+    )
     assert seen == [("bye", 0.0, True, False, False)]
     assert not environment.is_open
 
 
 def test_an_environment_that_ends_an_episode_whose_task_is_done_has_not(monkeypatch):
-    seen, _, _ = in_text(monkeypatch, "buy", answer=lambda action: Seen(action, done=True))
+    seen, _, _ = in_text(monkeypatch, "buy", answer=lambda action: Observation(action, done=True))
     assert seen == [("buy", 1.0, True, False, False)]
 
 

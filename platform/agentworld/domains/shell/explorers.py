@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from agentworld.domains.live import Seen
+from agentworld.domains.live import Observation
 from agentworld.domains.shell.explorer_state import ExplorerState
 from agentworld.domains.shell.tasks import SolvedTask
 
@@ -156,7 +156,7 @@ class ShellExplorer:
     def __init__(self, actions: Iterator[str]) -> None:
         self._actions = actions
 
-    def act(self, seen: Seen | None) -> str | None:  # noqa: ARG002  see the class
+    def act(self, observation: Observation | None) -> str | None:  # noqa: ARG002  see the class
         """The next action; null where it has had enough."""
         return next(self._actions, None)
 

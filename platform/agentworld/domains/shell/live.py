@@ -8,7 +8,7 @@ from random import Random
 from typing import TypeVar
 
 from agentworld.domains.base import Start
-from agentworld.domains.live import Environment, Explorer, LiveDomain, LiveSettings, Seen
+from agentworld.domains.live import Environment, Explorer, LiveDomain, LiveSettings, Observation
 from agentworld.domains.sandbox import check_sandbox
 from agentworld.domains.shell.explorers import new_explorer
 from agentworld.domains.shell.session import LiveShell
@@ -37,10 +37,10 @@ class ShellEnvironment:
         await self._in_thread(lambda: self._shell.reset(parse_files(task.initial_state)))
         return Start(domain=NAME, text=task.initial_state)
 
-    async def step(self, action: str) -> Seen:
+    async def step(self, action: str) -> Observation:
         """Runs one command."""
         try:
-            return Seen(await self._in_thread(lambda: self._shell.step(action)))
+            return Observation(await self._in_thread(lambda: self._shell.step(action)))
         except ValueError as error:
             raise SandboxBroken(f"the action is no text for a shell: {error}") from error
 

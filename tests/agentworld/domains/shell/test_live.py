@@ -3,7 +3,7 @@ from random import Random
 
 import pytest
 
-from agentworld.domains.live import LiveSettings, Seen, live_domain, open_environment
+from agentworld.domains.live import LiveSettings, Observation, live_domain, open_environment
 from agentworld.domains.shell.tasks import solved_task
 from agentworld.errors import SandboxBroken
 from make import records
@@ -44,7 +44,7 @@ def test_one_episode_runs_after_another_in_a_new_sandbox():
         await environment.reset(records.task())
         return await environment.step("ls")
 
-    assert in_shell(work) == Seen("rimo.txt\n[0] ~")
+    assert in_shell(work) == Observation("rimo.txt\n[0] ~")
 
 
 @pytest.mark.parametrize("action", ["exit", "echo \x00", "echo \ud800"])

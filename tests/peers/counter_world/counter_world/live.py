@@ -3,7 +3,7 @@
 from contextlib import asynccontextmanager
 
 from agentworld.domains.base import Start
-from agentworld.domains.live import Seen
+from agentworld.domains.live import Observation
 from agentworld.records.task import Task
 
 
@@ -20,7 +20,7 @@ class CounterEnvironment:
         self.num_steps += 1
         if action.startswith("add "):
             self._value += int(action.removeprefix("add "))
-        return Seen(f"now {self._value}\n")
+        return Observation(f"now {self._value}\n")
 
     async def state(self):
         return f"at {self._value}"
@@ -33,7 +33,7 @@ class CounterExplorer:
     def __init__(self, rng, num_turns):
         self._actions = [rng.choice(["show", f"add {rng.randrange(4)}"]) for _ in range(num_turns)]
 
-    def act(self, seen):
+    def act(self, observation):
         return self._actions.pop() if self._actions else None
 
 
