@@ -15,7 +15,7 @@ from typing import NoReturn
 _PROGRAMS = frozenset(
     "bwrap unshare nsenter chroot docker podman runc crun kubectl qemu-system-x86_64 ssh"
     " sh bash dash zsh ksh fish busybox tmux screen script"
-    " chromium chromium-browser chrome google-chrome firefox chromedriver geckodriver adb emulator"
+    " chromium chromium-browser headless_shell chrome google-chrome firefox chromedriver geckodriver adb emulator"
     " env sudo timeout node npm npx deno bun uv uvx pipx".split()
 )
 _WRAPPERS = frozenset("setpriv prlimit setsid nice ionice taskset numactl stdbuf nohup".split())
@@ -96,7 +96,8 @@ def _refused_command(words: list[str]) -> str | None:
         return _refused_command(words[first:]) if first else None
     if name.startswith("python") and not _is_own(words[1:]):
         return " ".join([name, *words[1:3]])
-    return name if name in _guards[-1].programs else None
+    # Servers of tools are often programs of their own, and called so.
+    return name if name in _guards[-1].programs or name.startswith("mcp") else None
 
 
 def _is_own(arguments: list[str]) -> bool:

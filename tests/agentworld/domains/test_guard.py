@@ -53,6 +53,7 @@ REFUSED = {
     "node": lambda: start("node", "driver.js"),
     "npx": lambda: start("npx", "-y", "@modelcontextprotocol/server-filesystem"),
     "uvx": lambda: start("uvx", "mcp-server-fetch"),
+    "a server of tools": lambda: start("mcp-server-fetch"),
     "docker": lambda: start("docker", "run", "mcp/fetch"),
     "bwrap": lambda: start("/usr/bin/bwrap", "true"),
     "python server.py": lambda: start("python", "server.py"),
