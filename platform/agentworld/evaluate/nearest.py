@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentworld.domains.terminal.grammar import command_class
-from agentworld.engine.base import Completion
+from agentworld.engine.base import Completion, CompletionRequest
 from agentworld.evaluate.baselines import FIRST_OBSERVATION
 from agentworld.records.message import Message
 from agentworld.records.sample import Sample
-from agentworld.records.simulator import Sampling
 from agentworld.rendering.messages import system_text
 
 _WORD = re.compile(r"[^\s|<>&;:/]+")
@@ -52,15 +51,9 @@ class NearestTransition:
                 place = _last_line(turn.observation)
         self._shelves = {name: _Shelf(draft) for name, draft in drafts.items()}
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,  # noqa: ARG002  it draws nothing
-        seed: int | None = None,  # noqa: ARG002
-        *,
-        affinity: str = "",  # noqa: ARG002
-    ) -> Completion:
+    async def complete(self, request: CompletionRequest) -> Completion:
         """What the nearest turn showed."""
+        messages = request.messages
         shelf = self._shelves.get(command_class(messages[-1]["content"]))
         text = shelf.nearest(_situation_of(messages)) if shelf else FIRST_OBSERVATION
         return Completion(text, 0, 0, "stop")

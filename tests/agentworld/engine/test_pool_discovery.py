@@ -1,16 +1,16 @@
 """Replicas whose addresses come and go, in a time that passes when nobody has anything to do."""
 
 import asyncio
-import socket
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.engine import discovered
-from agentworld.engine.breaker import CircuitBreaker
-from agentworld.engine.discovered import Discovered, by_name
+from agentworld.engine import pool
+from agentworld.engine.base import CompletionRequest
 from agentworld.engine.fake import FakeEngine
+from agentworld.engine.pool import EnginePool
+from agentworld.engine.replica import Replica
 from agentworld.errors import EngineError
 from agentworld.records.simulator import Sampling
 
@@ -20,20 +20,25 @@ EPISODES = [f"episode-{number}" for number in range(40)]
 FRESH = 3.0
 
 
+def request(episode):
+    return CompletionRequest(ASKED, SAMPLING, affinity=episode)
+
+
 class Site:
     """Engines that say their addresses, a name that tells of those in `there`, and a clock."""
 
-    def __init__(self, *there, **settings):
+    def __init__(self, *there, concurrency=64, **settings):
         self.there, self.now, self.num_looks = set(there), 0.0, 0
         self.failing, self.held, self.closed, self.later = {}, {}, [], {}
         self.silent = asyncio.Event()
         self.silent.set()
-        self.engine = Discovered(
-            self.resolve,
+        self.concurrency = concurrency
+        self.engine = EnginePool(
             self.connect,
+            resolve=self.resolve,
             clock=lambda: self.now,
             sleep=self.sleep,
-            **{"concurrency": 64, **settings},
+            **settings,
         )
 
     async def resolve(self):
@@ -50,7 +55,7 @@ class Site:
             return self.failing.get(url, url)
 
         engine = Closing(answer, lambda: self.closed.append(url))
-        return CircuitBreaker(engine, failures=2, clock=lambda: self.now)
+        return Replica(url, engine, concurrency=self.concurrency, clock=lambda: self.now)
 
     async def sleep(self, seconds):
         """What `later` says has happened by then."""
@@ -61,7 +66,7 @@ class Site:
         await asyncio.sleep(0)
 
     async def ask(self, episode="e"):
-        return (await self.engine.complete(ASKED, SAMPLING, affinity=episode)).text
+        return (await self.engine.complete(request(episode))).text
 
     async def homes(self):
         return {episode: await self.ask(episode) for episode in EPISODES}
@@ -158,7 +163,7 @@ def test_a_request_that_comes_before_the_engine_waits_and_its_wait_is_told():
     site.later = {7.0: {ADDRESSES[0]}}
 
     async def work():
-        return await site.engine.complete(ASKED, SAMPLING, affinity="e")
+        return await site.engine.complete(request("e"))
 
     said = asyncio.run(work())
     assert (said.text, said.queued_seconds) == (ADDRESSES[0], 9.0)
@@ -219,7 +224,7 @@ def test_where_nobody_can_say_what_is_there_what_was_there_is_asked(caplog):
 
 
 def test_a_name_server_that_says_nothing_holds_up_nobody_for_whom_a_replica_is_known(monkeypatch):
-    monkeypatch.setattr(discovered, "_PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(pool, "_PATIENCE_SECONDS", 0.01)
     site = Site(ADDRESSES[0])
 
     async def work():
@@ -258,35 +263,3 @@ def test_all_replicas_are_let_go_of_in_the_end():
 
     asyncio.run(work())
     assert sorted(site.closed) == ADDRESSES
-
-
-def test_a_name_is_told_by_the_real_resolver():
-    assert asyncio.run(by_name("localhost", 8000)()) == {"http://127.0.0.1:8000"}
-
-
-def resolved(answer):
-    """What a name is where the event loop's resolver answers so."""
-
-    class Loop(asyncio.SelectorEventLoop):
-        async def getaddrinfo(self, *_asked, **_how):
-            if isinstance(answer, OSError):
-                raise answer
-            return [(family, socket.SOCK_STREAM, 6, "", told) for family, *told in answer]
-
-    with asyncio.Runner(loop_factory=Loop) as runner:
-        return runner.run(by_name("engine", 8000)())
-
-
-def test_a_name_without_an_address_is_an_engine_that_is_not_there():
-    assert resolved(socket.gaierror(socket.EAI_NONAME, "not known")) == set()
-
-
-def test_a_name_server_that_is_gone_says_nothing_of_the_engine():
-    with pytest.raises(socket.gaierror):
-        resolved(socket.gaierror(socket.EAI_AGAIN, "try again"))
-
-
-def test_a_replica_with_an_address_of_each_family_is_one():
-    old, new = (socket.AF_INET, "10.0.0.1", 8000), (socket.AF_INET6, "fd00::1", 8000, 0, 0)
-    assert resolved([new, old]) == {"http://10.0.0.1:8000"}
-    assert resolved([new]) == {"http://[fd00::1]:8000"}
