@@ -143,7 +143,16 @@ def test_a_slow_probe_keeps_nobody_from_an_engine_that_answers_again():
     succeed(guarded.ask())
     assert guarded.breaker.state == "closed"
     fail(slow, BROKEN[1])
+    guarded.fail(FAILURES - 1)
     assert guarded.breaker.state == "closed"
+
+
+def test_what_was_asked_before_the_engine_broke_says_nothing_of_its_repair():
+    guarded = Guarded()
+    early = guarded.ask()
+    guarded.fail()
+    succeed(early)
+    assert guarded.pause() == PAUSE
 
 
 def test_a_slow_probe_that_is_answered_in_the_end_closes_the_breaker():

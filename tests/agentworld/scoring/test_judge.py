@@ -71,12 +71,7 @@ def test_a_verdict_is_taken_from_the_endpoint():
     assert asked[0]["model"] == "judge"
 
 
-@pytest.mark.parametrize(
-    "problem",
-    [fails(500), fails(429), fails(400), says("I would rather not"), (200, "{}", 0.0),
-     (200, "no json", 0.0), (200, '{"choices": []}', 0.0), (200, "[]", 0.0)],
-    ids=["500", "429", "400", "no scores", "no choices", "no JSON", "empty choices", "a list"],
-)  # fmt: skip
+@pytest.mark.parametrize("problem", [fails(500), says("I would rather not"), (200, "[]", 0.0)])
 def test_a_failure_is_tried_again_and_three_are_no_verdict(problem):
     with judging(problem, problem, says(SCORES), *[problem] * 3) as (judge, asked):
         assert judge.score("a", "b").format == 5
@@ -99,9 +94,8 @@ def test_an_endpoint_that_is_not_there_gives_no_verdict():
         judge.score("a", "b")
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_misconfigured_endpoint_stops_the_run_at_once(status):
-    with judging(fails(status)) as (judge, asked), pytest.raises(InputError, match=f"{status}"):
+def test_a_misconfigured_endpoint_stops_the_run_at_once():
+    with judging(fails(403)) as (judge, asked), pytest.raises(InputError, match="403"):
         judge.score("a", "b")
     assert len(asked) == 1
 
