@@ -14,12 +14,11 @@ from agentworld.errors import EngineError
 
 State = Literal["closed", "open", "half-open"]
 
-PAUSE_SECONDS = 5.0
-"""A probe is one request, which another replica answers where it fails: growing pauses would only
-keep a server that is back without work."""
-PROBE_SECONDS = 10.0
-"""How long one probe keeps its place: it may be a long answer, or have been sent to a server that
-was dead by then, while others would be answered."""
+# Constant: a probe is one request, which another replica answers where it fails.
+_PAUSE_SECONDS = 5.0
+# How long one probe keeps its place: it may be a long answer, or have been sent to a server that
+# was dead by then, while others would be answered.
+_PROBE_SECONDS = 10.0
 _FAILURES = 5  # in a row
 _SECONDS_BESIDE_A_PROBE = 1.0  # until a retry; most probes end sooner
 
@@ -61,7 +60,7 @@ class Breaker:
                     kind="open",
                     retry_after_seconds=pause,
                 )
-            self._probing_until = now + PROBE_SECONDS
+            self._probing_until = now + _PROBE_SECONDS
         return self._era
 
     def leave(self, era: int, *, healthy: bool | None, is_down: bool = False) -> None:
@@ -80,10 +79,10 @@ class Breaker:
 
     def _open(self) -> None:
         self._era += 1
-        self._down_until = self._clock() + PAUSE_SECONDS
+        self._down_until = self._clock() + _PAUSE_SECONDS
         _log.warning(
             "%s failed %d times in a row and is left alone for %.0f s",
-            *(self._name, self._failures, PAUSE_SECONDS),
+            *(self._name, self._failures, _PAUSE_SECONDS),
         )
 
     def _close(self) -> None:

@@ -42,7 +42,3 @@ class Metered:
             self._num_requests += 1
             self.queued_seconds += queued
         return completion
-
-    async def close(self) -> None:
-        """Lets go of the engine's connections."""
-        await self._engine.close()

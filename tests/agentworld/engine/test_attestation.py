@@ -36,7 +36,7 @@ class Server:
 
     async def _answer(self, _messages):
         await asyncio.sleep(0)
-        return self.says
+        return await self.says if isinstance(self.says, asyncio.Future) else self.says
 
     async def _check(self):
         self.checks += 1
@@ -90,6 +90,26 @@ def test_a_server_that_failed_is_asked_again_what_it_is(kind, checks):
         return server.checks
 
     assert asyncio.run(work()) == checks
+
+
+def test_what_failed_and_was_asked_before_the_last_check_causes_no_other():
+    async def work():
+        server = Server()
+        server.says = late = asyncio.get_running_loop().create_future()
+        asked = asyncio.create_task(server.ask())
+        while not server.engine.requests:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)  # now it awaits `late`
+        server.says = EngineError("no")
+        await server.ask()
+        server.says = "besa"
+        await server.ask()
+        late.set_result(EngineError("no"))
+        await asked
+        await server.ask()
+        return server.checks
+
+    assert asyncio.run(work()) == 2
 
 
 def test_who_gives_up_leaves_the_others_their_answer():

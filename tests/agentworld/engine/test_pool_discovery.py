@@ -158,6 +158,31 @@ def test_what_is_under_way_comes_to_its_end_before_its_replica_is_closed():
     asyncio.run(work())
 
 
+def test_a_replica_that_went_while_another_was_asked_is_not_asked():
+    site = Site(*ADDRESSES[:2])
+
+    async def work():
+        home = await site.ask()
+        site.held[home] = asyncio.Event()
+        site.there, asked = {home}, []
+        for _ in range(2):
+            asked.append(asyncio.create_task(site.ask()))
+            await settle()
+            site.now += FRESH
+        assert site.closed == [url for url in ADDRESSES[:2] if url != home]
+        site.failing[home] = EngineError("broken")
+        site.held[home].set()
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    assert [str(error) for error in asyncio.run(work())] == ["broken"] * 2
+
+
+async def settle():
+    """Returns when every task waits for the test again."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 def test_a_request_that_comes_before_the_engine_waits_and_its_wait_is_told():
     site = Site()
     site.later = {7.0: {ADDRESSES[0]}}
@@ -241,11 +266,11 @@ def test_a_name_server_that_says_nothing_holds_up_nobody_for_whom_a_replica_is_k
 
 
 def test_more_than_a_replica_takes_and_may_keep_waiting_is_refused():
-    site = Site(ADDRESSES[0], concurrency=1)
+    site = Site(ADDRESSES[0], concurrency=2)
 
     async def work():
         site.held[ADDRESSES[0]] = asyncio.Event()
-        asked = [asyncio.create_task(site.ask()) for _ in range(1 + 64 + 1)]
+        asked = [asyncio.create_task(site.ask()) for _ in range(2 + 2 * 64 + 1)]
         refused, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
         site.held[ADDRESSES[0]].set()
         await asyncio.gather(*asked, return_exceptions=True)
