@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.engine import pool
 from agentworld.engine.base import CompletionRequest
 from agentworld.engine.fake import FakeEngine
 from agentworld.engine.pool import EnginePool
 from agentworld.engine.replica import Replica
 from agentworld.errors import EngineError
 from agentworld.records.simulator import Sampling
+from fakes import virtual_time
 
 ASKED, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
 ADDRESSES = [f"http://10.0.0.{number}:8000" for number in range(4)]
 EPISODES = [f"episode-{number}" for number in range(40)]
-FRESH = 3.0
+FRESH, PATIENCE = 3.0, 0.5
 
 
 def request(episode):
@@ -28,7 +28,7 @@ class Site:
     """Engines that say their addresses, a name that tells of those in `there`, and a clock."""
 
     def __init__(self, *there, concurrency=64, **settings):
-        self.there, self.now, self.num_looks = set(there), 0.0, 0
+        self.there, self.now, self.num_looks, self.num_sleeps = set(there), 0.0, 0, 0
         self.failing, self.held, self.closed, self.later = {}, {}, [], {}
         self.silent = asyncio.Event()
         self.silent.set()
@@ -60,6 +60,8 @@ class Site:
     async def sleep(self, seconds):
         """What `later` says has happened by then."""
         self.now += seconds
+        self.num_sleeps += 1
+        assert self.num_sleeps < 1_000
         for when in sorted(self.later):
             if when <= self.now:
                 self.there = self.later.pop(when)
@@ -222,8 +224,9 @@ def test_more_than_may_wait_are_refused_at_once_and_the_others_are_answered():
     ] * 2
 
 
-def test_a_failure_of_a_replica_is_told_with_what_was_waited_and_no_more():
-    site = Site(ADDRESSES[0])
+def test_a_failure_of_a_replica_is_told_with_what_was_waited():
+    site = Site()
+    site.later = {7.0: {ADDRESSES[0]}}
     site.failing[ADDRESSES[0]] = EngineError("long", kind="context", retryable=False)
 
     async def work():
@@ -232,7 +235,7 @@ def test_a_failure_of_a_replica_is_told_with_what_was_waited_and_no_more():
         return caught.value
 
     error = asyncio.run(work())
-    assert (error.kind, error.queued_seconds) == ("context", 0.0)
+    assert (error.kind, error.queued_seconds) == ("context", 9.0)
 
 
 def test_where_nobody_can_say_what_is_there_what_was_there_is_asked(caplog):
@@ -248,21 +251,43 @@ def test_where_nobody_can_say_what_is_there_what_was_there_is_asked(caplog):
     assert "the name server is gone" in caplog.text
 
 
-def test_a_name_server_that_says_nothing_holds_up_nobody_for_whom_a_replica_is_known(monkeypatch):
-    monkeypatch.setattr(pool, "_PATIENCE_SECONDS", 0.01)
+def test_a_name_server_that_says_nothing_holds_up_nobody_for_whom_a_replica_is_known():
     site = Site(ADDRESSES[0])
 
     async def work():
         await site.ask()
         site.silent.clear()
         site.now += FRESH
-        said = [await site.ask() for _ in range(3)]
+        began = asyncio.get_running_loop().time()
+        said = [await site.ask()]
+        site.now += PATIENCE
+        said += [await site.ask(), await site.ask()]
+        waited = asyncio.get_running_loop().time() - began
         site.there = {ADDRESSES[1]}
         site.silent.set()
-        await asyncio.sleep(0.01)
-        return said, await site.ask(), site.num_looks
+        await settle()
+        return said, await site.ask(), site.num_looks, waited
 
-    assert asyncio.run(work()) == ([ADDRESSES[0]] * 3, ADDRESSES[1], 2)
+    assert virtual_time.run(work()) == ([ADDRESSES[0]] * 3, ADDRESSES[1], 2, PATIENCE)
+
+
+def test_who_waits_for_a_first_replica_waits_for_a_name_server_that_says_nothing():
+    site = Site()
+
+    async def work():
+        site.silent.clear()
+        asked = asyncio.create_task(site.ask())
+        for _ in range(9):
+            await asyncio.sleep(PATIENCE)
+            site.now += PATIENCE
+        num_sleeps = site.num_sleeps
+        site.there = {ADDRESSES[0]}
+        site.silent.set()
+        return num_sleeps, await asked
+
+    num_sleeps, said = virtual_time.run(work())
+    assert num_sleeps < 20
+    assert said == ADDRESSES[0]
 
 
 def test_more_than_a_replica_takes_and_may_keep_waiting_is_refused():
