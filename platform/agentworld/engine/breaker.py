@@ -5,7 +5,6 @@ broke says nothing about its repair.
 """
 
 import logging
-import math
 import time
 from collections.abc import Callable
 from typing import Literal
@@ -36,7 +35,7 @@ class Breaker:
         self._era = 0
         self._failures = 0
         self._down_until: float | None = None
-        self._probing_until = -math.inf
+        self._probing_until = 0.0
 
     @property
     def state(self) -> State:
@@ -67,7 +66,7 @@ class Breaker:
         """Takes in how a request ended; null says nothing about the server's health."""
         if era != self._era:
             return
-        self._probing_until = -math.inf
+        self._probing_until = 0.0
         if healthy:
             self._failures = 0
             if self._down_until is not None:

@@ -61,7 +61,7 @@ class EnginePool:
         self._sleep = sleep
         self._replicas = {url: connect(url) for url in urls}
         self._refreshing: asyncio.Task[None] | None = None
-        self._fresh_until = self._patient_until = -math.inf
+        self._fresh_until = self._patient_until = 0.0
         self._num_waiting = 0
         self._nameless = itertools.count()
 

@@ -304,6 +304,23 @@ def test_more_than_a_replica_takes_and_may_keep_waiting_is_refused():
     assert asyncio.run(work()) == ["capacity"]
 
 
+def test_an_engine_that_is_closed_while_a_name_server_says_nothing_connects_to_no_replica():
+    site = Site()
+    site.silent.clear()
+
+    async def work():
+        asked = asyncio.create_task(site.ask())
+        await settle()
+        await site.engine.close()
+        asked.cancel()
+        site.there = {ADDRESSES[0]}
+        site.silent.set()
+        await settle()
+
+    asyncio.run(work())
+    assert site.engine.states() == {}
+
+
 def test_all_replicas_are_let_go_of_in_the_end():
     site = Site(*ADDRESSES)
 
