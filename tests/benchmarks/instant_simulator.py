@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from agentworld.engine.base import Completion
+from agentworld.engine.base import Completion, CompletionRequest
 from agentworld.engine.process import LOOPBACK
 from agentworld.http.protection import Limits, most_connections
 from agentworld.http.server import listen
@@ -31,7 +31,7 @@ class InstantEngine:
     def __init__(self, text: str) -> None:
         self._answer = Completion(text, len(text), len(text), "stop")
 
-    async def complete(self, *_asked: object, **_how: object) -> Completion:
+    async def complete(self, _request: CompletionRequest) -> Completion:
         return self._answer
 
     async def close(self) -> None: ...

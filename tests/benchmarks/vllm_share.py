@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentworld.client.simulator import SimulatorClient
+from agentworld.engine.base import CompletionRequest
 from agentworld.engine.openai import OpenAIEngine
 from agentworld.errors import EngineError
 from agentworld.records.episode import EpisodeOpening
@@ -85,7 +86,7 @@ def _bound(pair: Pair) -> int:
 
 def _ask_engine(engine: OpenAIEngine, number: int) -> Step:
     async def step(turn: int) -> str:
-        return (await engine.complete(messages(number, turn), SAMPLING)).text
+        return (await engine.complete(CompletionRequest(messages(number, turn), SAMPLING))).text
 
     return step
 

@@ -15,7 +15,8 @@ from typing import NoReturn
 _PROGRAMS = frozenset(
     "bwrap unshare nsenter chroot docker podman runc crun kubectl qemu-system-x86_64 ssh"
     " sh bash dash zsh ksh fish busybox tmux screen script"
-    " chromium chromium-browser headless_shell chrome google-chrome firefox chromedriver geckodriver adb emulator"
+    " chromium chromium-browser headless_shell chrome google-chrome firefox chromedriver"
+    " geckodriver adb emulator"
     " env sudo timeout node npm npx deno bun uv uvx pipx".split()
 )
 _WRAPPERS = frozenset("setpriv prlimit setsid nice ionice taskset numactl stdbuf nohup".split())

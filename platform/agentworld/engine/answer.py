@@ -7,7 +7,7 @@ another request must never pass for an observation.
 import math
 import re
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -69,8 +69,15 @@ class _Logprobs(_Part):
     content: list[_Token] | None = None
 
 
-class _Choice(_Part):
+class _TextChoice(_Part):
     message: _AnswerMessage
+
+
+class _TextAnswer(_Part):
+    choices: list[_TextChoice] = Field(min_length=1)
+
+
+class _Choice(_TextChoice):
     finish_reason: str
     logprobs: _Logprobs | None = None
 
@@ -103,11 +110,7 @@ class _Answer(_Part):
 
 def read_answer(response: httpx.Response, question: Question) -> Completion:
     """What the model said; raises EngineError where that is nothing, or not all of it."""
-    if response.status_code != httpx.codes.OK:
-        raise refusal(response)
-    if failure := error_within(response.content):
-        raise failure
-    answer = _parse(response.content)
+    answer = _parse(response, _Answer)
     _check_request(question, answer.id)
     _check_model(question, answer.model)
     choice, usage = answer.choices[0], answer.usage
@@ -121,14 +124,25 @@ def read_answer(response: httpx.Response, question: Question) -> Completion:
     return Completion(text, *counts, "stop", mean_logprob, usage.cached_tokens)
 
 
+def read_text(response: httpx.Response) -> str:
+    """What a model said whose answers nobody records; raises EngineError where that is nothing."""
+    text = _parse(response, _TextAnswer).choices[0].message.content
+    if not text:
+        raise _empty(retryable=True)
+    return text
+
+
 def _whole_text(choice: _Choice, usage: _Usage, sampling: Sampling) -> str:
     text, stopped = _cut(choice.message.content or "", sampling.stop)
     if not stopped or choice.finish_reason != "length":
         _check_end(choice.finish_reason, usage, sampling)
     if not text:
-        again = _is_sampled(sampling)
-        raise EngineError("the engine's answer is empty", kind="unparsable", retryable=again)
+        raise _empty(retryable=_is_sampled(sampling))
     return text
+
+
+def _empty(*, retryable: bool) -> EngineError:
+    return EngineError("the engine's answer is empty", kind="unparsable", retryable=retryable)
 
 
 def _is_sampled(sampling: Sampling) -> bool:
@@ -136,9 +150,16 @@ def _is_sampled(sampling: Sampling) -> bool:
     return sampling.temperature > 0
 
 
-def _parse(content: bytes) -> _Answer:
+_Parsed = TypeVar("_Parsed", bound=_Part)
+
+
+def _parse(response: httpx.Response, kind: type[_Parsed]) -> _Parsed:
+    if response.status_code != httpx.codes.OK:
+        raise refusal(response)
+    if failure := error_within(response.content):
+        raise failure
     try:
-        return _Answer.model_validate_json(content)
+        return kind.model_validate_json(response.content)
     except ValidationError as error:
         raise EngineError(f"the engine's answer is none: {first_problem(error)}") from error
 

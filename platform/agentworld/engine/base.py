@@ -15,6 +15,18 @@ BROKEN: tuple[EngineFailure, ...] = ("engine", "slow")
 """Failures of the server; the others are about a request, or about the model."""
 
 
+class CompletionRequest(NamedTuple):
+    """What an engine is asked."""
+
+    messages: Sequence[Message]
+    sampling: Sampling
+    seed: int | None = None
+    affinity: str = ""
+    """Names what the messages belong to, an episode: the same replica answers equal names while it
+    lives, because it holds their prefix.
+    """
+
+
 class Completion(NamedTuple):
     """What an engine said."""
 
@@ -34,19 +46,8 @@ class Completion(NamedTuple):
 class Engine(Protocol):
     """Raises EngineError where it cannot answer; never makes an answer up."""
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        seed: int | None = None,
-        *,
-        affinity: str = "",
-    ) -> Completion:
-        """The text that follows these messages.
-
-        `affinity` names what the messages belong to, an episode: several replicas of an engine
-        answer equal names by the same one while it lives, for what it holds of their prefix.
-        """
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """The text that follows the messages."""
         ...
 
     async def close(self) -> None:

@@ -4,14 +4,11 @@ asyncio's objects cannot change loops, and a trainer opens several one after the
 """
 
 import asyncio
-import ssl
 from collections.abc import Mapping
-from functools import cache
 
 import httpx
 
-# Less than the 5 s after which uvicorn closes: a request may not meet a server that hangs up.
-_IDLE_SECONDS = 3.0
+from agentworld.engine.http_client import open_async_client
 
 
 class Connections:
@@ -80,20 +77,6 @@ class Connections:
             self._clients, self._idle = [], []
 
     def _open(self) -> httpx.AsyncClient:
-        client = httpx.AsyncClient(
-            base_url=self.url,
-            timeout=None,  # of one read; `request` bounds them all
-            limits=httpx.Limits(max_connections=1, keepalive_expiry=_IDLE_SECONDS),
-            transport=self._transport,
-            verify=_trusted(),
-            # A proxy of the machine cannot reach a server on this machine's loopback.
-            trust_env="://127.0.0.1" not in self.url,
-        )
+        client = open_async_client(self.url, transport=self._transport)
         self._clients.append(client)
         return client
-
-
-@cache
-def _trusted() -> ssl.SSLContext:
-    """The authorities that are trusted; to read them takes as long as many requests."""
-    return httpx.create_ssl_context()

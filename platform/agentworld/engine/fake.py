@@ -2,23 +2,12 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
 
-from agentworld.engine.base import Completion
+from agentworld.engine.base import Completion, CompletionRequest
 from agentworld.errors import EngineError
 from agentworld.records.message import Message
-from agentworld.records.simulator import Sampling
 
 Answer = str | Completion | EngineError
-
-
-class EngineRequest(NamedTuple):
-    """One request as the engine got it."""
-
-    messages: list[Message]
-    sampling: Sampling
-    seed: int | None
-    affinity: str
 
 
 class FakeEngine:
@@ -31,18 +20,12 @@ class FakeEngine:
 
     def __init__(self, answer: Callable[[Sequence[Message]], Answer | Awaitable[Answer]]) -> None:
         self._answer = answer
-        self.requests: list[EngineRequest] = []
+        self.requests: list[CompletionRequest] = []
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        seed: int | None = None,
-        *,
-        affinity: str = "",
-    ) -> Completion:
+    async def complete(self, request: CompletionRequest) -> Completion:
         """The function's answer to these messages."""
-        self.requests.append(EngineRequest(list(messages), sampling, seed, affinity))
+        messages = request.messages
+        self.requests.append(request._replace(messages=list(messages)))
         reply = self._answer(messages)
         answer = await reply if inspect.isawaitable(reply) else reply
         if isinstance(answer, EngineError):

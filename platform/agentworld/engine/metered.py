@@ -1,12 +1,10 @@
 """Counts what an engine is asked for one thing: what it read, what it wrote, how long it took."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from agentworld.engine.base import Completion, Engine
+from agentworld.engine.base import Completion, CompletionRequest, Engine
 from agentworld.errors import EngineError
-from agentworld.records.message import Message
-from agentworld.records.simulator import Sampling
 from agentworld.records.usage import Usage
 
 _NOTHING = Usage()
@@ -26,18 +24,11 @@ class Metered:
         self.queued_seconds = 0.0
         """In which it waited for its turn."""
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        seed: int | None = None,
-        *,
-        affinity: str = "",
-    ) -> Completion:
+    async def complete(self, request: CompletionRequest) -> Completion:
         """The engine's answer, counted."""
         start, counts, queued = self._clock(), (0, 0, 0), 0.0
         try:
-            completion = await self._engine.complete(messages, sampling, seed, affinity=affinity)
+            completion = await self._engine.complete(request)
             queued = completion.queued_seconds
             read, cached = completion.num_prompt_tokens, completion.num_cached_tokens
             counts = read, cached, completion.num_tokens
@@ -51,7 +42,3 @@ class Metered:
             self._num_requests += 1
             self.queued_seconds += queued
         return completion
-
-    async def close(self) -> None:
-        """Lets go of the engine's connections."""
-        await self._engine.close()

@@ -3,30 +3,26 @@
 What goes wrong on the way becomes an EngineError here; what comes back is read in `answer`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from uuid import uuid4
 
 import httpx
-from pydantic import JsonValue
 
 from agentworld.engine.answer import Question, read_answer
-from agentworld.engine.base import Completion, EngineKind
+from agentworld.engine.base import Completion, CompletionRequest, EngineKind
+from agentworld.engine.chat import CHAT_PATH, Fields, chat_body, no_response
 from agentworld.engine.connections import Connections
 from agentworld.engine.refusal import refusal
-from agentworld.errors import EngineError, InputError
-from agentworld.records.message import Message
+from agentworld.errors import InputError
 from agentworld.records.simulator import Sampling
 from agentworld.storage.address import redact
 
-CHAT_PATH = "/v1/chat/completions"
 REQUEST = "chat-completions-v1"
 """Named in every simulator manifest; changes whenever what an engine is asked does: the fields of
 the body, and U+FFFD where a text has half of a surrogate pair, which no request can hold.
 """
 REQUEST_ID = "x-request-id"
 """The header that vLLM and `transformers serve` name their answer after, in `id`."""
-
-Fields = dict[str, JsonValue]
 
 
 class OpenAIEngine:
@@ -61,18 +57,11 @@ class OpenAIEngine:
             url, concurrency=concurrency, timeout_seconds=timeout_seconds, transport=transport
         )
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        seed: int | None = None,
-        *,
-        affinity: str = "",  # noqa: ARG002  it is one server
-    ) -> Completion:
+    async def complete(self, request: CompletionRequest) -> Completion:
         """The text that follows these messages; raises EngineError where there is none."""
-        _check_fixed(sampling, self._fixed)
-        body = request_body(self._kind, self._model, messages, sampling, seed) | self._logprobs
-        question = Question(uuid4().hex, self._kind, self._model, sampling)
+        _check_fixed(request.sampling, self._fixed)
+        body = request_body(self._kind, self._model, request) | self._logprobs
+        question = Question(uuid4().hex, self._kind, self._model, request.sampling)
         headers = {REQUEST_ID: question.request}
         return read_answer(await self._send("POST", CHAT_PATH, headers, body), question)
 
@@ -104,47 +93,24 @@ class OpenAIEngine:
         headers = headers | self._authorisation
         try:
             return await self._connections.request(method, path, body, headers)
-        except httpx.TimeoutException as error:
-            raise EngineError(
-                f"{self.name} gave no answer in time ({error}); give it more time or less to do",
-                kind="slow",
-            ) from error
         except httpx.HTTPError as error:
-            failed = EngineError(
-                f"{self.name} gave no answer ({type(error).__name__}); is it running?"
-            )
+            failure = no_response(self.name, error)
             # The way to somebody's endpoint is long, and mostly it is the way that fails.
-            failed.is_down = isinstance(error, httpx.ConnectError) and self._kind != "openai"
-            raise failed from error
+            failure.is_down = isinstance(error, httpx.ConnectError) and self._kind != "openai"
+            raise failure from error
 
 
-def request_body(
-    kind: EngineKind,
-    model: str,
-    messages: Sequence[Message],
-    sampling: Sampling,
-    seed: int | None = None,
-) -> Fields:
+def request_body(kind: EngineKind, model: str, request: CompletionRequest) -> Fields:
     """The request as this kind of server takes it: `transformers serve` refuses other fields."""
-    body: Fields = {
-        "model": model,
-        "messages": [{"role": m["role"], "content": _encodable(m["content"])} for m in messages],
+    sampling = request.sampling
+    body = chat_body(model, request.messages) | {
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "max_tokens": sampling.max_tokens,
     }
-    if seed is not None:
-        body["seed"] = seed
+    if request.seed is not None:
+        body["seed"] = request.seed
     return body | _OWN_FIELDS[kind](sampling)
-
-
-def _encodable(text: str) -> str:
-    """The text as UTF-8 can hold it: both halves of a surrogate pair are one character."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _check_fixed(sampling: Sampling, fixed: Sampling | None) -> None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import httpx
 
+from agentworld.engine.http_client import open_client
 from agentworld.errors import EngineError, InputError
 
 LOOPBACK = "127.0.0.1"
@@ -156,7 +157,8 @@ def _dies_with_us() -> list[str]:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(url, timeout=5.0, trust_env=False).is_success
+        with open_client(url, timeout_seconds=5.0) as client:
+            return client.get(url).is_success
     except httpx.HTTPError:
         return False
 

@@ -4,7 +4,7 @@ import math
 import time
 from email.utils import parsedate_to_datetime
 
-_LONGEST_SECONDS = 60.0  # as a circuit breaker's; who comes back too early is told again
+_LONGEST_SECONDS = 60.0  # who comes back too early is told again
 
 
 def retry_after_seconds(value: str | None) -> float | None:

@@ -11,8 +11,10 @@ from typing import NamedTuple
 import httpx
 
 from agentworld.engine.adapter import ADAPTER, adapter_arguments, has_adapter
-from agentworld.engine.base import EngineKind
-from agentworld.engine.openai import CHAT_PATH, Fields, OpenAIEngine, request_body
+from agentworld.engine.base import CompletionRequest, EngineKind
+from agentworld.engine.chat import CHAT_PATH, Fields
+from agentworld.engine.http_client import open_client
+from agentworld.engine.openai import OpenAIEngine, request_body
 from agentworld.engine.process import LOOPBACK, Server, free_port, running
 from agentworld.engine.programs import (
     INHERITED,
@@ -87,15 +89,14 @@ def serve(
 
 def _ask_once(server: Server, kind: EngineKind, model: str, sampling: Sampling) -> None:
     """Fixes how `transformers serve` draws every later answer, and proves that it answers."""
-    body = request_body(kind, model, [{"role": "user", "content": "hi"}], sampling)
+    request = CompletionRequest([{"role": "user", "content": "hi"}], sampling)
+    body = request_body(kind, model, request)
     body["max_tokens"] = 1
     if kind == "transformers-serve" and sampling.temperature > 0:
         body["generation_config"] = json.dumps(_drawing_config(Path(model), sampling))
     try:
-        answer = httpx.post(
-            server.url + CHAT_PATH, json=body, timeout=_READY_SECONDS, trust_env=False
-        )
-        answer.raise_for_status()
+        with open_client(server.url, timeout_seconds=_READY_SECONDS) as client:
+            client.post(server.url + CHAT_PATH, json=body).raise_for_status()
     except httpx.HTTPError as error:
         server.check()
         raise EngineError(f"{server.name} cannot answer: {error}; read {server.log}") from error

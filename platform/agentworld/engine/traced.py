@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 from opentelemetry.util.types import AttributeValue
 
-from agentworld.engine.base import Completion, Engine
+from agentworld.engine.base import Completion, CompletionRequest, Engine
 from agentworld.errors import EngineError
 from agentworld.records.base import Digest
 from agentworld.records.message import Message
-from agentworld.records.simulator import Sampling
 
 Attributes = dict[str, AttributeValue]
 
@@ -42,16 +41,9 @@ class TracedEngine:
         self._with_content = with_content
         self._flush = flush
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        seed: int | None = None,
-        *,
-        affinity: str = "",
-    ) -> Completion:
+    async def complete(self, request: CompletionRequest) -> Completion:
         """The engine's answer; a failure is the span's, by its kind."""
-        attributes = self._request_attributes(sampling, seed, affinity)
+        attributes = self._request_attributes(request)
         with self._tracer.start_as_current_span(
             f"chat {self._model}",
             kind=SpanKind.CLIENT,
@@ -60,11 +52,9 @@ class TracedEngine:
             set_status_on_exception=False,
         ) as span:
             if self._with_content:
-                span.set_attribute("gen_ai.input.messages", _messages_json(messages))
+                span.set_attribute("gen_ai.input.messages", _messages_json(request.messages))
             try:
-                completion = await self._engine.complete(
-                    messages, sampling, seed, affinity=affinity
-                )
+                completion = await self._engine.complete(request)
             except EngineError as error:
                 _fail(span, error)
                 raise
@@ -76,7 +66,8 @@ class TracedEngine:
         await self._engine.close()
         await asyncio.to_thread(self._flush)
 
-    def _request_attributes(self, sampling: Sampling, seed: int | None, episode: str) -> Attributes:
+    def _request_attributes(self, request: CompletionRequest) -> Attributes:
+        sampling = request.sampling
         attributes: Attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": self._provider,
@@ -84,15 +75,15 @@ class TracedEngine:
             "gen_ai.request.temperature": sampling.temperature,
             "gen_ai.request.top_p": sampling.top_p,
             "gen_ai.request.max_tokens": sampling.max_tokens,
-            "gen_ai.conversation.id": episode,
+            "gen_ai.conversation.id": request.affinity,
             "agentworld.simulator.digest": self._simulator,
         }
         if sampling.top_k:
             attributes["gen_ai.request.top_k"] = sampling.top_k
         if sampling.stop:
             attributes["gen_ai.request.stop_sequences"] = sampling.stop
-        if seed is not None:
-            attributes["gen_ai.request.seed"] = seed
+        if request.seed is not None:
+            attributes["gen_ai.request.seed"] = request.seed
         return attributes
 
     def _response_attributes(self, completion: Completion) -> Attributes:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agentworld.client.base import World
 from agentworld.domains.base import ActionError, Domain
-from agentworld.engine.base import Engine
+from agentworld.engine.base import CompletionRequest, Engine
 from agentworld.errors import EngineError, SandboxBroken, SimulatorError
 from agentworld.evaluate.bootstrap import estimate, estimate_difference
 from agentworld.evaluate.predict import OWN_FAILURES
@@ -138,7 +138,7 @@ async def _say(policy: Policy, task: Task, turns: Sequence[Turn]) -> str:
     """What the policy says next; empty where it failed by itself."""
     messages = agent_messages(task.instruction, turns)
     try:
-        return (await policy.engine.complete(messages, policy.sampling)).text
+        return (await policy.engine.complete(CompletionRequest(messages, policy.sampling))).text
     except EngineError as error:
         if error.kind in OWN_FAILURES:
             return ""

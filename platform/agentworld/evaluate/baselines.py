@@ -3,27 +3,16 @@
 They are engines, so that they are asked and scored exactly as a model is.
 """
 
-from collections.abc import Sequence
-
-from agentworld.engine.base import Completion
-from agentworld.records.message import Message
-from agentworld.records.simulator import Sampling
+from agentworld.engine.base import Completion, CompletionRequest
 
 
 class CopyPrevious:
     """Says what was shown last; at an episode's start it has nothing to say."""
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,  # noqa: ARG002  it draws nothing
-        seed: int | None = None,  # noqa: ARG002
-        *,
-        affinity: str = "",  # noqa: ARG002
-    ) -> Completion:
+    async def complete(self, request: CompletionRequest) -> Completion:
         """The last observation again."""
         observations = [
-            message["content"] for message in messages if message["role"] == "assistant"
+            message["content"] for message in request.messages if message["role"] == "assistant"
         ]
         return Completion(observations[-1] if observations else "", 0, 0, "stop")
 

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agentworld.engine.base import Completion
+from agentworld.engine.base import Completion, CompletionRequest
 from agentworld.records.message import Message
 from agentworld.records.sample import Sample
-from agentworld.records.simulator import Sampling
 from agentworld.rendering.messages import system_text
 
 _WORD = re.compile(r"[^\s|<>&;:/]+")
@@ -50,15 +49,9 @@ class NearestTransition:
                 place = _last_line(turn.observation)
         self._shelves = {name: _Shelf(draft) for name, draft in drafts.items()}
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,  # noqa: ARG002  it draws nothing
-        seed: int | None = None,  # noqa: ARG002
-        *,
-        affinity: str = "",  # noqa: ARG002
-    ) -> Completion:
+    async def complete(self, request: CompletionRequest) -> Completion:
         """What the nearest turn showed."""
+        messages = request.messages
         shelf = self._shelves.get(_verb(messages[-1]["content"]))
         text = shelf.nearest(_situation_of(messages)) if shelf else ""
         return Completion(text, 0, 0, "stop")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from agentworld.engine.base import Engine
+from agentworld.engine.base import CompletionRequest, Engine
 from agentworld.errors import EngineError
 from agentworld.records.message import Message
 from agentworld.records.progress import Tick
@@ -38,7 +38,7 @@ class Predictor:
 
     async def _ask(self, messages: Sequence[Message]) -> str | None:
         try:
-            completion = await self._engine.complete(messages, self._sampling)
+            completion = await self._engine.complete(CompletionRequest(messages, self._sampling))
         except EngineError as error:
             if error.kind in OWN_FAILURES:
                 return NOTHING

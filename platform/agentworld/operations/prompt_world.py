@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agentworld.domains.base import domain_of
-from agentworld.engine.base import Engine
+from agentworld.engine.base import CompletionRequest, Engine
 from agentworld.errors import EngineError, InputError
 from agentworld.pinning.manifest import pin_endpoint
 from agentworld.pinning.seed_probe import prove_seeds
@@ -59,7 +59,7 @@ async def _ask_once(manifest: SimulatorManifest, connect: Callable[[], Engine]) 
     prompt = Message(role="system", content=domain.system_prompt)
     action = Message(role="user", content=domain_of(name).question(0).action)
     try:
-        await engine.complete([prompt, action], manifest.sampling)
+        await engine.complete(CompletionRequest([prompt, action], manifest.sampling))
     except EngineError as error:
         if error.kind not in _MODELS_OWN_END:
             raise

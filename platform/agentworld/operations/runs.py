@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn, Protocol
 
 from agentworld.client.simulator import SimulatorClient
+from agentworld.engine.base import CompletionRequest
 from agentworld.errors import EngineError
 from agentworld.operations.ledger import open_ledger
 from agentworld.operations.serving import deployed_service
@@ -86,7 +87,7 @@ class _AtService(NamedTuple):
 class _NotStarted:
     """The engine of a desk, which nothing asks."""
 
-    async def complete(self, *_arguments: object, **_options: object) -> NoReturn:
+    async def complete(self, _request: CompletionRequest) -> NoReturn:
         raise EngineError("no engine was started where runs are opened", retryable=False)
 
     async def close(self) -> None:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from agentworld.domains.base import domain_of
-from agentworld.engine.base import Engine
+from agentworld.engine.base import CompletionRequest, Engine
 from agentworld.errors import EngineError, InputError
 from agentworld.records.base import Record
 from agentworld.records.episode import Episode, EpisodeOpening
@@ -122,8 +122,9 @@ def _prompt(manifest: SimulatorManifest, number: int) -> list[Message]:
 
 
 async def _ask(engine: Engine, manifest: SimulatorManifest, question: _Question) -> _Answer:
+    request = CompletionRequest(question.messages, manifest.sampling, question.seed)
     try:
-        completion = await engine.complete(question.messages, manifest.sampling, question.seed)
+        completion = await engine.complete(request)
     except EngineError as error:
         if error.kind not in _MODELS_OWN_END:
             raise

@@ -8,31 +8,24 @@ import re
 import time
 from collections.abc import Sequence
 
-import httpx
-
 from agentworld.domains.base import Domain
 from agentworld.domains.rubric import RubricScore
-from agentworld.errors import InputError, JudgeError
+from agentworld.engine.chat import ChatClient
+from agentworld.errors import EngineError, JudgeError
 from agentworld.recipes.train import EndpointRecipe
 from agentworld.records.message import Message
 from agentworld.scoring.verdict import parse_verdict
 
 _ATTEMPTS = 3
 _MAX_TOKENS = 4096
-_MISCONFIGURED = {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.NOT_FOUND}
 
 
 class EndpointJudge:
     """Asks up to three times, with a pause after each failure."""
 
     def __init__(self, endpoint: EndpointRecipe, *, pause_seconds: float = 2.0) -> None:
-        self._endpoint = endpoint
         self._pause_seconds = pause_seconds
-        self._client = httpx.Client(
-            timeout=endpoint.timeout_seconds,
-            # A proxy of the machine cannot reach a server on this machine's loopback.
-            trust_env="://127.0.0.1" not in endpoint.url,
-        )
+        self._client = ChatClient(endpoint, "judge")
 
     def score(
         self, domain: Domain, predicted: str, truth: str, messages: Sequence[Message] = ()
@@ -47,37 +40,19 @@ class EndpointJudge:
             if attempt:
                 time.sleep(self._pause_seconds)
             try:
-                answer = self._ask(question)
-            except (httpx.HTTPError, LookupError, TypeError, ValueError) as error:
-                problem = f"{type(error).__name__}: {error}"
+                answer = self._client.ask(question, temperature=0.0, max_tokens=_MAX_TOKENS)
+            except EngineError as error:
+                problem = str(error)
                 continue
             score = parse_verdict(answer)
             if score:
                 return score
             problem = f"no scores in {answer[:100]!r}"
-        raise JudgeError(
-            f"the judge at {self._endpoint.url} gave no verdict in {_ATTEMPTS} attempts: {problem}"
-        )
+        raise JudgeError(f"{self._client.name} gave no verdict in {_ATTEMPTS} attempts: {problem}")
 
     def close(self) -> None:
         """Lets go of connections."""
         self._client.close()
-
-    def _ask(self, question: Sequence[Message]) -> str:
-        body = {
-            "model": self._endpoint.model,
-            "messages": question,
-            "temperature": 0.0,
-            "max_tokens": _MAX_TOKENS,
-        }
-        response = self._client.post(f"{self._endpoint.url}/v1/chat/completions", json=body)
-        if response.status_code in _MISCONFIGURED:
-            raise InputError(
-                f"the judge at {self._endpoint.url} refuses: status {response.status_code},"
-                f" {response.text[:100]!r}; correct the recipe's endpoint"
-            )
-        response.raise_for_status()
-        return str(response.json()["choices"][0]["message"]["content"])
 
 
 def _question(predicted: str, truth: str, messages: Sequence[Message]) -> str:

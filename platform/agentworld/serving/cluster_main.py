@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from agentworld.engine.discovered import by_name
+from agentworld.engine.discovery import by_name
 from agentworld.engine.names import ENGINE_PORT, engine_host
 from agentworld.http.protection import Limits, most_connections
 from agentworld.http.server import listen

@@ -1,10 +1,10 @@
 """Where the thoughts before an observation come from: the recorded state, or an endpoint."""
 
 from collections.abc import Callable, Sequence
-
-import httpx
+from contextlib import closing
 
 from agentworld.domains.base import domain_of
+from agentworld.engine.chat import ChatClient
 from agentworld.errors import EngineError, InputError
 from agentworld.recipes.train import NextTokenRecipe
 from agentworld.records.sample import Sample
@@ -32,35 +32,26 @@ def _from_recorded_state(_recipe: NextTokenRecipe, sample: Sample) -> Sequence[s
 
 def _from_endpoint(recipe: NextTokenRecipe, sample: Sample) -> Sequence[str]:
     thoughts = [""] * len(sample.turns)
-    # A proxy of the machine cannot reach a server on this machine's loopback.
-    trusts_proxies = "://127.0.0.1" not in recipe.endpoint.url
-    timeout = recipe.endpoint.timeout_seconds
-    with httpx.Client(timeout=timeout, trust_env=trusts_proxies) as client:
+    with closing(ChatClient(recipe.endpoint, "reasoner")) as client:
         for target in sample.targets:
-            thoughts[target] = _ask(client, recipe, sample, target)
+            thoughts[target] = _ask(client, sample, target)
     return thoughts
 
 
-def _ask(client: httpx.Client, recipe: NextTokenRecipe, sample: Sample, target: int) -> str:
+def _ask(client: ChatClient, sample: Sample, target: int) -> str:
     """One thought; the endpoint knows the truth, as the paper's teacher does not, and must not
     end with another.
     """
     turn = sample.turns[target]
     messages = world_messages(sample.prompt, sample.turns[:target], turn.action)
     messages.append({"role": "user", "content": _ASK + turn.observation})
-    body = {"model": recipe.endpoint.model, "messages": messages}
     try:
-        answer = client.post(f"{recipe.endpoint.url}/v1/chat/completions", json=body)
-        answer.raise_for_status()
-        text = answer.json()["choices"][0]["message"]["content"]
-        if not text:
-            raise ValueError("its answer has no content")
-    except (httpx.HTTPError, LookupError, TypeError, ValueError) as error:
+        text = client.ask(messages)
+    except EngineError as error:
         raise EngineError(
-            f"the reasoner at {recipe.endpoint.url} gave no thought ({error}); start it, or set"
-            " `reasoning: recorded-state`"
+            f"{client.name} gave no thought ({error}); start it, or set `reasoning: recorded-state`"
         ) from error
-    return str(text).replace("<think>", "").replace("</think>", "").strip()
+    return text.replace("<think>", "").replace("</think>", "").strip()
 
 
 REASONERS: dict[str, Callable[[NextTokenRecipe, Sample], Sequence[str]]] = {

@@ -1,4 +1,4 @@
-"""The breaker is driven without an event loop: a request is a coroutine that the test resumes."""
+"""A replica's breaker, without an event loop: a request is a coroutine that the test resumes."""
 
 import asyncio
 
@@ -14,13 +14,15 @@ from hypothesis.stateful import (
     rule,
 )
 
-from agentworld.engine.breaker import CircuitBreaker
+from agentworld.engine.base import CompletionRequest
 from agentworld.engine.fake import FakeEngine
+from agentworld.engine.replica import Replica
 from agentworld.errors import EngineError, InputError
 from agentworld.records.simulator import Sampling
 
 ASKED, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
-FAILURES, FIRST_PAUSE, LONGEST_PAUSE, PROBE = 3, 1.0, 6.0, 10.0
+REQUEST = CompletionRequest(ASKED, SAMPLING)
+FAILURES, PAUSE, PROBE, RETRY = 5, 5.0, 10.0, 1.0
 BROKEN = [EngineError("gone"), EngineError("late", kind="slow")]
 NOTHING_SAID = [
     EngineError("no", kind=kind)
@@ -42,21 +44,16 @@ async def hold(_messages):
 class Guarded:
     """A breaker before an engine that answers when the test says so."""
 
-    def __init__(self, **settings):
+    def __init__(self):
         self.now = 1_000.0
         self.engine = FakeEngine(hold)
-        self.breaker = CircuitBreaker(
-            self.engine,
-            failures=FAILURES,
-            first_pause_seconds=FIRST_PAUSE,
-            probe_seconds=PROBE,
-            clock=lambda: self.now,
-            **{"longest_pause_seconds": LONGEST_PAUSE, **settings},
+        self.breaker = Replica(
+            "the engine at http://there", self.engine, concurrency=1_000, clock=lambda: self.now
         )
 
     def ask(self):
         """A request that the engine was asked; raises the EngineError where it was not."""
-        request = self.breaker.complete(ASKED, SAMPLING)
+        request = self.breaker.complete(REQUEST)
         request.send(None)
         return request
 
@@ -98,7 +95,7 @@ def test_an_engine_that_fails_so_often_in_a_row_is_left_alone(error):
     guarded.fail(1, error)
     assert guarded.breaker.state == "open"
     asked = len(guarded.engine.requests)
-    assert 0 < guarded.pause() <= FIRST_PAUSE
+    assert guarded.pause() == PAUSE
     assert len(guarded.engine.requests) == asked
 
 
@@ -127,7 +124,7 @@ def test_one_request_probes_an_engine_whose_pause_is_over():
     guarded.now += guarded.pause()
     assert guarded.breaker.state == "half-open"
     probe = guarded.ask()
-    assert guarded.pause() == FIRST_PAUSE
+    assert guarded.pause() == RETRY
     succeed(probe)
     assert guarded.breaker.state == "closed"
 
@@ -146,7 +143,16 @@ def test_a_slow_probe_keeps_nobody_from_an_engine_that_answers_again():
     succeed(guarded.ask())
     assert guarded.breaker.state == "closed"
     fail(slow, BROKEN[1])
+    guarded.fail(FAILURES - 1)
     assert guarded.breaker.state == "closed"
+
+
+def test_what_was_asked_before_the_engine_broke_says_nothing_of_its_repair():
+    guarded = Guarded()
+    early = guarded.ask()
+    guarded.fail()
+    succeed(early)
+    assert guarded.pause() == PAUSE
 
 
 def test_a_slow_probe_that_is_answered_in_the_end_closes_the_breaker():
@@ -160,10 +166,10 @@ def test_of_an_engine_that_hangs_few_probes_are_under_way():
     guarded, probe = probing()
     probes = [probe]
     for _ in range(3):
-        assert guarded.pause() == FIRST_PAUSE
+        assert guarded.pause() == RETRY
         guarded.now += PROBE
         probes.append(guarded.ask())
-    assert guarded.pause() == FIRST_PAUSE
+    assert guarded.pause() == RETRY
 
 
 def test_an_engine_that_is_not_there_is_left_alone_at_once():
@@ -172,6 +178,9 @@ def test_an_engine_that_is_not_there_is_left_alone_at_once():
     guarded = Guarded()
     guarded.fail(1, down)
     assert guarded.breaker.state == "open"
+    guarded.now += PAUSE
+    guarded.fail(1)
+    assert guarded.pause() == PAUSE
 
 
 @pytest.mark.parametrize("error", NOTHING_SAID, ids=named)
@@ -185,57 +194,18 @@ def test_a_probe_that_says_nothing_leaves_its_place_to_the_next(error):
     assert guarded.breaker.state == "closed"
 
 
-def test_pauses_grow_while_probes_fail_and_are_short_again_after_one_that_does_not():
-    guarded = Guarded(longest_pause_seconds=1e9)
-    guarded.fail()
-    for _ in range(25):
-        guarded.now += guarded.pause()
-        guarded.fail(1)
-    assert guarded.pause() > 1e3
-    guarded.now += guarded.pause()
-    succeed(guarded.ask())
-    guarded.fail()
-    assert guarded.pause() <= FIRST_PAUSE
-
-
 def test_a_breaker_that_opens_and_closes_says_so_by_the_engines_name(caplog):
     caplog.set_level("INFO")
-    guarded = Guarded(name="the engine at http://there")
+    guarded = Guarded()
     guarded.fail()
-    pause = guarded.pause()
-    guarded.now += pause
+    guarded.now += PAUSE
     succeed(guarded.ask())
     told = [(record.levelname, record.getMessage()) for record in caplog.records]
-    failed = f"failed 3 times in a row and is left alone for {pause:.1f} s"
+    failed = "failed 5 times in a row and is left alone for 5 s"
     assert told == [
         ("WARNING", f"the engine at http://there {failed}"),
         ("INFO", "the engine at http://there answers again"),
     ]
-
-
-def test_breakers_of_different_seeds_pause_differently():
-    one, other, again = Guarded(seed=1), Guarded(seed=2), Guarded(seed=1)
-    for guarded in (one, other, again):
-        guarded.fail()
-    assert one.pause() == again.pause() != other.pause()
-
-
-def test_a_breaker_hands_on_what_was_asked_and_closes_its_engine():
-    class Closing(FakeEngine):
-        closed = False
-
-        async def close(self):
-            self.closed = True
-
-    async def work():
-        engine = Closing(lambda _: "besa")
-        breaker = CircuitBreaker(engine)
-        said = await breaker.complete(ASKED, SAMPLING, 7, affinity="e")
-        await breaker.close()
-        return said.text, engine
-
-    text, engine = asyncio.run(work())
-    assert (text, engine.requests, engine.closed) == ("besa", [(ASKED, SAMPLING, 7, "e")], True)
 
 
 class AnyOrder(RuleBasedStateMachine):
@@ -248,7 +218,6 @@ class AnyOrder(RuleBasedStateMachine):
         self.guarded = Guarded()
         self.closed = True
         self.failures = 0
-        self.openings = 0
         self.until = 0.0
         self.probing_until = 0.0
         self.counted = set()  # requests whose ends mean something: none from another state
@@ -259,7 +228,7 @@ class AnyOrder(RuleBasedStateMachine):
         waits = "open" if self.guarded.now < self.until else "half-open"
         assert self.guarded.breaker.state == ("closed" if self.closed else waits)
 
-    @rule(seconds=st.sampled_from([0.125, 0.5, 2.0, LONGEST_PAUSE]))
+    @rule(seconds=st.sampled_from([0.125, 0.5, 2.0, PAUSE]))
     def wait(self, seconds):
         self.guarded.now += seconds
 
@@ -273,7 +242,7 @@ class AnyOrder(RuleBasedStateMachine):
             self.asked[request] = self.guarded.now
             return request
         left = self.until - self.guarded.now
-        assert self.guarded.pause() == pytest.approx(left if left > 0 else FIRST_PAUSE)
+        assert self.guarded.pause() == pytest.approx(left if left > 0 else RETRY)
         return multiple()
 
     @rule(request=consumes(requests))
@@ -283,7 +252,7 @@ class AnyOrder(RuleBasedStateMachine):
             self.counted.discard(request)
             self.failures = 0
             if not self.closed:
-                self.closed, self.openings, self.counted = True, 0, set()
+                self.closed, self.counted = True, set()
             self.probing_until = 0.0
 
     @rule(request=consumes(requests), error=st.sampled_from(BROKEN))
@@ -310,11 +279,9 @@ class AnyOrder(RuleBasedStateMachine):
                 self._opens()
 
     def _opens(self):
-        pause = self.guarded.pause()
-        assert 0 < pause <= min(LONGEST_PAUSE, FIRST_PAUSE * 2**self.openings)
+        assert self.guarded.pause() == PAUSE
         self.closed, self.counted = False, set()
-        self.openings += 1
-        self.until = self.guarded.now + pause
+        self.until = self.guarded.now + PAUSE
 
 
 TestAnyOrder = pytest.mark.compute(AnyOrder.TestCase)

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from agentworld.engine.base import CompletionRequest
 from agentworld.engine.openai import OpenAIEngine
 from agentworld.errors import EngineError
 from agentworld.records.simulator import Sampling
@@ -65,7 +66,7 @@ def ask(*scripts, timeout_seconds=20.0):
 
 async def say(engine):
     try:
-        return (await engine.complete(ASKED, Sampling())).text
+        return (await engine.complete(CompletionRequest(ASKED, Sampling()))).text
     except EngineError as error:
         return error.kind
 

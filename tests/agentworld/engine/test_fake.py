@@ -2,22 +2,22 @@ import asyncio
 
 import pytest
 
-from agentworld.engine.base import Completion
+from agentworld.engine.base import Completion, CompletionRequest
 from agentworld.engine.fake import FakeEngine
 from agentworld.errors import EngineError
 from agentworld.records.simulator import Sampling
 
-ASKED = [{"role": "user", "content": "ls"}]
+REQUEST = CompletionRequest([{"role": "user", "content": "ls"}], Sampling(), 7, "e")
 
 
-def say(engine, **options):
-    return asyncio.run(engine.complete(ASKED, Sampling(), **options))
+def say(engine):
+    return asyncio.run(engine.complete(REQUEST))
 
 
 def test_a_fake_engine_says_what_its_function_says_and_keeps_what_it_was_asked():
     engine = FakeEngine(lambda messages: messages[-1]["content"].upper())
-    assert say(engine, seed=7, affinity="e") == Completion("LS", 2, 2, "stop")
-    assert engine.requests == [(ASKED, Sampling(), 7, "e")]
+    assert say(engine) == Completion("LS", 2, 2, "stop")
+    assert engine.requests == [REQUEST]
 
 
 def test_a_fake_engine_raises_the_error_that_its_function_returns():

@@ -5,16 +5,17 @@ import itertools
 
 import pytest
 
-from agentworld.engine.admission import Admission
-from agentworld.engine.base import Completion
+from agentworld.engine.base import Completion, CompletionRequest
 from agentworld.engine.fake import FakeEngine
 from agentworld.engine.metered import Metered
+from agentworld.engine.replica import Replica
 from agentworld.errors import EngineError
 from agentworld.records.message import Message
 from agentworld.records.simulator import Sampling
 from agentworld.records.usage import Usage
 
 ASKED = [Message(role="user", content="ls")]
+REQUEST = CompletionRequest(ASKED, Sampling(), 7, "e")
 SAID = Completion("besa", 100, 7, "stop", num_cached_tokens=40)
 
 
@@ -25,8 +26,8 @@ def metered(*answers, clock=None):
     return Metered(engine, clock or map(float, itertools.count()).__next__)
 
 
-def ask(meter, **options):
-    return asyncio.run(meter.complete(ASKED, Sampling(), **options))
+def ask(meter):
+    return asyncio.run(meter.complete(REQUEST))
 
 
 def test_nothing_was_used_before_anything_was_asked():
@@ -36,8 +37,8 @@ def test_nothing_was_used_before_anything_was_asked():
 
 def test_the_answer_and_the_question_are_the_engines_own():
     engine = FakeEngine(lambda messages: SAID)
-    assert ask(Metered(engine), seed=7, affinity="e") is SAID
-    assert engine.requests == [(ASKED, Sampling(), 7, "e")]
+    assert ask(Metered(engine)) is SAID
+    assert engine.requests == [REQUEST]
 
 
 def test_the_tokens_and_the_time_of_all_requests_add_up():
@@ -61,7 +62,7 @@ def test_each_of_several_requests_at_once_is_counted():
     meter = Metered(FakeEngine(when_all_are_there), times.__next__)
 
     async def work():
-        await asyncio.gather(*(meter.complete(ASKED, Sampling()) for _ in range(3)))
+        await asyncio.gather(*(meter.complete(REQUEST) for _ in range(3)))
 
     asyncio.run(work())
     assert meter.usage == Usage(300, 120, 21, 6.0)
@@ -89,11 +90,11 @@ def test_a_request_that_waits_for_its_turn_has_its_time_in_the_queue_apart(fails
     def clock():
         return now
 
-    admitted = Admission(FakeEngine(takes_a_second), concurrency=1, queue=9, clock=clock)
+    admitted = Replica("here", FakeEngine(takes_a_second), concurrency=1, clock=clock)
     meters = [Metered(admitted, clock) for _ in range(3)]
 
     async def work():
-        asked = (meter.complete(ASKED, Sampling()) for meter in meters)
+        asked = (meter.complete(REQUEST) for meter in meters)
         await asyncio.gather(*asked, return_exceptions=True)
 
     asyncio.run(work())
@@ -117,7 +118,7 @@ def test_a_request_that_was_given_up_used_the_engines_time():
     meter = Metered(FakeEngine(never), iter([0.0, 2.0]).__next__)
 
     async def work():
-        asked = asyncio.create_task(meter.complete(ASKED, Sampling()))
+        asked = asyncio.create_task(meter.complete(REQUEST))
         await asyncio.sleep(0)
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.engine.base import Completion
+from agentworld.engine.base import Completion, CompletionRequest
 from agentworld.engine.openai import OpenAIEngine, request_body
 from agentworld.errors import EngineError, InputError
 from agentworld.records.simulator import Sampling
@@ -14,6 +14,7 @@ from agentworld.records.simulator import Sampling
 ASKED = [{"role": "user", "content": "ls"}]
 NAMES = {"vllm": "chatcmpl-{}", "transformers-serve": "{}", "openai": "any"}
 GREEDY = Sampling()
+REQUEST = CompletionRequest(ASKED, GREEDY)
 DRAWN = Sampling(temperature=0.7, top_p=0.9, top_k=5)
 
 
@@ -38,7 +39,7 @@ def engine(handler=None, *, kind="openai", **settings):
 
 
 def complete(engine, sampling=GREEDY, messages=ASKED):
-    return asyncio.run(engine.complete(messages, sampling))
+    return asyncio.run(engine.complete(CompletionRequest(messages, sampling)))
 
 
 def body_sent(messages=ASKED, **settings):
@@ -101,7 +102,9 @@ def test_half_of_a_surrogate_pair_is_asked_as_the_replacement_character(said, se
 
 @given(st.text(st.characters(codec="utf-8")))
 def test_a_text_that_is_unicode_is_asked_as_it_is(said):
-    body = request_body("openai", "m", [{"role": "user", "content": said}], GREEDY)
+    body = request_body(
+        "openai", "m", CompletionRequest([{"role": "user", "content": said}], GREEDY)
+    )
     assert body["messages"][0]["content"] == said
 
 
@@ -118,13 +121,13 @@ def test_transformers_serve_is_sent_no_field_that_it_refuses(logprobs):
 
 
 def test_vllm_is_asked_for_everything_that_is_pinned():
-    body = request_body("vllm", "m", ASKED, DRAWN, seed=7)
+    body = request_body("vllm", "m", CompletionRequest(ASKED, DRAWN, 7))
     assert (body["temperature"], body["top_p"], body["top_k"], body["seed"]) == (0.7, 0.9, 5, 7)
     assert body["skip_special_tokens"] is False
 
 
 def test_a_seed_is_sent_only_where_one_was_given():
-    assert "seed" not in request_body("vllm", "m", ASKED, DRAWN)
+    assert "seed" not in request_body("vllm", "m", CompletionRequest(ASKED, DRAWN))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +176,7 @@ def test_no_more_requests_are_under_way_than_the_engine_may_have():
 
     async def ask_ten():
         asked = engine(slow, concurrency=3)
-        return await asyncio.gather(*(asked.complete(ASKED, Sampling()) for _ in range(10)))
+        return await asyncio.gather(*(asked.complete(REQUEST) for _ in range(10)))
 
     assert {said.text for said in asyncio.run(ask_ten())} == {"m"}
     assert most == 3
@@ -190,10 +193,10 @@ def test_a_request_that_is_given_up_leaves_its_place_to_the_next():
 
     async def give_up_and_ask():
         asked = engine(answer_the_second, concurrency=1)
-        first = asyncio.create_task(asked.complete(ASKED, GREEDY))
+        first = asyncio.create_task(asked.complete(REQUEST))
         await first_asked.wait()
         first.cancel()
-        return await asked.complete(ASKED, GREEDY)
+        return await asked.complete(REQUEST)
 
     assert asyncio.run(give_up_and_ask()).text == "besa"
 

@@ -10,9 +10,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agentworld.engine.attested import attested
-from agentworld.engine.base import Completion
+from agentworld.engine.attestation import check_of
+from agentworld.engine.base import Completion, CompletionRequest
 from agentworld.engine.openai import OpenAIEngine
+from agentworld.engine.pool import EnginePool
+from agentworld.engine.replica import Replica
 from agentworld.engine.server import serve
 from agentworld.errors import EngineError, InputError
 from agentworld.pinning.manifest import pin
@@ -44,7 +46,9 @@ def pinned(served, context_tokens=CONTEXT_TOKENS):
     engine = {"kind": served.kind, "version": served.version, "lock": records.digest("lock")}
     manifest = records.manifest(engine=engine, context_tokens=context_tokens)
     server = OpenAIEngine(served.url, served.model, kind=served.kind, logprobs=True)
-    return attested(server, manifest, served.model)
+    check = check_of(server, manifest, served.model)
+    replica = Replica(server.name, server, check, concurrency=served.concurrency)
+    return EnginePool(lambda _: replica, urls=[served.url])
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +68,7 @@ def complete_all(engine, prompts, sampling=GREEDY):
 
     async def complete(prompt):
         try:
-            return await engine.complete(asked(prompt), sampling)
+            return await engine.complete(CompletionRequest(asked(prompt), sampling))
         except EngineError as error:
             return error
 
@@ -180,7 +184,7 @@ def test_what_fits_the_context_and_not_the_cache_is_refused_too(tiny_model, tmp_
     with serve(tiny_model, recipe, sampling=GREEDY, context_tokens=1024, log=log) as served:
         long, short = [{"role": "user", "content": "kolu " * 200}], [PROMPTS[0]]
         with pytest.raises(EngineError, match="do not fit in the context length of 192") as refused:
-            asyncio.run(served.connect().complete(long, GREEDY))
+            asyncio.run(served.connect().complete(CompletionRequest(long, GREEDY)))
         assert refused.value.kind == "context"
         assert "engine" not in say_all(served, short)
 

@@ -7,7 +7,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from agentworld.engine.base import Completion
+from agentworld.engine.base import Completion, CompletionRequest
 from agentworld.engine.fake import FakeEngine
 from agentworld.engine.traced import TracedEngine
 from agentworld.errors import EngineError
@@ -39,7 +39,8 @@ def trace(spans):
             simulator=DIGEST,
             **settings,
         )
-        return asyncio.run(engine.complete(MESSAGES, SAMPLING, seed, affinity="episode-1"))
+        request = CompletionRequest(MESSAGES, SAMPLING, seed, "episode-1")
+        return asyncio.run(engine.complete(request))
 
     return ask
 

@@ -4,6 +4,7 @@ import time
 import pytest
 
 from agentworld.domains.shell.words import training_words
+from agentworld.engine.base import CompletionRequest
 from agentworld.evaluate.baselines import CopyPrevious
 from agentworld.evaluate.nearest import NearestTransition
 from agentworld.records.sample import Sample
@@ -28,7 +29,7 @@ def says(engine, action, *history, start=""):
     prompt = records.sample().prompt.model_copy(update={"initial_state": start})
     turns = [Turn(action=a, observation=o) for a, o in history]
     messages = world_messages(prompt, turns, action)
-    return asyncio.run(engine.complete(messages, Sampling())).text
+    return asyncio.run(engine.complete(CompletionRequest(messages, Sampling()))).text
 
 
 def test_copying_begins_with_nothing():

@@ -22,9 +22,9 @@ class Drawn(FakeEngine):
     def __init__(self):
         super().__init__(lambda messages: messages[-1]["content"])
 
-    async def complete(self, messages, sampling, seed=None, *, affinity=""):
-        said = await super().complete(messages, sampling, seed, affinity=affinity)
-        return said._replace(text=f"{seed} {said.text}")
+    async def complete(self, request):
+        said = await super().complete(request)
+        return said._replace(text=f"{request.seed} {said.text}")
 
 
 class Busy:

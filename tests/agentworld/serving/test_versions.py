@@ -10,6 +10,7 @@ import json
 import httpx
 import pytest
 
+from agentworld.engine.base import CompletionRequest
 from agentworld.engine.openai import REQUEST, OpenAIEngine
 from agentworld.errors import EngineError
 from agentworld.records.base import digest_json
@@ -65,7 +66,7 @@ def asked(kind):
         (Sampling(temperature=0.7, top_p=0.9, max_tokens=7, stop=("\n",), **drawn), 7),
     ]:
         with pytest.raises(EngineError, match="status 503"):
-            asyncio.run(engine.complete(MESSAGES, sampling, seed))
+            asyncio.run(engine.complete(CompletionRequest(MESSAGES, sampling, seed)))
     return sent
 
 

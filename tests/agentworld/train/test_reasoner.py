@@ -107,13 +107,6 @@ def test_an_endpoint_that_gives_no_thought_ends_the_training_with_its_address(sa
         thoughts(records.sample(), "endpoint", teacher.url)
 
 
-def test_an_endpoint_here_is_reached_past_a_proxy_of_the_machine(monkeypatch):
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-    with endpoint.running(lambda _: "so") as teacher:
-        assert thoughts(records.sample(num_turns=1), "endpoint", teacher.url) == ["so"]
-
-
 @pytest.mark.compute
 @pytest.mark.parametrize("reasoning", ["recorded-state", "endpoint"])
 def test_a_world_is_trained_to_think_before_it_shows(tmp_path: Path, reasoning: str) -> None:

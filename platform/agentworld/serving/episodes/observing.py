@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from agentworld.engine.base import Completion, Engine
+from agentworld.engine.base import Completion, CompletionRequest, Engine
 from agentworld.engine.metered import Metered
 from agentworld.errors import EngineError
 from agentworld.records.episode import Confidence
@@ -63,8 +63,9 @@ class Observer:
     async def _complete(
         self, engine: Metered, messages: Sequence[Message], seed: int | None, episode: str
     ) -> Completion:
+        request = CompletionRequest(messages, self._manifest.sampling, seed, episode)
         try:
-            return await engine.complete(messages, self._manifest.sampling, seed, affinity=episode)
+            return await engine.complete(request)
         except EngineError as error:
             # Where the prompt takes the answer's place, more tokens for that would not help.
             session.check_context(self._manifest, error.num_prompt_tokens)

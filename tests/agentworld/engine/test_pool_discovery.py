@@ -1,39 +1,44 @@
 """Replicas whose addresses come and go, in a time that passes when nobody has anything to do."""
 
 import asyncio
-import socket
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworld.engine import discovered
-from agentworld.engine.breaker import CircuitBreaker
-from agentworld.engine.discovered import Discovered, by_name
+from agentworld.engine.base import CompletionRequest
 from agentworld.engine.fake import FakeEngine
+from agentworld.engine.pool import EnginePool
+from agentworld.engine.replica import Replica
 from agentworld.errors import EngineError
 from agentworld.records.simulator import Sampling
+from fakes import virtual_time
 
 ASKED, SAMPLING = [{"role": "user", "content": "ls"}], Sampling()
 ADDRESSES = [f"http://10.0.0.{number}:8000" for number in range(4)]
 EPISODES = [f"episode-{number}" for number in range(40)]
-FRESH = 3.0
+FRESH, PATIENCE = 3.0, 0.5
+
+
+def request(episode):
+    return CompletionRequest(ASKED, SAMPLING, affinity=episode)
 
 
 class Site:
     """Engines that say their addresses, a name that tells of those in `there`, and a clock."""
 
-    def __init__(self, *there, **settings):
-        self.there, self.now, self.num_looks = set(there), 0.0, 0
+    def __init__(self, *there, concurrency=64, **settings):
+        self.there, self.now, self.num_looks, self.num_sleeps = set(there), 0.0, 0, 0
         self.failing, self.held, self.closed, self.later = {}, {}, [], {}
         self.silent = asyncio.Event()
         self.silent.set()
-        self.engine = Discovered(
-            self.resolve,
+        self.concurrency = concurrency
+        self.engine = EnginePool(
             self.connect,
+            resolve=self.resolve,
             clock=lambda: self.now,
             sleep=self.sleep,
-            **{"concurrency": 64, **settings},
+            **settings,
         )
 
     async def resolve(self):
@@ -50,18 +55,20 @@ class Site:
             return self.failing.get(url, url)
 
         engine = Closing(answer, lambda: self.closed.append(url))
-        return CircuitBreaker(engine, failures=2, clock=lambda: self.now)
+        return Replica(url, engine, concurrency=self.concurrency, clock=lambda: self.now)
 
     async def sleep(self, seconds):
         """What `later` says has happened by then."""
         self.now += seconds
+        self.num_sleeps += 1
+        assert self.num_sleeps < 1_000
         for when in sorted(self.later):
             if when <= self.now:
                 self.there = self.later.pop(when)
         await asyncio.sleep(0)
 
     async def ask(self, episode="e"):
-        return (await self.engine.complete(ASKED, SAMPLING, affinity=episode)).text
+        return (await self.engine.complete(request(episode))).text
 
     async def homes(self):
         return {episode: await self.ask(episode) for episode in EPISODES}
@@ -153,28 +160,54 @@ def test_what_is_under_way_comes_to_its_end_before_its_replica_is_closed():
     asyncio.run(work())
 
 
+def test_a_replica_that_went_while_another_was_asked_is_not_asked():
+    site = Site(*ADDRESSES[:2])
+
+    async def work():
+        home = await site.ask()
+        site.held[home] = asyncio.Event()
+        site.there, asked = {home}, []
+        for _ in range(2):
+            asked.append(asyncio.create_task(site.ask()))
+            await settle()
+            site.now += FRESH
+        assert site.closed == [url for url in ADDRESSES[:2] if url != home]
+        site.failing[home] = EngineError("broken")
+        site.held[home].set()
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    assert [str(error) for error in asyncio.run(work())] == ["broken"] * 2
+
+
+async def settle():
+    """Returns when every task waits for the test again."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 def test_a_request_that_comes_before_the_engine_waits_and_its_wait_is_told():
     site = Site()
     site.later = {7.0: {ADDRESSES[0]}}
 
     async def work():
-        return await site.engine.complete(ASKED, SAMPLING, affinity="e")
+        return await site.engine.complete(request("e"))
 
     said = asyncio.run(work())
     assert (said.text, said.queued_seconds) == (ADDRESSES[0], 9.0)
 
 
 def test_nobody_waits_for_longer_than_was_said_and_there_is_no_answer_then():
-    site = Site(wait_seconds=20.0)
+    site = Site(wait_seconds=20.0, most_waiting=1)
 
     async def work():
-        with pytest.raises(EngineError) as caught:
-            await site.ask()
+        for _ in range(2):  # who gave up leaves the place to the next
+            with pytest.raises(EngineError) as caught:
+                await site.ask()
         return caught.value
 
     error = asyncio.run(work())
     assert (error.kind, error.retryable, error.retry_after_seconds) == ("engine", True, FRESH)
-    assert error.queued_seconds == site.now == 20.0
+    assert (error.queued_seconds, site.now) == (20.0, 40.0)
 
 
 def test_more_than_may_wait_are_refused_at_once_and_the_others_are_answered():
@@ -192,8 +225,9 @@ def test_more_than_may_wait_are_refused_at_once_and_the_others_are_answered():
     ] * 2
 
 
-def test_a_failure_of_a_replica_is_told_with_what_was_waited_and_no_more():
-    site = Site(ADDRESSES[0])
+def test_a_failure_of_a_replica_is_told_with_what_was_waited():
+    site = Site()
+    site.later = {7.0: {ADDRESSES[0]}}
     site.failing[ADDRESSES[0]] = EngineError("long", kind="context", retryable=False)
 
     async def work():
@@ -202,7 +236,7 @@ def test_a_failure_of_a_replica_is_told_with_what_was_waited_and_no_more():
         return caught.value
 
     error = asyncio.run(work())
-    assert (error.kind, error.queued_seconds) == ("context", 0.0)
+    assert (error.kind, error.queued_seconds) == ("context", 9.0)
 
 
 def test_where_nobody_can_say_what_is_there_what_was_there_is_asked(caplog):
@@ -218,35 +252,74 @@ def test_where_nobody_can_say_what_is_there_what_was_there_is_asked(caplog):
     assert "the name server is gone" in caplog.text
 
 
-def test_a_name_server_that_says_nothing_holds_up_nobody_for_whom_a_replica_is_known(monkeypatch):
-    monkeypatch.setattr(discovered, "_PATIENCE_SECONDS", 0.01)
+def test_a_name_server_that_says_nothing_holds_up_nobody_for_whom_a_replica_is_known():
     site = Site(ADDRESSES[0])
 
     async def work():
         await site.ask()
         site.silent.clear()
         site.now += FRESH
-        said = [await site.ask() for _ in range(3)]
+        began = asyncio.get_running_loop().time()
+        said = [await site.ask()]
+        site.now += PATIENCE
+        said += [await site.ask(), await site.ask()]
+        waited = asyncio.get_running_loop().time() - began
         site.there = {ADDRESSES[1]}
         site.silent.set()
-        await asyncio.sleep(0.01)
-        return said, await site.ask(), site.num_looks
+        await settle()
+        return said, await site.ask(), site.num_looks, waited
 
-    assert asyncio.run(work()) == ([ADDRESSES[0]] * 3, ADDRESSES[1], 2)
+    assert virtual_time.run(work()) == ([ADDRESSES[0]] * 3, ADDRESSES[1], 2, PATIENCE)
+
+
+def test_who_waits_for_a_first_replica_waits_for_a_name_server_that_says_nothing():
+    site = Site()
+
+    async def work():
+        site.silent.clear()
+        asked = asyncio.create_task(site.ask())
+        for _ in range(9):
+            await asyncio.sleep(PATIENCE)
+            site.now += PATIENCE
+        num_sleeps = site.num_sleeps
+        site.there = {ADDRESSES[0]}
+        site.silent.set()
+        return num_sleeps, await asked
+
+    num_sleeps, said = virtual_time.run(work())
+    assert num_sleeps < 20
+    assert said == ADDRESSES[0]
 
 
 def test_more_than_a_replica_takes_and_may_keep_waiting_is_refused():
-    site = Site(ADDRESSES[0], concurrency=1)
+    site = Site(ADDRESSES[0], concurrency=2)
 
     async def work():
         site.held[ADDRESSES[0]] = asyncio.Event()
-        asked = [asyncio.create_task(site.ask()) for _ in range(1 + 64 + 1)]
+        asked = [asyncio.create_task(site.ask()) for _ in range(2 + 2 * 64 + 1)]
         refused, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
         site.held[ADDRESSES[0]].set()
         await asyncio.gather(*asked, return_exceptions=True)
         return [task.exception().kind for task in refused]
 
     assert asyncio.run(work()) == ["capacity"]
+
+
+def test_an_engine_that_is_closed_while_a_name_server_says_nothing_connects_to_no_replica():
+    site = Site()
+    site.silent.clear()
+
+    async def work():
+        asked = asyncio.create_task(site.ask())
+        await settle()
+        await site.engine.close()
+        asked.cancel()
+        site.there = {ADDRESSES[0]}
+        site.silent.set()
+        await settle()
+
+    asyncio.run(work())
+    assert site.engine.states() == {}
 
 
 def test_all_replicas_are_let_go_of_in_the_end():
@@ -258,35 +331,3 @@ def test_all_replicas_are_let_go_of_in_the_end():
 
     asyncio.run(work())
     assert sorted(site.closed) == ADDRESSES
-
-
-def test_a_name_is_told_by_the_real_resolver():
-    assert asyncio.run(by_name("localhost", 8000)()) == {"http://127.0.0.1:8000"}
-
-
-def resolved(answer):
-    """What a name is where the event loop's resolver answers so."""
-
-    class Loop(asyncio.SelectorEventLoop):
-        async def getaddrinfo(self, *_asked, **_how):
-            if isinstance(answer, OSError):
-                raise answer
-            return [(family, socket.SOCK_STREAM, 6, "", told) for family, *told in answer]
-
-    with asyncio.Runner(loop_factory=Loop) as runner:
-        return runner.run(by_name("engine", 8000)())
-
-
-def test_a_name_without_an_address_is_an_engine_that_is_not_there():
-    assert resolved(socket.gaierror(socket.EAI_NONAME, "not known")) == set()
-
-
-def test_a_name_server_that_is_gone_says_nothing_of_the_engine():
-    with pytest.raises(socket.gaierror):
-        resolved(socket.gaierror(socket.EAI_AGAIN, "try again"))
-
-
-def test_a_replica_with_an_address_of_each_family_is_one():
-    old, new = (socket.AF_INET, "10.0.0.1", 8000), (socket.AF_INET6, "fd00::1", 8000, 0, 0)
-    assert resolved([new, old]) == {"http://10.0.0.1:8000"}
-    assert resolved([new]) == {"http://[fd00::1]:8000"}

@@ -1,0 +1,90 @@
+"""That the server at an address is the engine that was pinned: asked before it is believed.
+
+vLLM tells its version, its models and their context. `transformers serve` tells no version, lists
+the models of a cache and not the one that it was started with, and is healthy whatever it serves,
+so that there is nothing to ask it; what an endpoint is, nobody can verify.
+"""
+
+from functools import partial
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from agentworld.engine.base import BROKEN
+from agentworld.engine.openai import OpenAIEngine
+from agentworld.engine.replica import Check
+from agentworld.errors import EngineError
+from agentworld.records.base import first_problem
+from agentworld.records.simulator import SimulatorManifest
+
+# Routes that vLLM has only where it was started to let others change its weights.
+_CHANGING = {
+    "/collective_rpc": "development mode",
+    "/update_weights": "development mode",
+    "/v1/load_lora_adapter": "adapters that are loaded at run time",
+}
+
+
+def check_of(server: OpenAIEngine, manifest: SimulatorManifest, model: str) -> Check | None:
+    """How the server is asked what it is; null where its kind cannot tell."""
+    if manifest.engine.kind != "vllm":
+        return None
+    version = manifest.engine.version.rpartition(" ")[2]  # without the distribution's name
+    return partial(_check_vllm, server, version, model, manifest.context_tokens)
+
+
+class _Version(BaseModel):
+    version: str
+
+
+class _Model(BaseModel):
+    id: str
+    parent: str | None = None
+    """Of an adapter, which has its context."""
+    max_model_len: int | None = None
+
+
+class _Models(BaseModel):
+    data: list[_Model]
+
+
+async def _check_vllm(server: OpenAIEngine, version: str, model: str, context_tokens: int) -> None:
+    server_version = await _ask(server, "/version", _Version)
+    if server_version.version != version:
+        raise _another(server, f"is vLLM {server_version.version}", version)
+    models = {card.id: card for card in (await _ask(server, "/v1/models", _Models)).data}
+    if model not in models:
+        raise _another(server, f"serves {sorted(models)}", repr(model))
+    served = models[model]
+    context = models.get(served.parent or "", served).max_model_len
+    if context != context_tokens:
+        raise _another(server, f"takes {context} tokens", str(context_tokens))
+    for path, name in _CHANGING.items():
+        if await server.knows(path):
+            raise _another(server, f"has {name} ({path})", "an engine that nobody can change")
+
+
+_Response = TypeVar("_Response", bound=BaseModel)
+
+
+async def _ask(server: OpenAIEngine, path: str, kind: type[_Response]) -> _Response:
+    try:
+        return kind.model_validate_json(await server.read(path))
+    except ValidationError as error:
+        raise _silent(server, path, first_problem(error)) from error
+    except EngineError as error:
+        if error.kind in BROKEN:
+            raise
+        raise _silent(server, path, str(error)) from error
+
+
+def _silent(server: OpenAIEngine, path: str, problem: str) -> EngineError:
+    return EngineError(f"{server.name} does not tell at {path} what it is: {problem}")
+
+
+def _another(server: OpenAIEngine, state: str, expected: str) -> EngineError:
+    return EngineError(
+        f"{server.name} {state} where {expected} is asked for; serve what the manifest pins, or pin"
+        " anew",
+        retryable=False,
+    )

@@ -1,0 +1,174 @@
+"""The replicas of one engine as one: an episode stays with the replica that knows its prefix.
+
+Rendezvous hashing: every affinity ranks the replicas in an order of its own, the same in every
+process, so that only the episodes of a replica that goes or comes move. To move is no retry:
+what failed gave nothing.
+"""
+
+import asyncio
+import hashlib
+import itertools
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable, Collection
+
+from agentworld.engine.base import Completion, CompletionRequest
+from agentworld.engine.breaker import State
+from agentworld.engine.discovery import Resolve
+from agentworld.engine.replica import Replica
+from agentworld.errors import EngineError, InputError
+from agentworld.storage.address import redact
+
+# Another replica may well answer where one failed so; the others come from the request or the
+# model, which are the same everywhere.
+_OF_ONE_REPLICA = ("engine", "slow", "open", "capacity")
+_FRESH_SECONDS = 3.0
+# With a name server that is slow: what was there is asked meanwhile.
+_PATIENCE_SECONDS = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+class EnginePool:
+    """Asks the replica that a request's affinity prefers, and the next where that one cannot
+    answer. The replicas are those at `urls`, or those that `resolve` names, which come and go.
+
+    A replica is kept while its address is there, with what is known of its health, and is closed
+    once the address is gone and no request is under way in it. Where none is there yet, at most
+    `most_waiting` requests wait for one, `wait_seconds` each: to be asked is what an engine is
+    started for.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[str], Replica],
+        *,
+        urls: Collection[str] = (),
+        resolve: Resolve | None = None,
+        most_waiting: int = 256,
+        wait_seconds: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        if not urls and resolve is None:
+            raise InputError("an engine without replicas cannot answer; name at least one")
+        self._connect = connect
+        self._resolve = resolve
+        self._most_waiting = most_waiting
+        self._wait_seconds = wait_seconds
+        self._clock = clock
+        self._sleep = sleep
+        self._replicas = {url: connect(url) for url in urls}
+        self._refreshing: asyncio.Task[None] | None = None
+        self._fresh_until = self._patient_until = 0.0
+        self._num_waiting = 0
+        self._nameless = itertools.count()
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """The first answer. Where all replicas fail, raises the EngineError that says to come back
+        soonest; where none came in time, one of kind `engine`; where too many wait for one, one of
+        kind `capacity`.
+        """
+        arrival = self._clock()
+        if self._resolve is not None:
+            await self._refresh(self._resolve)
+            if not self._replicas:
+                await self._wait(self._resolve, arrival)
+        waited = self._clock() - arrival
+        try:
+            completion = await self._ask_in_order(request)
+        except EngineError as error:
+            error.queued_seconds += waited
+            raise
+        return completion._replace(queued_seconds=completion.queued_seconds + waited)
+
+    def states(self) -> dict[str, State]:
+        """Which replicas are asked, of those known last, without what is secret in an address."""
+        replicas = self._replicas.copy()  # a scrape reads it in a thread of its own
+        return {redact(url): replica.state for url, replica in replicas.items()}
+
+    async def close(self) -> None:
+        """Removes all replicas."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+        await self._keep(())
+
+    async def _ask_in_order(self, request: CompletionRequest) -> Completion:
+        key = request.affinity or str(next(self._nameless))
+        failures: list[EngineError] = []
+        for _, replica in sorted(self._replicas.items(), key=lambda item: _rank(item[0], key)):
+            try:
+                return await replica.complete(request)
+            except EngineError as error:
+                if error.kind not in _OF_ONE_REPLICA:
+                    raise
+                failures.append(error)
+        raise min(failures, key=_pause, default=EngineError("the engine is closed; connect anew"))
+
+    async def _refresh(self, resolve: Resolve) -> None:
+        """Resolves the name where that was not done lately; requests that come meanwhile share
+        one look.
+        """
+        now = self._clock()
+        if self._refreshing is None or self._refreshing.done():
+            if now < self._fresh_until:
+                return
+            self._refreshing = asyncio.create_task(self._update(resolve))
+            self._patient_until = now + _PATIENCE_SECONDS
+        if now < self._patient_until or not self._replicas:
+            await asyncio.wait({self._refreshing}, timeout=_PATIENCE_SECONDS)
+
+    async def _update(self, resolve: Resolve) -> None:
+        try:
+            await self._keep(await resolve())
+        except OSError as error:  # what was there is there, until somebody says that it is not
+            _log.warning("the engine's addresses are not known anew: %s", error)
+        finally:
+            self._fresh_until = self._clock() + _FRESH_SECONDS
+
+    async def _keep(self, urls: Collection[str]) -> None:
+        """From now on the replicas at these addresses are asked, and no others."""
+        removed = [self._replicas.pop(url) for url in self._replicas.keys() - set(urls)]
+        for url in sorted(set(urls) - self._replicas.keys()):
+            self._replicas[url] = self._connect(url)
+        for replica in removed:
+            await replica.remove()
+
+    async def _wait(self, resolve: Resolve, arrival: float) -> None:
+        """Until a first replica is there."""
+        if self._num_waiting >= self._most_waiting:
+            raise EngineError(
+                f"no replica is there and {self._num_waiting} requests wait for one, which is all"
+                f" that may; come back in {_FRESH_SECONDS:.0f} s",
+                kind="capacity",
+                retry_after_seconds=_FRESH_SECONDS,
+            )
+        self._num_waiting += 1
+        try:
+            while not self._replicas:
+                now = self._clock()
+                remaining = arrival + self._wait_seconds - now
+                if remaining <= 0:
+                    raise self._nobody_came(now - arrival)
+                await self._sleep(min(remaining, max(0.0, self._fresh_until - now)))
+                await self._refresh(resolve)
+        finally:
+            self._num_waiting -= 1
+
+    def _nobody_came(self, waited: float) -> EngineError:
+        error = EngineError(
+            f"no replica came in {self._wait_seconds:.0f} s; one may still start, so come back",
+            retry_after_seconds=_FRESH_SECONDS,
+        )
+        error.queued_seconds = waited
+        return error
+
+
+def _rank(url: str, key: str) -> bytes:
+    """Where a replica stands for a key: the lowest is asked first."""
+    return hashlib.sha256(f"{url} {key}".encode()).digest()
+
+
+def _pause(error: EngineError) -> float:
+    return math.inf if error.retry_after_seconds is None else error.retry_after_seconds

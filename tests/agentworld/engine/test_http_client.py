@@ -1,0 +1,41 @@
+"""Clients for servers that run a model."""
+
+import asyncio
+
+import pytest
+
+from agentworld import __version__
+from agentworld.engine.http_client import open_async_client, open_client
+from fakes import endpoint
+
+ASKED = {"model": "m"}
+
+
+def post(url):
+    with open_client(url, timeout_seconds=60.0) as client:
+        return client.post(url, json=ASKED)
+
+
+def post_asynchronously(url):
+    async def work():
+        async with open_async_client(url) as client:
+            return await client.post("/", json=ASKED)
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("ask", [post, post_asynchronously])
+def test_a_server_of_this_machine_is_asked_past_a_proxy_and_learns_who_asks(monkeypatch, ask):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with endpoint.running(lambda _: "besa") as server:
+        assert ask(server.url).is_success
+    assert server.asked[0].headers["user-agent"] == f"agentworld/{__version__}"
+
+
+def test_a_server_elsewhere_is_asked_through_the_proxy(monkeypatch):
+    with endpoint.running(lambda _: "besa") as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        assert post("http://engine.invalid/").is_success
+        assert post_asynchronously("http://engine.invalid").is_success
+    assert [request.headers["host"] for request in proxy.asked] == ["engine.invalid"] * 2
