@@ -1,29 +1,24 @@
-"""Step 1: exploring policies act in a live shell, or what was recorded elsewhere is taken in."""
+"""Exploring policies act in a live shell, or what was recorded elsewhere is taken in."""
 
 from pathlib import Path
 
-from agentworld.data.collect import collect as collect_live
+from agentworld.data.collect import collect
 from agentworld.data.recorded import take_in
 from agentworld.domains.sandbox import check_sandbox
-from agentworld.recipes import load_recipe, recipe_path
 from agentworld.records.base import Digest
 from agentworld.records.progress import Tick
-from agentworld.runner.remote import anywhere
-from agentworld.runner.step import run_step
+from agentworld.runner.task import Plan, Task
 from agentworld.storage.trajectories import recorded
 
 
-@anywhere()
-def collect(recipe: str, store: str) -> str:
-    """The folder of the trajectories."""
-    part = load_recipe(recipe_path(recipe)).collect
-    source = Path(part.trajectories) if part.trajectories else None
+def plan(task: Task) -> Plan:
+    """Recorded trajectories count by their content and not by where they lie."""
+    part = task.recipe.collect
+    if part.trajectories is None:
+        return Plan(lambda out, tick: collect(part, out, tick), check=check_sandbox)
+    source = Path(part.trajectories)
 
     def work(out: Path, tick: Tick) -> Digest:
-        return take_in(part, source, out, tick) if source else collect_live(part, out, tick)
+        return take_in(part, source, out, tick)
 
-    # They count by their content and not by where they lie.
-    inputs = {"trajectories": recorded(source).digest} if source else {}
-    parts = [part.model_copy(update={"trajectories": None})]
-    check = None if source else check_sandbox
-    return str(run_step(Path(store), "collect", parts, inputs, work, check=check))
+    return Plan(work, {"trajectories": recorded(source).digest})
