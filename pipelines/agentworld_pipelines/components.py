@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kfp import dsl
 from kfp.dsl.base_component import BaseComponent
 
-from agentworld.runner.declaration import Kind, Step
+from agentworld.runner.declaration import Input, Kind, Step
 from agentworld.steps.table import CONCLUDE, STEPS
 
 IMAGE = "agentworld:0.1.0"
@@ -31,7 +31,7 @@ def {name}({parameters}) -> str:
 
 _STAGES = "agentworld_pipelines.stages"
 _FUNCTIONS: dict[Kind, tuple[str, str]] = {
-    "plain": ("agentworld.steps.run", "run"),
+    "plain": ("agentworld.steps.run", "run_by_name"),
     "training": (_STAGES, "train"),
     "live": (_STAGES, "live"),
     "deployment": (_STAGES, "deploy"),
@@ -67,8 +67,8 @@ def conclude(
 
 def _component_of(step: Step) -> BaseComponent:
     """A `place` is an argument where the step may be done elsewhere than in its own pod."""
-    names = ["recipe", "store", *(each.name for each in step.inputs)]
-    parameters, arguments = [f"{name}: str" for name in names], names
+    parameters = ["recipe: str", "store: str", *map(_parameter, step.inputs)]
+    arguments = ["recipe", "store", *(each.name for each in step.inputs)]
     if step.kind != "plain":
         parameters, arguments = [*parameters, 'place: str = ""'], [*arguments, "place=place"]
     module, function = _FUNCTIONS[step.kind]
@@ -81,6 +81,11 @@ def _component_of(step: Step) -> BaseComponent:
         function=function,
     )
     return _component(_defined(step.name, text))
+
+
+def _parameter(declared: Input) -> str:
+    default = "" if declared.default is None else f" = {declared.default!r}"
+    return f"{declared.name}: str{default}"
 
 
 def _defined(name: str, text: str) -> Callable[..., str]:

@@ -13,7 +13,7 @@ from agentworld.errors import SandboxUnavailable
 from agentworld.records.gate import GateVerdict
 from agentworld.runner.folders import VERDICT
 from agentworld.runner.remote import anywhere, located_path
-from agentworld.steps.run import run
+from agentworld.steps.run import run_by_name
 from agentworld.storage.working_copy import copy_of
 
 
@@ -28,7 +28,7 @@ class Verdict(NamedTuple):
 
 def decide(recipe: str, store: str, report: str) -> Verdict:
     """The folder of the gate's verdict, and what it says."""
-    folder = run("gate", recipe, store, report)
+    folder = run_by_name("gate", recipe, store, report)
     verdict = GateVerdict.read(Path(located_path(f"{folder}/{VERDICT}", store)))
     return Verdict(folder, verdict.verdict, verdict.reason)
 
@@ -42,7 +42,7 @@ def train(stage: str, recipe: str, store: str, *inputs: str, place: str = "") ->
         from agentworld_pipelines.follow_job import followed
 
         return followed(stage, recipe, store, *inputs, nodes=place)
-    return run(stage, recipe, store, *inputs)
+    return run_by_name(stage, recipe, store, *inputs)
 
 
 def deploy(step: str, recipe: str, store: str, simulator: str, *, place: str = "") -> str:
@@ -54,7 +54,7 @@ def deploy(step: str, recipe: str, store: str, simulator: str, *, place: str = "
         from agentworld_pipelines.deploying import deployed
 
         return deployed(recipe, store, simulator, place)
-    return run(step, recipe, store, simulator)
+    return run_by_name(step, recipe, store, simulator)
 
 
 @anywhere
@@ -66,12 +66,12 @@ def live(step: str, recipe: str, store: str, *others: str, place: str = "") -> s
     SandboxUnavailable.
     """
     if not place or not _is_reached(store, place):
-        return run(step, recipe, store, *others)
+        return run_by_name(step, recipe, store, *others)
 
     def finished() -> str | None:
         """Null where live shells are needed, and cannot be had here."""
         with suppress(SandboxUnavailable):
-            return run(step, recipe, store, *others)
+            return run_by_name(step, recipe, store, *others)
         return None
 
     folder = finished()

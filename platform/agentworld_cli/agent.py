@@ -54,11 +54,11 @@ def register(
     as_json: Json = False,
 ) -> None:
     """Make a version of an agent that was validated."""
-    from agentworld.steps.run import run
+    from agentworld.steps.run import run_by_name
 
     def registered() -> str:
-        closed = run("close_run", recipe, store, agent)
-        return run("register_agent", recipe, store, agent, closed, validation)
+        closed = run_by_name("close_run", recipe, store, agent)
+        return run_by_name("register_agent", recipe, store, agent, closed, validation)
 
     show_step(registered, as_json=as_json)
 

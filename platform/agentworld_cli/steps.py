@@ -27,10 +27,10 @@ def folder_help(step: str) -> str:
 
 def _command(step: Step) -> Callable[..., None]:
     def command(recipe: str, store: str, *, as_json: bool, **inputs: str) -> None:
-        from agentworld.steps.run import run
+        from agentworld.steps.run import run_by_name
 
         values = [inputs[each.name] for each in step.inputs]
-        show_step(run, step.name, recipe, store, *values, as_json=as_json)
+        show_step(run_by_name, step.name, recipe, store, *values, as_json=as_json)
 
     parameters = [
         *map(_parameter, step.inputs),

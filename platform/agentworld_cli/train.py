@@ -19,12 +19,12 @@ def agent(
     as_json: Json = False,
 ) -> None:
     """RL in the simulator alone, in a run that is opened before and closed after."""
-    from agentworld.steps.run import run
+    from agentworld.steps.run import run_by_name
 
     def trained() -> str:
-        opened = run("open_run", recipe, store, imitated)
-        folder = run("agent", recipe, store, imitated, opened)
-        run("close_run", recipe, store, folder)
+        opened = run_by_name("open_run", recipe, store, imitated)
+        folder = run_by_name("agent", recipe, store, imitated, opened)
+        run_by_name("close_run", recipe, store, folder)
         return folder
 
     show_step(trained, as_json=as_json)

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from agentworld.runner.order import ALL_STEPS
 from kfp import dsl
 
 import make.pipelines
 from agentworld.errors import InputError
-from agentworld.runner.order import ALL_STEPS
 from agentworld_pipelines import components
 from agentworld_pipelines.compile import PIPELINES, arguments_for, compile_pipeline
 from agentworld_pipelines.components import IMAGE

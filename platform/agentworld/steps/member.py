@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from agentworld.errors import InputError
 from agentworld.recipes.environment import exit_status, from_environment
 from agentworld.recipes.ranks import Ranks
-from agentworld.steps.run import run
+from agentworld.steps.run import run_by_name
 from agentworld.steps.table import STEPS, names_of
 
 
@@ -25,7 +25,7 @@ def main(words: Sequence[str]) -> None:
     ranks = from_environment(Ranks)
     if ranks.world_size > 1:
         os.environ.update(ranks.variables)
-    run(step, *arguments)
+    run_by_name(step, *arguments)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from agentworld.runner.task import Planner
 from agentworld.steps.table import STEPS
 
 
-def run(step: str, recipe: str, store: str, *arguments: str) -> str:
+def run_by_name(step: str, recipe: str, store: str, *arguments: str) -> str:
     """The folder that a step answers, made now or before; its arguments as its entry lists them."""
     return run_planned(STEPS[step], _planner_of(step), recipe, store, *arguments)
 

@@ -12,11 +12,7 @@ if TYPE_CHECKING:
     from agentworld.recipes import Recipe
     from agentworld.records.base import Record
 
-_SIMULATOR = Input(
-    "simulator",
-    help="An alias, a digest or a folder of a simulator; else the recipe's alias.",
-    default="",
-)
+_SIMULATOR = "An alias, a digest or a folder of a simulator; else the recipe's alias."
 
 
 def _of_cpt(recipe: "Recipe") -> "list[Record]":
@@ -146,7 +142,10 @@ _TABLE = (
         does="Train an agent to imitate explorers, from the weights of the simulator it is for.",
         makes="the checkpoint's files",
         recipe=lambda recipe: [recipe.agent],
-        inputs=(Input("collected", "collect", reads_files=True), _SIMULATOR),
+        inputs=(
+            Input("collected", "collect", reads_files=True),
+            Input("simulator", help=_SIMULATOR, default=""),
+        ),
         pipelines=("agent",),
         command="train imitate",
     ),
@@ -218,7 +217,7 @@ _TABLE = (
         makes="the report",
         recipe=lambda recipe: [recipe.nightly, recipe.collect, recipe.prepare],
         inputs=(
-            _SIMULATOR,
+            Input("simulator", help=_SIMULATOR),
             Input("job", help="Names a measurement, which the same name continues."),
         ),
         kind="live",

@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 
 from agentworld.runner.code import code_digest, commit
-from agentworld.runner.order import STEPS
+from agentworld.steps.table import MAIN_JOB
 
 
 @pytest.mark.compute
 def test_every_step_has_code_of_its_own():
-    assert len({code_digest(step) for step in STEPS}) == len(STEPS)
+    assert len({code_digest(step) for step in MAIN_JOB}) == len(MAIN_JOB)
 
 
 def test_a_step_reaches_the_code_that_it_calls_and_the_texts_beside_it():
@@ -23,7 +23,7 @@ def test_a_step_reaches_the_code_that_it_calls_and_the_texts_beside_it():
 
 def test_every_step_is_a_function_of_strings_that_returns_a_string_or_a_verdict():
     steps = Path(__file__).parents[3] / "platform/agentworld/steps"
-    for step in STEPS:
+    for step in MAIN_JOB:
         tree = ast.parse((steps / f"{step}.py").read_text())
         (function,) = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == step]
         kinds = [*(argument.annotation for argument in function.args.args), function.returns]
