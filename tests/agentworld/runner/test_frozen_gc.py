@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from agentworld.runner.frozen_gc import frozen_gc
-from agentworld.steps.table import MAIN_JOB
+from agentworld.steps.table import STEPS
 
 
 def test_what_lasts_is_not_collected_again():
@@ -25,6 +25,6 @@ def test_an_import_that_fails_leaves_the_collector_on():
 
 @pytest.mark.compute
 def test_a_step_that_is_used_again_waits_for_no_torch():
-    steps = "".join(f"import agentworld.steps.{step}\n" for step in MAIN_JOB)
+    steps = "".join(f"import agentworld.steps.{step}\n" for step in STEPS)
     command = [sys.executable, "-c", f"{steps}import sys; print('torch' in sys.modules)"]
     assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == "False\n"
