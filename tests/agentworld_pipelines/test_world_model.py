@@ -105,7 +105,7 @@ def test_the_gate_says_its_verdict_and_its_reason(pipeline):
 @pytest.mark.parametrize(("placement", "target"), [(None, ""), (PLACEMENT, PLACEMENT.target)])
 def test_the_step_deploy_is_told_the_target_of_its_placement(placement, target):
     task = make.pipelines.compiled("world_model", placement).tasks["deploy"]
-    assert task["inputs"]["parameters"]["target"] == {"runtimeValue": {"constant": target}}
+    assert task["inputs"]["parameters"]["place"] == {"runtimeValue": {"constant": target}}
 
 
 def test_it_takes_a_recipe_and_a_store(pipeline):
